@@ -4,11 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, Self
+from typing import Annotated, Literal, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from packaging.requirements import InvalidRequirement, Requirement
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from sandbox.package_names import PackageName
+
+def require_package_name(text: str) -> str:
+    """Returns the text. Raises ValueError unless it is a package name, with optional extras,
+    version bounds and markers (PEP 508)."""
+    try:
+        is_name = Requirement(text).url is None
+    except InvalidRequirement:
+        is_name = False
+    if not is_name:
+        raise ValueError(
+            f"{text!r} is not the name of a package: write its name, with version bounds if they "
+            "matter (`numpy>=2`), not options of pip, paths or URLs"
+        )
+    return text
+
+
+PackageName = Annotated[str, AfterValidator(require_package_name)]
+"""A requirement that may be passed to pip."""
+
 
 # How Java programs are built and run.
 

@@ -96,7 +96,7 @@ def _docker() -> str:
 
 
 def _jdk() -> str:
-    from sandbox.java.errors import JavaUnavailable
+    from sandbox.errors import JavaUnavailable
     from sandbox.java.jdk import find_jdk
     from sandbox.local import LocalSandbox
 

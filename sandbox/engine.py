@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import random
 import tarfile
-import threading
-import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from sandbox.base import SandboxConfig
 from sandbox.bubblewrap import OWN_UIDS
 from sandbox.environment import SYSTEM_PATH
 from sandbox.errors import EngineDown, ImageMissing, SandboxUnavailable
 from sandbox.leftovers import owner_is_dead, owner_tag
-
-# Translates errors of the engine's client to StepInto's.
 
 
 def client_errors() -> tuple[type[Exception], ...]:
@@ -136,16 +131,11 @@ def choose_users(image: Any) -> tuple[int, int]:
     USER other than root's.
     """
     named = str((image.attrs["Config"].get("User") or "").partition(":")[0])
-    labelled = _labelled_user(image)
+    labelled = (image.attrs["Config"].get("Labels") or {}).get(USER_LABEL)
     own = _own_number()
     if labelled is not None:
         return int(labelled), own
     return (int(named) if named.isdigit() and int(named) else own), own + 1
-
-
-def _labelled_user(image: Any) -> str | None:
-    labels = image.attrs["Config"].get("Labels") or {}
-    return labels.get(USER_LABEL)
 
 
 def _own_number() -> int:
@@ -166,7 +156,8 @@ def create_container(
 
     # If commands in an image's workspace may run as root, the first process must not, since a
     # process can be debugged by its own user. A labelled image may know no user but root.
-    idle = 0 if uid is not None or _labelled_user(image) else _own_number()
+    own_user = uid is not None or USER_LABEL in (image.attrs["Config"].get("Labels") or {})
+    idle = 0 if own_user else _own_number()
     size = config.file_size_mb * 1024 * 1024
     files = config.open_files
     ulimits = [
@@ -283,75 +274,3 @@ def remove_leftover_containers(of_others: bool = False) -> LeftContainers:
     finally:
         client.close()
     return left
-
-
-# Limits the engine's load: a number of sandboxes start at once, and none while it is down.
-
-
-Answer = TypeVar("Answer")
-FIRST_WAIT, LONGEST_WAIT = 1.0, 15.0
-"""Seconds between checks of an engine that is down, and between failing requests."""
-
-
-class EnginePause:
-    """Shared by a process. Once a request finds the engine down, one thread checks whether it is
-    back, and all others wait for that. Thread-safe."""
-
-    def __init__(self, answers: Callable[[], object]) -> None:
-        """`answers` raises EngineDown while the engine is down."""
-        self._answers = answers
-        self._looking, self._lock = threading.Lock(), threading.Lock()
-        self._down = threading.Event()
-        self._failure = (-math.inf, "")
-        """Time and message of the last failed check."""
-        self._starts: dict[int, threading.BoundedSemaphore] = {}
-
-    def open(self, opening: Callable[[], Answer], at_once: int, patience: float) -> Answer:
-        """Open a sandbox, with at most `at_once` at the same time; otherwise like `ask`."""
-
-        def in_turn() -> Answer:
-            with self._slots(at_once):
-                return opening()
-
-        return self.ask(in_turn, patience)
-
-    def ask(self, question: Callable[[], Answer], patience: float) -> Answer:
-        """Send a request, and again once the engine is back. Raises EngineDown if that takes more
-        than `patience` seconds since the first failure, and whatever else `question` raises."""
-        until: float | None = None
-        wait = FIRST_WAIT
-        while True:
-            self._wait(until or time.monotonic() + patience)
-            try:
-                return question()
-            except EngineDown:
-                self._down.set()
-                until = until or time.monotonic() + patience
-                if time.monotonic() + wait >= until:
-                    raise
-            # Don't ask an engine that answers others but not this without a pause.
-            time.sleep(wait)
-            wait = min(2 * wait, LONGEST_WAIT)
-
-    def _wait(self, until: float) -> None:
-        wait, began = FIRST_WAIT, time.monotonic()
-        with self._looking:
-            failed, reason = self._failure
-            # If the engine hangs, each check takes minutes.
-            if self._down.is_set() and failed >= began and time.monotonic() + wait > until:
-                raise EngineDown(reason)
-            while self._down.is_set():
-                try:
-                    self._answers()
-                except EngineDown as error:
-                    self._failure = time.monotonic(), str(error)
-                    if time.monotonic() + wait > until:
-                        raise
-                    time.sleep(wait)
-                    wait = min(2 * wait, LONGEST_WAIT)
-                else:
-                    self._down.clear()
-
-    def _slots(self, at_once: int) -> threading.BoundedSemaphore:
-        with self._lock:
-            return self._starts.setdefault(at_once, threading.BoundedSemaphore(at_once))

@@ -1,4 +1,4 @@
-"""Errors of sandboxes.
+"""Errors of sandboxes, and of finding, building and running Java tests in them.
 
 SandboxError
 ├── SandboxUnavailable    the backend is not installed or not allowed here
@@ -16,14 +16,22 @@ SandboxError
 ├── CommandRefused        an argument that can't be passed to a program
 └── DebuggerError         a debug session could not be driven (see sandbox.debugger)
 
-Errors that end a rollout count as failures of the infrastructure, not of the model, except for
-sandboxes that die twice (see `collect.faults`). SandboxFileError and CommandRefused usually end
-none, since an agent's tools report them to the model.
+JavaError
+├── JavaUnavailable       the sandbox has no JDK, or not the build tool that the project needs
+├── BuildFailed           the program does not compile, or its build tool fails
+│   └── BuildTimedOut     the build tool reached its time-out
+└── NoSuchTest            nothing has that name
+
+Sandbox errors that end a rollout count as failures of the infrastructure, not of the model, except
+for sandboxes that die twice (see `collect.faults`). SandboxFileError and CommandRefused usually end
+none, since an agent's tools report them to the model. Agents get each Java error as an answer. For
+a verdict, a build that fails for a reason outside the sources may be the machine's fault: see
+`collect.scoring`.
 """
 
 
 class SandboxError(Exception):
-    """Base of all errors raised by `sandbox`."""
+    """Base of the errors of sandboxes."""
 
 
 class SandboxUnavailable(SandboxError):
@@ -42,12 +50,12 @@ class PullLimited(ImageMissing):
     """The registry's rate limit is reached; the message quotes the registry."""
 
 
-class BuildFailure(SandboxError):
-    """A build tool reached its time-out, or fails for reasons outside the sources."""
-
-
 class NoRoomForImage(ImageMissing):
     """The needed images take all of `images.disk_gb`; the message says what to do."""
+
+
+class BuildFailure(SandboxError):
+    """A build tool reached its time-out, or fails for reasons outside the sources."""
 
 
 class SandboxDead(SandboxError):
@@ -80,3 +88,28 @@ class CommandRefused(SandboxError):
 
 class DebuggerError(SandboxError):
     """The debugger itself failed: the probe broke its protocol or could not be launched."""
+
+
+class JavaError(Exception):
+    """Base of the errors of `sandbox.java`; the message says what to do."""
+
+
+class JavaUnavailable(JavaError):
+    """A tool is missing in the sandbox; the message names it and how to get it."""
+
+
+class BuildFailed(JavaError):
+    """The build failed; the message holds the compiler's errors, cut to what matters."""
+
+    def __init__(self, message: str, in_sources: bool = False) -> None:
+        super().__init__(message)
+        self.in_sources = in_sources
+        """Whether the compiler found errors in the sources."""
+
+
+class BuildTimedOut(BuildFailed):
+    """The build did not end in time, maybe because the machine is busy."""
+
+
+class NoSuchTest(JavaError):
+    """Nothing has that name; the message gives the nearest names."""

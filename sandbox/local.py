@@ -1,22 +1,33 @@
 """The local sandbox: bubblewrap around each command, a host folder as the workspace.
 
 Limited are each process's private memory (RLIMIT_DATA) and all memory together
-(`sandbox.memory_guard`), the number of processes and threads (RLIMIT_NPROC), the size of each file
-and of all together (`sandbox.disk_guard`), and /dev/shm. `config.cpus` is not enforced. /tmp is
-private, and keeps its files from one command to the next, as in a container.
+(`sandbox.memory`), the number of processes and threads (RLIMIT_NPROC), the size of each file and of
+all together (`sandbox.disk`), and /dev/shm. `config.cpus` is not enforced. /tmp is private, and
+keeps its files from one command to the next, as in a container.
+
+Running a process waits on its output pipe, its pidfd and bubblewrap's status pipe together, so
+nothing is polled, and a flood of output neither blocks the command nor fills memory.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import json
 import os
+import select
 import shutil
+import signal
+import subprocess
 import sys
+import threading
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from pathlib import Path
-from typing import Self
+from typing import IO, Self
 
 from sandbox import seccomp
 from sandbox.base import Command, CommandResult, SandboxConfig
@@ -27,6 +38,7 @@ from sandbox.bubblewrap import (
     find_interpreter,
     limit_arguments,
 )
+from sandbox.disk import DiskUse, bytes_taken, guard_of
 from sandbox.environment import (
     BASE_ENVIRONMENT,
     HOME,
@@ -39,19 +51,20 @@ from sandbox.environment import (
 from sandbox.errors import SandboxDead, SandboxUnavailable
 from sandbox.folder import WorkspaceFolder, below, write_all
 from sandbox.leftovers import OwnedFolder
+from sandbox.memory import MemoryUse, memory_below, memory_guard
 from sandbox.packages import packages_folder
-from sandbox.processes import (
-    HostProcess,
-    RunningProcesses,
-    collect,
-    default_signals,
-    from_lasting_thread,
-    give,
-    start,
-    stdin_file,
-)
 from sandbox.terminal import READY, PtyTerminal, open_pty
 from sandbox.text import BoundedOutput
+
+IGNORED_IN_BACKGROUND = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+"""Signals that `nohup` and a shell's background jobs ignore; programs inherit this."""
+FIRST_TO_GO = (
+    *("/bin/sh", "-c"),
+    '{ echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null; exec "$0" "$@"',
+)
+"""Put before a command: if the machine runs out of memory, the kernel kills it before StepInto."""
+END_GRACE = 5.0
+"""Seconds to wait after a kill until the processes are gone."""
 
 
 class LocalSandbox:
@@ -69,11 +82,16 @@ class LocalSandbox:
             raise SandboxUnavailable(INSTALL_HINT)
         if program:
             seccomp.require_filters()
-        self._packages = self._install_packages()
+        self._packages: str | None = None
+        visible = config
+        if config.packages:
+            self._packages = str(packages_folder(self.python, config.packages))
+            readable = (*config.readable_paths, self._packages)
+            visible = config.model_copy(update={"readable_paths": readable})
         self._owned = OwnedFolder()
         self._uid = choose_uid() if program else os.geteuid()
         self._bubblewrap = Bubblewrap(
-            self._with_packages(), self._interpreter, self._owned.path, self._uid, program or ""
+            visible, self._interpreter, self._owned.path, self._uid, program or ""
         )
         try:
             self._bubblewrap.prepare()
@@ -131,9 +149,10 @@ class LocalSandbox:
         master, slave = open_pty()
         try:
             give(slave, self._uid)
-            process = from_lasting_thread(
-                functools.partial(self._start, command, slave, slave, interactive=True)
-            )
+            # `--die-with-parent` is PR_SET_PDEATHSIG, which the kernel sends when the *thread* that
+            # forked ends. A process that outlives this call needs a thread that lasts.
+            start_it = functools.partial(self._start, command, slave, slave, interactive=True)
+            process = _starter(os.getpid()).submit(start_it).result()
         except BaseException:
             os.close(master)
             raise
@@ -174,7 +193,14 @@ class LocalSandbox:
         # The terminal's session is created inside, since Ctrl-C must not reach bubblewrap.
         ready = ["sh", "-c", 'echo "$0"; exec "$@"', READY.decode()]
         session = ["setsid", "--ctty", *ready] if interactive else []
-        inner = [*session, *self._inner(command)]
+        # `env` reports a bad folder or program as a shell does.
+        ignored = [s for s in IGNORED_IN_BACKGROUND if signal.getsignal(s) is signal.SIG_IGN]
+        names = ",".join(each.name.removeprefix("SIG") for each in ignored)
+        reset = [f"--default-signal={names}"] if names else []
+        variables = {**self._environment(), **command.env}
+        settings = [f"{name}={value}" for name, value in variables.items()]
+        folder = command.cwd or self.workspace
+        inner = [*session, "env", *reset, "-C", folder, *settings, *command_argv(command)]
         if self._bubblewrap.program:
             with seccomp.filter_file() as rules:
                 status, filter_fd = os.pipe(), rules.fileno()
@@ -187,13 +213,6 @@ class LocalSandbox:
         self._running.add(process)
         return process
 
-    def _inner(self, command: Command) -> list[str]:
-        """The command under `env`, which reports a bad folder or program as a shell does."""
-        variables = {**self._environment(), **command.env}
-        settings = [f"{name}={value}" for name, value in variables.items()]
-        folder = command.cwd or self.workspace
-        return ["env", *default_signals(), "-C", folder, *settings, *command_argv(command)]
-
     def _environment(self) -> dict[str, str]:
         temporary = "/tmp" if self._bubblewrap.program else str(self._owned.path / "tmp")
         return {
@@ -203,18 +222,6 @@ class LocalSandbox:
             **BASE_ENVIRONMENT,
             **configured_environment(self._config, self.workspace, self._packages),
         }
-
-    def _install_packages(self) -> str | None:
-        if not self._config.packages:
-            return None
-        return str(packages_folder(self.python, self._config.packages))
-
-    def _with_packages(self) -> SandboxConfig:
-        """The config with the installed packages as readable paths."""
-        if self._packages is None:
-            return self._config
-        readable = (*self._config.readable_paths, self._packages)
-        return self._config.model_copy(update={"readable_paths": readable})
 
     def _exit_code(self, process: HostProcess, kept: BoundedOutput) -> int:
         code = process.finish()
@@ -250,3 +257,242 @@ class _LocalTerminalProcess:
         code = self._process.finish()
         self._running.discard(self._process)
         return code if code >= 0 else 128 - code
+
+
+class HostProcess:
+    """A started process, its pidfd, and bubblewrap's status reports."""
+
+    def __init__(self, popen: subprocess.Popen[bytes], status_fd: int | None) -> None:
+        self._popen = popen
+        self._status_fd = status_fd
+        self._inner_pidfd: int | None = None
+        self._ending = threading.Lock()
+        self._ended = False
+        """After the end its process numbers may be reused."""
+        self.pidfd = os.pidfd_open(popen.pid)
+        self._status: dict[str, int] = {}
+        self._read_status()
+
+    @property
+    def pid(self) -> int:
+        """Its number on the host; may be reused once there is a `return_code`."""
+        return self._popen.pid
+
+    @property
+    def return_code(self) -> int | None:
+        """None while it runs; minus the signal's number if a signal ended it."""
+        return self._popen.poll()
+
+    @property
+    def reported_exit_code(self) -> int | None:
+        """The sandboxed command's exit code from bubblewrap; None if it never ran to an end."""
+        return self._status.get("exit-code")
+
+    def kill(self) -> None:
+        """Kill the process with its PID namespace, or if unsandboxed with its group."""
+        self._popen.kill()
+        with self._ending, contextlib.suppress(ProcessLookupError, PermissionError):
+            if self._ended:
+                return
+            if self._inner_pidfd is None:
+                os.killpg(self._popen.pid, signal.SIGKILL)
+            else:
+                # During start-up, killing the outer process does not yet kill the inner one.
+                signal.pidfd_send_signal(self._inner_pidfd, signal.SIGKILL)
+
+    def finish(self) -> int:
+        """Wait for the process and its PID namespace to end; returns its return code."""
+        code = self._popen.wait()
+        if self._status_fd is not None:
+            self._read_status()
+            os.close(self._status_fd)
+            self._status_fd = None
+        if self._inner_pidfd is not None:
+            wait_readable(self._inner_pidfd, END_GRACE)
+        with self._ending:
+            self._ended = True
+            if self._inner_pidfd is not None:
+                os.close(self._inner_pidfd)
+                self._inner_pidfd = None
+        if self.pidfd >= 0:
+            os.close(self.pidfd)
+            self.pidfd = -1
+        return code
+
+    def _read_status(self) -> None:
+        """Read bubblewrap's reports; the first one comes as soon as its child exists."""
+        if self._status_fd is None:
+            return
+        pending = b""
+        while "child-pid" not in self._status or self._popen.poll() is not None:
+            chunk = os.read(self._status_fd, 4096)
+            pending += chunk
+            *lines, pending = pending.split(b"\n")
+            for line in lines:
+                self._status.update(json.loads(line))
+            if not chunk:
+                break
+            if "child-pid" in self._status and self._inner_pidfd is None:
+                with contextlib.suppress(ProcessLookupError):
+                    self._inner_pidfd = os.pidfd_open(self._status["child-pid"])
+
+
+def start(
+    argv: Sequence[str],
+    *,
+    stdin: int,
+    output: int,
+    status: tuple[int, int] | None = None,
+    passed: Sequence[int] = (),
+    new_group: bool = True,
+) -> HostProcess:
+    """Start a process on the given descriptors, with an empty environment.
+
+    `status` is the read and write end of a pipe; the process gets the write end, and the
+    descriptors in `passed`. Without `new_group` the process must start its own session.
+    """
+    try:
+        popen = subprocess.Popen(
+            [*FIRST_TO_GO, *argv],
+            stdin=stdin,
+            stdout=output,
+            stderr=output,
+            env={},
+            process_group=0 if new_group else None,
+            pass_fds=(*passed, *(() if status is None else (status[1],))),
+        )
+    except BaseException:
+        if status is not None:
+            os.close(status[0])
+        raise
+    finally:
+        if status is not None:
+            os.close(status[1])
+    return HostProcess(popen, None if status is None else status[0])
+
+
+def collect(process: HostProcess, output: int, deadline: float, kept: BoundedOutput) -> bool:
+    """Read output until the process ends or `deadline` (monotonic) passes; then kill what is left.
+
+    Returns whether the deadline passed first.
+    """
+    os.set_blocking(output, False)
+    poller = select.poll()
+    poller.register(output, select.POLLIN)
+    poller.register(process.pidfd, select.POLLIN)
+    timed_out = False
+    while process.return_code is None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            timed_out = True
+            break
+        ready = [fd for fd, _ in poller.poll(min(left, 3600) * 1000)]
+        if output in ready and not _read_chunk(output, kept):
+            poller.unregister(output)
+    process.kill()
+    process.finish()
+    # Bounded, since an unsandboxed child may still hold the pipe.
+    end = time.monotonic() + 1
+    while time.monotonic() < end and wait_readable(output, 0.05) and _read_chunk(output, kept):
+        pass
+    return timed_out
+
+
+def _read_chunk(output: int, kept: BoundedOutput) -> bool:
+    """Read what a readable pipe holds; False once its other side is closed."""
+    try:
+        chunk = os.read(output, 1 << 16)
+    except BlockingIOError:
+        return True
+    kept.add(chunk)
+    return bool(chunk)
+
+
+def wait_readable(fd: int, seconds: float) -> bool:
+    """Whether a descriptor becomes readable within this many seconds."""
+    poller = select.poll()
+    poller.register(fd, select.POLLIN)
+    return bool(poller.poll(seconds * 1000))
+
+
+def stdin_file(data: bytes, owner: int) -> IO[bytes]:
+    """A file with a command's standard input, which `owner` may reopen."""
+    file = os.fdopen(os.memfd_create("stdin", os.MFD_CLOEXEC), "w+b")
+    file.write(data)
+    file.seek(0)
+    give(file.fileno(), owner)
+    return file
+
+
+def give(fd: int, owner: int) -> None:
+    """Let the sandbox's user reopen a descriptor by name (/dev/stdin, /dev/stdout)."""
+    if os.geteuid() == 0 and owner != 0:
+        os.fchown(fd, owner, owner)
+
+
+@lru_cache(maxsize=1)
+def _starter(pid: int) -> ThreadPoolExecutor:
+    """A thread that lives as long as this process, keyed by its number, since a forked child has
+    none of its threads."""
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"sandbox-starter-{pid}")
+
+
+class RunningProcesses:
+    """The processes of one sandbox, killed once they, or their files, exceed a limit.
+
+    Thread-safe.
+    """
+
+    def __init__(self, config: SandboxConfig, folder: Path) -> None:
+        """`folder` holds all files that they may write."""
+        self._running: set[HostProcess] = set()
+        self._lock = threading.Lock()
+        self._closed = False
+        limit = config.memory_mb * 1024 * 1024
+        self._disk = DiskUse(config.disk_mb, lambda: bytes_taken(folder, self._roots()), self.kill)
+        self._memory = MemoryUse(
+            config.memory_mb, lambda: memory_below(self._roots(), limit), self.kill
+        )
+        self._disk_guard, self._memory_guard = guard_of(str(folder.parent)), memory_guard()
+        self._disk_guard.watch(self._disk)
+
+    def add(self, process: HostProcess) -> None:
+        """Add a started process; kill it if none may run any more."""
+        with self._lock:
+            self._running.add(process)
+            ended = self._closed or self._disk.exceeded or self._memory.exceeded
+            if not ended:
+                self._memory_guard.watch(self._memory)
+        if ended:
+            process.kill()
+
+    def discard(self, process: HostProcess) -> None:
+        """Remove a process that has ended."""
+        with self._lock:
+            self._running.discard(process)
+            if not self._running:
+                self._memory_guard.forget(self._memory)
+
+    def kill(self) -> None:
+        with self._lock:
+            running = list(self._running)
+        for process in running:
+            process.kill()
+
+    def require(self) -> None:
+        """Raises OutOfMemory or DiskExceeded if the processes were killed for it."""
+        self._memory.require()
+        self._disk.require()
+
+    def close(self) -> None:
+        """Kill all processes, including those added later."""
+        with self._lock:
+            self._closed = True
+        self._disk_guard.forget(self._disk)
+        self._memory_guard.forget(self._memory)
+        self.kill()
+
+    def _roots(self) -> list[int]:
+        with self._lock:
+            # The number of an ended process may have been reused.
+            return [process.pid for process in self._running if process.return_code is None]

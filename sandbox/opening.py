@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import shutil
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
 
 from sandbox.base import ImageWorkspace, Sandbox, SandboxConfig
-from sandbox.engine import EnginePause
-from sandbox.errors import SandboxUnavailable
+from sandbox.errors import EngineDown, SandboxUnavailable
 
-
-def _look_for_engine() -> None:
-    from sandbox.engine import connect
-
-    connect().close()
-
-
-ENGINE = EnginePause(_look_for_engine)
+Answer = TypeVar("Answer")
+FIRST_WAIT, LONGEST_WAIT = 1.0, 15.0
+"""Seconds between requests to an engine that is down."""
+_starts: dict[int, threading.BoundedSemaphore] = {}
+"""One for each value of `starts_at_once` in this process."""
 
 
 def open_sandbox(
@@ -43,11 +43,32 @@ def open_sandbox(
         )
     from sandbox.container import ContainerSandbox
 
-    return ENGINE.open(
-        lambda: ContainerSandbox(config, chosen, workspace),
-        config.starts_at_once,
-        config.engine_wait,
+    slots = _starts.setdefault(
+        config.starts_at_once, threading.BoundedSemaphore(config.starts_at_once)
     )
+
+    def start() -> Sandbox:
+        with slots:
+            return ContainerSandbox(config, chosen, workspace)
+
+    return retry_while_down(start, config.engine_wait)
+
+
+def retry_while_down(request: Callable[[], Answer], patience: float) -> Answer:
+    """Send a request to the container engine, and again while the engine is down. Raises EngineDown
+    `patience` seconds after the first failure, and whatever else `request` raises."""
+    deadline: float | None = None
+    wait = FIRST_WAIT
+    while True:
+        try:
+            return request()
+        except EngineDown:
+            # A slow request must not use up the patience before its first failure.
+            deadline = deadline or time.monotonic() + patience
+            if time.monotonic() + wait >= deadline:
+                raise
+        time.sleep(wait)
+        wait = min(2 * wait, LONGEST_WAIT)
 
 
 def backend_name(config: SandboxConfig) -> str:

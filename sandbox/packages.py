@@ -22,9 +22,9 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
+from sandbox.base import require_package_name
 from sandbox.environment import cache_folder, host_environment
 from sandbox.errors import SandboxUnavailable
-from sandbox.package_names import require_package_name
 
 INSTALL_TIMEOUT = 1800.0
 """Seconds to install all packages of a set."""

@@ -4,14 +4,32 @@ from __future__ import annotations
 
 import base64
 import gzip
+import posixpath
+import re
 import secrets
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
 from sandbox.base import Command, Sandbox
 from sandbox.errors import SandboxFileError
+
+NAME = re.compile(r"\.stepinto-[0-9a-f]{16}\b")
+"""Names are random, so that a program under test can't guess the next one."""
+
+
+@contextmanager
+def scratch_folder(sandbox: Sandbox, parent: str = "") -> Iterator[str]:
+    """The path of a folder that is created by its first file, in the workspace unless `parent` is
+    given, and removed at the end. Raises SandboxError if it can't be removed."""
+    folder = posixpath.join(parent, f".stepinto-{secrets.token_hex(8)}")
+    try:
+        yield folder
+    finally:
+        sandbox.run(Command(["rm", "-rf", folder]))
+
 
 Data = TypeVar("Data", str, bytes)
 FOLDER = "/tmp/stepinto"

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from collect.benchmarks.base import Language
 from collect.benchmarks.marks import SKIPPED, Mark
-from sandbox.package_names import PackageName
+from sandbox.base import PackageName
 
 # Settings for the user's own repository.
 

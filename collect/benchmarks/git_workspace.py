@@ -11,8 +11,7 @@ from collect.code.patches import PatchError
 from collect.code.unified import unquote
 from sandbox import Command, Sandbox
 from sandbox.errors import SandboxFileError, SandboxUnavailable
-from sandbox.scratch import scratch_folder
-from sandbox.shell import capture
+from sandbox.shell import capture, scratch_folder
 
 GIT_TIMEOUT = 900.0
 """Seconds for one git command; packing a large history takes minutes on a busy machine."""

@@ -27,21 +27,22 @@ from collect.benchmarks.base import TestResults, TestStatus
 from sandbox import Command, CommandResult, Sandbox
 from sandbox.debugger.java_delivery import deliver_probe
 from sandbox.debugger.java_session import RUNNER_CLASS
-from sandbox.errors import BuildFailure, SandboxFileError, SandboxUnavailable
-from sandbox.java.build import built_test, java_command
-from sandbox.java.errors import (
+from sandbox.errors import (
     BuildFailed,
+    BuildFailure,
     BuildTimedOut,
     JavaError,
     JavaUnavailable,
     NoSuchTest,
+    SandboxFileError,
+    SandboxUnavailable,
 )
-from sandbox.java.fork import needs_fork
+from sandbox.java.build import built_test, java_command, needs_fork
 from sandbox.java.jdk import find_jdk
 from sandbox.java.lookup import Found
 from sandbox.java.project import BuildKind, JavaProject, Module
 from sandbox.java.scan import is_build_file, scan_workspace
-from sandbox.scratch import scratch_folder
+from sandbox.shell import scratch_folder
 
 SETTINGS_FILES = frozenset({"junit-platform.properties", "testng.xml", "gradle-wrapper.properties"})
 """Names of other files, in any folder, from which test frameworks and Gradle read settings."""

@@ -30,7 +30,7 @@ from collect.field_errors import the_nearest
 from collect.quantities import counted, first_of
 from collect.store.record_lines import StrictRecord, read_lines, refuse_wrong
 from sandbox import Sandbox
-from sandbox.package_names import PackageName
+from sandbox.base import PackageName
 
 logger = logging.getLogger(__name__)
 

@@ -18,8 +18,7 @@ from collect.store.record_lines import StrictRecord
 from sandbox import Command, SandboxConfig, open_sandbox
 from sandbox.engine import connect, digest_of, find_image
 from sandbox.environment import cache_folder
-from sandbox.errors import SandboxError, SandboxUnavailable
-from sandbox.java.errors import JavaUnavailable
+from sandbox.errors import JavaUnavailable, SandboxError, SandboxUnavailable
 from sandbox.java.jdk import find_jdk
 from sandbox.opening import backend_name
 

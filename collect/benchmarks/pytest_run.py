@@ -30,7 +30,7 @@ from collect.benchmarks.base import TestResults, TestStatus
 from collect.code.syntax import parse
 from sandbox import Command, CommandResult, Sandbox
 from sandbox.errors import SandboxFileError, SandboxUnavailable
-from sandbox.scratch import scratch_folder
+from sandbox.shell import scratch_folder
 
 MAX_TWINS = 10
 """Limit of failing twins."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from sandbox import scratch
+from sandbox.shell import NAME as SCRATCH_NAME
 
 MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 DAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
@@ -89,7 +89,7 @@ NAMES = (
     (r"\b0x[0-9a-fA-F]{4,}\b", "0x?"),
     (r"\bpytest-\d+\b", "pytest-?"),
     (r"(?<=/tmp/)[\w.-]+", "?"),
-    (scratch.NAME.pattern, ".stepinto-?"),
+    (SCRATCH_NAME.pattern, ".stepinto-?"),
 )
 """Addresses, and temporary folders with a new name each time."""
 

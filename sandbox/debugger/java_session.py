@@ -10,10 +10,8 @@ from sandbox.debugger.java_delivery import MAIN_CLASS, deliver_probe, forget_del
 from sandbox.debugger.limits import DebugLimits
 from sandbox.debugger.records import ErrorKind, Launch
 from sandbox.debugger.session import DebugSession, LaunchRefused
-from sandbox.errors import DebuggerError, SandboxFileError
-from sandbox.java.build import built_test, java_command
-from sandbox.java.errors import BuildFailed, JavaError, NoSuchTest
-from sandbox.java.fork import fork_command, needs_fork
+from sandbox.errors import BuildFailed, DebuggerError, JavaError, NoSuchTest, SandboxFileError
+from sandbox.java.build import built_test, fork_command, java_command, needs_fork
 from sandbox.java.jdk import Jdk, find_jdk
 from sandbox.java.lookup import Found
 from sandbox.java.project import JavaProject

@@ -10,12 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.base import Sandbox
-from sandbox.errors import SandboxFileError
-from sandbox.java.errors import BuildFailed
+from sandbox.errors import BuildFailed, SandboxFileError
 from sandbox.java.javac import build_failed, timed_out
 from sandbox.java.jdk import Jdk
-from sandbox.java.job import BuildJob
-from sandbox.java.project import CompileStep, JavaProject, Module, missing_tool, unknown_project
+from sandbox.java.project import (
+    BuildJob,
+    CompileStep,
+    JavaProject,
+    Module,
+    missing_tool,
+    unknown_project,
+)
 from sandbox.shell import FOLDER, read_text, write_bytes
 
 LOG = f"{FOLDER}/gradle.log"

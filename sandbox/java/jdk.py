@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from sandbox.base import Command, Sandbox
-from sandbox.java.errors import JavaUnavailable
+from sandbox.errors import JavaUnavailable
 
 OLDEST = 8
 HINT = (

@@ -12,8 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from sandbox.base import SOURCE_LIMIT, Sandbox
-from sandbox.errors import SandboxFileError
-from sandbox.java.errors import NoSuchTest
+from sandbox.errors import NoSuchTest, SandboxFileError
 from sandbox.java.scan import Scan
 from sandbox.shell import capture
 

@@ -15,8 +15,14 @@ from dataclasses import dataclass, field
 from sandbox.base import Sandbox
 from sandbox.java.javac import build_failed, split_options, timed_out
 from sandbox.java.jdk import Jdk
-from sandbox.java.job import BuildJob
-from sandbox.java.project import CompileStep, JavaProject, Module, missing_tool, unknown_project
+from sandbox.java.project import (
+    BuildJob,
+    CompileStep,
+    JavaProject,
+    Module,
+    missing_tool,
+    unknown_project,
+)
 from sandbox.shell import FOLDER, capture
 
 # Reads Maven's debug log: how each plugin was called, and so how the tests would run.

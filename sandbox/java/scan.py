@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sandbox.base import Sandbox
-from sandbox.java.errors import JavaError
+from sandbox.errors import JavaError
 from sandbox.shell import capture
 
 BUILD_FILES = (

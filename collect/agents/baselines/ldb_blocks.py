@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from collect.code.syntax import parse
 from sandbox import Command, CommandResult, Sandbox
 from sandbox.errors import SandboxFileError
-from sandbox.scratch import scratch_folder
+from sandbox.shell import scratch_folder
 from sandbox.text import source_lines
 
 # Statements and basic blocks from the syntax tree. A block begins at a function, a loop's header, a

@@ -24,14 +24,13 @@ from collect.code.unified import renamed_files
 from collect.errors import ConfigError
 from collect.quantities import counted, first_of
 from sandbox import Command, CommandResult, ImageWorkspace, Sandbox
-from sandbox.errors import SandboxFileError, SandboxUnavailable
-from sandbox.java.compiler_errors import compiler_errors
-from sandbox.java.errors import JavaUnavailable
+from sandbox.errors import JavaUnavailable, SandboxFileError, SandboxUnavailable
 from sandbox.java.gradle import MISSING, gradle_command
+from sandbox.java.javac import compiler_errors
 from sandbox.java.jdk import Jdk, find_jdk
 from sandbox.java.maven import SKIPPED_CHECKS, maven_command
 from sandbox.java.project import BuildKind, Module
-from sandbox.scratch import scratch_folder
+from sandbox.shell import scratch_folder
 
 HUB_ID = "gitbugactions/gitbug-java"
 SPLIT = "test"

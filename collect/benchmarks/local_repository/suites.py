@@ -24,7 +24,7 @@ from sandbox.debugger.targets import VALUED_OPTIONS, TargetError, parse_target
 from sandbox.errors import SandboxFileError
 from sandbox.java.lookup import Sources
 from sandbox.java.scan import GRADLE_FILES, scan_workspace
-from sandbox.scratch import scratch_folder
+from sandbox.shell import scratch_folder
 
 # The result of one run of all tests.
 

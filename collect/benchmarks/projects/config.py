@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from collect.benchmarks.base import Language
-from sandbox.package_names import PackageName
+from sandbox.base import PackageName
 
 
 class ProjectConfig(BaseModel):

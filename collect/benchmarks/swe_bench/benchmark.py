@@ -21,8 +21,7 @@ from collect.code.unified import renamed_files
 from collect.errors import ConfigError
 from sandbox import Command, ImageWorkspace, Sandbox
 from sandbox.errors import SandboxFileError
-from sandbox.scratch import scratch_folder
-from sandbox.shell import read_text, write_bytes
+from sandbox.shell import read_text, scratch_folder, write_bytes
 from sandbox.text import BoundedOutput
 
 # A pytest plugin confirms the log's test results, because any program can write to a log.

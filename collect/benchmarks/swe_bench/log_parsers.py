@@ -15,7 +15,7 @@ from contextlib import suppress
 from collect.benchmarks.base import TestStatus
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxFileError
-from sandbox.scratch import scratch_folder
+from sandbox.shell import scratch_folder
 
 # Parse the test logs of SWE-bench's Java repositories as upstream does.
 

@@ -26,7 +26,7 @@ from collect.store.build_info import code_version
 from sandbox.engine import connect, engine_errors
 from sandbox.errors import EngineDown, ImageMissing, NoRoomForImage, SandboxDead, SandboxError
 from sandbox.images import ImagePuller
-from sandbox.opening import ENGINE
+from sandbox.opening import retry_while_down
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +95,7 @@ class NodeImages:
 
     def _ask(self, question: Callable[[], ImageAnswer]) -> ImageAnswer:
         try:
-            return ENGINE.ask(question, self._runtime.sandbox.engine_wait)
+            return retry_while_down(question, self._runtime.sandbox.engine_wait)
         except SandboxError:
             # A request that a stop ended has not failed.
             raise_if_stopped(self._stop)

@@ -16,13 +16,11 @@ from collect.benchmarks.projects.project import Project, ProjectRefused
 from collect.code.java_tree import has_modifier, parse, text_of, walk, words
 from collect.synthesis.java_mutations.variables import CLASSES, METHODS
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
-from sandbox.errors import SandboxUnavailable
+from sandbox.errors import BuildFailed, JavaError, JavaUnavailable, SandboxUnavailable
 from sandbox.java.build import built_test
-from sandbox.java.errors import BuildFailed, JavaError, JavaUnavailable
 from sandbox.java.javac import FAST, compile_sources
 from sandbox.java.jdk import find_jdk
-from sandbox.java.job import BuildJob
-from sandbox.java.project import BuildKind, CompileStep, JavaProject
+from sandbox.java.project import BuildJob, BuildKind, CompileStep, JavaProject
 from sandbox.java.scan import Scan
 from sandbox.shell import FOLDER, write_bytes
 

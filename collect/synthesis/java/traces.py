@@ -14,8 +14,7 @@ from collect.synthesis.candidates import Candidate
 from collect.synthesis.java.builds import Compilation, JavaBuild
 from collect.synthesis.java_mutations.variables import CLASSES, METHODS
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
-from sandbox.errors import SandboxFileError
-from sandbox.java.errors import BuildFailed
+from sandbox.errors import BuildFailed, SandboxFileError
 from sandbox.java.javac import FAST
 from sandbox.java.jdk import find_jdk
 from sandbox.java.project import JavaProject

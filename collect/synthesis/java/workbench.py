@@ -39,8 +39,7 @@ from collect.synthesis.mutations import CombinedMutation, Mutation
 from collect.synthesis.suite import SHOWN_OUTPUT, Suite
 from collect.synthesis.workbench import TrialRun
 from sandbox import Sandbox, SandboxConfig, open_sandbox
-from sandbox.errors import SandboxUnavailable
-from sandbox.java.errors import BuildFailed, JavaUnavailable
+from sandbox.errors import BuildFailed, JavaUnavailable, SandboxUnavailable
 from sandbox.java.project import JavaProject
 
 # Issue texts for Java bugs, from the symptom alone.

@@ -13,7 +13,7 @@ from collect.benchmarks.java_run import run_java_tests, steers_tests
 from sandbox import Sandbox, SandboxConfig, open_sandbox
 from sandbox.base import JavaConfig
 from sandbox.errors import BuildFailure, SandboxUnavailable
-from sandbox.java import job
+from sandbox.java import project
 from sandbox.java.build import built_test
 
 pytestmark = [
@@ -131,7 +131,7 @@ def test_a_build_that_takes_too_long_is_no_verdict(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(java_run, "built_test", partial(built_test, timeout=0))
-    monkeypatch.setattr(job, "LEAST", 0.05)  # no JVM starts as fast
+    monkeypatch.setattr(project, "LEAST", 0.05)  # no JVM starts as fast
     files = junit("ATest", "one() {}")
     with pytest.raises(BuildFailure, match="still at it at the time-out"):
         run(sandbox, files, "ATest#one")

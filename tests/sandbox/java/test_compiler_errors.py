@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sandbox.java.compiler_errors import MAX_ERRORS, shown_errors
+from sandbox.java.javac import MAX_ERRORS, shown_errors
 
 JAVAC = """\
 /workspace/src/Calc.java:4: error: cannot find symbol

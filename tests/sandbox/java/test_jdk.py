@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sandbox import Command, Sandbox
-from sandbox.java.errors import JavaUnavailable
+from sandbox.errors import JavaUnavailable
 from sandbox.java.jdk import Jdk, feature_of, find_jdk
 from tests.sandbox.java.conftest import Lay, require_program
 

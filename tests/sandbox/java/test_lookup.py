@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sandbox import Sandbox
-from sandbox.java.errors import NoSuchTest
+from sandbox.errors import NoSuchTest
 from sandbox.java.lookup import Found, Lookup, parse_name
 from sandbox.java.scan import scan_workspace
 from tests.sandbox.java.conftest import Lay

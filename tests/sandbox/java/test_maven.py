@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from sandbox import Command
-from sandbox.java.build import built_test
-from sandbox.java.errors import BuildFailed
-from sandbox.java.fork import needs_fork
+from sandbox.errors import BuildFailed
+from sandbox.java.build import built_test, needs_fork
 from sandbox.java.maven import DEBIAN_SETTINGS, LOG, maven_options, project_of, read_log
 from sandbox.java.project import BuildKind, Module
 from tests.sandbox.java.conftest import Lay, require_program, run_tests, statuses, write

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox.java.errors import NoSuchTest
+from sandbox.errors import NoSuchTest
 from sandbox.java.lookup import Named, parse_name
 
 CALC = Named("demo.CalcTest", "testTotal")

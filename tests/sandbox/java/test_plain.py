@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sandbox import Command
+from sandbox.errors import BuildFailed
 from sandbox.java.build import built_test
-from sandbox.java.errors import BuildFailed
 from tests.sandbox.java.conftest import Lay, require_program, run_tests, statuses, write
 from tests.sandbox.java.programs import CALC, CALC_TEST
 
