@@ -18,13 +18,12 @@ import stat
 import sys
 import tarfile
 import tempfile
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import IO, Any, Protocol, Self
+from typing import IO, Any, Self
 
 from sandbox.base import Command, CommandResult, ImageWorkspace, SandboxConfig
 from sandbox.container_exec import (
@@ -46,13 +45,13 @@ from sandbox.engine import (
     kill_container,
     local_root,
     owner_of,
-    path_of,
     remove_container,
 )
 from sandbox.environment import (
     BASE_ENVIRONMENT,
     HOME,
     KILLED,
+    SYSTEM_PATH,
     TIMED_OUT,
     WORKSPACE,
     command_argv,
@@ -151,13 +150,9 @@ exec tar -x -o -f -
 """
 
 
-class RunScript(Protocol):
-    """Runs a script of `sh` in the container, as the sandbox's user."""
-
-    def __call__(
-        self, script: str, arguments: Sequence[str], stdin: bytes, output: Output, timeout: float
-    ) -> int | None:
-        """Returns its exit code; None at its time-out. Raises SandboxDead."""
+RunScript = Callable[[str, Sequence[str], bytes, Output, float], int | None]
+"""Runs a script of `sh` in the container with arguments, standard input, a receiver of its output
+and a time-out in seconds. Returns its exit code; None at its time-out. Raises SandboxDead."""
 
 
 class ContainerFiles:
@@ -290,9 +285,6 @@ def _unpacked(data: IO[bytes], shown: str) -> dict[str, bytes]:
     return files
 
 
-# Measures how much disk space a container's files take.
-
-
 UNKNOWN = -1
 """The engine's size if it can't walk the files: deeply nested folders can have too long a path."""
 
@@ -327,8 +319,15 @@ class ContainerDisk:
         """Bytes of deleted files that are still open. Only root may look at those of other
         users."""
         sizes: dict[int, int] = {}
-        for process in self._processes():
+        try:
+            listed = self._client.api.top(self._container, ps_args="-eo pid")["Processes"]
+        except client_errors():
+            return 0
+        for (pid,) in listed or ():
+            process = Path("/proc", pid)
             with suppress(OSError):
+                if self._container not in (process / "cgroup").read_text():
+                    continue
                 device = os.stat(process / "root").st_dev
                 for path in _held(process):
                     with suppress(OSError):
@@ -337,18 +336,6 @@ class ContainerDisk:
                         if own and found.st_nlink == 0:
                             sizes[found.st_ino] = found.st_blocks * 512
         return sum(sizes.values())
-
-    def _processes(self) -> Iterator[Path]:
-        """The host's processes that are in the container."""
-        try:
-            listed = self._client.api.top(self._container, ps_args="-eo pid")["Processes"]
-        except client_errors():
-            return
-        for (pid,) in listed or ():
-            process = Path("/proc", pid)
-            with suppress(OSError):
-                if self._container in (process / "cgroup").read_text():
-                    yield process
 
 
 def _held(process: Path) -> Iterator[Path]:
@@ -374,7 +361,6 @@ class ContainerSandbox:
         self._config = config
         self._held = workspace
         self._closed = False
-        self._lock = threading.Lock()
         with ExitStack() as ending:
             self._client = connect()
             ending.callback(self._client.close)
@@ -436,7 +422,7 @@ class ContainerSandbox:
     def spawn(self, command: Command) -> PtyTerminal:
         self._require_open()
         user = str(self._reader if command.read_only else self._uid)
-        group = self._next_group()
+        group = next(self._groups)
         stream = self._execs.open_terminal(
             command_argv(command),
             user,
@@ -505,12 +491,10 @@ class ContainerSandbox:
     def _own_environment(self) -> dict[str, str]:
         own = {**BASE_ENVIRONMENT, "HOME": HOME, "TMPDIR": "/tmp"}
         if self._held is not None:
-            own["PATH"] = path_of(self._image, self._held.programs)
+            lines = self._image.attrs["Config"].get("Env") or ()
+            path = dict(line.partition("=")[::2] for line in lines).get("PATH") or SYSTEM_PATH
+            own["PATH"] = ":".join([*self._held.programs, path])
         return own
-
-    def _next_group(self) -> int:
-        with self._lock:
-            return next(self._groups)
 
     def _execute(self, command: Command, env: Mapping[str, str], kept: Output) -> ExecResult:
         self._require_open()
@@ -519,7 +503,7 @@ class ContainerSandbox:
             return self._execs.run(
                 command_argv(command),
                 user=str(self._reader if command.read_only else self._uid),
-                group=self._next_group(),
+                group=next(self._groups),
                 cwd=command.cwd or self.workspace,
                 env=env,
                 stdin=command.stdin,

@@ -23,9 +23,6 @@ from sandbox.errors import NotStarted, OutOfMemory, SandboxDead
 from sandbox.terminal import READY
 from sandbox.text import BoundedOutput
 
-# Passes data between StepInto and a command in a container, over the engine's stream.
-
-
 HEAD_LIMIT = 1 << 16
 """Bytes that may come before the READY line."""
 _HEADER = struct.Struct(">BxxxL")
@@ -37,15 +34,6 @@ class Output(Protocol):
     def add(self, chunk: bytes) -> None: ...
 
 
-def next_chunk(connection: socket.socket, deadline: float) -> bytes | None:
-    """The next chunk, empty at the end; None if nothing comes by the deadline (monotonic)."""
-    poller = select.poll()
-    poller.register(connection, select.POLLIN)
-    if not poller.poll(max(0.0, deadline - time.monotonic()) * 1000):
-        return None
-    return _received(connection)
-
-
 def pass_through(connection: socket.socket, stdin: bytes, deadline: float, output: Output) -> bool:
     """Feed standard input and take output until the end; False at the deadline."""
     unsent = memoryview(stdin)
@@ -54,7 +42,13 @@ def pass_through(connection: socket.socket, stdin: bytes, deadline: float, outpu
     while (left := deadline - time.monotonic()) > 0:
         for _, flags in poller.poll(min(left, 3600) * 1000):
             if flags & select.POLLOUT:
-                unsent = _sent(connection, unsent)
+                try:
+                    unsent = unsent[connection.send(unsent[: 1 << 16]) :]
+                    if not unsent:
+                        connection.shutdown(socket.SHUT_WR)
+                except (BrokenPipeError, ConnectionResetError):
+                    # The command has ended, or closed its input, without reading all of it.
+                    unsent = memoryview(b"")
                 if not unsent:
                     poller.modify(connection, select.POLLIN)
             if flags & ~select.POLLOUT:
@@ -70,17 +64,6 @@ def _received(connection: socket.socket) -> bytes:
         return connection.recv(1 << 16)
     except ConnectionResetError:
         return b""
-
-
-def _sent(connection: socket.socket, unsent: memoryview) -> memoryview:
-    try:
-        unsent = unsent[connection.send(unsent[: 1 << 16]) :]
-        if not unsent:
-            connection.shutdown(socket.SHUT_WR)
-    except (BrokenPipeError, ConnectionResetError):
-        # The command has ended, or closed its input, without reading all of it.
-        return memoryview(b"")
-    return unsent
 
 
 class AfterReady:
@@ -269,10 +252,12 @@ class ContainerExecs:
         """Wait for the READY line. The engine sends earlier errors as if the command had printed
         them."""
         deadline = time.monotonic() + START_TIMEOUT
+        poller = select.poll()
+        poller.register(connection, select.POLLIN)
         while not output.ready:
-            chunk = next_chunk(connection, deadline)
-            if chunk is None:
+            if not poller.poll(max(0.0, deadline - time.monotonic()) * 1000):
                 raise SandboxDead(f"the engine started no command within {START_TIMEOUT:g} s")
+            chunk = _received(connection)
             if not chunk:
                 self._await_notice()
                 raise NotStarted(f"the engine could not start a command: {output.told}")
@@ -325,7 +310,11 @@ class ContainerExecs:
             self._container, list(argv), user=user, environment=dict(env), stdin=stdin, tty=tty
         )["Id"]
         stream = self._api.exec_start(exec_id, socket=True, tty=tty)
-        early = _early(stream)
+        # The HTTP client reads the header through a buffer, which may already hold output
+        # of a fast command; the client's own readers lose it too (docker/api/client.py,
+        # `_get_raw_response_socket`).
+        stream._sock.setblocking(False)
+        early = bytes(stream._response.raw._fp.fp.peek())
         # The wrapper would close the socket when garbage collected.
         connection = socket.socket(fileno=socket.dup(stream.fileno()))
         connection.setblocking(False)
@@ -333,16 +322,6 @@ class ContainerExecs:
         stream._response.close()
         stream.close()
         return ExecStream(exec_id, connection, early)
-
-
-def _early(stream: Any) -> bytes:
-    """What the HTTP client has read beyond the response's header.
-
-    It reads the header through a buffer, which may already hold output of a fast command; the
-    client's own readers lose it too (docker/api/client.py, `_get_raw_response_socket`).
-    """
-    stream._sock.setblocking(False)
-    return bytes(stream._response.raw._fp.fp.peek())
 
 
 @contextmanager

@@ -1,4 +1,5 @@
-"""Measure the disk space of a local sandbox's files, including hidden ones.
+"""Measure the disk space of a local sandbox's files, including hidden ones, and kill sandboxes that
+write more than they may. Neither bubblewrap nor an engine's usual storage can limit their total.
 
 Counts everything in its folder, however deep and whatever its modes, and files that its processes
 hold open or mapped after their removal. Does not count data in sockets, nor what a process holds
@@ -74,17 +75,14 @@ class _Walk:
             self._here = self._entered()
             while self._here.inner or self._above:
                 if self._here.inner:
-                    self._enter(self._here.inner.pop())
+                    with _while_it_changes():
+                        self._go(os.open(self._here.inner.pop(), POINT_AT, dir_fd=self._at))
+                        self._above.append(self._here)
+                        self._here = self._entered()
                 else:
                     self._leave()
         finally:
             os.close(self._at)
-
-    def _enter(self, name: str) -> None:
-        with _while_it_changes():
-            self._go(os.open(name, POINT_AT, dir_fd=self._at))
-            self._above.append(self._here)
-            self._here = self._entered()
 
     def _leave(self) -> None:
         outer = os.open("..", POINT_AT, dir_fd=self._at)
@@ -92,7 +90,8 @@ class _Walk:
             os.chmod(f"/proc/self/fd/{self._at}", self._here.closed_mode)
         self._go(outer)
         self._here = self._above.pop()
-        if _identity(os.fstat(outer)) != self._here.identity:
+        found = os.fstat(outer)
+        if (found.st_dev, found.st_ino) != self._here.identity:
             raise _Hidden
 
     def _go(self, folder: int) -> None:
@@ -110,23 +109,17 @@ class _Walk:
         with _while_it_changes():
             listing = os.open(".", ENTER, dir_fd=self._at)
             try:
-                for name, is_folder in self._counted(listing):
-                    if is_folder:
-                        inner.append(name)
+                with os.scandir(listing) as entries:
+                    for entry in entries:
+                        with suppress(FileNotFoundError):
+                            file = entry.stat(follow_symlinks=False)
+                            self.bytes += _size(file)
+                            self.devices.add(file.st_dev)
+                            if entry.is_dir(follow_symlinks=False):
+                                inner.append(entry.name)
             finally:
                 os.close(listing)
-        return _Folder(_identity(found), closed_mode, inner)
-
-    def _counted(self, listing: int) -> Iterator[tuple[str, bool]]:
-        with os.scandir(listing) as entries:
-            for entry in entries:
-                try:
-                    found = entry.stat(follow_symlinks=False)
-                except FileNotFoundError:
-                    continue
-                self.bytes += _size(found)
-                self.devices.add(found.st_dev)
-                yield entry.name, entry.is_dir(follow_symlinks=False)
+        return _Folder((found.st_dev, found.st_ino), closed_mode, inner)
 
 
 @contextmanager
@@ -201,15 +194,6 @@ def _mapped(process: int, thread: str, devices: set[int]) -> Iterator[tuple[int,
 
 def _size(found: os.stat_result) -> int:
     return max(found.st_blocks * 512, FILE_BYTES)
-
-
-def _identity(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
-
-
-# The whole disk: kills sandboxes that write more than they may.
-#
-# Neither bubblewrap nor an engine's usual storage can limit a sandbox's total.
 
 
 LOOK_SECONDS = 0.5

@@ -10,13 +10,14 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from rich.table import Table
 from rich.text import Text
 
 from sandbox.base import Command, SandboxConfig
 from sandbox.environment import install_command
-from sandbox.errors import SandboxError
+from sandbox.errors import JavaUnavailable, SandboxError
 
 PROGRAM_TIMEOUT = 60.0
 """Seconds for one program to print its version; Gradle starts a JVM first."""
@@ -34,24 +35,40 @@ class Check:
     """What it is needed for."""
 
 
+class _Missing(Exception):
+    """Something is missing; the message says how to get it."""
+
+
 def check_machine() -> list[Check]:
     """Check for everything that StepInto can use. Never raises, and never shows a key's value."""
-    return [
-        _check("bubblewrap", "the local sandbox", _bubblewrap),
-        _check("Docker engine", "the docker sandbox, benchmarks with images", _docker),
-        _check("JDK", "debugging Java, and its bugs", _jdk),
-        _check("Maven", "Java bugs built by Maven", _maven),
-        _check("Gradle", "Java bugs built by Gradle", _gradle),
-        _program("git", ["git", "--version"], "the code's commit in every record", "git"),
-        _check("GPU", "training and serving larger models", _gpu),
-        _package("torch", "in-process models and training", "train"),
-        _package("trl", "training", "train"),
-        _check("vllm", "models of backend vllm", _vllm),
-        _key("OPENAI_API_KEY", "models of an OpenAI-compatible endpoint"),
-        _key("OPENAI_BASE_URL", "an endpoint other than OpenAI's"),
-        _key("WANDB_API_KEY", "training curves online at Weights & Biases"),
-        _key("HF_TOKEN", "gated or private models and data sets of the Hugging Face hub"),
+    looks: list[tuple[str, str, Callable[[], str]]] = [
+        ("bubblewrap", "the local sandbox", _bubblewrap),
+        ("Docker engine", "the docker sandbox, benchmarks with images", _docker),
+        ("JDK", "debugging Java, and its bugs", _jdk),
+        ("Maven", "Java bugs built by Maven", _maven),
+        ("Gradle", "Java bugs built by Gradle", _gradle),
+        ("git", "the code's commit in every record", _git),
+        ("GPU", "training and serving larger models", _gpu),
+        ("torch", "in-process models and training", partial(_package, "torch", "train")),
+        ("trl", "training", partial(_package, "trl", "train")),
+        ("vllm", "models of backend vllm", _vllm),
     ]
+    keys = {
+        "OPENAI_API_KEY": "models of an OpenAI-compatible endpoint",
+        "OPENAI_BASE_URL": "an endpoint other than OpenAI's",
+        "WANDB_API_KEY": "training curves online at Weights & Biases",
+        "HF_TOKEN": "gated or private models and data sets of the Hugging Face hub",
+    }
+    checks = []
+    for name, enables, look in looks:
+        try:
+            checks.append(Check(name, True, look(), enables))
+        except (_Missing, SandboxError) as error:
+            checks.append(Check(name, False, str(error), enables))
+    for name, enables in keys.items():
+        known = bool(os.environ.get(name))
+        checks.append(Check(name, known, "set" if known else f"export {name}=...", enables))
+    return checks
 
 
 def render(checks: list[Check]) -> Table:
@@ -61,17 +78,6 @@ def render(checks: list[Check]) -> Table:
         mark = Text("yes", "green") if check.found else Text("no", "yellow")
         table.add_row(mark, check.name, Text(check.detail), check.enables)
     return table
-
-
-class _Missing(Exception):
-    """Something is missing; the message says how to get it."""
-
-
-def _check(name: str, enables: str, look: Callable[[], str]) -> Check:
-    try:
-        return Check(name, True, look(), enables)
-    except (_Missing, SandboxError) as error:
-        return Check(name, False, str(error), enables)
 
 
 def _bubblewrap() -> str:
@@ -96,7 +102,6 @@ def _docker() -> str:
 
 
 def _jdk() -> str:
-    from sandbox.errors import JavaUnavailable
     from sandbox.java.jdk import find_jdk
     from sandbox.local import LocalSandbox
 
@@ -116,8 +121,7 @@ def _maven() -> str:
     from sandbox.java.maven import maven_options
     from sandbox.local import LocalSandbox
 
-    if shutil.which("mvn") is None:
-        raise _Missing("apt-get install maven")
+    _require_program("mvn", "apt-get install maven")
     version = _first_line(["mvn", "--version"])
     if shutil.which("bwrap") is None:
         return version
@@ -132,16 +136,25 @@ def _maven() -> str:
 
 
 def _gradle() -> str:
-    if shutil.which("gradle") is None:
-        raise _Missing("apt-get install gradle")
+    _require_program("gradle", "apt-get install gradle")
     # Debian's Gradle prints its Java first.
     return _first_line(["gradle", "--version"], "Gradle ")
 
 
+def _git() -> str:
+    _require_program("git", "apt-get install git")
+    return _first_line(["git", "--version"])
+
+
 def _gpu() -> str:
-    if shutil.which("nvidia-smi") is None:
-        raise _Missing("needs an NVIDIA GPU and its driver (nvidia-smi)")
+    _require_program("nvidia-smi", "needs an NVIDIA GPU and its driver (nvidia-smi)")
     return _first_line(["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"])
+
+
+def _package(name: str, extra: str) -> str:
+    if importlib.util.find_spec(name) is None:
+        raise _Missing(install_command(extra))
+    return f"version {importlib.metadata.version(name)}"
 
 
 def _vllm() -> str:
@@ -158,31 +171,9 @@ def _vllm() -> str:
     )
 
 
-def _program(name: str, argv: list[str], enables: str, package: str) -> Check:
-    def look() -> str:
-        if shutil.which(argv[0]) is None:
-            raise _Missing(f"apt-get install {package}")
-        return _first_line(argv)
-
-    return _check(name, enables, look)
-
-
-def _package(name: str, enables: str, extra: str) -> Check:
-    def look() -> str:
-        if importlib.util.find_spec(name) is None:
-            raise _Missing(install_command(extra))
-        return f"version {importlib.metadata.version(name)}"
-
-    return _check(name, enables, look)
-
-
-def _key(name: str, enables: str) -> Check:
-    def look() -> str:
-        if not os.environ.get(name):
-            raise _Missing(f"export {name}=...")
-        return "set"
-
-    return _check(name, enables, look)
+def _require_program(name: str, hint: str) -> None:
+    if shutil.which(name) is None:
+        raise _Missing(hint)
 
 
 def _first_line(argv: list[str], start: str = "") -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import tarfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import Any
 
 from sandbox.base import SandboxConfig
 from sandbox.bubblewrap import OWN_UIDS
-from sandbox.environment import SYSTEM_PATH
 from sandbox.errors import EngineDown, ImageMissing, SandboxUnavailable
 from sandbox.leftovers import owner_is_dead, owner_tag
 
@@ -210,12 +209,6 @@ def owner_of(container: Any, folder: str, image: str) -> int:
     if not entry.isdir():
         raise SandboxUnavailable(f"{folder} of the image {image!r} is not a folder")
     return entry.uid
-
-
-def path_of(image: Any, before: Sequence[str]) -> str:
-    """The PATH of an image's commands, with the folders `before` in front."""
-    variables = dict(line.partition("=")[::2] for line in image.attrs["Config"].get("Env") or ())
-    return ":".join([*before, variables.get("PATH") or SYSTEM_PATH])
 
 
 def kill_container(client: Any, container: str) -> None:

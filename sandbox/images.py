@@ -13,7 +13,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -34,13 +34,6 @@ from sandbox.errors import (
     SandboxUnavailable,
 )
 
-# State files: which images StepInto has pulled, when each was last used, which are held.
-#
-# Each engine has its own, since machines with separate engines may share a home.
-
-
-STATE = "images.json"
-"""File name used by releases that had one state file for all engines."""
 NOTED_EVERY = 60.0
 """Seconds within which a second use of an image is not recorded again."""
 
@@ -57,17 +50,17 @@ class PulledImage:
 
 class ImageStore:
     """The state file of an engine, and a folder beside it with a lock file for each image that was
-    ever held. Safe for several threads and processes."""
+    ever held. Each engine has its own, since machines with separate engines may share a home. Safe
+    for several threads and processes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def read(self) -> dict[str, PulledImage]:
         """The pulled images by name; empty if nothing was pulled yet."""
-        path = self.path if self.path.is_file() else self.path.with_name(STATE)
-        if not path.is_file():
+        if not self.path.is_file():
             return {}
-        images = json.loads(path.read_text(encoding="utf-8"))
+        images = json.loads(self.path.read_text(encoding="utf-8"))
         return {name: PulledImage(**image) for name, image in images.items()}
 
     def add(self, name: str, image_id: str) -> None:
@@ -94,11 +87,9 @@ class ImageStore:
     def holding(self, name: str) -> Iterator[None]:
         """Keep any process from evicting an image. Raises SandboxUnavailable."""
         with ExitStack() as held:
-            file = None
             # Without a writable home, no image is known as pulled, so none is evicted.
             with suppress(OSError):
                 file = held.enter_context(self._open_hold(name))
-            if file is not None:
                 with self._noting():
                     fcntl.flock(file, fcntl.LOCK_SH)
             yield
@@ -167,9 +158,6 @@ def _engine_id(host: str | None) -> str:
 
 def _short(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-# Pulls one image from its registry, and classifies failures by whether and when to retry.
 
 
 _LIMITED = re.compile(r"too ?many ?requests|rate.?limit|rate exceeded", re.IGNORECASE)
@@ -252,23 +240,19 @@ Event = Callable[[str], None]
 
 def image_bytes(client: Any) -> int:
     """Bytes of all the engine's images, with shared layers counted once."""
-    found = _disk_usage(client)
-    # API 1.52 omits a sum of 0, and 1.53 renames it.
-    return int(found.get("LayersSize") or (found.get("ImageUsage") or {}).get("TotalSize") or 0)
-
-
-def _disk_usage(client: Any) -> Any:
-    """Ask again if the engine refuses because it measures for another program."""
     from docker.errors import APIError
 
     until = time.monotonic() + MEASURED_WITHIN
     while True:
         try:
-            return client.df()
+            found = client.df()
+            break
         except APIError as error:
             if MEASURING not in str(error) or time.monotonic() > until:
                 raise
         time.sleep(MEASURE_AGAIN)
+    # API 1.52 omits a sum of 0, and 1.53 renames it.
+    return int(found.get("LayersSize") or (found.get("ImageUsage") or {}).get("TotalSize") or 0)
 
 
 @dataclass
@@ -349,7 +333,8 @@ class ImagePuller:
         self.on_event(f"fetched {image}")
 
     def _pull(self, image: str) -> None:
-        """Pull with retries. Raises PullLimited, ImageMissing, EngineDown."""
+        """Pull with retries, of which those for a rate limit are bounded by time and others by
+        number. Raises PullLimited, ImageMissing, EngineDown."""
         from docker.errors import NotFound
 
         failures = limits = 0
@@ -367,52 +352,39 @@ class ImagePuller:
                     wait = self.config.backoff * 2**failures
                     failures += 1
                     last = failures > self.config.max_retries or isinstance(error, NotFound)
-                if last or self._stopped_within(wait, failure):
+                if last:
                     raise failure from error
-
-    def _stopped_within(self, seconds: float, failure: Exception) -> bool:
-        self.on_event(f"again in {seconds:.3g} s: {failure}")
-        return self.stop.wait(seconds)
+                self.on_event(f"again in {wait:.3g} s: {failure}")
+                if self.stop.wait(wait):
+                    raise failure from error
 
     def _make_room(self, report: PullReport) -> bool:
         """Evict until the images are below the limit; returns whether they are."""
+        limit = self.config.disk_gb * GIGABYTE
         with self._room:
-            if self._has_room():
+            if self.measure(self.client) < limit:
                 return True
             for name in self._evictable(report.wanted):
                 if self._evict(name):
                     report.evicted.append(name)
                     self.on_event(f"evicted {name}")
-                    if self._has_room():
+                    if self.measure(self.client) < limit:
                         return True
             return False
 
-    def _has_room(self) -> bool:
-        return self.measure(self.client) < self.config.disk_gb * GIGABYTE
-
     def _evictable(self, wanted: frozenset[str]) -> list[str]:
         """Images pulled by StepInto that no container needs, least recently used first."""
-        in_use = {
-            container.attrs["ImageID"]
-            for container in self.client.containers.list(all=True, sparse=True)
-        }
-        pulled = self._ours(self.store.read())
-        free = [
-            name for name, image in pulled.items() if name not in wanted and image.id not in in_use
-        ]
-        return sorted(free, key=lambda name: pulled[name].used)
-
-    def _ours(self, pulled: Mapping[str, PulledImage]) -> dict[str, PulledImage]:
-        """The images that are still as they were pulled; forgets the others."""
-        found = {name: image_or_none(self.client, name) for name in pulled}
-        ours = {
-            name: image
-            for name, image in pulled.items()
-            if found[name] is not None and found[name].id == image.id
-        }
-        for name in pulled.keys() - ours.keys():
-            self.store.remove(name)
-        return ours
+        containers = self.client.containers.list(all=True, sparse=True)
+        in_use = {container.attrs["ImageID"] for container in containers}
+        free: list[tuple[float, str]] = []
+        for name, pulled in self.store.read().items():
+            found = image_or_none(self.client, name)
+            if found is None or found.id != pulled.id:
+                # Somebody removed or replaced it.
+                self.store.remove(name)
+            elif name not in wanted and pulled.id not in in_use:
+                free.append((pulled.used, name))
+        return [name for _, name in sorted(free)]
 
     def _evict(self, name: str) -> bool:
         """Evict an image; False if it is held or a container of it has started."""

@@ -47,14 +47,14 @@ def remove_leftovers() -> list[Path]:
         lock = _lock(path)
         if lock is None:
             continue
-        _end_bubblewraps(path)
+        _kill_bubblewraps(path)
         remove_folder(path)
         os.close(lock)
         removed.append(path)
     return removed
 
 
-def _end_bubblewraps(folder: Path) -> None:
+def _kill_bubblewraps(folder: Path) -> None:
     """Kill the bubblewraps of a sandbox's folder. They normally end with their owner, unless it is
     killed while they start."""
     for process in Path("/proc").glob("[0-9]*"):
@@ -96,9 +96,6 @@ def _lock(path: Path) -> int | None:
     return None
 
 
-# Names a process in a text, so that other processes can check whether it has ended.
-
-
 INITIAL_NAMESPACE = str(0xEFFFFFFC)
 """The PID namespace of a machine at boot (Linux, PROC_PID_INIT_INO); containers' namespaces have
 another number each time."""
@@ -122,7 +119,15 @@ def owner_is_dead(tag: str) -> bool | None:
     if boot != _boot_id():
         return True if namespace == INITIAL_NAMESPACE else None
     found = _start_time(int(pid))
-    return _has_ended(int(pid)) if found is None else found != started
+    if found is not None:
+        return found != started
+    try:
+        with suppress(PermissionError):
+            os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    # A process has this number, maybe another one.
+    return None
 
 
 def _machine() -> str:
@@ -150,13 +155,3 @@ def _start_time(pid: int) -> str | None:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
-
-
-def _has_ended(pid: int) -> bool | None:
-    """Whether no process has this number; None if one has, since it may be another one."""
-    try:
-        with suppress(PermissionError):
-            os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return None

@@ -1,4 +1,7 @@
-"""Measure the memory of processes, from /proc.
+"""Measure the memory of processes, from /proc, and kill local sandboxes that take too much.
+
+The kernel limits a group of processes only by control groups, which a program without root, or in a
+container, can rarely use.
 
 Counts what the kernel can't drop: private memory, swapped out or not, and shared memory with files
 in memory (tmpfs, memfd). Each page counts once, however many processes share it. Does not count
@@ -11,7 +14,7 @@ from __future__ import annotations
 import ctypes
 import os
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
 
@@ -25,6 +28,7 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 KCMP = {"x86_64": 312, "aarch64": 272}
 """The system call's number, by machine."""
 KCMP_VM, KCMP_FILES = 1, 2
+_LIBC = ctypes.CDLL(None)
 
 
 def memory_below(roots: Iterable[int], enough: int) -> int:
@@ -33,10 +37,20 @@ def memory_below(roots: Iterable[int], enough: int) -> int:
     Measures only enough to tell whether it is above `enough`; a result below that is an upper
     bound.
     """
-    taken = 0
-    for taken in _estimates(list(roots)):
+    roots = list(roots)
+    machine = _figures("/proc/meminfo")
+    swapped = machine.get("SwapTotal", 0) - machine.get("SwapFree", 0)
+    resident = sum(_statm(pid)[0] for pid in processes_below(roots))
+    taken = resident + swapped + machine.get("Shmem", 0)
+    # An exact measurement takes at least 0.1 ms for one process, more with more memory.
+    for _ in range(MEASUREMENTS):
         if taken <= enough:
             break
+        processes = processes_below(roots)
+        held = [_held(pid) for pid, parent in processes.items() if not same(KCMP_VM, pid, parent)]
+        # Files in memory may be mapped as well; the larger of both is at least half of their union.
+        shared = max(sum(shared for _, shared in held), _in_files(processes))
+        taken = sum(own for own, _ in held) + shared
     return taken
 
 
@@ -46,42 +60,20 @@ def available_bytes() -> int:
     return machine.get("MemAvailable", 0) + machine.get("SwapFree", 0)
 
 
-def _estimates(roots: list[int]) -> Iterator[int]:
-    machine = _figures("/proc/meminfo")
-    swapped = machine.get("SwapTotal", 0) - machine.get("SwapFree", 0)
-    # An exact measurement takes at least 0.1 ms for one process, more with more memory.
-    resident = sum(_statm(pid)[0] for pid in processes_below(roots))
-    yield resident + swapped + machine.get("Shmem", 0)
-    for _ in range(MEASUREMENTS):
-        yield _measured(roots)
-
-
-def _measured(roots: list[int]) -> int:
-    processes = processes_below(roots)
-    held = [_held(pid) for pid, parent in processes.items() if not same(KCMP_VM, pid, parent)]
-    # Files in memory may be mapped as well; the larger of both is at least half of their union.
-    shared = max(sum(shared for _, shared in held), _in_files(processes))
-    return sum(own for own, _ in held) + shared
-
-
 def processes_below(roots: Iterable[int]) -> dict[int, int]:
     """These processes and all their descendants, with each one's parent."""
     found: dict[int, int] = {}
     pending = [(root, 0) for root in roots]
     while pending:
         pid, parent = pending.pop()
-        if pid not in found:
-            found[pid] = parent
-            pending += [(child, pid) for child in _children(pid)]
-    return found
-
-
-def _children(pid: int) -> list[int]:
-    found: list[int] = []
-    with suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with suppress(OSError):
-                found += map(int, _read(f"/proc/{pid}/task/{thread}/children").split())
+        if pid in found:
+            continue
+        found[pid] = parent
+        with suppress(OSError):
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with suppress(OSError):
+                    children = _read(f"/proc/{pid}/task/{thread}/children").split()
+                    pending += [(int(child), pid) for child in children]
     return found
 
 
@@ -114,7 +106,7 @@ def same(kind: int, first: int, second: int) -> bool:
     """Whether two processes or threads share what KCMP_* names: their memory, as between a vfork
     and the exec, or their table of open files."""
     number = KCMP.get(os.uname().machine)
-    return number is not None and _libc().syscall(number, first, second, kind, 0, 0) == 0
+    return number is not None and _LIBC.syscall(number, first, second, kind, 0, 0) == 0
 
 
 def _in_files(processes: Iterable[int]) -> int:
@@ -177,11 +169,6 @@ def _memfd_device() -> int:
         os.close(file)
 
 
-@lru_cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None)
-
-
 def _figures(path: str) -> dict[str, int]:
     """The lines `name: number kB` of a table in /proc, in bytes; none if it can't be read."""
     figures = {}
@@ -196,12 +183,6 @@ def _figures(path: str) -> dict[str, int]:
 def _read(path: str) -> bytes:
     with open(path, "rb") as file:
         return file.read()
-
-
-# Memory as a whole: kills local sandboxes whose processes take more than they may.
-#
-# The kernel limits a group of processes only by control groups, which a program without root, or in
-# a container, can rarely use.
 
 
 LOOK_SECONDS = 0.1

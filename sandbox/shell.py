@@ -7,6 +7,7 @@ import gzip
 import posixpath
 import re
 import secrets
+import shlex
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -123,3 +124,11 @@ def write_bytes(sandbox: Sandbox, path: str, data: bytes) -> None:
     result = sandbox.run(Command(argv, stdin=data))
     if result.exit_code != 0:
         raise SandboxFileError(f"can't write {path!r}: {result.output.strip()}")
+
+
+def split_words(text: str) -> list[str]:
+    """Split a command line into words as a shell does, or at spaces if its quotes don't match."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import time
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
@@ -58,14 +58,11 @@ def needs_fork(project: JavaProject, found: Found) -> bool:
 def fork_command(sandbox: Sandbox, jdk: Jdk, module: Module, found: Found) -> list[str]:
     """The build tool's command that runs one test in a JVM that waits for the debugger."""
     if module.kind is BuildKind.MAVEN:
-        test = [f"-Dtest={found.selector}", "-DfailIfNoTests=false"]
-        quiet = ["-Dsurefire.failIfNoSpecifiedTests=false", "-DtrimStackTrace=false"]
         options = [
             *SKIPPED_CHECKS,
-            *test,
-            *quiet,
-            f"-Dmaven.surefire.debug={AGENT}",
-            "-DforkCount=1",
+            *(f"-Dtest={found.selector}", "-DfailIfNoTests=false"),
+            *("-Dsurefire.failIfNoSpecifiedTests=false", "-DtrimStackTrace=false"),
+            *(f"-Dmaven.surefire.debug={AGENT}", "-DforkCount=1"),
         ]
         return maven_command(sandbox, jdk, module, options)
     write_bytes(sandbox, GRADLE_SCRIPT, _GRADLE_SCRIPT.encode())
@@ -76,22 +73,13 @@ def fork_command(sandbox: Sandbox, jdk: Jdk, module: Module, found: Found) -> li
     return gradle_command(sandbox, jdk, [*options, f"{prefix}{module.source_set}", "--tests", name])
 
 
-# Projects without a build file: compiles all sources with javac, with the jars of `lib/`.
-
-
 OUTPUT = f"{FOLDER}/classes"
 SYSTEM_JARS = "/usr/share/java"
 FRAMEWORK_JARS = {
     "org.junit.jupiter": (
-        "junit-jupiter-api",
-        "junit-jupiter-engine",
-        "junit-jupiter-params",
-        "junit-platform-commons",
-        "junit-platform-engine",
-        "junit-platform-launcher",
-        "opentest4j",
-        "apiguardian-api",
-        "univocity-parsers",
+        *("junit-jupiter-api", "junit-jupiter-engine", "junit-jupiter-params"),
+        *("junit-platform-commons", "junit-platform-engine", "junit-platform-launcher"),
+        *("opentest4j", "apiguardian-api", "univocity-parsers"),
     ),
     "org.testng": ("testng", "jcommander", "bsh", "slf4j-api"),
     "org.junit": ("junit4", "hamcrest-core"),
@@ -113,44 +101,33 @@ def build_plain(job: BuildJob, module: Module, found: Found) -> JavaProject:
 
     Raises BuildFailed, SandboxError.
     """
-    packages = _packages(job)
-    chosen = _without_doubles(job.scan.sources, packages, found.file)
-    roots = sorted({_root(path, packages) for path in chosen}, key=len)
+    packages: dict[str, str] = {}
+    for line in job.run(_PACKAGES).output.splitlines():
+        path, _, declaration = line.rpartition(":")
+        packages[posixpath.normpath(path)] = (declaration.split() or [""])[-1]
     home = _root(found.file, packages)
-    absolute = [job.absolute(root) for root in roots]
+    # One file for each class, since javac refuses duplicates; the target's root comes first.
+    chosen: dict[str, str] = {}
+    for path in sorted(job.scan.sources, key=lambda path: (_root(path, packages) != home, path)):
+        chosen.setdefault(f"{packages.get(path, '')}.{posixpath.basename(path)}", path)
+    sources = sorted(chosen.values())
+    roots = sorted({_root(path, packages) for path in sources}, key=len)
+    absolute = tuple(job.absolute(root) for root in roots)
     jars = _jars(job.sandbox, job.scan, found)
-    step = _step(jars, absolute)
+    class_path = ["-classpath", ":".join([OUTPUT, *jars])]
+    options = ("-g", "-nowarn", "-encoding", "UTF-8", "-d", OUTPUT, *class_path)
     try:
-        compile_sources(job, step, chosen)
+        compile_sources(job, CompileStep(OUTPUT, absolute, options), sources)
     except BuildFailed:
-        needed = (*step.options, "-sourcepath", job.absolute(home))
-        alone = CompileStep(step.output, step.source_roots, needed)
-        compile_sources(job, alone, [found.file])
-        step = alone
+        options = (*options, "-sourcepath", job.absolute(home))
+        compile_sources(job, CompileStep(OUTPUT, absolute, options), [found.file])
     return JavaProject(
         module=module,
         folder=job.sandbox.workspace,
         class_path=(OUTPUT, *absolute, *jars),
         class_roots=(OUTPUT,),
-        source_roots=tuple(absolute),
+        source_roots=absolute,
     )
-
-
-def _step(jars: Sequence[str], roots: Sequence[str]) -> CompileStep:
-    class_path = ["-classpath", ":".join([OUTPUT, *jars])]
-    options = ("-g", "-nowarn", "-encoding", "UTF-8", "-d", OUTPUT, *class_path)
-    return CompileStep(OUTPUT, tuple(roots), options)
-
-
-def _packages(job: BuildJob) -> dict[str, str]:
-    """The package of each source that declares one."""
-    told = job.run(_PACKAGES)
-    packages = {}
-    for line in told.output.splitlines():
-        path, _, declaration = line.rpartition(":")
-        words = re.split(r"\s+", declaration.strip())
-        packages[posixpath.normpath(path)] = words[-1]
-    return packages
 
 
 def _root(path: str, packages: dict[str, str]) -> str:
@@ -160,17 +137,6 @@ def _root(path: str, packages: dict[str, str]) -> str:
     if package and f"/{folder}".endswith(f"/{package}"):
         folder = folder[: len(folder) - len(package)].rstrip("/")
     return folder or "."
-
-
-def _without_doubles(sources: Iterable[str], packages: dict[str, str], target: str) -> list[str]:
-    """Keep one file for each class, since javac refuses duplicates. The target's root comes
-    first."""
-    home = _root(target, packages)
-    chosen: dict[str, str] = {}
-    for path in sorted(sources, key=lambda path: (_root(path, packages) != home, path)):
-        name = f"{packages.get(path, '')}.{posixpath.basename(path)}"
-        chosen.setdefault(name, path)
-    return sorted(chosen.values())
 
 
 def _jars(sandbox: Sandbox, scan: Scan, found: Found) -> list[str]:
@@ -192,72 +158,60 @@ def _jars(sandbox: Sandbox, scan: Scan, found: Found) -> list[str]:
     return [*given, *there.output.split()]
 
 
-# Recompiles changed sources with the javac calls that the build tool made: the same classes in a
-# fraction of the time.
-
-
 OTHER_LANGUAGES = (".kt", ".groovy", ".scala")
 
 
 def recompile(job: BuildJob, project: JavaProject, changed: Set[str]) -> bool:
-    """Repeat the build tool's javac calls, starting at the first one that a change affects.
+    """Repeat the build tool's javac calls, starting at the first one that a change affects: the
+    same classes in a fraction of the time.
 
     Returns False, and does nothing, if only the tool itself would surely give the same result: a
     file other than a Java source has changed, the calls are unknown, or some sources are generated
     or in another language. Raises BuildFailed, SandboxError.
     """
-    roots = [tuple(_relative(job, root) for root in step.source_roots) for step in project.steps]
-    if not changed or not roots or not all(_plain(root) for own in roots for root in own):
+    workspace = job.sandbox.workspace
+    roots = [
+        [posixpath.relpath(root, workspace) for root in step.source_roots] for step in project.steps
+    ]
+    if not changed or not roots or not all(_hand_written(root) for own in roots for root in own):
         return False
     if any(path.endswith(OTHER_LANGUAGES) for path in job.scan.stamps):
         return False
-    if not all(path.endswith(".java") and _in_one(path, roots) for path in changed):
+    if not all(path.endswith(".java") for path in changed):
         return False
-    concerned = [any(_inside(path, own) for path in changed) for own in roots]
-    for step, own in list(zip(project.steps, roots, strict=True))[concerned.index(True) :]:
+    if not all(any(_inside(path, own) for own in roots) for path in changed):
+        return False
+    affected = [any(_inside(path, own) for path in changed) for own in roots]
+    for step, own in list(zip(project.steps, roots, strict=True))[affected.index(True) :]:
         sources = [job.absolute(path) for path in job.scan.sources if _inside(path, own)]
-        if sources and not _compiled(job, step, sources):
+        try:
+            if sources:
+                compile_sources(job, step, sources)
+        except BuildFailed as error:
+            if error.in_sources:
+                raise
+            # Another reason than the sources, such as a missing class path.
             return False
     return True
 
 
-def _compiled(job: BuildJob, step: CompileStep, sources: list[str]) -> bool:
-    """False if javac fails for another reason than the sources, such as a missing class path."""
-    try:
-        compile_sources(job, step, sources)
-    except BuildFailed as error:
-        if error.in_sources:
-            raise
-        return False
-    return True
-
-
-def _plain(root: str) -> bool:
+def _hand_written(root: str) -> bool:
     """Whether a root holds hand-written sources; the scan leaves generated ones out."""
     parts = root.split("/")
     above = parts[: parts.index("src")] if "src" in parts else parts
     return not {"..", *OUTPUT_FOLDERS} & set(above)
 
 
-def _in_one(path: str, roots: list[tuple[str, ...]]) -> bool:
-    return any(_inside(path, own) for own in roots)
-
-
-def _inside(path: str, roots: tuple[str, ...]) -> bool:
+def _inside(path: str, roots: Sequence[str]) -> bool:
     return any(root == "." or path.startswith(f"{root}/") for root in roots)
-
-
-def _relative(job: BuildJob, root: str) -> str:
-    return posixpath.relpath(root, job.sandbox.workspace)
-
-
-# Adds the JUnit Platform launcher if a class path has a JUnit 5 engine and no launcher.
 
 
 _ENGINE = re.compile(r"junit-platform-(engine|commons)-([\w.-]+?)\.jar$")
 # Maven keeps versions side by side in a module's folder; Gradle one level deeper, by hash.
-_FIND = r"""
-for jar; do
+_FIND_LAUNCHER = r"""
+name=junit-platform-launcher-$1.jar
+for jar in "$0/$name" "$0/../../junit-platform-launcher/$1/$name" \
+        "$0/../../../junit-platform-launcher/$1"/*/"$name"; do
     [ -f "$jar" ] && { echo "$jar"; exit 0; }
 done
 exit 0
@@ -265,31 +219,19 @@ exit 0
 
 
 def with_launcher(sandbox: Sandbox, project: JavaProject) -> JavaProject:
-    """Add the launcher of the engine's version from the local repository, if it is needed and
-    available. Build tools add it themselves when they run tests."""
+    """Add the JUnit Platform launcher of the engine's version, if the class path has an engine and
+    no launcher, and a Maven repository, Gradle's cache or the engine's folder has one. Build tools
+    add it themselves when they run tests."""
     names = [posixpath.basename(path) for path in project.class_path]
-    if any(name.startswith("junit-platform-launcher") for name in names):
-        return project
-    if any(name.startswith("junit-platform-console-standalone") for name in names):
+    known = ("junit-platform-launcher", "junit-platform-console-standalone")
+    if any(name.startswith(known) for name in names):
         return project
     for path in project.class_path:
         if (match := _ENGINE.search(path)) is not None:
-            found = _find(sandbox, path, match[2])
+            argv = ["sh", "-c", _FIND_LAUNCHER, posixpath.dirname(path), match[2]]
+            found = map(posixpath.normpath, sandbox.run(Command(argv)).output.split())
             return replace(project, class_path=(*project.class_path, *found))
     return project
-
-
-def _find(sandbox: Sandbox, engine: str, version: str) -> list[str]:
-    """Find the launcher near an engine's jar, in a Maven repository, Gradle's cache or a folder of
-    jars."""
-    folder = posixpath.dirname(engine)
-    name = f"junit-platform-launcher-{version}.jar"
-    maven = posixpath.join(folder, "../../junit-platform-launcher", version, name)
-    gradle = posixpath.join(folder, "../../../junit-platform-launcher", version)
-    places = f'"$0/{name}" "{maven}" "{gradle}"/*/"{name}"'
-    script = f"set -- {places}\n{_FIND}"
-    result = sandbox.run(Command(["sh", "-c", script, folder]))
-    return [posixpath.normpath(line) for line in result.output.split()]
 
 
 BUILD_TIMEOUT = 300.0
@@ -378,13 +320,15 @@ def _changes(known: _Built, module: Module, scan: Scan) -> set[str]:
     changed = scan.changed(known.scan)
     if module.kind is BuildKind.PLAIN:
         return {path for path in changed if path.endswith((".java", ".jar"))}
-    return {path for path in changed if known.scan.has(path) or _may_be_input(path)}
-
-
-def _may_be_input(path: str) -> bool:
-    """Whether a new file may be a build input; files that a test run leaves behind are not."""
-    sources = path.endswith((".java", *OTHER_LANGUAGES)) or "src" in path.split("/")
-    return sources or is_build_file(path)
+    # A new file may be one that a test run left behind.
+    return {
+        path
+        for path in changed
+        if known.scan.has(path)
+        or path.endswith((".java", *OTHER_LANGUAGES))
+        or "src" in path.split("/")
+        or is_build_file(path)
+    }
 
 
 def _with_tool(job: BuildJob, module: Module, found: Found) -> JavaProject:

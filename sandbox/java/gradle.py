@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import posixpath
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,17 +62,13 @@ exit 0
 """
 
 
-@cache
-def _describe_script() -> bytes:
-    return (Path(__file__).parent / "describe.gradle").read_bytes()
-
-
 def build_gradle(job: BuildJob, module: Module) -> JavaProject:
     """Build a module with its dependencies.
 
     Raises BuildFailed, JavaUnavailable, SandboxError.
     """
-    write_bytes(job.sandbox, SCRIPT, _describe_script())
+    script = (Path(__file__).parent / "describe.gradle").read_bytes()
+    write_bytes(job.sandbox, SCRIPT, script)
     properties = {
         "stepinto.folder": job.absolute(module.folder),
         "stepinto.sources": module.source_set,
@@ -96,7 +91,26 @@ def build_gradle(job: BuildJob, module: Module) -> JavaProject:
             # Not a compiler error: the script does not support this build.
             return unknown_project(job.absolute(module.folder), module)
         raise build_failed(job.sandbox, "gradle", output)
-    return _project(job, module)
+    try:
+        described: Mapping[str, Any] = json.loads(read_text(job.sandbox, DESCRIPTION))
+    except (SandboxFileError, json.JSONDecodeError) as error:
+        raise BuildFailed(f"Gradle did not tell its class path: {error}") from error
+    class_path = tuple(described["classPath"])
+    steps = [
+        CompileStep(step["output"], tuple(step["sourceRoots"]), tuple(step["options"]))
+        for step in described["steps"]
+        if step is not None
+    ]
+    return JavaProject(
+        module=module,
+        folder=described["folder"],
+        class_path=class_path,
+        class_roots=tuple(path for path in described["classRoots"] if path in class_path),
+        source_roots=tuple(described["sourceRoots"]),
+        jvm_options=tuple(described["jvmOptions"]),
+        environment=described["environment"],
+        steps=tuple(steps) if len(steps) == len(described["steps"]) else (),
+    )
 
 
 def gradle_command(sandbox: Sandbox, jdk: Jdk, arguments: Sequence[str]) -> list[str]:
@@ -107,27 +121,3 @@ def gradle_command(sandbox: Sandbox, jdk: Jdk, arguments: Sequence[str]) -> list
     options = ["--no-daemon", "--console=plain", *given, *arguments]
     environment = [f"JAVA_HOME={jdk.home}", f"GRADLE_OPTS={JVM_OPTIONS}"]
     return ["env", *environment, "sh", "-c", _TOOL, "sh", *options]
-
-
-def _project(job: BuildJob, module: Module) -> JavaProject:
-    """Read the build's description of itself."""
-    try:
-        told: Mapping[str, Any] = json.loads(read_text(job.sandbox, DESCRIPTION))
-    except (SandboxFileError, json.JSONDecodeError) as error:
-        raise BuildFailed(f"Gradle did not tell its class path: {error}") from error
-    class_path = tuple(told["classPath"])
-    steps = [_step(step) for step in told["steps"] if step is not None]
-    return JavaProject(
-        module=module,
-        folder=told["folder"],
-        class_path=class_path,
-        class_roots=tuple(path for path in told["classRoots"] if path in class_path),
-        source_roots=tuple(told["sourceRoots"]),
-        jvm_options=tuple(told["jvmOptions"]),
-        environment=told["environment"],
-        steps=tuple(steps) if len(steps) == len(told["steps"]) else (),
-    )
-
-
-def _step(told: Mapping[str, Any]) -> CompileStep:
-    return CompileStep(told["output"], tuple(told["sourceRoots"]), tuple(told["options"]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -133,7 +132,19 @@ def timed_out(tool: str) -> BuildTimedOut:
 
 def build_failed(sandbox: Sandbox, tool: str, output: str) -> BuildFailed:
     """The error for a failed build, with what is needed to fix it."""
-    shown = shown_errors(output, sandbox.workspace, _SourceLines(sandbox).get)
+    files: dict[str, list[str]] = {}
+
+    def source_line(file: str, line: int) -> str:
+        if file not in files:
+            try:
+                text = sandbox.read_file(file, SOURCE_LIMIT).decode("utf-8", "replace")
+            except SandboxFileError:
+                text = ""
+            files[file] = source_lines(text)
+        lines = files[file]
+        return lines[line - 1] if 0 < line <= len(lines) else ""
+
+    shown = shown_errors(output, sandbox.workspace, source_line)
     found = next(compiler_errors(output, sandbox.workspace), None)
     message = f"the build failed ({tool}); fix this, then start again:\n{shown}"
     return BuildFailed(message, in_sources=found is not None)
@@ -143,29 +154,3 @@ def _quoted(word: str) -> str:
     """Quote a word for javac's argument files."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
-
-
-class _SourceLines:
-    """Reads lines of the workspace's files, each file once."""
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox = sandbox
-        self._files: dict[str, list[str]] = {}
-
-    def get(self, file: str, line: int) -> str:
-        if file not in self._files:
-            try:
-                text = self._sandbox.read_file(file, SOURCE_LIMIT).decode("utf-8", "replace")
-            except SandboxFileError:
-                text = ""
-            self._files[file] = source_lines(text)
-        lines = self._files[file]
-        return lines[line - 1] if 0 < line <= len(lines) else ""
-
-
-def split_options(text: str) -> list[str]:
-    """Split a JVM's or a compiler's option text into words."""
-    try:
-        return shlex.split(text)
-    except ValueError:
-        return text.split()

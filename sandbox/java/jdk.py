@@ -64,25 +64,15 @@ _found: WeakKeyDictionary[Sandbox, Jdk] = WeakKeyDictionary()
 
 def find_jdk(sandbox: Sandbox) -> Jdk:
     """The sandbox's JDK, cached. Raises JavaUnavailable, SandboxDead."""
-    if sandbox not in _found:
-        _found[sandbox] = _look(sandbox)
-    return _found[sandbox]
-
-
-def feature_of(version: str) -> int:
-    """The 17 of `17.0.15`, the 8 of `1.8.0_402`; 0 if there is none."""
-    match = re.match(r"(?:1\.)?(\d+)", version)
-    return int(match[1]) if match else 0
-
-
-def _look(sandbox: Sandbox) -> Jdk:
+    if sandbox in _found:
+        return _found[sandbox]
     wanted = sandbox.config.java.java_home
     result = sandbox.run(Command(["sh", "-c", _FIND, "sh", wanted or ""]))
     told = dict(line.split("=", 1) for line in result.output.splitlines() if "=" in line)
     if "home" not in told:
         place = f"in sandbox.java.java_home ({wanted})" if wanted else "in the sandbox"
         raise JavaUnavailable(f"there is no Java {place}: {HINT}")
-    version = told.get("version", "").strip().split()[0].strip('"') if told.get("version") else ""
+    version = next(iter(told.get("version", "").split()), "").strip('"')
     if "javac" not in told:
         raise JavaUnavailable(
             f"{told['home']} is only a Java runtime ({version}), without javac and the debugger's "
@@ -91,4 +81,11 @@ def _look(sandbox: Sandbox) -> Jdk:
     jdk = Jdk(told["home"], version, told.get("tools"))
     if jdk.feature < OLDEST:
         raise JavaUnavailable(f"{jdk.home} is Java {version}; {OLDEST} is the oldest: {HINT}")
+    _found[sandbox] = jdk
     return jdk
+
+
+def feature_of(version: str) -> int:
+    """The 17 of `17.0.15`, the 8 of `1.8.0_402`; 0 if there is none."""
+    match = re.match(r"(?:1\.)?(\d+)", version)
+    return int(match[1]) if match else 0

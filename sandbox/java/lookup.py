@@ -5,19 +5,14 @@ from __future__ import annotations
 import difflib
 import posixpath
 import re
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Literal
 
 from sandbox.base import SOURCE_LIMIT, Sandbox
 from sandbox.errors import NoSuchTest, SandboxFileError
 from sandbox.java.scan import Scan
-from sandbox.shell import capture
-
-# Reads the classes and methods of a Java source file, as far as finding a test needs them.
-
+from sandbox.shell import capture, split_words
 
 _NOISE = re.compile(
     r'"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/',
@@ -92,16 +87,12 @@ class Outline:
 
 def outline(text: str) -> Outline:
     """Read a file. Text that is not Java gives few classes or none, never an error."""
-    plain = _NOISE.sub(_blank, text)
+    # Blank out literals and comments, so that nothing in them is taken for code.
+    plain = _NOISE.sub(lambda match: '""' if match[0][0] == '"' else " ", text)
     match = _PACKAGE.search(plain)
     package = match[1] if match else ""
     imports = re.findall(r"^\s*import\s+(?:static\s+)?([\w.]+)", plain, re.MULTILINE)
     return Outline(package, tuple(_classes(plain, package)), tuple(imports))
-
-
-def _blank(match: re.Match[str]) -> str:
-    """Blank out a literal or a comment, so that nothing in it is taken for code."""
-    return '""' if match[0][0] == '"' else " "
 
 
 def _classes(text: str, package: str) -> Iterator[JavaClass]:
@@ -109,7 +100,8 @@ def _classes(text: str, package: str) -> Iterator[JavaClass]:
 
     Skips what is in parentheses: an annotation's array, a lambda's body.
     """
-    open_blocks: list[JavaClass | Literal["other"]] = []
+    open_blocks: list[JavaClass | None] = []
+    """The class whose body each block is; None for any other block."""
     start = depth = 0
     for match in re.finditer(r"[{}();]", text):
         if match[0] in "()":
@@ -118,37 +110,39 @@ def _classes(text: str, package: str) -> Iterator[JavaClass]:
         if depth:
             continue
         if match[0] == "{":
-            block = _block(text[start : match.start()], open_blocks, package)
-            open_blocks.append(block or "other")
-            if block is not None:
-                yield block
+            head = text[start : match.start()]
+            outer = open_blocks[-1] if open_blocks else None
+            declared = None
+            # Classes in methods can't be named, so they don't count.
+            if not open_blocks or outer is not None:
+                declared = _declared_class(head, outer, package)
+            if declared is not None:
+                yield declared
+            elif outer is not None:
+                _add_method(head, outer)
+            open_blocks.append(declared)
         elif match[0] == "}" and open_blocks:
             open_blocks.pop()
         start = match.end()
 
 
-def _block(head: str, around: list[JavaClass | Literal["other"]], package: str) -> JavaClass | None:
-    """The class whose body the block is; a method is added to its class."""
-    outer = around[-1] if around else None
-    if outer == "other":
+def _declared_class(head: str, outer: JavaClass | None, package: str) -> JavaClass | None:
+    declared = _TYPE.search(head)
+    if declared is None:
         return None
-    if (declared := _TYPE.search(head)) is not None:
-        prefix = f"{outer.name}$" if isinstance(outer, JavaClass) else f"{package}." * bool(package)
-        concrete = declared["kind"] in ("class", "record") and "abstract" not in head.split()
-        return JavaClass(prefix + declared["name"], declared["parent"], concrete)
+    prefix = f"{outer.name}$" if outer is not None else f"{package}." * bool(package)
+    concrete = declared["kind"] in ("class", "record") and "abstract" not in head.split()
+    return JavaClass(prefix + declared["name"], declared["parent"], concrete)
+
+
+def _add_method(head: str, outer: JavaClass) -> None:
+    """Add the method whose body follows `head` to its class, if it is one."""
     found = _METHOD.search(head)
-    if isinstance(outer, JavaClass) and found is not None and found["name"] not in _KEYWORDS:
-        outer.methods.append(_method(found["name"], found["parameters"], head))
-    return None
-
-
-def _method(name: str, parameters: str, head: str) -> Method:
-    annotations = set(_ANNOTATION.findall(head))
-    entry = name == "main" and "static" in head.split() and "String" in parameters
-    return Method(name, bool(annotations & TEST_ANNOTATIONS), entry)
-
-
-# Finds a workspace's Java sources by path or by text, and reads each with its parents.
+    if found is None or found["name"] in _KEYWORDS:
+        return
+    test = not TEST_ANNOTATIONS.isdisjoint(_ANNOTATION.findall(head))
+    entry = found["name"] == "main" and "static" in head.split() and "String" in found["parameters"]
+    outer.methods.append(Method(found["name"], test, entry))
 
 
 MAX_PARENTS = 10
@@ -181,14 +175,8 @@ class Sources:
 
     def grep(self, pattern: str) -> list[str]:
         """Some sources with a line that matches an extended regular expression."""
-        found = capture(
-            self._sandbox,
-            _SEARCH,
-            pattern,
-            str(MAX_CANDIDATES),
-            cwd=self._sandbox.workspace,
-            timeout=SEARCH_TIMEOUT,
-        )
+        box, most = self._sandbox, str(MAX_CANDIDATES)
+        found = capture(box, _SEARCH, pattern, most, cwd=box.workspace, timeout=SEARCH_TIMEOUT)
         files = [posixpath.normpath(line) for line in found.output.splitlines()]
         return [file for file in files if self._scan.has(file)]
 
@@ -234,9 +222,6 @@ class Sources:
             file, chosen = following
 
 
-# Parses what a launch names: a test, a main class, or a build tool's command for a test.
-
-
 ACCEPTED = (
     "give a test (demo.CartTest#testTotal, CartTest, src/test/java/demo/CartTest.java::testTotal), "
     "the command that runs it (mvn test -Dtest=..., gradle test --tests ...), or a main class or "
@@ -266,30 +251,21 @@ def parse_name(text: str) -> Named:
     """Parse a launch's `test`. Raises NoSuchTest if it names nothing."""
     if len(text) > MAX_CHARACTERS:
         raise NoSuchTest(f"a test of {len(text)} characters names no test: {ACCEPTED}")
-    words = _words(text)
+    # Keeps a test's parameter list in one word.
+    joined = re.sub(r"\([^()]*\)\s*$", "", text.strip())
+    words = split_words(joined)
     while words and re.match(r"\w+=", words[0]):
         words = words[1:]
     if not words:
         raise NoSuchTest(f"{text!r} names no test: {ACCEPTED}")
     program = posixpath.basename(words[0])
-    if program in ("mvn", "mvnw"):
-        return _maven(words[1:])
-    if program in ("gradle", "gradlew"):
-        return _gradle(words[1:])
+    if program in ("mvn", "mvnw", "gradle", "gradlew"):
+        return _build_command(words[1:], maven=program.startswith("mvn"))
     if program == "java" and len(words) > 1:
-        return _java(words[1:])
+        return _java_command(words[1:])
     named = _split_method(words[0])
     arguments = tuple(words[1:])
     return Named(named.name, named.method, arguments, main=bool(arguments))
-
-
-def _words(text: str) -> list[str]:
-    """Split into words as a shell does, but keep a test's parameter list in one word."""
-    joined = re.sub(r"\([^()]*\)\s*$", "", text.strip())
-    try:
-        return shlex.split(joined)
-    except ValueError:
-        return joined.split()
 
 
 def _split_method(text: str) -> Named:
@@ -301,26 +277,21 @@ def _split_method(text: str) -> Named:
     return Named(name, method or None)
 
 
-def _maven(words: list[str]) -> Named:
-    test = module = None
+def _build_command(words: list[str], maven: bool) -> Named:
+    """Parse the options of a `mvn` or `gradle` that runs one test."""
+    test = ""
+    module: str | None = None
     rest = iter(words)
     for word in rest:
-        if match := re.match(r"-D(?:it\.)?test=(.+)", word):
+        if maven and (match := re.match(r"-D(?:it\.)?test=(.+)", word)):
             test = re.split(r"[,+]", match[1])[0]
-        elif word in ("-pl", "--projects"):
+        elif maven and word in ("-pl", "--projects"):
             module = next(rest, "").split(",")[0]
-        elif word in ("-f", "--file"):
+        elif maven and word in ("-f", "--file"):
             module = posixpath.dirname(next(rest, ""))
-    if not test:
-        raise NoSuchTest(f"the command names no test: add -Dtest=Class#method, or {ACCEPTED}")
-    return _in_module(test, module)
-
-
-def _gradle(words: list[str]) -> Named:
-    test = module = None
-    rest = iter(words)
-    for word in rest:
-        if word == "--tests":
+        elif maven:
+            continue
+        elif word == "--tests":
             test = next(rest, "")
         elif word.startswith("--tests="):
             test = word.removeprefix("--tests=")
@@ -329,17 +300,14 @@ def _gradle(words: list[str]) -> Named:
         elif ":" in word and not word.startswith("-"):
             module = word.rpartition(":")[0]
     if not test:
-        raise NoSuchTest(f"the command names no test: add --tests Class.method, or {ACCEPTED}")
-    return _in_module(test, module)
-
-
-def _in_module(test: str, module: str | None) -> Named:
+        option = "-Dtest=Class#method" if maven else "--tests Class.method"
+        raise NoSuchTest(f"the command names no test: add {option}, or {ACCEPTED}")
     named = _split_method(test)
     folder = module.strip(":./").replace(":", "/") if module else None
     return Named(named.name, named.method, module=folder or None)
 
 
-def _java(words: list[str]) -> Named:
+def _java_command(words: list[str]) -> Named:
     rest = iter(words)
     for word in rest:
         if word in ("-cp", "-classpath", "--class-path"):
@@ -352,6 +320,8 @@ def _java(words: list[str]) -> Named:
     raise NoSuchTest(f"the command names no main class: {ACCEPTED}")
 
 
+Candidate = tuple[str, JavaClass, str | None]
+"""A source file, a class in it, and the method that the name gives."""
 NEAREST = 6
 """Number of similar names shown if a name does not exist."""
 FRAMEWORKS = ("org.junit", "junit.framework", "org.testng", "spock.", "net.jqwik")
@@ -389,11 +359,23 @@ class Lookup:
         """Raises NoSuchTest with the nearest names, or SandboxDead."""
         candidates = list(self._candidates(named)) or list(self._searched(named))
         if not candidates:
-            raise NoSuchTest(self._nothing(named))
-        chosen = _preferred(candidates, named.module)
-        return self._found(*chosen, named)
+            if not self._sources.paths:
+                raise NoSuchTest("the workspace holds no Java sources")
+            what = "main class" if named.main else "test"
+            shown = named.name + (f"#{named.method}" if named.method else "")
+            simple = re.split(r"[./$]", named.name.removesuffix(".java"))
+            nearest = self._nearest_classes(*simple[-2:])
+            raise NoSuchTest(f"there is no {what} {shown}{nearest}; {ACCEPTED}")
 
-    def _candidates(self, named: Named) -> Iterator[tuple[str, JavaClass, str | None]]:
+        def rank(candidate: Candidate) -> tuple[bool, bool, int]:
+            """The named module first, then tests, then short paths."""
+            file = candidate[0]
+            elsewhere = named.module is not None and f"/{named.module}/" not in f"/{file}"
+            return elsewhere, "test" not in file.lower(), len(file)
+
+        return self._found(*min(candidates, key=rank), named)
+
+    def _candidates(self, named: Named) -> Iterator[Candidate]:
         """Classes in files named after them, with the method at the end of the name, if any."""
         if named.name.endswith(".java") or "/" in named.name:
             path = named.name if named.name.endswith(".java") else f"{named.name}.java"
@@ -408,9 +390,7 @@ class Lookup:
             if matches:
                 return
 
-    def _of_file(
-        self, file: str, method: str | None
-    ) -> Iterator[tuple[str, JavaClass, str | None]]:
+    def _of_file(self, file: str, method: str | None) -> Iterator[Candidate]:
         """The file's first class, or the class in it that has the method."""
         classes = self._sources.outline(file).classes
         with_method = [each for each in classes if method and each.method(method)]
@@ -420,25 +400,22 @@ class Lookup:
         for each in [*with_method, *named, *entries, *classes][:1]:
             yield file, each, method
 
-    def _of_parts(
-        self, file: str, parts: list[str], method: str | None
-    ) -> Iterator[tuple[str, JavaClass, str | None]]:
+    def _of_parts(self, file: str, parts: list[str], method: str | None) -> Iterator[Candidate]:
         """Resolve `Outer`, `Outer.Inner` or `Outer.method` in the file of `Outer`."""
         outer, *inner = parts
-        for each in self._sources.outline(file).classes:
+        classes = self._sources.outline(file).classes
+        for each in classes:
             names = each.name.rpartition(".")[2].split("$")
             if names[0] != outer and not fnmatchcase(names[0], outer):
                 continue
             if names[1:] == inner:
                 yield file, each, method
-            elif method is None and names[1:] == inner[:-1] and not self._nested(file, each, inner):
-                yield file, each, inner[-1]
+            elif method is None and names[1:] == inner[:-1]:
+                nested = f"{each.name}${inner[-1]}"
+                if all(other.name != nested for other in classes):
+                    yield file, each, inner[-1]
 
-    def _nested(self, file: str, outer: JavaClass, inner: list[str]) -> bool:
-        nested = f"{outer.name}${inner[-1]}"
-        return any(each.name == nested for each in self._sources.outline(file).classes)
-
-    def _searched(self, named: Named) -> Iterator[tuple[str, JavaClass, str | None]]:
+    def _searched(self, named: Named) -> Iterator[Candidate]:
         """Classes in files with another name, and test methods named without a class."""
         parts = [part for part in re.split(r"[.$/]", named.name.removesuffix(".java")) if part]
         tail = [part for part in parts if re.fullmatch(r"\w+", part)][-2:]
@@ -468,29 +445,28 @@ class Lookup:
                 )
             return Found(file, chosen.name, None, ("main",), False, named.arguments, imports)
         if not chosen.concrete and not entry:
-            raise NoSuchTest(self._abstract(file, chosen))
+            # Its tests run in its subclasses.
+            name = chosen.simple_name
+            heirs = [
+                each.name
+                for path in self._sources.grep(rf"extends[[:space:]]+[A-Za-z0-9_.]*{name}\b")
+                for each in self._sources.outline(path).classes
+                if each.concrete and (each.parent or "").rpartition(".")[2] == name
+            ]
+            shown = f"; name one of its subclasses: {', '.join(heirs[:NEAREST])}" if heirs else ""
+            raise NoSuchTest(
+                f"{chosen.name} ({file}) is abstract, so that no test of it can run{shown}"
+            )
         if method is not None:
             self._require_method(file, chosen, method)
             return Found(file, chosen.name, method, (method,), True, (), imports)
         tests = tuple(dict.fromkeys(m.name for m in self._sources.tests(file, chosen)))
         if not tests and entry:
             return Found(file, chosen.name, None, ("main",), False, (), imports)
-        if not tests and not _uses_framework(imports):
+        if not tests and not any(name.startswith(FRAMEWORKS) for name in imports):
             nearest = self._nearest_classes(chosen.simple_name)
             raise NoSuchTest(f"{chosen.name} ({file}) holds no test and no main method{nearest}")
         return Found(file, chosen.name, None, tests, True, (), imports)
-
-    def _abstract(self, file: str, chosen: JavaClass) -> str:
-        """Explain where the tests of an abstract class run."""
-        name = chosen.simple_name
-        heirs = [
-            each.name
-            for path in self._sources.grep(rf"extends[[:space:]]+[A-Za-z0-9_.]*{name}\b")
-            for each in self._sources.outline(path).classes
-            if each.concrete and (each.parent or "").rpartition(".")[2] == name
-        ]
-        shown = f"; name one of its subclasses: {', '.join(heirs[:NEAREST])}" if heirs else ""
-        return f"{chosen.name} ({file}) is abstract, so that no test of it can run{shown}"
 
     def _require_method(self, file: str, chosen: JavaClass, method: str) -> None:
         """Raise NoSuchTest unless the class has the method, inherits it, or may from a library."""
@@ -507,14 +483,6 @@ class Lookup:
         nearest = f"; its nearest tests: {', '.join(close)}" if close else "; it holds no tests"
         raise NoSuchTest(f"{chosen.name} ({file}) has no method {method}{nearest}")
 
-    def _nothing(self, named: Named) -> str:
-        if not self._sources.paths:
-            return "the workspace holds no Java sources"
-        what = "main class" if named.main else "test"
-        shown = named.name + (f"#{named.method}" if named.method else "")
-        simple = re.split(r"[./$]", named.name.removesuffix(".java"))
-        return f"there is no {what} {shown}{self._nearest_classes(*simple[-2:])}; {ACCEPTED}"
-
     def _nearest_classes(self, *names: str) -> str:
         """Sources with similar names; if none is similar, those of tests first."""
         stems = {
@@ -528,21 +496,3 @@ class Lookup:
         tests = [stem for stem, path in stems.items() if "test" in path.lower()]
         shown = list(dict.fromkeys([*close, *([] if close else tests or stems)]))[:NEAREST]
         return f"; the nearest: {', '.join(stems[stem] for stem in shown)}" if shown else ""
-
-
-def _preferred(
-    candidates: list[tuple[str, JavaClass, str | None]], module: str | None
-) -> tuple[str, JavaClass, str | None]:
-    """Choose among classes of the same name: the named module first, then tests, then short
-    paths."""
-
-    def rank(candidate: tuple[str, JavaClass, str | None]) -> tuple[bool, bool, int]:
-        file = candidate[0]
-        elsewhere = module is not None and f"/{module}/" not in f"/{file}"
-        return elsewhere, "test" not in file.lower(), len(file)
-
-    return min(candidates, key=rank)
-
-
-def _uses_framework(imports: tuple[str, ...]) -> bool:
-    return any(name.startswith(FRAMEWORKS) for name in imports)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sandbox.base import Sandbox
-from sandbox.java.javac import build_failed, split_options, timed_out
+from sandbox.java.javac import build_failed, timed_out
 from sandbox.java.jdk import Jdk
 from sandbox.java.project import (
     BuildJob,
@@ -23,10 +23,7 @@ from sandbox.java.project import (
     missing_tool,
     unknown_project,
 )
-from sandbox.shell import FOLDER, capture
-
-# Reads Maven's debug log: how each plugin was called, and so how the tests would run.
-
+from sandbox.shell import FOLDER, capture, split_words
 
 HARMLESS_PLUGINS = frozenset(
     {
@@ -117,7 +114,7 @@ def read_log(text: str) -> MavenLog:
         elif mojos and (setting := _SETTING.match(line)):
             mojos[-1].settings.setdefault(setting[1], setting[2])
         elif line.startswith("[DEBUG] Command line options:"):
-            commands.append(tuple(split_options(next(lines, "").removeprefix("[DEBUG] "))))
+            commands.append(tuple(split_words(next(lines, "").removeprefix("[DEBUG] "))))
         elif line.startswith("generated "):
             generates = True
     return MavenLog(tuple(mojos), tuple(commands), generates)
@@ -139,35 +136,37 @@ def project_of(log: MavenLog, folder: str, module: Module) -> JavaProject:
         *compiled.paths("testPath", "classpathElements"),
         *settings.paths("additionalClasspathElements"),
     ]
+    # A placeholder such as JaCoCo's, which another plugin would have filled.
+    line = re.sub(r"[@$]\{[^}]*\}", "", settings.settings.get("argLine", ""))
+    jvm_options = split_words(line)
+    if settings.settings.get("enableAssertions", "true") == "true":
+        jvm_options.append("-ea")
+    properties = settings.pairs("systemPropertyVariables")
+    jvm_options += [
+        f"-Dbasedir={folder}",
+        *(f"-D{key}={value}" for key, value in properties.items()),
+    ]
     return JavaProject(
         module=module,
         folder=settings.settings.get("workingDirectory", folder),
         class_path=tuple(class_path),
         class_roots=tuple(dict.fromkeys(path for path in roots if path in class_path)),
         source_roots=tuple(dict.fromkeys(sources)),
-        jvm_options=tuple(_jvm_options(settings, folder)),
+        jvm_options=tuple(jvm_options),
         environment=settings.pairs("environmentVariables"),
         steps=tuple(_steps(log)),
     )
-
-
-def _jvm_options(settings: MojoSettings, folder: str) -> Iterator[str]:
-    """The options with which Surefire would start the tests' JVM."""
-    # A placeholder that another plugin would have filled, such as JaCoCo.
-    line = re.sub(r"[@$]\{[^}]*\}", "", settings.settings.get("argLine", ""))
-    yield from split_options(line)
-    if settings.settings.get("enableAssertions", "true") == "true":
-        yield "-ea"
-    yield f"-Dbasedir={folder}"
-    properties: Mapping[str, str] = settings.pairs("systemPropertyVariables")
-    yield from (f"-D{name}={value}" for name, value in properties.items())
 
 
 def _steps(log: MavenLog) -> Iterator[CompileStep]:
     """The javac calls in the build's order; none if they may not make all classes, or are unknown
     because Maven found nothing to compile."""
     compiled = [mojo for mojo in log.mojos if mojo.compiles]
-    by_output = {_option(command, "-d"): command for command in log.commands}
+    by_output = {
+        command[command.index("-d") + 1]: command
+        for command in log.commands
+        if "-d" in command[:-1]
+    }
     outputs = [next(iter(mojo.paths("outputDirectory")), "") for mojo in compiled]
     others = {mojo.goal.partition(":")[0] for mojo in log.mojos} - HARMLESS_PLUGINS
     usual = all(mojo.usual for mojo in compiled) and len(set(outputs)) == len(outputs)
@@ -175,10 +174,6 @@ def _steps(log: MavenLog) -> Iterator[CompileStep]:
         return
     for output, mojo in zip(outputs, compiled, strict=True):
         yield CompileStep(output, tuple(mojo.paths("compileSourceRoots")), by_output[output])
-
-
-def _option(command: tuple[str, ...], name: str) -> str:
-    return command[command.index(name) + 1] if name in command[:-1] else ""
 
 
 DEBIAN_SETTINGS = "/etc/maven/settings-debian.xml"
@@ -258,7 +253,10 @@ def build_maven(job: BuildJob, module: Module) -> JavaProject:
 def maven_command(sandbox: Sandbox, jdk: Jdk, module: Module, options: Sequence[str]) -> list[str]:
     """The command that takes a module and its dependencies to the phase `test`; to be run in the
     build's root. It exits with MISSING if there is no Maven."""
-    arguments = [*maven_options(sandbox), *options, *_selection(module), "test"]
+    selection: list[str] = []
+    if module.root != module.folder:
+        selection = ["-pl", posixpath.relpath(module.folder, module.root), "-am"]
+    arguments = [*maven_options(sandbox), *options, *selection, "test"]
     environment = [f"JAVA_HOME={jdk.home}", f"MAVEN_OPTS={JVM_OPTIONS}"]
     return ["env", *environment, "sh", "-c", _TOOL, "sh", *arguments]
 
@@ -275,10 +273,3 @@ def maven_options(sandbox: Sandbox) -> list[str]:
         # Without `-llr` Maven checks which remote repository each artifact came from.
         return ["-B", "-o", "-llr", f"-Dmaven.repo.local={place}"]
     return ["-B", "-o", *(["-s", DEBIAN_SETTINGS] if found == "debian" else [])]
-
-
-def _selection(module: Module) -> list[str]:
-    """The options that limit the build to this module and its dependencies."""
-    if module.root == module.folder:
-        return []
-    return ["-pl", posixpath.relpath(module.folder, module.root), "-am"]

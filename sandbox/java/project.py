@@ -109,12 +109,18 @@ def find_module(sandbox: Sandbox, scan: Scan, file: str, tools: frozenset[str]) 
     """The module of a source file. If a folder has two build files, the first whose tool (`mvn`,
     `gradle`) is installed decides, Maven's before Gradle's."""
     for folder in _folders_above(file):
-        kinds = _kinds(scan, folder)
-        if kinds:
-            usable = [kind for kind in kinds if TOOLS[kind] in tools]
-            kind = (usable or kinds)[0]
-            sources = _source_set(folder, file) if kind is BuildKind.GRADLE else "test"
-            return Module(kind, _root(sandbox, scan, folder, kind), folder, sources)
+        kinds = [BuildKind.MAVEN] if scan.has(_join(folder, "pom.xml")) else []
+        if any(scan.has(_join(folder, name)) for name in GRADLE_FILES):
+            kinds.append(BuildKind.GRADLE)
+        if not kinds:
+            continue
+        kind = next((kind for kind in kinds if TOOLS[kind] in tools), kinds[0])
+        sources = "test"
+        if kind is BuildKind.GRADLE:
+            # Gradle's layout: `test` of `src/test/java/...`.
+            match = re.match(r"src/([\w-]+)/", posixpath.relpath(file, folder))
+            sources = match[1] if match and match[1] != "main" else "test"
+        return Module(kind, _root(sandbox, scan, folder, kind), folder, sources)
     return Module(BuildKind.PLAIN, ".", ".")
 
 
@@ -135,18 +141,6 @@ _LAYOUTS = {
 TOOLS = {BuildKind.MAVEN: "mvn", BuildKind.GRADLE: "gradle"}
 
 
-def _kinds(scan: Scan, folder: str) -> list[BuildKind]:
-    maven = [BuildKind.MAVEN] if scan.has(_join(folder, "pom.xml")) else []
-    gradle = any(scan.has(_join(folder, name)) for name in GRADLE_FILES)
-    return [*maven, *([BuildKind.GRADLE] if gradle else [])]
-
-
-def _source_set(folder: str, file: str) -> str:
-    """A file's source set by Gradle's layout: `test` of `src/test/java/...`."""
-    match = re.match(r"src/([\w-]+)/", posixpath.relpath(file, folder))
-    return match[1] if match and match[1] != "main" else "test"
-
-
 def _root(sandbox: Sandbox, scan: Scan, folder: str, kind: BuildKind) -> str:
     """The root of the build that a module is part of."""
     above = _folders_above(posixpath.join(folder, "file"))
@@ -156,18 +150,17 @@ def _root(sandbox: Sandbox, scan: Scan, folder: str, kind: BuildKind) -> str:
     root = folder
     for parent in above[1:]:
         pom = _join(parent, "pom.xml")
-        if scan.has(pom) and _lists_module(sandbox, pom, posixpath.relpath(root, parent)):
+        if not scan.has(pom):
+            continue
+        try:
+            text = sandbox.read_file(pom, SOURCE_LIMIT).decode("utf-8", "replace")
+        except SandboxFileError:
+            continue
+        names = re.findall(r"<module>\s*(.*?)\s*</module>", text)
+        modules = {posixpath.normpath(name.removesuffix("/pom.xml")) for name in names}
+        if posixpath.relpath(root, parent) in modules:
             root = parent
     return root
-
-
-def _lists_module(sandbox: Sandbox, pom: str, module: str) -> bool:
-    try:
-        text = sandbox.read_file(pom, SOURCE_LIMIT).decode("utf-8", "replace")
-    except SandboxFileError:
-        return False
-    names = re.findall(r"<module>\s*(.*?)\s*</module>", text)
-    return module in {posixpath.normpath(name.removesuffix("/pom.xml")) for name in names}
 
 
 def _folders_above(file: str) -> list[str]:

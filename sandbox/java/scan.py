@@ -97,16 +97,12 @@ def scan_workspace(
     digest = lines[len(outputs)]
     if last is not None and digest == known:
         return replace(last, outputs=classes)
-    return Scan(_stamps(lines[len(outputs) + 1 :]), digest, classes)
-
-
-def _stamps(lines: Sequence[str]) -> dict[str, str]:
     stamps = {}
-    for line in lines:
+    for line in lines[len(outputs) + 1 :]:
         path, bar, stamp = line.removeprefix("./").partition("|")
         if bar:
             stamps[posixpath.normpath(path)] = stamp
-    return dict(sorted(stamps.items()))
+    return Scan(dict(sorted(stamps.items())), digest, classes)
 
 
 def is_build_file(path: str) -> bool:

@@ -84,8 +84,9 @@ def test_one_that_refuses_is_not(
         assert not isinstance(raised.value, EngineDown)
 
 
-def test_the_doctor_tells_of_it(engine: EngineServer) -> None:
-    check = doctor._check("Docker engine", "the docker sandbox", doctor._docker)
+def test_the_doctor_tells_of_it(engine: EngineServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    check = next(each for each in doctor.check_machine() if each.name == "Docker engine")
     assert not check.found
     assert "containerd: connection refused" in check.detail
 

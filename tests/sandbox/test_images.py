@@ -252,15 +252,6 @@ def test_a_hold_that_can_t_be_taken_is_told(
             pass
 
 
-def test_a_state_from_before_engines_had_their_own_is_gone_on_with(store: ImageStore) -> None:
-    store.add("a:1", "sha256:1")
-    own = ImageStore(store.path.with_name("images-engine.json"))
-    assert own.read() == store.read()
-    own.remove("a:1")
-    assert own.read() == {}
-    assert store.read().keys() == {"a:1"}
-
-
 def test_use_is_noted_of_pulled_images_alone(store: ImageStore) -> None:
     store.note_use("other:1")
     assert store.read() == {}
