@@ -125,9 +125,20 @@ class Bubblewrap:
 
     def arguments(self, status_fd: int, filter_fd: int, read_only: bool) -> list[str]:
         """All arguments before the sandboxed command."""
+        user = ["--unshare-user", "--uid", str(USER_NAMESPACE_UID)]
+        user += ["--gid", str(USER_NAMESPACE_UID)]
+        switch: list[str] = []
+        if self._as_root:
+            capabilities = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
+            user = [word for name in capabilities for word in ("--cap-add", name)]
+            switch = ["setpriv", "--reuid", str(self.uid), "--regid", str(self.uid)]
+            switch += ["--clear-groups", "--no-new-privs", "--bounding-set=-all"]
+            switch += ["--inh-caps=-all", "--ambient-caps=-all", "--"]
         return [
             self.program,
-            *self._identity(),
+            *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"),
+            *("--unshare-cgroup-try", "--die-with-parent", "--hostname", "sandbox"),
+            *("--cap-drop", "ALL", "--clearenv", *user),
             # Without it, process 1 inside keeps the terminal that StepInto was started from. An
             # ordinary user's program has the same user, so it could take over that process and type
             # into the terminal; and its signals to a group would reach bubblewrap.
@@ -138,7 +149,8 @@ class Bubblewrap:
             # Not the workspace, which a program may have made inaccessible (chmod 0); the command
             # should report that, not bubblewrap.
             *("--chdir", "/", "--"),
-            *self._wrapper(),
+            *switch,
+            *limit_arguments(self.config),
         ]
 
     def prepare(self) -> None:
@@ -156,7 +168,15 @@ class Bubblewrap:
             (self.folder / name).chmod(0o755)
             os.chown(self.folder / name, self.uid, self.uid if self._as_root else -1)
         for path in self._readable_paths:
-            self._require_readable(path)
+            if not os.path.isdir(path):
+                raise SandboxUnavailable(f"the sandbox can't read {path}: there is no such folder")
+            wanted = 0o005 if self._as_root else 0
+            if os.stat(path).st_mode & wanted != wanted or not os.access(path, os.R_OK | os.X_OK):
+                raise SandboxUnavailable(
+                    f"the sandbox can't read {path}, because its commands run as another user: "
+                    f"allow that with `chmod -R o+rX {path}`, or use an interpreter installed "
+                    "elsewhere"
+                )
         # Mount points that bubblewrap could not create in a workspace mounted read-only.
         for path in self._among_its_files():
             (self.folder / path[1:]).mkdir(parents=True, exist_ok=True)
@@ -179,16 +199,6 @@ class Bubblewrap:
                 found |= dict.fromkeys([*outer, path])
         return list(found)
 
-    def _require_readable(self, path: str) -> None:
-        wanted = 0o005 if self._as_root else 0
-        if not os.path.isdir(path):
-            raise SandboxUnavailable(f"the sandbox can't read {path}: there is no such folder")
-        if os.stat(path).st_mode & wanted != wanted or not os.access(path, os.R_OK | os.X_OK):
-            raise SandboxUnavailable(
-                f"the sandbox can't read {path}, because its commands run as another user: "
-                f"allow that with `chmod -R o+rX {path}`, or use an interpreter installed elsewhere"
-            )
-
     @property
     def _as_root(self) -> bool:
         return os.geteuid() == 0
@@ -196,17 +206,6 @@ class Bubblewrap:
     @property
     def _seen_uid(self) -> int:
         return self.uid if self._as_root else USER_NAMESPACE_UID
-
-    def _identity(self) -> Iterator[str]:
-        yield from ("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts")
-        yield from ("--unshare-cgroup-try", "--die-with-parent", "--hostname", "sandbox")
-        yield from ("--cap-drop", "ALL", "--clearenv")
-        if self._as_root:
-            for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP"):
-                yield from ("--cap-add", capability)
-        else:
-            yield from ("--unshare-user", "--uid", str(USER_NAMESPACE_UID))
-            yield from ("--gid", str(USER_NAMESPACE_UID))
 
     def _system(self) -> Iterator[str]:
         yield from ("--ro-bind", "/usr", "/usr")
@@ -251,10 +250,3 @@ class Bubblewrap:
         # After /tmp, which may contain them.
         yield from self._readable()
         yield from ("--remount-ro", "/")
-
-    def _wrapper(self) -> list[str]:
-        if not self._as_root:
-            return limit_arguments(self.config)
-        user = ["--reuid", str(self.uid), "--regid", str(self.uid), "--clear-groups"]
-        drop = ["--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all"]
-        return ["setpriv", *user, *drop, "--", *limit_arguments(self.config)]

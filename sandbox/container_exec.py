@@ -42,13 +42,7 @@ def pass_through(connection: socket.socket, stdin: bytes, deadline: float, outpu
     while (left := deadline - time.monotonic()) > 0:
         for _, flags in poller.poll(min(left, 3600) * 1000):
             if flags & select.POLLOUT:
-                try:
-                    unsent = unsent[connection.send(unsent[: 1 << 16]) :]
-                    if not unsent:
-                        connection.shutdown(socket.SHUT_WR)
-                except (BrokenPipeError, ConnectionResetError):
-                    # The command has ended, or closed its input, without reading all of it.
-                    unsent = memoryview(b"")
+                unsent = _sent(connection, unsent)
                 if not unsent:
                     poller.modify(connection, select.POLLIN)
             if flags & ~select.POLLOUT:
@@ -64,6 +58,17 @@ def _received(connection: socket.socket) -> bytes:
         return connection.recv(1 << 16)
     except ConnectionResetError:
         return b""
+
+
+def _sent(connection: socket.socket, unsent: memoryview) -> memoryview:
+    try:
+        unsent = unsent[connection.send(unsent[: 1 << 16]) :]
+        if not unsent:
+            connection.shutdown(socket.SHUT_WR)
+    except (BrokenPipeError, ConnectionResetError):
+        # The command has ended, or closed its input, without reading all of it.
+        return memoryview(b"")
+    return unsent
 
 
 class AfterReady:

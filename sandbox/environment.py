@@ -65,25 +65,18 @@ def command_argv(command: Command) -> list[str]:
     if not command.argv:
         raise ValueError("a command needs at least a program: argv is empty")
     for argument in command.argv:
-        _require_passable(argument)
+        try:
+            size = len(os.fsencode(argument))
+        except UnicodeEncodeError as error:
+            raise CommandRefused(f"an argument of a command is no text: {error}") from error
+        if "\0" in argument:
+            raise CommandRefused("an argument of a command holds a NUL character: leave it out")
+        if size > MAX_ARGUMENT_BYTES:
+            raise CommandRefused(
+                f"an argument of a command has {size} bytes, more than the {MAX_ARGUMENT_BYTES} "
+                "that a program can be given: write long text to a file first"
+            )
     return list(command.argv)
-
-
-def _require_passable(argument: str) -> None:
-    try:
-        size = len(os.fsencode(argument))
-    except UnicodeEncodeError as error:
-        raise CommandRefused(f"an argument of a command is no text: {error}") from error
-    if "\0" in argument:
-        raise CommandRefused("an argument of a command holds a NUL character: leave it out")
-    if size > MAX_ARGUMENT_BYTES:
-        raise CommandRefused(
-            f"an argument of a command has {size} bytes, more than the {MAX_ARGUMENT_BYTES} that "
-            "a program can be given: write long text to a file first"
-        )
-
-
-# How to install StepInto's optional parts, for messages.
 
 
 def install_command(extra: str) -> str:

@@ -15,10 +15,9 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from configparser import ConfigParser, MissingSectionHeaderError
 from configparser import Error as ConfigParserError
-from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
@@ -72,10 +71,12 @@ def packages_folder(python: str, packages: tuple[str, ...]) -> Path:
     except ValueError as error:
         raise SandboxUnavailable(f"sandbox.packages: {error}") from error
     root = cache_folder() / "environments"
-    folder = root / _key(python, packages)
+    facts = json.dumps([_output([python, "-I", "-c", _RUNS_AS]), sorted(packages)])
+    folder = root / hashlib.sha256(facts.encode()).hexdigest()[:16]
     try:
         root.mkdir(parents=True, exist_ok=True)
-        with _locked(root / f"{folder.name}.lock"):
+        with (root / f"{folder.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
             if not folder.is_dir():
                 _install(python, packages, folder)
     except OSError as error:
@@ -98,18 +99,6 @@ def pytest_plugins(folder: Path) -> tuple[str, ...]:
         if parser.has_section(PLUGINS):
             found += [module.partition(":")[0].strip() for _, module in parser.items(PLUGINS)]
     return tuple(found)
-
-
-def _key(python: str, packages: Sequence[str]) -> str:
-    facts = json.dumps([_output([python, "-I", "-c", _RUNS_AS]), sorted(packages)])
-    return hashlib.sha256(facts.encode()).hexdigest()[:16]
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _install(python: str, packages: Sequence[str], folder: Path) -> None:

@@ -16,7 +16,6 @@ import os
 import socket
 import struct
 import termios
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import IO
 
@@ -67,15 +66,8 @@ Instruction = tuple[int, int, int, int]
 """Code, numbers of instructions to skip if a condition is true and if false, operand."""
 
 
-@dataclass(frozen=True)
-class Machine:
-    audit_name: int
-    """AUDIT_ARCH_* (linux/audit.h)."""
-    column: int
-    """Index into the pairs of system call numbers."""
-
-
-MACHINES = {"x86_64": Machine(0xC000003E, 0), "aarch64": Machine(0xC00000B7, 1)}
+MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
+"""AUDIT_ARCH_* (linux/audit.h), and the index into the pairs of system call numbers."""
 
 
 def require_filters() -> None:
@@ -108,28 +100,21 @@ def filter_program(machine: str = os.uname().machine) -> bytes:
             f"the local sandbox knows no system calls of {machine} machines, only those of "
             f"{' and '.join(MACHINES)}: set sandbox.backend: docker"
         )
-    # Both machines are little-endian.
-    return b"".join(struct.pack("<HBBI", *each) for each in _instructions(known))
-
-
-def _instructions(machine: Machine) -> list[Instruction]:
-    def number(of_machines: tuple[int, int]) -> int:
-        return of_machines[machine.column]
-
+    audit_name, column = known
     program = [
         # The numbers below are of this machine only; in 32-bit programs they mean other calls.
         (LOAD, 0, 0, ARCHITECTURE_AT),
-        (EQUAL, 1, 0, machine.audit_name),
+        (EQUAL, 1, 0, audit_name),
         _answer(KILL),
         (LOAD, 0, 0, NUMBER_AT),
         # x32 programs use other numbers for the same calls, higher than any regular one.
         (AT_LEAST, 0, 1, X32_BIT),
         _answer(REFUSE + errno.ENOSYS),
         # Its flags are in memory, which a filter can't read; ENOSYS makes the C library use clone.
-        *_case(number(CLONE3), [_answer(REFUSE + errno.ENOSYS)]),
+        *_case(CLONE3[column], [_answer(REFUSE + errno.ENOSYS)]),
     ]
     for numbers in DENIED.values():
-        program += _case(number(numbers), [_answer(REFUSE + errno.EPERM)])
+        program += _case(numbers[column], [_answer(REFUSE + errno.EPERM)])
     clone = [
         _load_argument(0),
         (ANY_BIT, 0, 1, NEW_NAMESPACES),
@@ -146,10 +131,12 @@ def _instructions(machine: Machine) -> list[Instruction]:
     for family in SOCKET_FAMILIES:
         sockets += _case(family, [_answer(ALLOW)])
     sockets.append(_answer(REFUSE + errno.EAFNOSUPPORT))
-    program += _case(number(CLONE), clone)
-    program += _case(number(IOCTL), typing)
-    program += _case(number(SOCKET), sockets)
-    return [*program, _answer(ALLOW)]
+    program += _case(CLONE[column], clone)
+    program += _case(IOCTL[column], typing)
+    program += _case(SOCKET[column], sockets)
+    program.append(_answer(ALLOW))
+    # Both machines are little-endian.
+    return b"".join(struct.pack("<HBBI", *each) for each in program)
 
 
 def _case(value: int, body: list[Instruction]) -> list[Instruction]:
