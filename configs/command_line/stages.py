@@ -161,7 +161,7 @@ def format_rows(config: RunConfig) -> int:
         told = ", ".join(f"{count} to {split}" for split, count in counts.items())
         console.print(f"{told}; in {config.folder}/sft/{name}")
     if config.format.tokenized is not None:
-        from train.tokenized import write_tokenized
+        from train.rows import write_tokenized
 
         rows = write_tokenized(config.format.tokenized, config.folder / "sft")
         told = ", ".join(f"{counted(count, 'row')} of {name}" for name, count in rows.items())

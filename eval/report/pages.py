@@ -36,8 +36,7 @@ from eval.figures import Figure, about
 from eval.labels import Labels, in_order
 from eval.report.facts import Outcome, RolloutFacts, Selection, Source, Totals, choose, outcome_of
 from eval.report.questions import question_view, questions_of
-from eval.report.rendering import GENERATOR, render
-from eval.report.turns import Link, Turn, turns_of
+from eval.report.rendering import GENERATOR, Link, Turn, render, turns_of
 from eval.tables import table
 
 # A conversation's answer, with each claim marked by its evidence.

@@ -16,7 +16,7 @@ from format.config import FormatConfig, TokenizedConfig
 from format.dataset import split_file
 from format.stage import run_format
 from tests.format.conversations import write_run
-from train.tokenized import write_tokenized
+from train.rows import write_tokenized
 
 
 @pytest.fixture
