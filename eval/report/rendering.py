@@ -1,5 +1,6 @@
-"""Templates, and what every page has: style, script, and a policy that allows nothing else.
+"""A conversation as turns, and the templates that show it.
 
+Every page has the same style, script, and a policy that allows nothing else.
 Every text in a template is escaped, with special characters made visible first; only `Markup` is
 inserted as it is.
 """
