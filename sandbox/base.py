@@ -12,7 +12,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 def require_package_name(text: str) -> str:
     """Returns the text. Raises ValueError unless it is a package name, with optional extras,
-    version bounds and markers (PEP 508)."""
+    version bounds and markers (PEP 508).
+
+    The author of a bug's record chooses it, and pip runs outside the sandbox: given a path, a URL
+    or an option, pip could build a project there, which runs the project's code.
+    """
     try:
         is_name = Requirement(text).url is None
     except InvalidRequirement:
@@ -27,9 +31,6 @@ def require_package_name(text: str) -> str:
 
 PackageName = Annotated[str, AfterValidator(require_package_name)]
 """A requirement that may be passed to pip."""
-
-
-# How Java programs are built and run.
 
 
 class JavaConfig(BaseModel):

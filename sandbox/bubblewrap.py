@@ -31,7 +31,7 @@ from sandbox.errors import SandboxUnavailable
 SHARED_MEMORY_BYTES = 256 * 1024 * 1024
 ONE_PROCESS = 7 / 8
 """Share of the sandbox's memory that one process may have. A process is refused more while the
-sandbox as a whole (`sandbox.memory_guard`) still has enough for the shells and debuggers around
+sandbox as a whole (`sandbox.memory`) still has enough for the shells and debuggers around
 it."""
 USER_NAMESPACE_UID = 1000
 OWN_UIDS = range(1_879_048_192, 2_147_483_646)

@@ -23,10 +23,10 @@ JavaError
 └── NoSuchTest            nothing has that name
 
 Sandbox errors that end a rollout count as failures of the infrastructure, not of the model, except
-for sandboxes that die twice (see `collect.faults`). SandboxFileError and CommandRefused usually end
-none, since an agent's tools report them to the model. Agents get each Java error as an answer. For
-a verdict, a build that fails for a reason outside the sources may be the machine's fault: see
-`collect.scoring`.
+for sandboxes that die twice (see `collect.rollouts.faults`). SandboxFileError and CommandRefused
+usually end none, since an agent's tools report them to the model. Agents get each Java error as an
+answer. For a verdict, a build that fails for a reason outside the sources may be the machine's
+fault: see `collect.rollouts.scoring`.
 """
 
 

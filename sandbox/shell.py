@@ -1,4 +1,4 @@
-"""Run shell scripts in a sandbox with their whole output, however long."""
+"""Run shell scripts in a sandbox with their whole output, and keep StepInto's own files there."""
 
 from __future__ import annotations
 

@@ -74,7 +74,14 @@ class PtyTerminal:
             if readable:
                 self._read(0)
             if writable:
-                left = left[self._write(left[:4096]) :]
+                try:
+                    left = left[os.write(self._fd, left[:4096]) :]
+                except BlockingIOError:
+                    continue
+                except OSError as error:
+                    raise SandboxDead(
+                        f"the process behind the terminal has ended: {error}"
+                    ) from error
 
     def read_line(self, timeout: float) -> bytes | None:
         deadline = time.monotonic() + timeout
@@ -83,7 +90,8 @@ class PtyTerminal:
             if self._searched > LINE_LIMIT:
                 raise SandboxError(f"the terminal sent {LINE_LIMIT} bytes without a line end")
             if self._ended:
-                return self._take_rest()
+                # The last line may have no end.
+                return self.read_available(0).rstrip(b"\r")
             if not self._read(max(0.0, deadline - time.monotonic())):
                 return None
         line = bytes(self._buffer[:end]).rstrip(b"\r")
@@ -133,13 +141,6 @@ class PtyTerminal:
             os.close(self._fd)
         return self._exit_code
 
-    def _take_rest(self) -> bytes:
-        if not self._buffer:
-            self._require()
-            raise EOFError("the process has ended and all its output was read")
-        line, self._buffer, self._searched = bytes(self._buffer), bytearray(), 0
-        return line.rstrip(b"\r")
-
     def _read(self, timeout: float) -> bool:
         """Read what is available; False if nothing comes within `timeout` seconds."""
         try:
@@ -164,14 +165,6 @@ class PtyTerminal:
             self._require()
             raise SandboxDead("the process behind the terminal has ended: start a new one")
         return bool(flags & select.POLLIN), bool(flags & select.POLLOUT)
-
-    def _write(self, data: memoryview) -> int:
-        try:
-            return os.write(self._fd, data)
-        except BlockingIOError:
-            return 0
-        except OSError as error:
-            raise SandboxDead(f"the process behind the terminal has ended: {error}") from error
 
 
 def open_pty() -> tuple[int, int]:

@@ -24,15 +24,12 @@ def source_lines(text: str, keepends: bool = False) -> list[str]:
     return lines if keepends else [line.rstrip("\r\n") for line in lines]
 
 
-# Collects a command's output within a bound: keeps head and tail, and counts the middle.
-
-
 CUT = re.compile(r"\n\[\.\.\. \d+ bytes cut \.\.\.\]\n")
 """Marks the cut in a long output."""
 
 
 class BoundedOutput:
-    """Keeps the first and the last half of at most `limit` bytes."""
+    """A command's output: keeps the first and the last half of at most `limit` bytes."""
 
     def __init__(self, limit: int) -> None:
         self._head_limit = limit // 2

@@ -56,7 +56,8 @@ def needs_fork(project: JavaProject, found: Found) -> bool:
 
 
 def fork_command(sandbox: Sandbox, jdk: Jdk, module: Module, found: Found) -> list[str]:
-    """The build tool's command that runs one test in a JVM that waits for the debugger."""
+    """The build tool's command that runs one test in a JVM that connects back to the debugger: the
+    fallback if the class path is unknown, or if only the build tool can run the test framework."""
     if module.kind is BuildKind.MAVEN:
         options = [
             *SKIPPED_CHECKS,
@@ -264,7 +265,7 @@ _workspaces: WeakKeyDictionary[Sandbox, _Workspace] = WeakKeyDictionary()
 def built_test(
     sandbox: Sandbox, test: str, timeout: float = BUILD_TIMEOUT
 ) -> tuple[Found, JavaProject]:
-    """Find what `test` names in the workspace (see `names.parse_name` for its forms), and build its
+    """Find what `test` names in the workspace (see `parse_name` for its forms), and build its
     module with the modules that it depends on.
 
     Fast if nothing has changed since the last call on this sandbox. Raises JavaError (NoSuchTest,

@@ -1,4 +1,7 @@
-"""Compile with javac directly: projects without a build tool, and changed sources of others."""
+"""Compile with javac directly: projects without a build tool, and changed sources of others.
+
+Failing builds, of any tool, are reduced to the compiler's errors.
+"""
 
 from __future__ import annotations
 
