@@ -1,8 +1,8 @@
 """The Python probe: the debugger that runs inside the sandbox, beside the program under test.
 
 Standard library only, CPython 3.8 to 3.14. The host sends the sources of these modules over the
-pseudo-terminal (see `sandbox.debugger.delivery`), so none of them are in the workspace. They are
-loaded in the order of `MODULES`, then `entry.main` is called.
+pseudo-terminal (see `sandbox.debugger.python_session`), so none of them are in the workspace. They
+are loaded in the order of `MODULES`, then `entry.main` is called.
 
 There are two processes: the *supervisor*, which collects the program's output, keeps the deadlines,
 interrupts, and finally kills; and the *debuggee*, which is forked from it. See `entry`.
