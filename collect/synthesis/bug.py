@@ -51,7 +51,16 @@ def make_bug(project: Project, candidate: Candidate, caught: Caught, issue: str)
         import_paths=environment.import_paths,
         variables=environment.variables,
         category=candidate.mutation.category,
-        edits=_edits(candidate),
+        edits=tuple(
+            EditRecord(
+                kind=part.kind,
+                category=part.category,
+                path=part.path,
+                line=part.line,
+                scope=part.scope,
+            )
+            for part in candidate.parts
+        ),
         failure=FailureRecord(type=caught.reason.type, message=caught.reason.message[:MAX_MESSAGE]),
         difficulty=Difficulty.model_validate(
             {
@@ -60,17 +69,4 @@ def make_bug(project: Project, candidate: Candidate, caught: Caught, issue: str)
                 **caught.distance,
             }
         ),
-    )
-
-
-def _edits(candidate: Candidate) -> tuple[EditRecord, ...]:
-    return tuple(
-        EditRecord(
-            kind=part.kind,
-            category=part.category,
-            path=part.path,
-            line=part.line,
-            scope=part.scope,
-        )
-        for part in candidate.parts
     )

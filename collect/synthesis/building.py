@@ -16,7 +16,6 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 from rich.table import Table
 
-from collect.benchmarks.base import Language
 from collect.benchmarks.local import BUGS_FILE, LocalBenchmark
 from collect.benchmarks.marks import note_verified
 from collect.benchmarks.projects.config import FactoryConfig
@@ -32,7 +31,6 @@ from sandbox import clean_up
 
 CARD_FILE = "card.json"
 REPOSITORIES = "repositories"
-LANGUAGES: tuple[Language, ...] = ("python", "java")
 
 
 @dataclass(frozen=True)
@@ -60,43 +58,29 @@ def make_bugs(runtime: RuntimeConfig, config: FactoryConfig, run: Path) -> Made:
     folder = run / "factory" if config.output is None else Path(config.output)
     folder.mkdir(parents=True, exist_ok=True)
     clean_up(runtime.sandbox)
-    done = _make_all(runtime, config, folder)
-    if done is None:
-        return Made(folder, None)
-    _require_some(done)
-    card = _card(runtime, config, done)
-    _write(folder, done, card)
-    note_verified(LocalBenchmark(folder, languages=LANGUAGES).instances(), runtime.sandbox)
-    return Made(folder, card)
-
-
-def _make_all(
-    runtime: RuntimeConfig, config: FactoryConfig, folder: Path
-) -> list[ProjectBugs] | None:
-    stop = threading.Event()
-    maker = ProjectMaker(runtime, config, folder, stop)
+    maker = ProjectMaker(runtime, config, folder, threading.Event())
     done: list[ProjectBugs] = []
     with Progress(console=Console(stderr=True)) as bar:
         for wanted in config.projects:
             task = bar.add_task(wanted.place, total=config.bugs_per_project)
             made = maker.make(wanted, partial(_show, bar, task))
             if made is None:
-                return None
+                return Made(folder, None)
             done.append(made)
             bar.update(task, total=1, completed=1)
             bar.console.print(made.card.summary(), markup=False, highlight=False)
-    return done
+    if not any(made.bugs for made in done):
+        why = [f"{m.card.name}: {m.card.refused or 'no edit became a bug'}" for m in done]
+        raise ConfigError("not one bug could be made: " + "\n".join(why))
+    card = _card(runtime, config, done)
+    _write(folder, done, card)
+    instances = LocalBenchmark(folder, languages=("python", "java")).instances()
+    note_verified(instances, runtime.sandbox)
+    return Made(folder, card)
 
 
 def _show(bar: Progress, task: TaskID, bugs: int) -> None:
     bar.update(task, completed=bugs)
-
-
-def _require_some(done: Sequence[ProjectBugs]) -> None:
-    if not any(made.bugs for made in done):
-        reasons = [made.card.refused or "no edit became a bug" for made in done]
-        named = [f"{made.card.name}: {why}" for made, why in zip(done, reasons, strict=True)]
-        raise ConfigError("not one bug could be made: " + "\n".join(named))
 
 
 def _card(runtime: RuntimeConfig, config: FactoryConfig, done: Sequence[ProjectBugs]) -> Card:
@@ -137,11 +121,8 @@ def _write(folder: Path, done: Sequence[ProjectBugs], card: Card) -> None:
     shutil.rmtree(folder / WORK_FOLDER)
 
 
-# Tables about a folder of bugs.
-
-
 def projects_table(card: Card) -> Table:
-    """One row per project; a refused one has the reason."""
+    """One row per project; a refused one has the reason's first line."""
     table = Table(title="projects")
     table.add_column("project", overflow="fold")
     for column in ("tests", "edits", "reached", "tried", "bugs", "minutes"):
@@ -153,11 +134,6 @@ def projects_table(card: Card) -> Table:
             f"{project.name} {project.version}",
             *map(str, (*counts, project.bugs)),
             f"{project.seconds / 60:.1f}",
-            "\n".join([*_first_line(project.refused), *project.notes]),
+            "\n".join([*(project.refused or "").splitlines()[:1], *project.notes]),
         )
     return table
-
-
-def _first_line(refused: str | None) -> list[str]:
-    """First line of the reason; the card has it in full."""
-    return [refused.splitlines()[0]] if refused else []

@@ -85,13 +85,13 @@ def find_candidates(project: Project, suite: Suite, config: FactoryConfig) -> Ca
     per_scope = config.bugs_per_function * TRIES_PER_FUNCTION
     single = chosen(reached, seed, config.candidates_per_project, per_scope=per_scope)
     pairs = _pairs(single, seed, round(config.combined_share * len(single)))
-    order = _mixed(single, pairs)
-    return Candidates(
-        [_candidate(mutation, reach) for mutation in order][: config.candidates_per_project],
-        len(mutations),
-        len(reached),
-        unread,
-    )
+    order = list(_mixed(single, pairs))[: config.candidates_per_project]
+    candidates = []
+    for mutation in order:
+        parts = mutation.parts if isinstance(mutation, CombinedMutation) else (mutation,)
+        covering = frozenset().union(*map(reach.of, parts))
+        candidates.append(Candidate(mutation, reach.sample(covering), len(covering)))
+    return Candidates(candidates, len(mutations), len(reached), unread)
 
 
 def _mutations(project: Project, suite: Suite) -> tuple[list[Mutation], tuple[str, ...]]:
@@ -129,12 +129,6 @@ def _mixed(
         yield mutation
         if step and number % step == 0:
             yield from [pair] if (pair := next(waiting, None)) else []
-
-
-def _candidate(mutation: Mutation | CombinedMutation, reach: _Reach) -> Candidate:
-    parts = mutation.parts if isinstance(mutation, CombinedMutation) else (mutation,)
-    covering = frozenset().union(*(reach.of(part) for part in parts))
-    return Candidate(mutation, reach.sample(covering), len(covering))
 
 
 class _Reach:

@@ -39,7 +39,8 @@ _CONSTANTS = re.compile(r"__\w+__$|_?version|_?VERSION|_?T$")
 
 def in_programs(node: cst.CSTNode) -> bool:
     """What to skip in single-file programs."""
-    return isinstance(node, _ALWAYS) or _is_docstring(node)
+    docstring = isinstance(node, cst.Expr) and isinstance(node.value, cst.SimpleString)
+    return docstring or isinstance(node, _ALWAYS)
 
 
 def in_projects(node: cst.CSTNode) -> bool:
@@ -54,19 +55,19 @@ def in_projects(node: cst.CSTNode) -> bool:
     return _assigns_constant(node)
 
 
-def _is_docstring(node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.Expr) and isinstance(node.value, cst.SimpleString)
-
-
 def _unreached(node: cst.BaseCompoundStatement) -> bool:
     """Whether tests never run this block, on this platform or at all."""
     if isinstance(node, cst.If):
         return not _CONDITIONS.isdisjoint(_names(node.test))
     if isinstance(node, cst.FunctionDef):
-        return node.name.value in _FUNCTIONS or _decorated(node, _DECORATORS)
+        return node.name.value in _FUNCTIONS or any(map(_is_abstract, node.decorators))
     if isinstance(node, cst.ClassDef):
         return any(dotted(base.value).rpartition(".")[2] in _BASES for base in node.bases)
-    return isinstance(node, cst.Try) and _imports(node)
+    # A block that tries an import.
+    first = node.body.body[0] if isinstance(node, cst.Try) and node.body.body else None
+    return isinstance(first, cst.SimpleStatementLine) and isinstance(
+        first.body[0], cst.Import | cst.ImportFrom
+    )
 
 
 def _names(test: cst.CSTNode) -> set[str]:
@@ -77,20 +78,10 @@ def _names(test: cst.CSTNode) -> set[str]:
     return set().union(*map(_names, test.children)) if test.children else set()
 
 
-def _decorated(function: cst.FunctionDef, names: set[str]) -> bool:
-    for decorator in function.decorators:
-        called = decorator.decorator
-        name = dotted(called.func if isinstance(called, cst.Call) else called)
-        if name.rpartition(".")[2] in names:
-            return True
-    return False
-
-
-def _imports(node: cst.Try) -> bool:
-    first = node.body.body[0] if node.body.body else None
-    return isinstance(first, cst.SimpleStatementLine) and isinstance(
-        first.body[0], cst.Import | cst.ImportFrom
-    )
+def _is_abstract(decorator: cst.Decorator) -> bool:
+    called = decorator.decorator
+    name = dotted(called.func if isinstance(called, cst.Call) else called)
+    return name.rpartition(".")[2] in _DECORATORS
 
 
 def _assigns_constant(node: cst.CSTNode) -> bool:
@@ -116,8 +107,8 @@ def opened(place: Place, outer: Scope, places: Places) -> Scope:
     lines = span(place, places)
     name = f"{outer.name}.{node.name.value}" if outer.name else node.name.value
     if isinstance(node, cst.ClassDef):
-        attributes = tuple(dict.fromkeys(_attributes(place, places)))
-        return Scope(name, place, node, (), attributes, lines)
+        assigned = [self_attribute(t) for each in places.inside(place) for t in targets(each.node)]
+        return Scope(name, place, node, (), tuple(dict.fromkeys(filter(None, assigned))), lines)
     bound = tuple((name.value, line) for name, line in _bound(place, places))
     return Scope(name, place, outer.owner, bound, outer.attributes, lines)
 
@@ -141,32 +132,20 @@ def key_literals(places: Places) -> Iterator[str]:
             yield key.value
 
 
-def _attributes(owner: Place, places: Places) -> Iterator[str]:
-    for place in places.inside(owner):
-        for target in targets(place.node):
-            name = self_attribute(target)
-            if name:
-                yield name
-
-
 def _bound(function: Place, places: Places) -> Iterator[tuple[cst.Name, int]]:
     """Parameters and assigned variables with their lines, without those of nested functions."""
     index = function.index + 1
     while index < function.last:
         place = places.all[index]
-        if isinstance(place.node, cst.FunctionDef | cst.Lambda):
+        node, line = place.node, places.line(place.code_start)
+        if isinstance(node, cst.FunctionDef | cst.Lambda):
             index = place.last
             continue
-        for name in _names_in_scope(place.node):
-            yield name, places.line(places.all[index].code_start)
+        if isinstance(node, cst.Param) and node.name.value not in ("self", "cls"):
+            yield node.name, line
+        elif isinstance(node, cst.AssignTarget | cst.For):
+            yield from ((name, line) for name in _parts(node.target))
         index += 1
-
-
-def _names_in_scope(node: cst.CSTNode) -> Iterator[cst.Name]:
-    if isinstance(node, cst.Param) and node.name.value not in ("self", "cls"):
-        yield node.name
-    elif isinstance(node, cst.AssignTarget | cst.For):
-        yield from _parts(node.target)
 
 
 def _parts(target: cst.BaseExpression) -> Iterator[cst.Name]:

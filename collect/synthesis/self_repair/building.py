@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import astuple, dataclass
+from datetime import date
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -318,13 +319,10 @@ def _writer(
 
 
 def _is_in_dates(problem: Problem, config: SelfRepairConfig) -> bool:
-    if config.from_date is None and config.to_date is None:
-        return True
     if problem.published is None:
-        return False
-    early = config.from_date is not None and problem.published < config.from_date
-    late = config.to_date is not None and problem.published > config.to_date
-    return not early and not late
+        return config.from_date is None and config.to_date is None
+    first, last = config.from_date or date.min, config.to_date or date.max
+    return first <= problem.published <= last
 
 
 def _settings(runtime: RuntimeConfig, config: SelfRepairConfig, problems: Sequence[Problem]) -> str:
@@ -333,15 +331,12 @@ def _settings(runtime: RuntimeConfig, config: SelfRepairConfig, problems: Sequen
         "self_repair": config.model_dump(mode="json"),
         "sandbox": runtime.sandbox.model_dump(mode="json"),
         "models": {name: model.model_dump(mode="json") for name, model in runtime.models.items()},
-        "problems": [_digest(problem) for problem in problems],
+        "problems": [
+            hashlib.sha256(repr(astuple(problem)).encode()).hexdigest() for problem in problems
+        ],
         "code": code_version(),
     }
     return digest(facts)
-
-
-def _digest(problem: Problem) -> str:
-    """A hash over a whole problem, private tests and prelude included."""
-    return hashlib.sha256(repr(astuple(problem)).encode()).hexdigest()
 
 
 def _card(
