@@ -56,7 +56,8 @@ class OracleSubagent:
         """Read the code, run to the suspicious line, look, step, and answer."""
         asked = read_subagent_task(task)
         self._question, test = (asked.question, asked.test) if asked else ("", "")
-        suspects = suspects_in(self._question)
+        named = LOCATION.findall(self._question)
+        suspects = list(dict.fromkeys(f"{path}:{line}" for path, line in named))
         targets = [f"{place.path}:{place.line}" for place in self._places]
         if len(suspects) > 1 and not self._habits.detour(IGNORES_SUSPECTS):
             at_place = yield from self._visit(test, suspects, targets)
@@ -262,8 +263,3 @@ class SilentSubagent:
             "<debug_answer>\n**Question**: as asked\n**Answer**: I could not establish this.\n"
             "**Evidence**: none\n**Location**: unknown\n</debug_answer>"
         )
-
-
-def suspects_in(question: str) -> list[str]:
-    """The places in a question, as `file:line`, in order."""
-    return list(dict.fromkeys(f"{path}:{line}" for path, line in LOCATION.findall(question)))

@@ -40,7 +40,6 @@ from collect.questions.readable import (
     root_cause_is_readable,
     value_is_readable,
 )
-from collect.questions.statements import Statement
 from collect.questions.tracing import Stop, Trace
 from collect.questions.truths import Finding, agree, find, next_in_frame, observed, values_at
 from collect.questions.writing import Kept, Runs, write
@@ -87,7 +86,11 @@ def root_cause(instance: Instance, trace: Trace, program: Program) -> RootCauseT
         source = read_source(changed.path, module.text.encode())
         around = function_at(source, changed.end) if source is not None else None
         name = around.name if around is not None else ""
-        inside = [s for s in module.statements if _overlaps(s, changed.start, changed.end)]
+        inside = [
+            each
+            for each in module.statements
+            if each.place.line <= changed.end and each.place.last_line >= changed.start
+        ]
         for statement in inside:
             if statement.place.function == name:
                 places[statement.place] = None
@@ -116,10 +119,6 @@ def root_cause_finding(truth: RootCauseTruth, first: Trace, second: Trace) -> Fi
             ]
             return Finding(truth, (observed(stop, "; ".join(shown)),))
     return None
-
-
-def _overlaps(statement: Statement, start: int, end: int) -> bool:
-    return statement.place.line <= end and statement.place.last_line >= start
 
 
 def _values(stop: Stop, trace: Trace) -> Iterator[Candidate]:
@@ -277,7 +276,9 @@ class Chooser:
             self._funnel.drop(category, Drop.UNREADABLE)
             return None
         other = find(ask, runs.second, runs.program)
-        unsteady = isinstance(ask, ValueAsk) and _function_of(ask) in runs.unsteady
+        unsteady = (
+            isinstance(ask, ValueAsk) and (ask.place.file, ask.place.function) in runs.unsteady
+        )
         if unsteady or other is None or not agree(one.truth, other.truth):
             self._funnel.drop(category, Drop.NONDETERMINISTIC)
             return None
@@ -308,10 +309,6 @@ def _is_yes(kept: Kept) -> bool:
     ask, truth = kept.ask, kept.finding.truth
     plain = isinstance(ask, ReachAsk) and not ask.count
     return plain and isinstance(truth, ReachTruth) and truth.reached
-
-
-def _function_of(ask: ValueAsk) -> tuple[str, str]:
-    return ask.place.file, ask.place.function
 
 
 def _is_readable(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 RELATIVE = 1e-6
@@ -105,14 +105,18 @@ def same(one: object, other: object) -> bool:
     if type(one) is not type(other):
         return False
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return _same_sequence(one, other)
+        return len(one) == len(other) and all(map(same, one, other))
     match one, other:
         case dict(), dict():
             equal = _same_items(list(one.items()), list(other.items()))
         case _Set(), _Set():
             equal = _same_items(list(one.items), list(other.items))
         case Call(), Call():
-            equal = _same_call(one, other)
+            equal = (
+                one.name == other.name
+                and same(one.arguments, other.arguments)
+                and _same_items(list(one.keywords), list(other.keywords))
+            )
         case _:
             equal = one == other
     return equal
@@ -123,11 +127,6 @@ class _Set:
     items: tuple[object, ...]
 
 
-def _same_sequence(one: Sequence[object], other: Sequence[object]) -> bool:
-    pairs = zip(one, other, strict=False)
-    return len(one) == len(other) and all(same(left, right) for left, right in pairs)
-
-
 def _same_number(one: float, other: float) -> bool:
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
@@ -136,14 +135,6 @@ def _same_number(one: float, other: float) -> bool:
     if math.isnan(one) or math.isnan(other):
         return math.isnan(one) and math.isnan(other)
     return math.isclose(one, other, rel_tol=RELATIVE)
-
-
-def _same_call(one: Call, other: Call) -> bool:
-    return (
-        one.name == other.name
-        and same(list(one.arguments), list(other.arguments))
-        and _same_items(list(one.keywords), list(other.keywords))
-    )
 
 
 def _same_items(ones: list[object], others: list[object]) -> bool:
@@ -211,15 +202,12 @@ def _call(node: ast.Call, objects: Mapping[str, Text]) -> object:
     name = ast.unparse(node.func).rpartition(".")[2]
     arguments = tuple(_value(argument, objects) for argument in node.args)
     if name in ("set", "frozenset"):
-        items = arguments[0] if arguments else _Set(())
-        inner = items if isinstance(items, _Set) else _Set(tuple(_listed(items)))
+        inner = arguments[0] if arguments else _Set(())
+        if not isinstance(inner, _Set):
+            inner = _Set(tuple(inner) if isinstance(inner, list | tuple) else (inner,))
         return inner if name == "set" else Call(name, (inner,), ())
     keywords = tuple((word.arg or "**", _value(word.value, objects)) for word in node.keywords)
     return Call(name, arguments, keywords)
-
-
-def _listed(items: object) -> list[object]:
-    return list(items) if isinstance(items, list | tuple) else [items]
 
 
 def _name(node: ast.expr, objects: Mapping[str, Text]) -> object:

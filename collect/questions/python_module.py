@@ -8,6 +8,7 @@ from functools import cached_property
 
 from collect.code.syntax import parse
 from collect.question_records import Location
+from collect.questions.sides import is_literal
 from collect.questions.statements import Statement, innermost
 from sandbox.text import source_lines
 
@@ -213,9 +214,6 @@ def _literals(node: ast.AST) -> Iterator[str]:
     for part in ast.walk(node):
         if isinstance(part, ast.Call) and not part.args and not part.keywords:
             yield from EMPTY.get(ast.unparse(part.func), ())
-        if isinstance(part, ast.Constant | ast.List | ast.Tuple | ast.Dict | ast.Set | ast.UnaryOp):
-            try:
-                ast.literal_eval(part)
-            except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-                continue
+        kinds = ast.Constant | ast.List | ast.Tuple | ast.Dict | ast.Set | ast.UnaryOp
+        if isinstance(part, kinds) and is_literal(part):
             yield ast.unparse(part)

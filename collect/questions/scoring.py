@@ -203,7 +203,9 @@ def value_fact(text: str, expression: str, truth: ValueTruth) -> Fact:
     named = distinct(named_values(text, expression))
     if named:
         return _of_claims("value", truth, named)
-    if truth.type == "str" and _is_bare(text, expression, truth):
+    bare = bare_words(text, expression) if truth.type == "str" else []
+    if bare and all(word == parse_value(truth.text) for word in bare):
+        # A string in backticks without its quotes.
         return Fact("value", truth.text, truth.text, Reason.RIGHT)
     free = [c for c in values_in(text) if _may_be_of(text, c, expression)]
     return _of_claims("value", truth, distinct(free))
@@ -225,28 +227,24 @@ def _stated_moment(text: str, ask: ValueAsk) -> Iterator[Fact]:
 
 
 def _of_claims(name: str, truth: ValueTruth, found: list[ValueClaim]) -> Fact:
-    shown = " | ".join(claim.text for claim in found)
-    if not found:
-        return Fact(name, truth.text, "", Reason.MISSING)
-    if len(found) > 1:
-        return Fact(name, truth.text, shown, Reason.SEVERAL)
-    right = same(found[0].value, parse_value(truth.text))
-    return Fact(name, truth.text, shown, Reason.RIGHT if right else Reason.WRONG)
+    right = bool(found) and same(found[0].value, parse_value(truth.text))
+    return _single(name, truth.text, [claim.text for claim in found], right)
 
 
-def _is_bare(text: str, expression: str, truth: ValueTruth) -> bool:
-    """Whether a text gives a string in backticks without its quotes."""
-    content = parse_value(truth.text)
-    words = bare_words(text, expression)
-    return bool(words) and all(word == content for word in words)
+def _single(name: str, true: str, said: list[str], right: bool, between: str = " | ") -> Fact:
+    """A fact that must be said, once. `right`: whether the first thing said is true."""
+    if len(said) == 1:
+        reason = Reason.RIGHT if right else Reason.WRONG
+    else:
+        reason = Reason.SEVERAL if said else Reason.MISSING
+    return Fact(name, true, between.join(said), reason)
 
 
 def _may_be_of(text: str, claim: ValueClaim, expression: str) -> bool:
     """Whether the value is given to no other name and is not the expression itself."""
     name = other_names(text, claim)
-    part_of_name = f"{expression}" in text[max(0, claim.start - len(expression)) : claim.end] and (
-        claim.text in expression
-    )
+    around = text[max(0, claim.start - len(expression)) : claim.end]
+    part_of_name = expression in around and claim.text in expression
     return (name is None or name == expression) and not part_of_name
 
 
@@ -257,51 +255,25 @@ def _reach(ask: ReachAsk, truth: ReachTruth, text: str) -> list[Fact]:
     if not (ask.count and counted and not says(text, REACHED, about)):
         facts.append(_yes_or_no("reached", text, REACHED, truth.reached, about))
     if ask.count and truth.reached:
-        facts.append(_count(counted, truth))
+        right = counted[:1] == [truth.count]
+        facts.append(_single("count", str(truth.count), list(map(str, counted)), right, ", "))
     elif ask.count and any(counted):
         facts.append(Fact("count", "0", str(counted), Reason.WRONG))
     return facts
 
 
-def _count(counted: list[int], truth: ReachTruth) -> Fact:
-    shown = ", ".join(map(str, counted))
-    if not counted:
-        reason = Reason.MISSING
-    elif len(counted) > 1:
-        reason = Reason.SEVERAL
-    else:
-        reason = Reason.RIGHT if counted[0] == truth.count else Reason.WRONG
-    return Fact("count", str(truth.count), shown, reason)
-
-
 def _yes_or_no(name: str, text: str, wording: Wording, true: bool, about: tuple[str, ...]) -> Fact:
     said = says(text, wording, about)
-    shown = " and ".join("yes" if each else "no" for each in sorted(said))
-    if not said:
-        reason = Reason.MISSING
-    elif len(said) > 1:
-        reason = Reason.SEVERAL
-    else:
-        reason = Reason.RIGHT if said == {true} else Reason.WRONG
-    return Fact(name, "yes" if true else "no", shown, reason)
+    shown = ["yes" if each else "no" for each in sorted(said)]
+    return _single(name, "yes" if true else "no", shown, said == {true}, " and ")
 
 
 def _exception_type(text: str, truth: ExceptionTruth) -> Fact:
     wanted = truth.type.rpartition(".")[2]
-    found = claims.exceptions(_without_message(text, truth), wanted)
-    shown = " | ".join(found)
-    if not found:
-        reason = Reason.MISSING
-    elif len(found) > 1:
-        reason = Reason.SEVERAL
-    else:
-        reason = Reason.RIGHT if found == [wanted] else Reason.WRONG
-    return Fact("type", wanted, shown, reason)
-
-
-def _without_message(text: str, truth: ExceptionTruth) -> str:
-    """Blank out the message, which may name other exceptions."""
-    return text.replace(truth.message, "") if truth.message else text
+    # The message may name other exceptions.
+    without_message = text.replace(truth.message, "") if truth.message else text
+    found = claims.exceptions(without_message, wanted)
+    return _single("type", wanted, found, found == [wanted])
 
 
 def _place(name: str, answer: DebugAnswer, places: tuple[Location, ...]) -> Fact:

@@ -27,7 +27,11 @@ def sides_at(tree: ast.Module, line: int) -> Sides | None:
         if isinstance(node, ast.Assert):
             return _of_test(node.test)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            return _of_call(node.value)
+            call = node.value
+            name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+            if name not in EQUAL_METHODS or len(call.args) < 2:
+                return None
+            return Sides(ast.unparse(call.args[0]), ast.unparse(call.args[1]))
     return None
 
 
@@ -44,15 +48,8 @@ def _of_test(test: ast.expr) -> Sides | None:
     return None if isinstance(test, ast.BoolOp) else Sides(ast.unparse(test), None)
 
 
-def _of_call(call: ast.Call) -> Sides | None:
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    if name not in EQUAL_METHODS or len(call.args) < 2:
-        return None
-    return Sides(ast.unparse(call.args[0]), ast.unparse(call.args[1]))
-
-
-def is_literal(node: ast.expr) -> bool:
-    """Whether an expression is a literal."""
+def is_literal(node: ast.expr | str) -> bool:
+    """Whether an expression, parsed or as text, is a literal."""
     try:
         ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

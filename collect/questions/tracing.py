@@ -83,7 +83,8 @@ def _fits(message: str, sides: Sides, actual: Value, expected: Value | None) -> 
 
     The message cuts the middle of long values, so only their ends are compared.
     """
-    wanted_pure = all(map(is_pure_text, filter(None, (sides.actual, sides.expected))))
+    texts = filter(None, (sides.actual, sides.expected))
+    wanted_pure = all(is_pure(ast.parse(text, mode="eval").body) for text in texts)
     first = message.partition("\n")[0]
     if expected is None:
         shown = first.removeprefix("assert ").removeprefix("not ").strip()
@@ -104,11 +105,6 @@ def _shows(shown: str, text: str) -> bool:
     if cut:
         return text.startswith(head) and text.endswith(tail)
     return same_text(shown, text)
-
-
-def is_pure_text(expression: str) -> bool:
-    """Whether an expression can be evaluated again without side effects."""
-    return is_pure(ast.parse(expression, mode="eval").body)
 
 
 MAX_HITS = 12
@@ -257,7 +253,10 @@ class _Run:
 
     def _note(self, event: DebugEvent) -> None:
         if event.stop_reason is StopReason.EXCEPTION and event.exception is not None:
-            self._note_raise(event)
+            raised, where = event.exception, (event.file or "", event.line or 0)
+            self.trace.raises.append(
+                Raise(raised.type, raised.message, *where, event.function or "", event.depth or 0)
+            )
             return
         place = (event.file or "", event.line or 0)
         statement = self._statements.get(place)
@@ -283,16 +282,3 @@ class _Run:
                 found = self._debugger.fields(base).values
                 fields |= {_inside(base, value.name): value for value in found}
         self.trace.stops.append(Stop(statement, hit, event.depth or 0, values, fields))
-
-    def _note_raise(self, event: DebugEvent) -> None:
-        assert event.exception is not None
-        self.trace.raises.append(
-            Raise(
-                event.exception.type,
-                event.exception.message,
-                event.file or "",
-                event.line or 0,
-                event.function or "",
-                event.depth or 0,
-            )
-        )

@@ -103,10 +103,9 @@ def next_in_frame(stop: Stop, trace: Trace) -> Stop | None:
         if other.depth < stop.depth:
             return None
         if other.depth == stop.depth:
-            same = other.statement.place.function == stop.statement.place.function
-            return (
-                other if same and other.statement.place.file == stop.statement.place.file else None
-            )
+            here, there = stop.statement.place, other.statement.place
+            same = (here.file, here.function) == (there.file, there.function)
+            return other if same else None
     return None
 
 

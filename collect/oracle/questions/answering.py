@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Mapping
 
@@ -25,15 +24,12 @@ from collect.question_records import (
     RootCauseAsk,
     ValueAsk,
 )
-from collect.questions.sides import Sides, sides_at
+from collect.questions.sides import is_literal, sides_at
 from collect.questions.statements import is_test_file
 from collect.questions.writing import ordinal
 from sandbox.text import source_lines
 
 # Answers to: what is this expression at that line?
-
-
-# Ways to read an expression in the paused program.
 
 
 OUTPUT = re.compile(r"^Program output:\n +(?P<text>.*)$", re.MULTILINE)
@@ -57,23 +53,14 @@ def read_expression(
         base = part["base"]
         text = (yield from session.fields(f"I look into `{base}`.", base)).get(name)
     elif run_code and chance < 0.7:
-        text = yield from _printed(session, why, expression)
-    if text is None or _is_cut(text):
+        code = f"print(repr({expression}))"
+        found = OUTPUT.search((yield from session.do(why, "debug_run_code", code=code)))
+        text = found["text"].strip() if found else None
+    if text is None or "..." in text or "0x" in text:
         text = yield from session.evaluate(why, expression)
     if text is not None:
         session.note(f"{expression} = {text}")
     return text
-
-
-def _printed(session: Session, why: str, expression: str) -> Moves[str | None]:
-    code = f"print(repr({expression}))"
-    text = yield from session.do(why, "debug_run_code", code=code)
-    found = OUTPUT.search(text)
-    return found["text"].strip() if found else None
-
-
-def _is_cut(text: str) -> bool:
-    return "..." in text or "0x" in text
 
 
 MAX_CLEARED = 3
@@ -83,7 +70,9 @@ def investigate_value(
     instance: Instance, session: Session, ask: ValueAsk, run_code: bool
 ) -> Moves[str | None]:
     """The text of the value, or None if the program never reached the place."""
-    way = LineNavigator(instance, session, ask.place, ask.hit, _aim(ask))
+    over = "step over it, " if ask.after else ""
+    aim = f", go to visit {ask.hit}, {over}and read `{ask.expression}`"
+    way = LineNavigator(instance, session, ask.place, ask.hit, aim)
     there = yield from way.go()
     if not there:
         return None
@@ -115,11 +104,6 @@ def word_value(session: Session, ask: ValueAsk, text: str) -> str:
     )
 
 
-def _aim(ask: ValueAsk) -> str:
-    last = f"and read `{ask.expression}`"
-    return f", go to visit {ask.hit}, {'step over it, ' if ask.after else ''}{last}"
-
-
 def _after(session: Session, ask: ValueAsk, run_code: bool) -> Moves[str | None]:
     """Let the line run without stopping at it again inside, then read."""
     stopped = session.stopped
@@ -146,7 +130,7 @@ def _look_around(session: Session) -> Moves[None]:
 
 def _confirm(session: Session, ask: ValueAsk, text: str) -> Moves[None]:
     """Come back to the same visit by a conditional breakpoint, if the value can be one."""
-    if not _is_literal(text) or session.stopped is None:
+    if not is_literal(text) or len(text) >= 60 or session.stopped is None:
         return
     numbers = session.stopped.numbers
     condition = f"{ask.expression} == {text}"
@@ -160,19 +144,6 @@ def _confirm(session: Session, ask: ValueAsk, text: str) -> Moves[None]:
         again = yield from session.evaluate(f"`{ask.expression}` once more.", ask.expression)
         if again == text:
             session.note(f"a breakpoint with the condition {condition} stops at {stopped.place}")
-
-
-def _is_literal(text: str) -> bool:
-    try:
-        ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-        return False
-    return len(text) < 60
-
-
-def shown(values: Mapping[str, str], names: tuple[str, ...]) -> str:
-    """The names that were seen, as `a = 1, b = 2`."""
-    return ", ".join(f"{name} = {values[name]}" for name in names if name in values)
 
 
 # Answers to: where does it first go wrong? Only here does the oracle use the gold patch.
@@ -283,7 +254,10 @@ def investigate_assertion(instance: Instance, session: Session) -> Moves[str | N
     if session.habits.detour(0.5):
         yield from session.read("I read the whole assertion.", frame["file"], line - 2, line + 6)
     index = int(frame["index"])
-    actual = yield from session.evaluate(_compares(sides), sides.actual, index)
+    why = f"The assertion checks `{sides.actual}`. What did it come to?"
+    if sides.expected is not None:
+        why = f"The assertion compares `{sides.actual}` with `{sides.expected}`. I read the first."
+    actual = yield from session.evaluate(why, sides.actual, index)
     if actual is None:
         return None
     session.place = f"{frame['file']}:{line}"
@@ -301,12 +275,6 @@ def investigate_assertion(instance: Instance, session: Session) -> Moves[str | N
         actual=actual,
         expected=expected,
     )
-
-
-def _compares(sides: Sides) -> str:
-    if sides.expected is None:
-        return f"The assertion checks `{sides.actual}`. What did it come to?"
-    return f"The assertion compares `{sides.actual}` with `{sides.expected}`. I read the first."
 
 
 def _to_the_end(session: Session) -> Moves[Stopped | None]:
