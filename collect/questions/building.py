@@ -103,7 +103,7 @@ class Investigator:
         files = changed_paths(patch) if patch else None
         with open_instance_sandbox(self.sandbox, instance) as sandbox:
             lay_out(self.benchmark, instance, sandbox, patch)
-            tracer = Tracer(program, self.config.max_stops, self.config.test_timeout)
+            tracer = Tracer(program, self.config.test_timeout)
             with closing(open_debugger(instance.language, sandbox, LIMITS)) as debugger:
                 return tracer.trace(debugger, test, files)
 

@@ -32,8 +32,6 @@ class QuestionsConfig(BaseModel):
     """Wrong patches per bug to ask about, in addition to the gold patch."""
     seed: int = 0
     """Decides the choice and the wording of questions."""
-    max_stops: int = Field(default=600, ge=10)
-    """After this many stops in a traced run, each line is stopped at only once more."""
     test_timeout: float = Field(default=60.0, gt=0)
     """Seconds for one traced run of a test."""
     output: str | None = None

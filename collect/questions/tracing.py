@@ -107,6 +107,8 @@ def _shows(shown: str, text: str) -> bool:
     return same_text(shown, text)
 
 
+MAX_STOPS = 600
+"""Stops in a run, after which each line is stopped at only once more."""
 MAX_HITS = 12
 """Stops at a line, after which its breakpoint is removed."""
 MAX_LOOKS = 4
@@ -186,7 +188,6 @@ class Tracer:
     """Traces tests of one program."""
 
     program: Program
-    max_stops: int
     timeout: float
 
     def trace(self, debugger: Debugger, test: str, files: Collection[str] | None = None) -> Trace:
@@ -224,7 +225,6 @@ class _Run:
         self.trace = Trace()
         self._debugger, self._statements, self._event = debugger, statements, event
         self._program = tracer.program
-        self._max_stops = tracer.max_stops
         self._deadline = time.monotonic() + tracer.timeout
         numbers: dict[tuple[str, int], list[int]] = defaultdict(list)
         for point in event.breakpoints:
@@ -265,7 +265,7 @@ class _Run:
             return
         self.trace.hits[place] += 1
         self._look(event, statement, self.trace.hits[place])
-        enough = len(self.trace.stops) >= self._max_stops
+        enough = len(self.trace.stops) >= MAX_STOPS
         if enough or self.trace.hits[place] >= MAX_HITS:
             self.trace.capped.add(place)
             for number in self._numbers.pop(place, []):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from collect.benchmarks.base import Instance
 from collect.code.source import function_at, read_source
@@ -29,8 +29,6 @@ class LineNavigator:
         self._aim = aim
         self._rng, self._habits = session.rng, session.habits
         self.visits = 0
-        self.seen: list[Mapping[str, str]] = []
-        """The variables at earlier visits, if they were read."""
 
     def go(self) -> Moves[bool]:
         """Whether the program is now paused at that visit."""

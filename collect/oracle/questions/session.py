@@ -71,7 +71,6 @@ class Session:
     stopped: Stopped | None = None
     """None if the program has ended or was never started."""
     exit_code: int | None = None
-    steps: int = 0
     place: str = ""
     """The last relevant place."""
 
@@ -82,7 +81,6 @@ class Session:
 
     def do(self, why: str, name: str, **arguments: Any) -> Moves[str]:
         """Make one call and return its answer."""
-        self.steps += 1
         seen = yield say(why, (name, arguments))
         return seen[0]
 

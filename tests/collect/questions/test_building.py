@@ -42,7 +42,7 @@ def traced(shop: Instance, test: str) -> Trace:
         sandbox.write_files(shop.files)
         debugger = open_debugger("python", sandbox, DebugLimits())
         try:
-            tracer = Tracer(Program.of(shop, shop.files), 600, 60)
+            tracer = Tracer(Program.of(shop, shop.files), 60)
             return tracer.trace(debugger, f"tests/test_shop.py::{test}")
         finally:
             debugger.close()
