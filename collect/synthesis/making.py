@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from collect.benchmarks.base import Language, TestStatus
+from collect.benchmarks.base import TestStatus
 from collect.benchmarks.local import LocalBug
 from collect.benchmarks.projects import layout
 from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
@@ -282,11 +282,6 @@ class Selection:
         if outcome.problem:
             self.problems.append(outcome.problem)
 
-    def add_all(self, outcomes: Sequence[Outcome]) -> None:
-        """Add several outcomes in order."""
-        for outcome in outcomes:
-            self.add(outcome)
-
     def _judge(self, bug: LocalBug) -> Step | None:
         places = {(edit.path, edit.scope) for edit in bug.edits}
         # For a user, two edits in one place that the same tests catch in the same way are one bug.
@@ -306,7 +301,10 @@ class Selection:
 
 def arrange(wanted: ProjectConfig, source: Source, sandbox: SandboxConfig) -> Project:
     """Separate a project's tests from its code, and find what they need. Raises ProjectRefused."""
-    if _language(wanted, source.files) == "java":
+    language = wanted.language
+    if language is None and any(name in source.files for name in BUILD_FILES):
+        language = "java"
+    if language == "java":
         return arrange_java(wanted, source)
     return layout.arrange(wanted, source, sandbox)
 
@@ -316,12 +314,6 @@ def open_workbench(project: Project, sandbox: SandboxConfig, config: FactoryConf
     if project.language == "java":
         return JavaWorkbench(project, sandbox, config)
     return PythonWorkbench(project, sandbox, config)
-
-
-def _language(wanted: ProjectConfig, files: Mapping[str, bytes]) -> Language:
-    if wanted.language is not None:
-        return wanted.language
-    return "java" if any(name in files for name in BUILD_FILES) else "python"
 
 
 # A project's progress on disk: its suite, and the outcomes so far.
@@ -474,7 +466,8 @@ class ProjectMaker:
             )
             if self.stop.is_set():
                 break
-            selection.add_all([work.outcomes[candidate.id] for candidate in wave])
+            for candidate in wave:
+                selection.add(work.outcomes[candidate.id])
             on_kept(len(selection.kept))
             if selection.full:
                 break

@@ -293,10 +293,8 @@ def _narrowed(source: str, start: int, end: int, text: str) -> tuple[int, int, s
 
 def _shared(one: str, other: str) -> int:
     """Length of the common prefix."""
-    for count, (left, right) in enumerate(zip(one, other, strict=False)):
-        if left != right:
-            return count
-    return min(len(one), len(other))
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 # Select among the mutations of a program or a project.
@@ -348,21 +346,18 @@ def chosen(
     order is stable: a smaller count gives a prefix of the result.
     """
     generator = random.Random(seed)
-    by_kind = _shuffled_kinds(sorted(mutations, key=_identity), generator)
+    ordered = sorted(mutations, key=lambda each: (each.path, each.start, each.end, each.text))
+    by_kind = _shuffled_kinds(ordered, generator)
     ranked: list[tuple[float, Mutation]] = []
     for kind in sorted(by_kind):
         phase = generator.random()
         for turn, mutation in enumerate(by_kind[kind]):
             ranked.append(((turn + phase) / weights.get(mutation.category, 1.0), mutation))
     ranked.sort(key=lambda pair: pair[0])
-    return _limited((mutation for _, mutation in ranked), count, per_scope)
-
-
-def _limited(mutations: Iterator[Mutation], count: int, per_scope: int) -> list[Mutation]:
     taken: list[Mutation] = []
     edits: set[tuple[object, ...]] = set()
     scopes: Counter[tuple[str, str, str]] = Counter()
-    for mutation in mutations:
+    for _, mutation in ranked:
         if len(taken) >= count:
             break
         scope = (mutation.path, mutation.source, mutation.scope)
@@ -372,10 +367,6 @@ def _limited(mutations: Iterator[Mutation], count: int, per_scope: int) -> list[
             edits.add(edit)
             taken.append(mutation)
     return taken
-
-
-def _identity(mutation: Mutation) -> tuple[str, int, int, str]:
-    return mutation.path, mutation.start, mutation.end, mutation.text
 
 
 def _shuffled_kinds(
@@ -390,9 +381,6 @@ def _shuffled_kinds(
 
 
 # Two mistakes in one program.
-
-
-CATEGORY = "combined"
 
 
 @dataclass(frozen=True)
@@ -416,20 +404,7 @@ class CombinedMutation:
 
     @property
     def category(self) -> str:
-        return CATEGORY
-
-    @property
-    def line(self) -> int:
-        """Line of the first part, as for all following properties; the parts have their own."""
-        return self.parts[0].line
-
-    @property
-    def scope(self) -> str:
-        return self.parts[0].scope
-
-    @property
-    def scope_lines(self) -> tuple[int, int]:
-        return self.parts[0].scope_lines
+        return "combined"
 
     @property
     def path(self) -> str:

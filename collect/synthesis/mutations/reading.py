@@ -213,7 +213,11 @@ class Places:
         """The replacement's text at this place."""
         state = CodegenState(self._module.default_indent, self._module.default_newline)
         state.indent_tokens.extend(place.indents)
-        if isinstance(replacement, cst.If) and place.parent and _is_if(place.parent):
+        if (
+            isinstance(replacement, cst.If)
+            and place.parent
+            and isinstance(place.parent.node, cst.If)
+        ):
             replacement._codegen(state, is_elif=True)
         else:
             replacement._codegen(state)
@@ -274,10 +278,6 @@ class _Recorder(CodegenState):
         if self._parent is not None and self._parent.node is node and start_node is None:
             self._parent.code_start = self._offset
         yield
-
-
-def _is_if(place: Place) -> bool:
-    return isinstance(place.node, cst.If)
 
 
 # The context of a mutation.

@@ -117,7 +117,7 @@ def test_gradle(tmp_path: Path) -> None:
     [guard] = [
         candidate
         for candidate in find_candidates(project, suite, config).chosen
-        if candidate.mutation.kind == "dropped_guard" and candidate.mutation.scope == "Stock.add"
+        if candidate.mutation.kind == "dropped_guard" and candidate.parts[0].scope == "Stock.add"
     ]
     above = "shop.StockTest#aboveTheLimit"
     assert above in guard.tests
