@@ -11,6 +11,7 @@ from functools import cache, cached_property, lru_cache
 from sys import intern
 from typing import cast
 
+from collect.agents.config import AgentsConfig
 from collect.agents.debug2fix import subagent_prompt, subagent_tools
 from collect.agents.debug_tools import reply
 from collect.agents.inspectcoder.actions import ActionCall, UnreadableAction, parse_actions
@@ -347,7 +348,10 @@ def write_subagent(inspection: Inspection, conversation: Conversation) -> Conver
     """The conversation as a Debug Subagent with `debug_run_code` would have had it, with its tools'
     exact answers. Raises Untranslatable."""
     answer, draft = debug_answer(inspection), Draft()
-    draft.say("system", subagent_prompt(wording(LANGUAGE).values(), run_code=True))
+    draft.say(
+        "system",
+        subagent_prompt(wording(LANGUAGE).values(), AgentsConfig().sub_max_steps, run_code=True),
+    )
     question = f"{QUESTION}\n\n{inspection.context}"
     draft.say(
         "user", subagent_task(DebugSubagentArguments(question=question, test=inspection.test))

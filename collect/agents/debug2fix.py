@@ -63,9 +63,9 @@ def main_prompt(variant: Variant, wording: Mapping[str, str], run_code: bool = F
     return "\n\n".join(prompt(part, **values) for part in parts)
 
 
-def subagent_prompt(wording: Mapping[str, str], run_code: bool = False) -> str:
+def subagent_prompt(wording: Mapping[str, str], max_steps: int, run_code: bool = False) -> str:
     """The Debug Subagent's system prompt."""
-    return prompt("subagent", **wording, **_tool_list(run_code))
+    return prompt("subagent", **wording, max_steps=str(max_steps), **_tool_list(run_code))
 
 
 def _tool_list(run_code: bool) -> Mapping[str, str]:
@@ -115,7 +115,7 @@ def run_subagent(
     with context.debugger() as debugger:
         tools = subagent_tools(debugger, context.sandbox, config.debug_run_code)
         spec = AgentSpec(
-            subagent_prompt(context.wording, config.debug_run_code),
+            subagent_prompt(context.wording, config.sub_max_steps, config.debug_run_code),
             Toolbox(tools, context.wording),
             config.sub_max_steps,
             forced_answer=prompt("subagent_forced_answer"),

@@ -6,6 +6,7 @@ The paper's tools can't change a running program; InspectCoder's Inspector does 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
@@ -21,8 +22,24 @@ from sandbox.debugger import (
     ErrorKind,
     Launch,
 )
+from sandbox.debugger.records import CONTROL_ACTIONS
 from sandbox.debugger.rendering import render
 
+TOOL_CALLS = {
+    Action.START: "debug_start_session",
+    Action.CLOSE: "debug_control terminate",
+    **{action: f"debug_control {action}" for action in (*CONTROL_ACTIONS, Action.RESTART)},
+    **dict.fromkeys(
+        (Action.LOCALS, Action.EVALUATE, Action.STACK, Action.THREADS, Action.FIELDS),
+        "debug_inspect",
+    ),
+    **dict.fromkeys(
+        (Action.SET_BREAKPOINT, Action.REMOVE_BREAKPOINT, Action.LIST_BREAKPOINTS),
+        "debug_breakpoint",
+    ),
+    Action.RUN_CODE: "debug_run_code",
+}
+"""The actions as the agent calls them."""
 LINE_LOCATION = re.compile(r"(?P<file>.+):(?P<line>[0-9]{1,9})$")
 EXCEPTION_LOCATION = re.compile(r"(?P<uncaught>uncaught )?exception[: ]\s*(?P<name>[\w.$]+)$")
 
@@ -41,7 +58,11 @@ def debug_tools(debugger: Debugger, run_code: bool = False) -> list[Tool]:
 def breakpoint_request(
     location: str, condition: str | None = None, temporary: bool = False
 ) -> BreakpointRequest:
-    """Read `file:line`, `exception Name`, `uncaught exception Name`, or a function's name."""
+    """Read `file:line`, `exception Name`, `uncaught exception Name`, or a function's name; each may
+    end in ` if CONDITION`.
+    """
+    location, _, given = location.partition(" if ")
+    condition = condition or given.strip() or None
     request = BreakpointRequest(condition=condition, temporary=temporary)
     raised = EXCEPTION_LOCATION.match(location.strip())
     if raised:
@@ -59,7 +80,10 @@ class StartSessionArguments(Arguments):
     test: Annotated[str, Field(description="The test to debug, e.g. {test_id}.")]
     breakpoints: Annotated[
         tuple[Location, ...],
-        Field(description="Initial breakpoints: '{location}' or function names."),
+        Field(
+            description="Initial breakpoints: '{location}', function names, or 'exception "
+            "{exception}'; each may end in ' if CONDITION'."
+        ),
     ] = ()
     stop_at_test: Annotated[bool, Field(description="Also stop where the test begins.")] = True
 
@@ -72,7 +96,8 @@ class StartSession:
     name: str = "debug_start_session"
     description: str = (
         "Start a debug session on a test: launches it under the debugger, sets the breakpoints, "
-        "and runs to the first stop. Call this before the other debug tools."
+        "and runs to the first stop. Call this before the other debug tools. A test that fails "
+        "stays paused where its exception was raised, so that you can look at its frames."
     )
     arguments: type[Arguments] = StartSessionArguments
 
@@ -210,9 +235,9 @@ class RunCode:
         return reply(self.debugger.run_code(arguments.code, arguments.frame))
 
 
-def reply(event: DebugEvent) -> ToolReply:
-    """A debugger event as a tool's answer."""
-    return ToolReply(render(event), _outcome(event), event)
+def reply(event: DebugEvent, names: Mapping[Action, str] = TOOL_CALLS) -> ToolReply:
+    """A debugger event as a tool's answer; `names` is how the agent calls the actions."""
+    return ToolReply(render(event, names), _outcome(event), event)
 
 
 def _outcome(event: DebugEvent) -> ToolOutcome:

@@ -80,6 +80,8 @@ MAX_LISTED = 200
 MAX_MATCHES = 100
 MAX_READ_LINES = 400
 MAX_LINE_CHARS = 400
+MAX_SHOWN_EDIT = 40
+"""Lines that are shown after an edit."""
 LINE_END = re.compile(r"\r\n|\r|\n")
 """The line ends of Python and the debugger, so that line numbers agree."""
 SURROGATE = re.compile(r"[\ud800-\udfff]")
@@ -173,7 +175,7 @@ class Grep:
     arguments: type[Arguments] = GrepArguments
 
     def call(self, arguments: GrepArguments, call_id: str) -> ToolReply:
-        argv = ["grep", "-rnIE", "--exclude-dir=.git", "--exclude-dir=__pycache__"]
+        argv = ["grep", "-rnHIE", "--exclude-dir=.git", "--exclude-dir=__pycache__"]
         argv += [f"--include={arguments.include}"] if arguments.include else []
         argv += ["-e", arguments.pattern, "--", _operand(arguments.path)]
         found = first_lines(self.sandbox, argv, MAX_MATCHES)
@@ -218,7 +220,8 @@ class EditFile:
             )
         edited = text.replace(old, new)
         self.sandbox.write_file(arguments.path, edited.encode("utf-8", "surrogateescape"))
-        return ToolReply(f"Edited {arguments.path}.")
+        first = text.count("\n", 0, text.index(old)) + 1
+        return ToolReply(f"Edited {arguments.path}. It now reads:\n{_shown(edited, first, new)}")
 
     def _create(self, arguments: EditFileArguments) -> ToolReply:
         exists = self.sandbox.run(Command(["test", "-e", arguments.path])).exit_code == 0
@@ -239,6 +242,16 @@ def _read(sandbox: Sandbox, path: str) -> bytes:
             f"{error}; look at a part of it with `grep` or a shell command, such as `sed -n "
             "'100,200p' FILE` or `head -c 2000 FILE`"
         ) from error
+
+
+def _shown(text: str, first: int, inserted: str) -> str:
+    """The lines that an edit wrote, with their numbers and one more on each side."""
+    lines = LINE_END.split(text)
+    last = min(first + len(LINE_END.findall(inserted)) + 1, len(lines))
+    if last - first > MAX_SHOWN_EDIT:
+        last = first + MAX_SHOWN_EDIT
+    start = max(first - 1, 1)
+    return "\n".join(f"{at:>5} {_clip(lines[at - 1])}" for at in range(start, last + 1))
 
 
 def _with_line_ends_of(text: str, arguments: EditFileArguments) -> tuple[str, str]:

@@ -72,7 +72,7 @@ class AgentRun:
             self.log.add(Message("user", said))
         if self.spec.forced_answer is not None:
             self.log.add(Message("user", self.spec.forced_answer))
-            for call in self._ask().tool_calls:
+            for call in self._ask(tools=self.spec.concluding is not None).tool_calls:
                 if call.name == self.spec.concluding:
                     self._carry_out(call, self.log.last_index)
         return self.log.finish(StopReason.STEP_LIMIT)
@@ -81,9 +81,11 @@ class AgentRun:
         if self.stop.is_set():
             raise RolloutStopped("the run is being stopped")
 
-    def _ask(self) -> Message:
+    def _ask(self, tools: bool = True) -> Message:
         self._raise_if_stopped()
         sampling = self.sampling
+        if not tools:
+            sampling = sampling.model_copy(update={"tool_choice": "none"})
         if self.spec.form.stop:
             sampling = sampling.model_copy(update={"stop": self.spec.form.stop})
         completion = self.model.complete(self.log.sent(), self.log.tools, sampling)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -37,6 +37,8 @@ class Sampling(BaseModel):
     """Texts that end a completion; they are not part of it. Agents that act in text add the words
     that only the environment may write.
     """
+    tool_choice: Literal["none"] | None = None
+    """`none` forbids tool calls. Agents set it for an answer that they force."""
     seed: int | None = None
     """Base seed; the attempt's number is added, so that attempts differ but are reproducible."""
 

@@ -130,7 +130,7 @@ def request_fields(
     }
     if tools:
         fields["tools"] = list(tools)
-        fields["tool_choice"] = config.tool_choice
+        fields["tool_choice"] = sampling.tool_choice or config.tool_choice
         fields["parallel_tool_calls"] = config.parallel_tool_calls
     return {name: value for name, value in fields.items() if value is not None}
 

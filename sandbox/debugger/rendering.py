@@ -7,7 +7,7 @@ FUNCTION (REASON)`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 
 from sandbox.debugger.records import (
@@ -32,13 +32,15 @@ PAUSED = re.compile(
     re.MULTILINE,
 )
 """The innermost frame of a snapshot."""
+MAX_ECHO = 60
+"""Characters of an expression that are repeated before its value."""
 REPEATS = 3
 """Longer runs of one frame, as in endless recursion, show only the first."""
 THREADS = "Threads, each innermost frame first:"
 HEADINGS = {
     Action.RUN_CODE: (CODE_RAN, CODE_RAN),
     Action.LOCALS: ("Local variables:", "There are no local variables here."),
-    Action.FIELDS: ("Fields:", "It has no fields."),
+    Action.FIELDS: ("Fields:", "It has no fields (names such as __x__ are left out)."),
     Action.STACK: (STACK, STACK),
     Action.THREADS: (THREADS, THREADS),
     Action.EVALUATE: ("", ""),
@@ -47,11 +49,14 @@ HEADINGS = {
 """By action: the heading above the results, and the text if there are none."""
 
 
-def render(event: DebugEvent) -> str:
-    """The text of one event, with its parts in a fixed order and empty ones left out."""
+def render(event: DebugEvent, names: Mapping[Action, str] | None = None) -> str:
+    """The text of one event, with its parts in a fixed order and empty ones left out.
+
+    `names` says how the reader calls the actions, if not by their own names.
+    """
     parts = [
         _headline(event),
-        *_error_details(event),
+        *_error_details(event, names or {}),
         *_exception(event),
         *_returned(event),
         *_output(event),
@@ -116,7 +121,9 @@ def _stopped(event: DebugEvent) -> str:
 
 def _reason(event: DebugEvent) -> str:
     if event.stop_reason is StopReason.BREAKPOINT:
-        return "breakpoint " + ", ".join(str(point.number) for point in _hit(event))
+        hit = list(_hit(event))
+        again = f", hit {hit[0].hits}" if len(hit) == 1 and hit[0].hits > 1 else ""
+        return "breakpoint " + ", ".join(str(point.number) for point in hit) + again
     if event.stop_reason is StopReason.INTERRUPTED:
         return "interrupted: the time-out passed while it ran"
     if event.state is State.POST_MORTEM:
@@ -148,9 +155,10 @@ def _done(event: DebugEvent) -> str:
     return found if shown else nothing
 
 
-def _error_details(event: DebugEvent) -> Iterable[str]:
+def _error_details(event: DebugEvent, names: Mapping[Action, str]) -> Iterable[str]:
     if event.allowed:
-        yield "Allowed now: " + ", ".join(event.allowed)
+        allowed = dict.fromkeys(names.get(action, action) for action in event.allowed)
+        yield "Allowed now: " + ", ".join(allowed)
 
 
 def _exception(event: DebugEvent) -> Iterable[str]:
@@ -176,11 +184,15 @@ def _source(event: DebugEvent) -> Iterable[str]:
 
 
 def _values(event: DebugEvent) -> Iterable[str]:
-    return (_value(value) for value in event.values)
+    for value in event.values:
+        name = value.name if event.action is not Action.EVALUATE else _short(value.name)
+        yield f"{name} = {_indented(value.text)}{_remarks(value)}"
 
 
-def _value(value: Value) -> str:
-    return f"{value.name} = {_indented(value.text)}{_remarks(value)}"
+def _short(expression: str) -> str:
+    """An expression that the reader has just written, enough of it to recognise it."""
+    line = " ".join(expression.split())
+    return line if len(line) <= MAX_ECHO else f"{line[: MAX_ECHO - 4]} ..."
 
 
 def _remarks(value: Value) -> str:
@@ -217,8 +229,8 @@ def _more(event: DebugEvent) -> Iterable[str]:
 
 
 def _breakpoints(event: DebugEvent) -> Iterable[str]:
-    hit = event.stop_reason is StopReason.EXCEPTION and event.action not in STARTS
-    if hit or event.stop_reason is StopReason.BREAKPOINT:
+    hit = event.stop_reason in (StopReason.EXCEPTION, StopReason.BREAKPOINT)
+    if hit and event.action not in STARTS:
         return (_breakpoint(point) for point in event.breakpoints if point.condition)
     lines = [_breakpoint(point) for point in event.breakpoints]
     heading = ["Breakpoints:"] if lines and event.stop_reason is not None else []

@@ -33,8 +33,9 @@ from sandbox.errors import DebuggerError, SandboxDead
 # Converts a probe's answers to records.
 
 
-VERDICT = "a debugged run says nothing about passing or failing; run the test for that"
-
+CHANGED_LIVE = (
+    "code that you ran in the program may have changed this run; the files are as they were"
+)
 CHOICES = (
     "the program is paused where it was: look around, step to see what it does, continue to let "
     "it run on, or restart"
@@ -149,8 +150,6 @@ def _notes(answer: Json, stop: Json, reason: KillReason | None) -> tuple[str, ..
         notes.append(CHOICES)
     if reason in ADVICE and (stop.get("reason") != "exited"):
         notes.append(ADVICE[reason])
-    if stop.get("reason") == "exited":
-        notes.append(VERDICT)
     return tuple(notes)
 
 
@@ -227,6 +226,10 @@ class DebugSession:
         """Breakpoints by number. There may be thousands."""
         self._child_processes = False
         """Whether the program is known to have started child processes."""
+        self._test = ""
+        """The test, if only its runner's exit code says whether it failed."""
+        self._ran_code = False
+        """Whether code was run in the program since its start."""
 
     @property
     def state(self) -> State:
@@ -303,9 +306,10 @@ class DebugSession:
     def _start(self, action: Action, arguments: Json) -> DebugEvent:
         assert self._launch is not None
         began = time.monotonic()
-        self._child_processes = False
+        self._child_processes = self._ran_code = False
         try:
             target = self._launcher.target(self._sandbox, self._launch, self._limits)
+            self._test = target.get("test") or ""
             self._channel = self._connect()
             answer = self._launch_on(self._channel, target, self._launch)
         except (LaunchRefused, DebuggerError) as error:
@@ -360,6 +364,9 @@ class DebugSession:
         if action in (*LAUNCHES, *BREAKPOINTS):
             event = replace(event, breakpoints=self._known_and(event.breakpoints))
         self._child_processes |= bool(answer.get("child_processes"))
+        self._ran_code |= action is Action.RUN_CODE and event.error_kind is None
+        if event.stop_reason is StopReason.EXITED:
+            event = replace(event, notes=(*event.notes, *self._verdict(event)))
         if self._child_processes and self._is_last_word(event):
             event = replace(event, notes=(*event.notes, CHILD_PROCESSES))
         self._state = event.state
@@ -381,6 +388,13 @@ class DebugSession:
         for number in news["gone"]:
             self._points.pop(number, None)
             self._records.pop(number, None)
+
+    def _verdict(self, event: DebugEvent) -> Iterable[str]:
+        if self._test and event.error_kind is None:
+            failed = "it failed" if event.exit_code else "no test failed in this run"
+            yield f"{self._test} has ended: {failed}"
+        if self._ran_code:
+            yield CHANGED_LIVE
 
     def _is_last_word(self, event: DebugEvent) -> bool:
         """Whether an event reports the program's end, or breakpoints that were never reached."""

@@ -116,7 +116,7 @@ def test_rows_say_what_the_tools_answer(form: Form) -> None:
     inspector = next(each for each in rolled_out(form)[1] if each.role is Role.INSPECTOR)
     translated = to_debug2fix(inspector)
     messages = [row.message for row in translated.messages]
-    assert "say what change would mend the program only where" in messages[0].content
+    assert "propose a change of the program only if the question asks for it" in messages[0].content
     assert "what change to the program mends it?" in messages[1].content
     calls = [call for message in messages for call in message.tool_calls]
     assert [call.name for call in calls] == [

@@ -76,7 +76,7 @@ class InspectorSession:
 
     def after_run(self, event: DebugEvent) -> ToolReply:
         """The answer to an action that ran the program; an ended session restarts."""
-        answer = reply(event)
+        answer = reply(event, {})
         if event.state is not State.DONE:
             return answer
         again = self.restart()
@@ -117,7 +117,7 @@ class SetBreakpoint:
     def call(self, arguments: SetBreakpointArguments, call_id: str) -> ToolReply:
         session = self.session
         request = BreakpointRequest(file=session.solution, line=arguments.line, temporary=True)
-        return self.limits.cut(reply(session.debugger.set_breakpoint(request)))
+        return self.limits.cut(reply(session.debugger.set_breakpoint(request), {}))
 
 
 class ControlArguments(Arguments):
@@ -143,7 +143,7 @@ class ControlExecution:
     def call(self, arguments: ControlArguments, call_id: str) -> ToolReply:
         debugger = self.session.debugger
         if arguments.cmd == "restart":
-            return self.limits.cut(reply(self.session.restart()))
+            return self.limits.cut(reply(self.session.restart(), {}))
         return self.limits.cut(self.session.after_run(debugger.control(Action.CONTINUE)))
 
 
@@ -172,7 +172,7 @@ class InteractCode:
         if code is None:
             return ToolReply(f"Refused: {remark}", ToolOutcome.REFUSED, action=action)
         event = self.session.debugger.run_code(code)
-        answer = reply(event)
+        answer = reply(event, {})
         if event.state is State.DONE and event.error_kind is not ErrorKind.NOT_ALLOWED:
             answer = self.session.after_run(event)
         answer = self.limits.cut(answer)

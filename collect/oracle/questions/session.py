@@ -25,7 +25,7 @@ VALUE = re.compile(
 FRAME = re.compile(
     r"^#(?P<index>\d+) (?P<file>.+?):(?P<line>\d+) in (?P<function>\S+)", re.MULTILINE
 )
-NUMBERS = re.compile(r"breakpoint (?P<numbers>[\d, ]+)")
+NUMBERS = re.compile(r"breakpoint (?P<numbers>\d+(?:, \d+)*)")
 POST_MORTEM = "post mortem"
 
 

@@ -72,8 +72,11 @@ def debuggee(requests: int, answers: int, output: int, dump: int) -> object:
     session = Session(link, launch["limits"])
     feed_stdin(launch["stdin"])
     preload(launch["target"]["kind"], session.workspace)
+    target = Target(session, launch)
+    if target.kind == "script":
+        session.workspace.include(target.names[0])
     session.prepare(launch["breakpoints"])
-    return run(Target(session, launch))
+    return run(target)
 
 
 def run(target: Target) -> object:

@@ -9,7 +9,7 @@ import types
 from contextlib import suppress
 from typing import Any, Callable, List, Optional, Tuple
 
-from .frames import frame_locals
+from .frames import frame_locals, qualified_name, traceback_frames
 from .interpreter import import_standard
 from .interruption import Expulsion, interruptible, raise_in
 from .memory import SPARE
@@ -17,17 +17,20 @@ from .own import get_ident, monotonic
 from .values import exception_text, type_name
 from .window import Bounds
 from .wire import TICK, Interrupted, Json
+from .workspace import Workspace
 
 IDLE, RUNNING, EVALUATING = "idle", "running", "evaluating"
 
+ORIGIN_FRAMES = 3
 MAIN_THREAD = get_ident()
 
 
 class Evaluator:
     """Tracks what the debuggee is doing, which determines the effect of an interrupt."""
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: Bounds, workspace: Workspace) -> None:
         self.bounds = bounds
+        self.workspace = workspace
         self.phase = IDLE
         self.thread = 0
         """The thread that serves requests; 0 while the program runs."""
@@ -100,7 +103,7 @@ class Evaluator:
 
     def guarded(self, work: Callable[[], Any]) -> Tuple[Any, Json]:
         """Run the host's code; its exceptions become an answer instead of ending the session."""
-        value, failed = None, None
+        value, failed, raised_at = None, None, ""
         with self.evaluating() as evaluation:
             try:
                 value = work()
@@ -108,12 +111,26 @@ class Evaluator:
                 raise
             except BaseException as error:
                 failed = type_name(type(error)), exception_text(error, self.bounds)
+                raised_at = self.origin(error)
         if evaluation.interrupted:
             raise Interrupted
         if failed is None:
             return value, {}
         message = "{}: {}".format(*failed) if failed[1] else failed[0]
-        return None, {"error": {"kind": "evaluation", "message": message}}
+        return None, {"error": {"kind": "evaluation", "message": message + raised_at}}
+
+    def origin(self, error: BaseException) -> str:
+        """Where in the program an expression's exception was raised; empty if in itself."""
+        places = [
+            "{}:{} in {}".format(
+                self.workspace.relative(at.frame.f_code.co_filename),
+                at.line,
+                qualified_name(at.frame),
+            )
+            for at in traceback_frames(error)
+            if self.workspace.mine(at.frame.f_code.co_filename)
+        ]
+        return f", raised at {', called from '.join(places[:ORIGIN_FRAMES])}" if places else ""
 
     def evaluate(self, expression: str, frame: types.FrameType) -> Tuple[object, Json]:
         """The value of an expression in a frame, or the error that it raised."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dis
 import sys
 import types
-from typing import Any, Dict, List, NamedTuple, Set
+from typing import Any, Dict, List, NamedTuple, Optional, Set
 
 STARTUP_PATH = list(sys.path)
 PROLOGUE = {
@@ -101,6 +101,39 @@ def repeated_lines(lines: Dict[int, Any], depths: Dict[int, int]) -> Set[int]:
         if line:
             least[line] = min(least.get(line, 99), depths.get(offset, 0))
     return {offset for offset in depths if depths[offset] > least.get(lines.get(offset) or 0, 99)}
+
+
+ENDS_PATH = {
+    "RETURN_VALUE", "RETURN_CONST", "RERAISE", "RAISE_VARARGS", "JUMP_BACKWARD", "JUMP_ABSOLUTE",
+    "GET_ITER", "GET_AITER", "FOR_ITER", "BEFORE_WITH", "BEFORE_ASYNC_WITH", "SETUP_WITH",
+    "SETUP_ASYNC_WITH", "LOAD_SPECIAL",
+}  # fmt: skip
+"""Instructions after which a line that begins again may begin another execution of it."""
+
+
+def resumed_lines(code: types.CodeType) -> Set[int]:
+    """The offsets where a statement of several lines comes back to a line in which it has begun.
+
+    There the values of its first part are on the stack.
+    """
+    found: Set[int] = set()
+    starts: Dict[int, Optional[int]] = dict(dis.findlinestarts(code))
+    depths: Dict[Optional[int], int] = {}
+    line: Optional[int] = None
+    for at in dis.get_instructions(code):
+        begins = at.offset in starts
+        line = starts.get(at.offset, line)
+        if begins and depths.get(line, 0) > 0:
+            found.add(at.offset)
+        elif begins or not depths:
+            depths[line] = 0
+        if at.opname in ENDS_PATH or (at.opname == "JUMP_FORWARD" and not any(depths.values())):
+            depths = {}
+            continue
+        argument = at.arg if at.opcode >= dis.HAVE_ARGUMENT else None
+        effect = dis.stack_effect(at.opcode, argument, jump=False)
+        depths = {begun: depth + effect for begun, depth in depths.items()}
+    return found
 
 
 SUSPENDS = {"YIELD_VALUE", "YIELD_FROM", "SEND", "RETURN_GENERATOR"}

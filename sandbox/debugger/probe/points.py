@@ -7,7 +7,7 @@ import types
 from typing import Dict, List, Optional, Set, Tuple
 
 from .exceptions import check_exception, is_loaded
-from .interpreter import entry_offset, inlined_comprehensions, line_at
+from .interpreter import entry_offset, inlined_comprehensions, line_at, resumed_lines
 from .source import Function, SourceFile
 from .wire import Json, Refusal
 from .workspace import Workspace
@@ -104,7 +104,7 @@ class Plan:
             if not point.at_entry:
                 self.by_line.setdefault(point.line, []).append(point)
         self.lines = set(self.by_line)
-        self.repeated = inlined_comprehensions(code).repeated
+        self.repeated = inlined_comprehensions(code).repeated | resumed_lines(code)
         if self.at_entry or entry:
             self.lines.add(line_at(code, self.offset))
 

@@ -55,6 +55,7 @@ def run_pytest(target: Target) -> object:
     code = int(pytest.main([*pytest_options(), *target.names], plugins=[plugin]))
     if not target.session.started and (code in (2, 3, 4, 5) or plugin.problems):
         raise explanation(target, code, plugin)
+    target.say_passed(plugin.passed)
     return code
 
 
@@ -116,6 +117,7 @@ class Plugin:
         self.target = target
         self.session = target.session
         self.problems: List[str] = []
+        self.passed: List[str] = []
         self.collecting = False
         """Whether pytest has begun to look for tests."""
         self.devnull = open(os.devnull, "w")  # noqa: SIM115  # for as long as pytest writes
@@ -160,6 +162,8 @@ class Plugin:
         return error
 
     def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.when == "call" and report.passed and not hasattr(report, "wasxfail"):
+            self.passed.append(report.nodeid)
         said = outcome(report)
         if said:
             self.session.notes.append(f"{report.nodeid} {said}")

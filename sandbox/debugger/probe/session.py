@@ -338,7 +338,7 @@ class Session:
         self.workspace = Workspace(os.getcwd())
         self.table = BreakpointTable(self.workspace)
         self.tracer = Tracer(self.workspace, self.table, self)
-        self.evaluator = Evaluator(Bounds.of(limits))
+        self.evaluator = Evaluator(Bounds.of(limits), self.workspace)
         self.describer = Describer(self.workspace, self.table, self.evaluator, limits)
         self.actions = Actions(link, self.table, self.tracer, self.evaluator, self.describer)
         self.lock = threading.RLock()

@@ -40,6 +40,12 @@ class Target:
         self.session.tracer.refresh()
         self.session.tracer.run_freely(None)
 
+    def say_passed(self, tests: List[str]) -> None:
+        """Note the runner's verdict on tests that ran to their end."""
+        if tests:
+            named = tests[0] if len(tests) == 1 else f"{len(tests)} tests"
+            self.session.notes.append(f"{named} passed in this run")
+
     def near_tests(self) -> str:
         """For an error: the tests with the nearest names."""
         return near_tests(self.session.workspace, self.names[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import Any
+from typing import Any, List
 
 from .interpreter import import_standard
 from .memory import releasing
@@ -28,6 +28,7 @@ def run_unittest(target: Target) -> object:
         target.session.notes.append(f"{first}: {last}")
     result = stopping_result(unittest.TestResult, target)
     suite.run(result)
+    target.say_passed(result.passed)
     return 0 if result.wasSuccessful() else 1
 
 
@@ -66,6 +67,10 @@ def stopping_result(base: type, target: Target) -> Any:
     """A result class that prepares the entry stop before a test, and stops if one fails."""
 
     class Result(base):  # type: ignore[misc]  # the class is only known at run time
+        def __init__(self) -> None:
+            super().__init__()
+            self.passed: List[str] = []
+
         def startTest(self, test: Any) -> None:  # noqa: N802
             super().startTest(test)
             name = getattr(test, "_testMethodName", "")
@@ -73,6 +78,10 @@ def stopping_result(base: type, target: Target) -> Any:
             target.arm_function(function)
             if function is not None:
                 setattr(test, name, releasing(function))
+
+        def addSuccess(self, test: Any) -> None:  # noqa: N802
+            super().addSuccess(test)
+            self.passed.append(str(test))
 
         def stopTest(self, test: Any) -> None:  # noqa: N802
             super().stopTest(test)

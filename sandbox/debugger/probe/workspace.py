@@ -28,6 +28,8 @@ class Workspace:
         self.sources: Dict[str, SourceFile] = {}
         self.texts: Dict[str, List[str]] = {}
         self.paths: Dict[str, str] = {}
+        self.script = ""
+        """The script that is debugged, if it is outside of the folder."""
         self.mine_cache: Dict[str, bool] = {}
         self.internal_cache: Dict[str, bool] = {}
         below = self.root + os.sep
@@ -39,6 +41,11 @@ class Workspace:
             os.path.join(library, name)
             for name in ("unittest/", "importlib/", "runpy.py", "threading.py")
         )
+
+    def include(self, script: str) -> None:
+        """Treat the script that is debugged as the program's own, wherever it is."""
+        self.script = realpath(join(self.root, script))
+        self.mine_cache.clear()
 
     def canonical(self, filename: str) -> str:
         path = self.paths.get(filename)
@@ -72,7 +79,8 @@ class Workspace:
         """Whether a file is the program's own: below the workspace and not installed there."""
         known = self.mine_cache.get(filename)
         if known is None:
-            inside = self.canonical(filename).startswith(self.root + os.sep)
+            path = self.canonical(filename)
+            inside = path == self.script or path.startswith(self.root + os.sep)
             known = inside and "-packages" + os.sep not in filename and not self.internal(filename)
             self.mine_cache[filename] = known
         return known
@@ -113,7 +121,9 @@ class Workspace:
         return self.sources[path]
 
     def files(self) -> Iterator[str]:
-        """Every Python file below the workspace."""
+        """Every Python file below the workspace, and the script that is debugged."""
+        if self.script and not self.script.startswith(self.root + os.sep):
+            yield self.script
         for folder, names, files in walk(self.root):
             names[:] = sorted(
                 name for name in names if name[0] != "." and name not in SKIPPED_FOLDERS

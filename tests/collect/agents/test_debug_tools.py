@@ -38,6 +38,11 @@ OTHER_LANGUAGE = {
         ("Calc.total(int, String)", BreakpointRequest(function="Calc.total(int, String)")),
         ("exception KeyError", BreakpointRequest(exception="KeyError")),
         ("exception: java.io.IOException", BreakpointRequest(exception="java.io.IOException")),
+        ("shop/cart.py:42 if n > 1", BreakpointRequest("shop/cart.py", 42, condition="n > 1")),
+        (
+            "Cart.total if x if y else z",
+            BreakpointRequest(function="Cart.total", condition="x if y else z"),
+        ),
         ("uncaught exception KeyError", BreakpointRequest(exception="KeyError", uncaught=True)),
         ("exception", BreakpointRequest(function="exception")),
     ],
@@ -59,7 +64,7 @@ def test_each_language_is_spoken_to_in_its_own_terms(language: str) -> None:
         tools = debug_tools(debugger, run_code=True)
         schemas = json.dumps(Toolbox(tools, values).schemas())
     prompts = [main_prompt(variant, values) for variant in DEBUG2FIX_VARIANTS] + [
-        subagent_prompt(values)
+        subagent_prompt(values, 25)
     ]
     for text in (schemas, *prompts):
         assert not any(term in text for term in OTHER_LANGUAGE[language])
@@ -71,7 +76,7 @@ def test_the_fifth_tool_is_told_of_only_where_it_is_offered() -> None:
     values = wording("python").values()
     for run_code in (False, True):
         debugs = main_prompt(Variant.DEBUG_TOOLS_ONLY, values, run_code)
-        for text in (debugs, subagent_prompt(values, run_code)):
+        for text in (debugs, subagent_prompt(values, 25, run_code)):
             assert ("\n- debug_run_code: " in text) is run_code
             assert "{debug_run_code}" not in text
     assert "debug_run_code" not in main_prompt(Variant.BASELINE, values, run_code=True)
@@ -170,6 +175,77 @@ def test_the_tools_do_the_same_in_each_language(
             )
             assert "(breakpoint 2)" in call("debug_control", action="continue")
             assert place not in call("debug_breakpoint", action="list")
+
+
+def test_an_action_that_is_refused_names_the_calls_that_are_possible() -> None:
+    with (
+        open_sandbox(SandboxConfig()) as sandbox,
+        closing(open_debugger("python", sandbox, DebugLimits())) as debugger,
+    ):
+        tools = Toolbox(debug_tools(debugger))
+        refused = tools.call(ToolCall("1", "debug_control", '{"action": "continue"}'))
+    assert refused.outcome is ToolOutcome.REFUSED
+    assert refused.text.endswith("Allowed now: debug_start_session, debug_control terminate")
+
+
+CLAMP = """\
+def clamp(value, low):
+    if value < low:
+        raise ValueError(f"{value} is below {low}")
+    return value
+
+
+def total(values):
+    result = 0
+    for value in values:
+        result += clamp(value, 0)
+    return result
+
+
+def test_total():
+    assert total([1, 2]) == 4
+"""
+
+
+def test_what_the_tools_tell_a_model_is_true_and_complete() -> None:
+    with (
+        open_sandbox(SandboxConfig()) as sandbox,
+        closing(open_debugger("python", sandbox, DebugLimits())) as debugger,
+    ):
+        sandbox.write_file("test_sums.py", CLAMP.encode())
+        tools = Toolbox(debug_tools(debugger, run_code=True))
+
+        def call(name: str, **arguments: Any) -> str:
+            return tools.call(ToolCall("1", name, json.dumps(arguments))).text
+
+        points = ["test_sums.py:10 if value > 0", "test_sums.py:11"]
+        stop = call("debug_start_session", test="test_sums.py::test_total", breakpoints=points)
+        assert stop.splitlines()[-3:] == [
+            "Breakpoints:",
+            "1: test_sums.py:10 if value > 0, hit 0 times",
+            "2: test_sums.py:11, hit 0 times",
+        ]
+        assert "(breakpoint 1)" in call("debug_control", action="continue")
+        assert "(breakpoint 1, hit 2)" in call("debug_control", action="continue")
+        raised = call("debug_inspect", what="evaluate", expression="total([-1])")
+        assert raised == (
+            "Error (evaluation): ValueError: -1 is below 0, raised at test_sums.py:3 in clamp, "
+            "called from test_sums.py:10 in total"
+        )
+        long = " + ".join(f"result * {n}" for n in range(20))
+        told = call("debug_inspect", what="evaluate", expression=long)
+        assert told.startswith("result * 0 + result * 1")
+        assert len(told) < 80
+        call("debug_run_code", code="values.append(1)")
+        call("debug_breakpoint", action="remove", number=1)
+        call("debug_breakpoint", action="remove", number=2)
+        ended = call("debug_control", action="continue")
+    assert ended.splitlines() == [
+        "Program ended with exit code 0",
+        "Note: test_sums.py::test_total passed in this run",
+        "Note: code that you ran in the program may have changed this run; the files are as they "
+        "were",
+    ]
 
 
 def test_a_language_without_wording_is_refused() -> None:

@@ -119,6 +119,8 @@ def test_grep(sandbox: Sandbox) -> None:
         "shop/cart.py:1:rate = 1",
         "shop/cart.py:3:rate = 1",
     ]
+    one = call(sandbox, "grep", pattern="limit", path="shop/cart.py")
+    assert one.text == "shop/cart.py:2:limit = 2"
     assert call(sandbox, "grep", pattern="-rate").text == "No matches."
     assert call(sandbox, "grep", pattern="(").outcome is ToolOutcome.ERROR
 
@@ -126,7 +128,10 @@ def test_grep(sandbox: Sandbox) -> None:
 def test_edit_file(sandbox: Sandbox) -> None:
     twice = call(sandbox, "edit_file", path="shop/cart.py", old_string="rate = 1", new_string="x")
     assert (twice.outcome, "occurs 2 times" in twice.text) == (ToolOutcome.ERROR, True)
-    call(sandbox, "edit_file", path="shop/cart.py", old_string="limit = 2", new_string="limit = 3")
+    reply = call(
+        sandbox, "edit_file", path="shop/cart.py", old_string="limit = 2", new_string="limit = 3"
+    )
+    assert reply.text.splitlines()[1:] == ["    1 rate = 1", "    2 limit = 3", "    3 rate = 1"]
     assert sandbox.read_file("shop/cart.py") == b"rate = 1\nlimit = 3\nrate = 1\n"
     call(sandbox, "edit_file", path="new/x.py", old_string="", new_string="y = 1\n")
     assert sandbox.read_file("new/x.py") == b"y = 1\n"

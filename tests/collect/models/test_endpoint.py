@@ -152,6 +152,12 @@ def test_the_request_says_what_the_config_says(server: ChatServer) -> None:
     assert server.keys == [f"Bearer {KEY}"]
 
 
+def test_an_answer_that_is_forced_allows_no_calls(server: ChatServer) -> None:
+    ask(backend(server, tool_choice="auto"), sampling=Sampling(tool_choice="none"))
+    assert server.requests[0]["tool_choice"] == "none"
+    assert server.requests[0]["tools"] == [TOOL]
+
+
 def test_malformed_arguments_are_sent_back_as_an_object(server: ChatServer) -> None:
     asked = Message(
         "assistant",

@@ -202,8 +202,10 @@ def test_evaluations_that_attack_the_debugger(some_bench: Workbench) -> None:
     assert bench.text_of("Shown(fork)") == "parent"
     assert bench.text_of("fork()") == "'parent'"
     assert bench.debugger.evaluate("recurse()").error_kind is ErrorKind.EVALUATION
-    assert bench.debugger.evaluate("fail(Message())").error == "Message: <str raised SystemExit>"
-    assert bench.debugger.evaluate("fail(Odd())").error == "Odd"
+    assert bench.debugger.evaluate("fail(Message())").error == (
+        "Message: <str raised SystemExit>, raised at program.py:43 in fail"
+    )
+    assert bench.debugger.evaluate("fail(Odd())").error == "Odd, raised at program.py:43 in fail"
     for code in ("no_descriptors()", "no_files()", "gc.set_threshold(1)", "clear_modules()"):
         assert bench.debugger.evaluate(code).error_kind is None
         assert bench.text_of("[n for n in range(3)]") == "[0, 1, 2]"

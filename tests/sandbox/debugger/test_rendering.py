@@ -38,7 +38,7 @@ STOP = DebugEvent(
 
 def test_a_stop() -> None:
     assert render(STOP).splitlines() == [
-        "Paused at shop/cart.py:42 in Cart.total (breakpoint 2)",
+        "Paused at shop/cart.py:42 in Cart.total (breakpoint 2, hit 3)",
         "Program output:",
         "    one",
         "    two",
@@ -53,7 +53,7 @@ def test_the_first_line_names_every_kind_of_stop() -> None:
 
     place = "Paused at shop/cart.py:42 in Cart.total"
     assert first(stop_reason=StopReason.STEP) == f"{place} (step)"
-    assert first(thread="worker") == f"{place} (breakpoint 2, in thread worker)"
+    assert first(thread="worker") == f"{place} (breakpoint 2, hit 3, in thread worker)"
     interrupted = first(stop_reason=StopReason.INTERRUPTED, error_kind=ErrorKind.TIMEOUT)
     assert interrupted.startswith(f"{place} (interrupted")
     dead = first(state=State.POST_MORTEM, stop_reason=StopReason.EXCEPTION)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sandbox import Command
 from sandbox.debugger import Action, BreakpointRequest, ErrorKind, State, StopReason
 from tests.sandbox.debugger.conftest import Workbench
 
@@ -54,6 +55,90 @@ def test_line_breakpoints_stop_and_count(bench: Workbench) -> None:
     assert [point.hits for point in event.breakpoints] == [2]
     event = bench.debugger.control(Action.CONTINUE)
     assert (event.state, event.stop_reason, event.exit_code) == (State.DONE, StopReason.EXITED, 0)
+
+
+def test_a_statement_of_several_lines_stops_once(bench: Workbench) -> None:
+    event = bench.script(
+        """
+        def pair(a, b):
+            return a, b
+
+
+        def run(n):
+            try:
+                both = pair(  # @call
+                    n,
+                    n + 1,
+                )
+                return both[
+                    n  # @index
+                ]
+            finally:
+                pair(  # @cleanup
+                    0,
+                    both,
+                )
+
+
+        for turn in range(2):
+            run(turn)
+        try:
+            run(2)
+        except IndexError:
+            pass
+        """,
+        *("call", "index", "cleanup"),
+    )
+    seen = []
+    while event.state is State.RUNTIME:
+        seen.append(event.line)
+        event = bench.debugger.control(Action.CONTINUE)
+    assert seen == [bench.line(mark) for mark in ("call", "index", "cleanup")] * 3
+
+
+def test_a_header_of_several_lines_stops_for_each_execution(bench: Workbench) -> None:
+    event = bench.script(
+        """
+        def items(start, end):
+            return list(range(start, end))
+
+
+        def run():
+            for item in items(  # @for
+                0,
+                2,
+            ):
+                while (item  # @while
+                       < 1):
+                    item += 1
+
+
+        run()
+        """,
+        *("for", "while"),
+    )
+    seen = []
+    while event.state is State.RUNTIME:
+        seen.append(event.line)
+        event = bench.debugger.control(Action.CONTINUE)
+    head, test = bench.line("for"), bench.line("while")
+    # A stop when the loop is entered, one at each turn; the test is made twice in the first turn.
+    assert [line for line in seen if line == test] == [test] * 3
+    assert seen[0] == head
+    assert seen.count(head) == 3
+
+
+def test_a_script_outside_of_the_workspace_is_the_programs_own(some_bench: Workbench) -> None:
+    bench = some_bench
+    script = "def grow(n):\n    return n + 1\n\n\nprint(grow(1))\n"
+    run = ["sh", "-c", 'printf %s "$0" > /tmp/try.py', script]
+    assert bench.sandbox.run(Command(run)).exit_code == 0
+    event = bench.start(BreakpointRequest(function="grow"), test="/tmp/try.py")
+    assert (event.file, event.line, event.function) == ("/tmp/try.py", 2, "grow")
+    bench.start(test="/tmp/try.py")
+    bench.debugger.control(Action.STEP_OVER)
+    event = bench.debugger.control(Action.STEP_INTO)
+    assert (event.file, event.line, event.function) == ("/tmp/try.py", 2, "grow")
 
 
 def test_function_breakpoints_stop_after_the_docstring(bench: Workbench) -> None:
