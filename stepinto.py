@@ -21,6 +21,7 @@ COMMANDS = {
     "run": "the config's stages in a row: collect, format, train and eval by default",
     "bench": "list a config's bugs, show or verify them, get their images, or make some",
     "status": "how far a run has come, while it runs or later",
+    "play": "answer a run's requests by hand",
     "replay": "drive a run's recorded calls again, and compare",
     "view": "show a run's numbers and conversations as pages",
     "clean": "remove what killed runs left on this machine",
@@ -80,6 +81,10 @@ def _add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
         from configs.command_line.bench import add_bench
 
         add_bench(parser)
+    elif name == "play":
+        from configs.command_line.play import add_play
+
+        add_play(parser)
     elif name in ("status", "replay", "view", "clean", "doctor"):
         from configs.command_line import runs
 

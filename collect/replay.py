@@ -174,7 +174,7 @@ class Recorded:
         role_models = {}
         for name in self.models:
             backend = ReplayBackend(name, recordings)
-            role_models[name] = RoleModel(backend, Sampling(), backend.of_oracle)
+            role_models[name] = RoleModel(backend, Sampling(), backend.teacher)
         trace = RolloutTrace()
         # A record that ends early ended with a model failure, so its replay does too.
         with suppress(ModelFailure):

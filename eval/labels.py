@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from collect.agents.config import Variant
 from collect.config import RuntimeConfig
-from collect.models.config import OracleConfig
+from collect.models.config import ManualConfig, OracleConfig
 from eval.metrics import Arm, ArmMetrics
 
 ORACLE = "oracle"
@@ -46,18 +46,21 @@ class Labels:
 
     scripted: Collection[str] = (ORACLE,)
     """Names of the models that are the oracle."""
+    played: Collection[str] = ()
+    """Names of the models that are played by hand."""
 
     def variant(self, variant: str) -> str:
         """The paper's name of a variant, or its own."""
         return VARIANT_NAMES.get(variant, variant)
 
     def models(self, arm: Arm, scripted: bool) -> str:
-        """`main → sub`, a single name if both are the same, with scripted ones marked."""
+        """`main → sub`, a single name if both are the same; scripted and played ones are marked."""
         names = list(dict.fromkeys(name for name in (arm.main_model, arm.sub_model) if name))
         known = [name for name in names if name in self.scripted]
         # An arm recorded as scripted is marked even if no name tells which model it is.
         marked = known if known or not scripted else names
-        return " → ".join(f"{name} (scripted)" if name in marked else name for name in names)
+        marks = dict.fromkeys(self.played, " (played)") | dict.fromkeys(marked, " (scripted)")
+        return " → ".join(name + marks.get(name, "") for name in names)
 
     def pair(self, pair: tuple[str, str], arms: Iterable[ArmMetrics]) -> str:
         """As `models`, for the main and sub model of a table or column, which at least one arm
@@ -69,7 +72,10 @@ class Labels:
 def labels_of(runtime: RuntimeConfig) -> Labels:
     """The labels of a run with these models."""
     models = runtime.models.items()
-    return Labels(scripted=[name for name, model in models if isinstance(model, OracleConfig)])
+    return Labels(
+        scripted=[name for name, model in models if isinstance(model, OracleConfig)],
+        played=[name for name, model in models if isinstance(model, ManualConfig)],
+    )
 
 
 def in_order(variants: Iterable[str]) -> list[str]:

@@ -77,7 +77,8 @@ COLUMNS = {
     ),
     "variant": Column("the agents' set-up"),
     "teacher": Column(
-        "oracle where the scripted oracle took part, which knows the gold patch; else model"
+        "oracle where the scripted oracle took part, which knows the gold patch; played where a "
+        "person or a program did by hand; else model"
     ),
     "model": Column("which model wrote the assistant's turns"),
     "attempt": Column("0-based", Kind.INTEGER),

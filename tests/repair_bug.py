@@ -14,6 +14,7 @@ from collect.models.base import ModelBackend, Sampling
 from collect.models.config import OracleConfig
 from collect.oracle import OracleBackend
 from collect.rollouts.rollout import RolloutSettings, RolloutSpec, RolloutTrace, run_rollout
+from collect.store.records import MODEL_TEACHER, ORACLE_TEACHER
 from sandbox import Sandbox, SandboxConfig
 
 CORRECT = '''\
@@ -126,7 +127,9 @@ def repair(
     """
     played_by_oracle = backend is None
     backend = backend or OracleBackend("m", OracleConfig(backend="oracle"))
-    role_model = RoleModel(backend, Sampling(), is_oracle=played_by_oracle)
+    role_model = RoleModel(
+        backend, Sampling(), ORACLE_TEACHER if played_by_oracle else MODEL_TEACHER
+    )
     agents = AgentsConfig(repair=RepairConfig.model_validate(settings))
     bugs = RepairBugs(instance, test_timeout=test_timeout)
     rollout_settings = RolloutSettings(

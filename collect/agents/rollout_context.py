@@ -29,12 +29,13 @@ class RoleModel:
 
     backend: ModelBackend
     sampling: Sampling
-    is_oracle: bool
+    teacher: str = MODEL_TEACHER
+    """Value of the records' `teacher` column."""
 
     @property
-    def teacher(self) -> str:
-        """Value of the records' `teacher` column."""
-        return ORACLE_TEACHER if self.is_oracle else MODEL_TEACHER
+    def is_oracle(self) -> bool:
+        """Whether it knows the gold patch."""
+        return self.teacher == ORACLE_TEACHER
 
 
 @dataclass(frozen=True)

@@ -245,6 +245,15 @@ class OracleConfig(_Settings):
     """
 
 
+class ManualConfig(_Settings):
+    """A person, or any program, answers the requests with `stepinto play RUN`. The rows say
+    `teacher = "played"` and have no tokens, dollars or latency.
+    """
+
+    backend: Literal["manual"]
+    sampling: ClassVar[Sampling] = Sampling()
+
+
 class ReplayConfig(_Settings):
     """Recorded completions, replayed in order."""
 
@@ -255,6 +264,6 @@ class ReplayConfig(_Settings):
 
 
 ModelConfig = Annotated[
-    OpenAIConfig | VllmConfig | LocalConfig | OracleConfig | ReplayConfig,
+    OpenAIConfig | VllmConfig | LocalConfig | OracleConfig | ManualConfig | ReplayConfig,
     Field(discriminator="backend"),
 ]

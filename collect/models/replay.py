@@ -24,7 +24,7 @@ from collect.field_errors import first_wrong_field
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
 from collect.models.config import ReplayConfig
 from collect.store.messages import Message, ToolCall, ToolSchema
-from collect.store.records import ORACLE_TEACHER, Conversation, MessageRow
+from collect.store.records import MODEL_TEACHER, Conversation, MessageRow, combined_teacher
 from collect.store.run_store import RunStore
 
 
@@ -60,12 +60,12 @@ class ReplayBackend:
 
     def __init__(self, name: str, recordings: Iterable[Recording]) -> None:
         self._name = name
-        self.of_oracle = False
-        """Whether any recording comes from the oracle, which knows the gold patch."""
+        self.teacher = MODEL_TEACHER
+        """`oracle` if any recording comes from the oracle, which knows the gold patch."""
         self._by_instance: dict[str | None, list[tuple[int, Recording]]] = {}
         for place, recording in enumerate(recordings):
             self._by_instance.setdefault(recording.instance_id, []).append((place, recording))
-            self.of_oracle |= recording.teacher == ORACLE_TEACHER
+            self.teacher = combined_teacher([self.teacher, recording.teacher or MODEL_TEACHER])
 
     @classmethod
     def from_config(cls, name: str, config: ReplayConfig) -> ReplayBackend:

@@ -18,7 +18,7 @@ from collect.benchmarks.workspace import open_instance_sandbox
 from collect.config import RuntimeConfig
 from collect.models.base import ConversationContext, Model, ModelBackend
 from collect.models.budget import Budget, Limits
-from collect.models.config import ModelConfig, OracleConfig, ReplayConfig
+from collect.models.config import ManualConfig, ModelConfig, OracleConfig, ReplayConfig
 from collect.models.replay import ReplayBackend
 from collect.preflight import Check, room_for_sandboxes
 from collect.rollout_log import LogText, RolloutLog
@@ -33,7 +33,13 @@ from collect.rollouts.rollout import (
     run_rollout,
 )
 from collect.rollouts.rows import RunIdentity, rows_of
-from collect.store.records import Conversation, Rollout
+from collect.store.records import (
+    MODEL_TEACHER,
+    ORACLE_TEACHER,
+    PLAYED_TEACHER,
+    Conversation,
+    Rollout,
+)
 from sandbox import clean_up
 
 Rows = tuple[Rollout, list[Conversation]]
@@ -121,7 +127,7 @@ class Setup:
     ) -> RolloutSettings:
         """The settings of rollouts, with the models opened."""
         role_models = {
-            name: RoleModel(backends[name], config.sampling, is_oracle(config, backends[name]))
+            name: RoleModel(backends[name], config.sampling, teacher_of(config, backends[name]))
             for name, config in self.models.items()
         }
         runtime = self.runtime
@@ -267,8 +273,10 @@ def tool_users(runtime: RuntimeConfig, specs: Sequence[RolloutSpec]) -> frozense
     return frozenset(mains | subs)
 
 
-def is_oracle(config: ModelConfig, backend: ModelBackend) -> bool:
-    """Whether the model knows the gold patch: the oracle, or a replay of its recordings."""
-    return isinstance(config, OracleConfig) or (
-        isinstance(backend, ReplayBackend) and backend.of_oracle
-    )
+def teacher_of(config: ModelConfig, backend: ModelBackend) -> str:
+    """The `teacher` of a model's conversations; a replay's is that of its recordings."""
+    if isinstance(backend, ReplayBackend):
+        return backend.teacher
+    if isinstance(config, OracleConfig):
+        return ORACLE_TEACHER
+    return PLAYED_TEACHER if isinstance(config, ManualConfig) else MODEL_TEACHER

@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+from collect.errors import ConfigError
 from collect.models.base import ModelBackend
 from collect.models.budget import Limits
 from collect.models.config import (
     LocalConfig,
+    ManualConfig,
     ModelConfig,
     OpenAIConfig,
     ReplayConfig,
@@ -28,7 +30,7 @@ def open_model(
     Missing keys, packages and files, and servers that don't start, raise ConfigError here. A local
     model is loaded when its first conversation is opened, and can still raise it then. Once `stop`
     is set, all waiting and later requests raise RolloutStopped. `folder` is for the logs of
-    servers.
+    servers and the requests of manual models.
     """
     if isinstance(config, OpenAIConfig):
         from collect.models.endpoint import EndpointBackend
@@ -46,6 +48,12 @@ def open_model(
         from collect.models.replay import ReplayBackend
 
         return ReplayBackend.from_config(name, config)
+    if isinstance(config, ManualConfig):
+        from collect.models.manual import ManualBackend
+
+        if folder is None:
+            raise ConfigError(f"the model {name} is played by hand, which only rollouts can be")
+        return ManualBackend(name, folder, stop)
     from collect.oracle import OracleBackend
 
     return OracleBackend(name, config)
@@ -83,4 +91,6 @@ def _described(config: ModelConfig) -> str:
         return f"vllm, {config.server.model if config.server else config.base_url}"
     if isinstance(config, LocalConfig):
         return f"local, {config.model}; it is loaded with its first conversation"
+    if isinstance(config, ManualConfig):
+        return "played by hand: `stepinto play RUN` shows its requests"
     return f"recordings of {config.path}" if isinstance(config, ReplayConfig) else "the oracle"

@@ -11,21 +11,19 @@ from dataclasses import dataclass
 
 from collect.agents.config import AgentsConfig, Variant
 from collect.agents.conversation import ConversationLog
-from collect.agents.rollout_context import RoleModel
 from collect.agents.subagent_task import parse_answer
 from collect.code.unified import PatchError, parse
 from collect.models.base import Usage
 from collect.rollouts.rollout import RolloutSettings, RolloutSpec, RolloutTrace
 from collect.store.build_info import code_commit, code_version
 from collect.store.records import (
-    MODEL_TEACHER,
-    ORACLE_TEACHER,
     SCHEMA_VERSION,
     SESSION_START,
     Conversation,
     Role,
     Rollout,
     ToolOutcome,
+    combined_teacher,
 )
 from sandbox.debugger import DebugEvent, StopReason
 from sandbox.opening import backend_name
@@ -158,7 +156,7 @@ def rows_of(
         seed=identity.seed + spec.attempt,
         main_model=spec.main,
         sub_model=spec.sub or "",
-        teacher=_teacher(role_models),
+        teacher=combined_teacher(role_model.teacher for role_model in role_models),
         sampling=_sampling(logs),
         sandbox=backend_name(settings.sandbox),
         image_digest=trace.image_digest,
@@ -207,12 +205,6 @@ def _of_calls(log: ConversationLog) -> list[DebugEvent]:
     """The events of the agent's own calls, without the session's start and spontaneous events."""
     first = {(row.message_index, row.tool_call_id): row.event for row in reversed(log.events)}
     return [event for (_, call), event in first.items() if call != SESSION_START]
-
-
-def _teacher(role_models: Sequence[RoleModel]) -> str:
-    return (
-        ORACLE_TEACHER if any(role_model.is_oracle for role_model in role_models) else MODEL_TEACHER
-    )
 
 
 def _sampling(logs: Sequence[ConversationLog]) -> str:

@@ -6,6 +6,7 @@ or with `datasets.load_dataset("parquet", data_files=...)`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -15,11 +16,21 @@ from sandbox.debugger import DebugEvent
 
 SCHEMA_VERSION = 4
 ORACLE_TEACHER = "oracle"
+"""The scripted teacher, which knows the gold patch."""
+PLAYED_TEACHER = "played"
+"""A person, or a program that stood in for one (`backend: manual`)."""
 MODEL_TEACHER = "model"
 SESSION_START = "session_start"
 """Replaces the call id of an event that started a session before the model's first call:
 InspectCoder's sessions are open when the Inspector starts.
 """
+
+
+def combined_teacher(teachers: Iterable[str]) -> str:
+    """The `teacher` of work that several took part in: the oracle counts most, then a player."""
+    present = set(teachers)
+    ranked = (ORACLE_TEACHER, PLAYED_TEACHER)
+    return next((teacher for teacher in ranked if teacher in present), MODEL_TEACHER)
 
 
 class StopReason(StrEnum):

@@ -92,7 +92,7 @@ def scripted(form: Form) -> ScriptedBackend:
 def rolled_out(form: Form) -> tuple[Rollout, tuple[Conversation, ...]]:
     """The script's rollout, over real sessions and test runs."""
     agents = AgentsConfig(repair=RepairConfig(inspector_form=form))
-    role_model = RoleModel(scripted(form), Sampling(), is_oracle=False)
+    role_model = RoleModel(scripted(form), Sampling())
     settings = RolloutSettings(
         RepairBugs(), SandboxConfig(), agents, {"m": role_model}, threading.Event()
     )

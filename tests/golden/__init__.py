@@ -19,6 +19,7 @@ from collect.models.config import OracleConfig
 from collect.oracle import OracleBackend
 from collect.rollouts.rollout import RolloutSettings, RolloutSpec, RolloutTrace, run_rollout
 from collect.store.messages import to_openai
+from collect.store.records import ORACLE_TEACHER
 from sandbox import SandboxConfig
 from tests.repair_bug import repair
 
@@ -45,7 +46,7 @@ def trajectory(instance_id: str) -> dict[str, Any]:
     benchmark = BundledBenchmark(languages=("python", "java"))
     instance = next(found for found in benchmark.instances() if found.id == instance_id)
     oracle = OracleBackend("oracle", OracleConfig(backend="oracle"))
-    role_models = {"oracle": RoleModel(oracle, Sampling(), is_oracle=True)}
+    role_models = {"oracle": RoleModel(oracle, Sampling(), teacher=ORACLE_TEACHER)}
     settings = RolloutSettings(
         benchmark, SandboxConfig(), AgentsConfig(), role_models, threading.Event()
     )

@@ -14,10 +14,10 @@ from collect.models.base import Model, Sampling
 from collect.models.budget import Budget
 from collect.models.config import ReplayConfig
 from collect.models.replay import ReplayBackend, ScriptedBackend
-from collect.rollouts.executor import is_oracle
+from collect.rollouts.executor import teacher_of
 from collect.rollouts.models import open_model
 from collect.store.messages import Message, ToolCall
-from collect.store.records import MODEL_TEACHER, ORACLE_TEACHER
+from collect.store.records import MODEL_TEACHER, ORACLE_TEACHER, PLAYED_TEACHER
 from collect.store.run_store import RunStore
 from tests.collect.models.contexts import context
 from tests.records import make_conversations, make_rollout
@@ -50,14 +50,14 @@ def test_a_run_folder_is_given_back(tmp_path: Path) -> None:
         step(backend.open(context("main", 0, main.instance_id, main.variant, 7)))
 
 
-@pytest.mark.parametrize("teacher", [ORACLE_TEACHER, MODEL_TEACHER])
-def test_a_recording_of_the_oracle_stays_the_oracles(tmp_path: Path, teacher: str) -> None:
+@pytest.mark.parametrize("teacher", [ORACLE_TEACHER, PLAYED_TEACHER, MODEL_TEACHER])
+def test_a_recording_keeps_its_teacher(tmp_path: Path, teacher: str) -> None:
     rollout = make_rollout()
     rows = [replace(row, teacher=teacher) for row in make_conversations(rollout)]
     RunStore.open(tmp_path).add(rollout, rows)
     config = ReplayConfig(backend="replay", path=tmp_path)
     backend = ReplayBackend.from_config("m", config)
-    assert is_oracle(config, backend) is (teacher == ORACLE_TEACHER)
+    assert teacher_of(config, backend) == teacher
 
 
 def test_lines_fit_what_they_name(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ class Asking:
 
 @pytest.fixture
 def settings() -> RolloutSettings:
-    role_models = {"m": RoleModel(Slow(), Sampling(), is_oracle=False)}
+    role_models = {"m": RoleModel(Slow(), Sampling())}
     benchmark = cast(Any, None)
     return RolloutSettings(benchmark, SandboxConfig(), AgentsConfig(), role_models, Event())
 

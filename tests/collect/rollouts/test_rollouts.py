@@ -66,7 +66,7 @@ def sandbox_config(backend: str) -> SandboxConfig:
 def rollout(
     variant: Variant, backend: ModelBackend, sandbox: SandboxConfig | None = None
 ) -> RolloutTrace:
-    role_model = RoleModel(backend, Sampling(), is_oracle=False)
+    role_model = RoleModel(backend, Sampling())
     settings = RolloutSettings(
         BENCHMARK, sandbox or SandboxConfig(), AgentsConfig(), {"m": role_model}, threading.Event()
     )

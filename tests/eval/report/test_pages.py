@@ -76,7 +76,7 @@ def test_what_a_conversation_s_page_tells(tmp_path: Path) -> None:
     assert f"collect-{rollout.rollout_id}-0.html" in sub.links
     assert f"collect-{rollout.rollout_id}-0.html#outcome" in sub.links
     assert (
-        "Paused at ledger/cache.py:14 in LruCache.put (breakpoint 1, in thread MainThread)"
+        "Paused at ledger/cache.py:14 in LruCache.put (breakpoint 1, hit 2, in thread MainThread)"
         in sub.text
     )
     assert "Error (not_allowed): the program has ended" in sub.text

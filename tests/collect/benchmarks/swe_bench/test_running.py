@@ -21,6 +21,7 @@ from collect.models.config import OracleConfig
 from collect.oracle import OracleBackend
 from collect.rollouts.rollout import RolloutSettings, RolloutSpec, run_rollout
 from collect.rollouts.scoring import score
+from collect.store.records import ORACLE_TEACHER
 from sandbox import Command, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxUnavailable
 from tests.collect.benchmarks.swe_bench.rows import EMPTY, TEST_PATCH, TOTAL, first, live
@@ -130,7 +131,7 @@ def test_the_oracle_resolves_it_in_its_debugger(tmp_path: Path, bug_image: tuple
     benchmark = opened(tmp_path, row, show_tests=True)
     [instance] = benchmark.instances()
     role_model = RoleModel(
-        OracleBackend("o", OracleConfig(backend="oracle")), Sampling(), is_oracle=True
+        OracleBackend("o", OracleConfig(backend="oracle")), Sampling(), teacher=ORACLE_TEACHER
     )
     settings = RolloutSettings(
         benchmark, DOCKER, AgentsConfig(), {"o": role_model}, threading.Event()

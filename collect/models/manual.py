@@ -1,0 +1,189 @@
+"""Completions written by hand: requests wait as files until a person or a program answers them.
+
+`stepinto play RUN` shows the requests and takes the answers. Each request is a file
+`manual/MODEL/ID.json` in the run folder, each answer `ID.answer` beside it: text, then any calls::
+
+    I want to see what `total` is before the line runs.
+    >>> debug_inspect {"what": "evaluate", "expression": "total"}
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from collect.errors import ConfigError
+from collect.models.base import Completion, ConversationContext, Sampling, Usage
+from collect.models.waiting import POLL_SECONDS, sleep_unless_stopped
+from collect.store.atomic_files import write_text
+from collect.store.messages import Message, ToolCall, ToolSchema
+
+FOLDER = "manual"
+ANSWER = ".answer"
+CALL = re.compile(r"^>>>[ \t]*([\w.-]+)[ \t]*", re.MULTILINE)
+
+
+class BadAnswer(ValueError):
+    """An answer that can't be sent; the message says what to change."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request for a completion."""
+
+    id: str
+    """ROLLOUT-CONVERSATION-STEP; requests of a rollout begin alike."""
+    model: str
+    """The model's name in the config."""
+    role: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSchema, ...]
+    answer_only: bool
+    """Whether calls are forbidden, since the agent has used up its steps."""
+
+    @property
+    def news(self) -> Sequence[Message]:
+        """The messages since the last answer."""
+        ours = [at for at, message in enumerate(self.messages) if message.role == "assistant"]
+        return self.messages[ours[-1] + 1 :] if ours else self.messages
+
+
+class ManualBackend:
+    """Puts each request into a file, and waits for its answer as long as the run goes on."""
+
+    def __init__(self, name: str, folder: Path, stop: threading.Event) -> None:
+        self._name = name
+        self._folder = folder / FOLDER / name
+        self._stop = stop
+
+    @property
+    def name(self) -> str:
+        """The model's name in the config."""
+        return self._name
+
+    def open(self, context: ConversationContext) -> ManualModel:
+        """A conversation; its id doesn't tell the bug's name."""
+        facts = f"{context.instance.id}\0{context.variant}\0{context.attempt}\0{context.ask}"
+        rollout = hashlib.sha256(facts.encode()).hexdigest()[:8]
+        prefix = f"{rollout}-{context.index}"
+        return ManualModel(self._name, self._folder, prefix, context.role, self._stop)
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+class ManualModel:
+    """One conversation."""
+
+    def __init__(
+        self, name: str, folder: Path, prefix: str, role: str, stop: threading.Event
+    ) -> None:
+        self._name = name
+        self._folder = folder
+        self._prefix = prefix
+        self._role = role
+        self._stop = stop
+
+    def complete(
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
+    ) -> Completion:
+        """See `collect.models.base.Model`. No tokens, dollars or seconds are made up."""
+        step = sum(message.role == "assistant" for message in messages)
+        request = Request(
+            id=f"{self._prefix}-{step}",
+            model=self._name,
+            role=self._role,
+            messages=tuple(messages),
+            tools=tuple(tools),
+            answer_only=sampling.tool_choice == "none",
+        )
+        self._folder.mkdir(parents=True, exist_ok=True)
+        asked = self._folder / f"{request.id}.json"
+        answered = asked.with_suffix(ANSWER)
+        write_text(asked, json.dumps(asdict(request), ensure_ascii=False))
+        try:
+            while not answered.is_file():
+                sleep_unless_stopped(POLL_SECONDS, self._stop)
+            message = read_answer(answered.read_text(encoding="utf-8"), request)
+        finally:
+            asked.unlink(missing_ok=True)
+            answered.unlink(missing_ok=True)
+        finish_reason = "tool_calls" if message.tool_calls else "stop"
+        return Completion(message, Usage(), 0.0, 0.0, finish_reason)
+
+
+def open_requests(run: Path, role: str | None = None) -> list[Request]:
+    """The requests of a run that wait for an answer, the oldest first; below its folder and those
+    of its stages."""
+    found = []
+    for path in run.glob(f"**/{FOLDER}/*/*.json"):
+        try:
+            text, asked_at = path.read_text(encoding="utf-8"), path.stat().st_mtime
+        except FileNotFoundError:
+            continue  # just answered
+        if not path.with_suffix(ANSWER).is_file():
+            found.append((asked_at, _request(json.loads(text))))
+    found.sort(key=lambda pair: pair[0])
+    return [request for _, request in found if role in (None, request.role)]
+
+
+def _request(plain: dict[str, Any]) -> Request:
+    messages = []
+    for each in plain["messages"]:
+        calls = tuple(ToolCall(**call) for call in each["tool_calls"])
+        messages.append(Message(**{**each, "tool_calls": calls}))
+    return Request(**{**plain, "messages": tuple(messages), "tools": tuple(plain["tools"])})
+
+
+def answer_request(run: Path, request: Request, text: str) -> None:
+    """Send an answer. Raises BadAnswer, and ConfigError if the request no longer waits."""
+    read_answer(text, request)
+    waiting = next(run.glob(f"**/{FOLDER}/{request.model}/{request.id}.json"), None)
+    if waiting is None:
+        raise ConfigError(f"request {request.id} no longer waits: has the run been stopped?")
+    write_text(waiting.with_suffix(ANSWER), text)
+
+
+def read_answer(text: str, request: Request) -> Message:
+    """The message in an answer: the text up to the first `>>>`, then a call for each.
+
+    Raises BadAnswer if it is empty, or a call doesn't fit the tools' schemas.
+    """
+    starts = list(CALL.finditer(text))
+    said = text[: starts[0].start() if starts else len(text)].strip()
+    ends = [*(start.start() for start in starts[1:]), len(text)]
+    calls = tuple(
+        ToolCall(f"call_{request.id}_{number}", start[1], text[start.end() : end].strip() or "{}")
+        for number, (start, end) in enumerate(zip(starts, ends, strict=False))
+    )
+    if not said and not calls:
+        raise BadAnswer("the answer is empty: write text, or calls such as >>> NAME {...}")
+    if calls and request.answer_only:
+        raise BadAnswer("no calls are possible now: the agent has used up its steps; write text")
+    schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in request.tools}
+    for call in calls:
+        _check(call, schemas)
+    return Message("assistant", said, tool_calls=calls)
+
+
+def _check(call: ToolCall, schemas: dict[str, Any]) -> None:
+    from jsonschema import Draft202012Validator
+
+    if call.name not in schemas:
+        raise BadAnswer(f"there is no tool {call.name}; the tools are: {', '.join(schemas)}")
+    try:
+        arguments = json.loads(call.arguments)
+    except ValueError as error:
+        raise BadAnswer(f"the arguments of {call.name} are not JSON: {error}") from None
+    problems = [
+        f"{'.'.join(map(str, problem.path)) or 'arguments'}: {problem.message}"
+        for problem in Draft202012Validator(schemas[call.name]).iter_errors(arguments)
+    ]
+    if problems:
+        raise BadAnswer(f"the arguments of {call.name} are wrong: {'; '.join(problems)}")

@@ -1,0 +1,110 @@
+"""Rollouts that are played by hand, through the command."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import stepinto
+from collect.models.manual import BadAnswer, Request, open_requests, read_answer
+from collect.rollouts.stage import run_collect
+from collect.store.messages import Message
+from collect.store.records import PLAYED_TEACHER, Role
+from collect.store.run_store import RunStore
+from configs.loading import load_config
+
+ROOT = Path(__file__).resolve().parents[3]
+LOOK, ASK, ANSWER, END = (
+    'I look at the files first.\n>>> bash {"command": "ls"}\n',
+    'What is raised?\n>>> debug_subagent {"question": "Which exception?", "test": "tests"}\n',
+    "<debug_answer>\n**Question**: q\n**Answer**: not established\n**Evidence**: none\n"
+    "**Location**: none\n</debug_answer>\n",
+    "It can't be fixed.",
+)
+
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "look",
+        "description": "Look.",
+        "parameters": {
+            "type": "object",
+            "properties": {"line": {"type": "integer"}},
+            "required": ["line"],
+            "additionalProperties": False,
+        },
+    },
+}
+REQUEST = Request("r-0-0", "m", "main", (Message("user", "Hello"),), (TOOL,), answer_only=False)
+
+
+def test_an_answer_is_text_and_calls() -> None:
+    message = read_answer('I look.\n>>> look {"line": 3}\n>>> look\n{\n  "line": 4}\n', REQUEST)
+    assert message.content == "I look."
+    assert [call.arguments for call in message.tool_calls] == ['{"line": 3}', '{\n  "line": 4}']
+    assert read_answer("Done.\n", REQUEST) == Message("assistant", "Done.")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "is empty"),
+        (">>> jump {}", "there is no tool jump; the tools are: look"),
+        (">>> look {", "not JSON"),
+        (">>> look", "'line' is a required property"),
+        ('>>> look {"line": "a"}', "line: 'a' is not of type 'integer'"),
+    ],
+)
+def test_what_can_not_be_sent_is_told_before(text: str, problem: str) -> None:
+    with pytest.raises(BadAnswer, match=problem):
+        read_answer(text, REQUEST)
+
+
+def test_a_rollout_is_played(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    changes = [
+        f"runs_folder={tmp_path}",
+        "run=hand",
+        "models.hand={backend: manual}",
+        "collect.main=hand",
+        "collect.sub=hand",
+        "collect.variants=[debug2fix]",
+        "collect.benchmark.limit=1",
+    ]
+    config = load_config(ROOT / "configs" / "quickstart.yaml", changes)
+    run, answer = config.folder, tmp_path / "answer.txt"
+    run.mkdir()
+
+    def play(*options: str) -> str:
+        status = stepinto.main(["play", str(run), "--wait", "60", *options])
+        assert status == 0, capsys.readouterr().err
+        return capsys.readouterr().out
+
+    def send(text: str) -> str:
+        answer.write_text(text, encoding="utf-8")
+        return play("--answer", str(answer))
+
+    with ThreadPoolExecutor() as pool:
+        done = pool.submit(run_collect, config, config.collect, run)
+        shown = play()
+        assert "--- system\nYou are an expert software engineer" in shown
+        assert "debug_subagent: Ask a debugging assistant" in shown
+        assert "--- tool bash" in send(LOOK)
+        assert stepinto.main(["play", str(run), "--answer", "/dev/null"]) == 2
+        shown = send(ASK)
+        assert "debug_subagent, played as hand" in shown
+        assert "Question: Which exception?" in shown
+        assert "--- tool debug_subagent\n<debug_answer>" in send(ANSWER)
+        answer.write_text(END, encoding="utf-8")
+        stepinto.main(["play", str(run), "--wait", "0", "--answer", str(answer)])
+        done.result(timeout=120)
+    store = RunStore(run)
+    (rollout,) = store.read_rollouts()
+    assert (rollout.teacher, rollout.resolved, rollout.dollars) == (PLAYED_TEACHER, False, 0)
+    main, sub = sorted(store.read_conversations(), key=lambda each: each.index)
+    assert (main.teacher, sub.teacher) == (PLAYED_TEACHER, PLAYED_TEACHER)
+    assert sub.role is Role.DEBUG_SUBAGENT
+    assert main.messages[2].message.content == "I look at the files first."
+    assert main.messages[2].prompt_tokens == 0
+    assert open_requests(run) == []
