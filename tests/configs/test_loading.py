@@ -98,7 +98,7 @@ def test_a_refused_run_leaves_nothing_unless_it_has_worked(config_file: Path) ->
         ("run=[", "is not YAML"),
         (
             "models.small.backend=oracel",
-            "models.small.backend: must be one of 'openai', 'vllm', 'local', 'oracle', 'replay' "
+            "models.small.backend: must be one of 'openai', 'vllm', 'local', 'oracle', 'manual', 'replay' "
             """(it is "oracel"); did you mean 'oracle'?""",
         ),
         ("models.small={model: x}", "models.small.backend: it is missing"),
