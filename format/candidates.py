@@ -13,7 +13,7 @@ from typing import cast
 
 from collect.agents.config import AgentsConfig
 from collect.agents.debug2fix import subagent_prompt, subagent_tools
-from collect.agents.debug_tools import reply
+from collect.agents.debug_tools import ShownSource
 from collect.agents.inspectcoder.actions import ActionCall, UnreadableAction, parse_actions
 from collect.agents.inspectcoder.inspector import TASK_MESSAGE, plan_of
 from collect.agents.inspectcoder.inspector_tools import (
@@ -217,6 +217,7 @@ class Draft:
 
     rows: list[MessageRow] = field(default_factory=list)
     events: list[EventRow] = field(default_factory=list)
+    shown: ShownSource = field(default_factory=ShownSource)
 
     def say(self, role: MessageRole, content: str) -> None:
         """Add a message without costs."""
@@ -379,7 +380,7 @@ def _start(draft: Draft, inspection: Inspection) -> None:
     call = ToolCall(SESSION_START, START_SESSION, json.dumps(arguments))
     draft.reply(MessageRow(Message("assistant")), "", [call])
     index = draft.last_index
-    draft.answer(call, reply(inspection.opening))
+    draft.answer(call, draft.shown.reply(inspection.opening))
     if inspection.opening_recorded:
         draft.note(index, SESSION_START, [inspection.opening])
 
@@ -396,7 +397,7 @@ def _write_turn(draft: Draft, turn: Turn, unasked: Step | None) -> Step | None:
     draft.reply(turn.reply, turn.thought, [call for call, _ in calls])
     index = draft.last_index
     for call, event in calls:
-        draft.answer(call, reply(event))
+        draft.answer(call, draft.shown.reply(event))
         draft.note(index, call.id, [event])
     return unasked
 

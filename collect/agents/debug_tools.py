@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -46,13 +46,33 @@ EXCEPTION_LOCATION = re.compile(r"(?P<uncaught>uncaught )?exception[: ]\s*(?P<na
 
 def debug_tools(debugger: Debugger, run_code: bool = False) -> list[Tool]:
     """The four tools for one session, with `run_code` also the fifth."""
+    shown = ShownSource()
     tools: list[Tool] = [
-        StartSession(debugger),
+        StartSession(debugger, shown),
         Inspect(debugger),
-        Control(debugger),
+        Control(debugger, shown),
         SetBreakpoint(debugger),
     ]
     return [*tools, RunCode(debugger)] if run_code else tools
+
+
+@dataclass(frozen=True)
+class ShownSource:
+    """The source lines that a conversation has shown: a later stop shows only the line that it is
+    at, and new ones.
+    """
+
+    lines: set[tuple[str | None, str]] = field(default_factory=set)
+    """Files and numbered lines, without the marks of the current line and of breakpoints."""
+
+    def reply(self, event: DebugEvent) -> ToolReply:
+        """The answer to an action that ran the program; the recorded event keeps every line."""
+        numbered = {line: (event.file, line.lstrip("->* ")) for line in event.source}
+        fresh = [
+            line for line, key in numbered.items() if line.startswith("->") or key not in self.lines
+        ]
+        self.lines.update(numbered.values())
+        return replace(reply(replace(event, source=tuple(fresh))), event=event)
 
 
 def breakpoint_request(
@@ -93,6 +113,7 @@ class StartSession:
     """Prepare, launch, attach, set breakpoints and run to the first stop in one call."""
 
     debugger: Debugger
+    shown: ShownSource
     name: str = "debug_start_session"
     description: str = (
         "Start a debug session on a test: launches it under the debugger, sets the breakpoints, "
@@ -104,7 +125,7 @@ class StartSession:
     def call(self, arguments: StartSessionArguments, call_id: str) -> ToolReply:
         points = tuple(breakpoint_request(location) for location in arguments.breakpoints)
         launch = Launch(arguments.test, points, stop_at_entry=arguments.stop_at_test)
-        return reply(self.debugger.start(launch))
+        return self.shown.reply(self.debugger.start(launch))
 
 
 class ControlArguments(Arguments):
@@ -119,6 +140,7 @@ class Control:
     """Continue the program in one of four ways, restart it, or end it."""
 
     debugger: Debugger
+    shown: ShownSource
     name: str = "debug_control"
     description: str = (
         "Run the paused program: continue to the next breakpoint, step over or into the current "
@@ -131,8 +153,8 @@ class Control:
             self.debugger.close()
             return ToolReply("The debug session is closed.")
         if arguments.action == "restart":
-            return reply(self.debugger.restart())
-        return reply(self.debugger.control(Action(arguments.action)))
+            return self.shown.reply(self.debugger.restart())
+        return self.shown.reply(self.debugger.control(Action(arguments.action)))
 
 
 class InspectArguments(Arguments):

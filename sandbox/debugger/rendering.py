@@ -231,7 +231,7 @@ def _more(event: DebugEvent) -> Iterable[str]:
 def _breakpoints(event: DebugEvent) -> Iterable[str]:
     hit = event.stop_reason in (StopReason.EXCEPTION, StopReason.BREAKPOINT)
     if hit and event.action not in STARTS:
-        return (_breakpoint(point) for point in event.breakpoints if point.condition)
+        return ()
     lines = [_breakpoint(point) for point in event.breakpoints]
     heading = ["Breakpoints:"] if lines and event.stop_reason is not None else []
     return heading + lines

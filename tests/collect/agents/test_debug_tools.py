@@ -226,7 +226,11 @@ def test_what_the_tools_tell_a_model_is_true_and_complete() -> None:
             "2: test_sums.py:11, hit 0 times",
         ]
         assert "(breakpoint 1)" in call("debug_control", action="continue")
-        assert "(breakpoint 1, hit 2)" in call("debug_control", action="continue")
+        again = call("debug_control", action="continue").splitlines()
+        assert again == [
+            "Paused at test_sums.py:10 in total (breakpoint 1, hit 2)",
+            "-> *    10          result += clamp(value, 0)",
+        ]
         raised = call("debug_inspect", what="evaluate", expression="total([-1])")
         assert raised == (
             "Error (evaluation): ValueError: -1 is below 0, raised at test_sums.py:3 in clamp, "

@@ -43,7 +43,6 @@ def test_a_stop() -> None:
         "    one",
         "    two",
         "-> *    42      total = 0",
-        "2: shop/cart.py:42 if n > 1, hit 3 times",
     ]
 
 
