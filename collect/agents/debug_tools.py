@@ -58,8 +58,8 @@ def debug_tools(debugger: Debugger, run_code: bool = False) -> list[Tool]:
 
 @dataclass(frozen=True)
 class ShownSource:
-    """The source lines that a conversation has shown: a later stop shows only the line that it is
-    at, and new ones.
+    """The source lines that a conversation has shown. A stop at one of them shows that line alone,
+    any other stop the lines around it that are new.
     """
 
     lines: set[tuple[str | None, str]] = field(default_factory=set)
@@ -68,10 +68,14 @@ class ShownSource:
     def reply(self, event: DebugEvent) -> ToolReply:
         """The answer to an action that ran the program; the recorded event keeps every line."""
         numbered = {line: (event.file, line.lstrip("->* ")) for line in event.source}
-        fresh = [
-            line for line, key in numbered.items() if line.startswith("->") or key not in self.lines
-        ]
-        self.lines.update(numbered.values())
+        current = [line for line in numbered if line.startswith("->")]
+        if current and numbered[current[0]] in self.lines:
+            fresh = current
+        else:
+            fresh = [
+                line for line, key in numbered.items() if line in current or key not in self.lines
+            ]
+            self.lines.update(numbered.values())
         return replace(reply(replace(event, source=tuple(fresh))), event=event)
 
 
