@@ -15,7 +15,7 @@ from collect.agents.config import AgentsConfig
 from collect.agents.debug2fix import subagent_prompt, subagent_tools
 from collect.agents.debug_tools import ShownSource
 from collect.agents.inspectcoder.actions import ActionCall, UnreadableAction, parse_actions
-from collect.agents.inspectcoder.inspector import TASK_MESSAGE, plan_of
+from collect.agents.inspectcoder.inspector import plan_of
 from collect.agents.inspectcoder.inspector_tools import (
     STATE_HEADING,
     ControlArguments,
@@ -45,6 +45,7 @@ from collect.store.messages import Message, ToolCall
 from collect.store.messages import Role as MessageRole
 from collect.store.records import (
     SESSION_START,
+    TASK_MESSAGE,
     Conversation,
     DebugAnswer,
     EventRow,
@@ -341,6 +342,8 @@ def subagent_schemas() -> str:
 # Write a Program Inspector's work as a Debug Subagent's conversation.
 
 
+TRANSLATED = AgentsConfig(start_session="model", debug_run_code=True)
+"""The settings of such a Debug Subagent."""
 RESTARTED = "_restart"
 """Suffix of the id of an automatic restart, after the id of the call that ended the test."""
 
@@ -351,7 +354,7 @@ def write_subagent(inspection: Inspection, conversation: Conversation) -> Conver
     answer, draft = debug_answer(inspection), Draft()
     draft.say(
         "system",
-        subagent_prompt(wording(LANGUAGE).values(), AgentsConfig().sub_max_steps, run_code=True),
+        subagent_prompt(wording(LANGUAGE).values(), TRANSLATED),
     )
     question = f"{QUESTION}\n\n{inspection.context}"
     draft.say(

@@ -5,12 +5,13 @@ The four variants of section 5.5 differ only in the main agent's tools and promp
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from collect.agents.config import Variant
+from collect.agents.config import AgentsConfig, Variant
 from collect.agents.conversation import ConversationLog
-from collect.agents.debug_tools import debug_tools
+from collect.agents.debug_tools import StartSession, debug_tools
 from collect.agents.file_tools import EditFile, EditGate, Grep, ListFiles, ReadFile
 from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
@@ -19,7 +20,15 @@ from collect.agents.shell_tool import Bash
 from collect.agents.subagent_task import DebugSubagentArguments, parse_answer, subagent_task
 from collect.agents.tools import Arguments, Tool, Toolbox, ToolReply
 from collect.errors import ModelFailure
-from collect.store.records import Role, StopReason, ToolOutcome
+from collect.store.messages import ToolCall
+from collect.store.records import (
+    SESSION_START,
+    TASK_MESSAGE,
+    EventRow,
+    Role,
+    StopReason,
+    ToolOutcome,
+)
 from sandbox import Sandbox
 from sandbox.debugger import Debugger
 
@@ -63,9 +72,15 @@ def main_prompt(variant: Variant, wording: Mapping[str, str], run_code: bool = F
     return "\n\n".join(prompt(part, **values) for part in parts)
 
 
-def subagent_prompt(wording: Mapping[str, str], max_steps: int, run_code: bool = False) -> str:
+def subagent_prompt(wording: Mapping[str, str], config: AgentsConfig) -> str:
     """The Debug Subagent's system prompt."""
-    return prompt("subagent", **wording, max_steps=str(max_steps), **_tool_list(run_code))
+    return prompt(
+        "subagent",
+        **wording,
+        start=prompt(f"subagent_start_{config.start_session}"),
+        max_steps=str(config.sub_max_steps),
+        **_tool_list(config.debug_run_code),
+    )
 
 
 def _tool_list(run_code: bool) -> Mapping[str, str]:
@@ -73,10 +88,12 @@ def _tool_list(run_code: bool) -> Mapping[str, str]:
     return {"debug_run_code": prompt("debug_run_code") + "\n" if run_code else ""}
 
 
-def subagent_tools(debugger: Debugger, sandbox: Sandbox, run_code: bool = False) -> list[Tool]:
-    """The Debug Subagent's tools: debugging, and reading files."""
+def subagent_tools(
+    debugger: Debugger, sandbox: Sandbox, run_code: bool = False, test: str = ""
+) -> list[Tool]:
+    """The Debug Subagent's tools: debugging, by default of `test`, and reading files."""
     files: list[Tool] = [ListFiles(sandbox), Grep(sandbox), ReadFile(sandbox)]
-    return [*debug_tools(debugger, run_code), *files]
+    return [*debug_tools(debugger, run_code, test), *files]
 
 
 @dataclass(frozen=True)
@@ -113,18 +130,35 @@ def run_subagent(
     """
     config = context.config
     with context.debugger() as debugger:
-        tools = subagent_tools(debugger, context.sandbox, config.debug_run_code)
+        tools = subagent_tools(debugger, context.sandbox, config.debug_run_code, arguments.test)
+        toolbox = Toolbox(tools, context.wording)
         spec = AgentSpec(
-            subagent_prompt(context.wording, config.sub_max_steps, config.debug_run_code),
-            Toolbox(tools, context.wording),
+            subagent_prompt(context.wording, config),
+            toolbox,
             config.sub_max_steps,
             forced_answer=prompt("subagent_forced_answer"),
             follow_up=remind_of_block,
             max_follow_ups=config.sub_max_reminders,
         )
         agent = context.agent(spec, Role.DEBUG_SUBAGENT, call_id)
-        agent.run(subagent_task(arguments))
+        started = None
+        if config.start_session == "auto":
+            reply = start_session(toolbox, arguments)
+            started = reply.text
+            if reply.event is not None:
+                agent.log.add_event(EventRow(TASK_MESSAGE, SESSION_START, reply.event))
+        agent.run(subagent_task(arguments, started))
     return agent.log
+
+
+def start_session(toolbox: Toolbox, arguments: DebugSubagentArguments) -> ToolReply:
+    """Start a Debug Subagent's session from its caller's arguments: at the lines, if it names any,
+    else where the test begins.
+    """
+    lines = arguments.lines if arguments.path else None
+    points = [f"{arguments.path}:{line}" for line in lines or ()]
+    given = {"breakpoints": points, "stop_at_test": not points}
+    return toolbox.call(ToolCall(SESSION_START, StartSession.name, json.dumps(given)))
 
 
 def remind_of_block(answer: str) -> str | None:

@@ -44,11 +44,15 @@ LINE_LOCATION = re.compile(r"(?P<file>.+):(?P<line>[0-9]{1,9})$")
 EXCEPTION_LOCATION = re.compile(r"(?P<uncaught>uncaught )?exception[: ]\s*(?P<name>[\w.$]+)$")
 
 
-def debug_tools(debugger: Debugger, run_code: bool = False) -> list[Tool]:
-    """The four tools for one session, with `run_code` also the fifth."""
+def debug_tools(debugger: Debugger, run_code: bool = False, test: str | None = None) -> list[Tool]:
+    """The four tools for one session, with `run_code` also the fifth.
+
+    With `test`, the agent need not say which test to debug.
+    """
     shown = ShownSource()
+    start = StartArguments if test is None else DefaultStartArguments
     tools: list[Tool] = [
-        StartSession(debugger, shown),
+        StartSession(debugger, shown, start, test or ""),
         Inspect(debugger),
         Control(debugger, shown),
         SetBreakpoint(debugger),
@@ -100,16 +104,29 @@ def breakpoint_request(
 Location = Annotated[str, Field(description="'{location}', or a function: 'name' or 'Class.name'.")]
 
 
-class StartSessionArguments(Arguments):
+Locations = Annotated[
+    tuple[Location, ...],
+    Field(
+        description="Initial breakpoints: '{location}', function names, or 'exception "
+        "{exception}'; each may end in ' if CONDITION'."
+    ),
+]
+StopAtTest = Annotated[bool, Field(description="Also stop where the test begins.")]
+
+
+class StartArguments(Arguments):
     test: Annotated[str, Field(description="The test to debug, e.g. {test_id}.")]
-    breakpoints: Annotated[
-        tuple[Location, ...],
-        Field(
-            description="Initial breakpoints: '{location}', function names, or 'exception "
-            "{exception}'; each may end in ' if CONDITION'."
-        ),
-    ] = ()
-    stop_at_test: Annotated[bool, Field(description="Also stop where the test begins.")] = True
+    breakpoints: Locations = ()
+    stop_at_test: StopAtTest = True
+
+
+class DefaultStartArguments(Arguments):
+    test: Annotated[
+        str | None,
+        Field(description="The test to debug, e.g. {test_id}. Default: the question's test."),
+    ] = None
+    breakpoints: Locations = ()
+    stop_at_test: StopAtTest = True
 
 
 @dataclass(frozen=True)
@@ -118,17 +135,19 @@ class StartSession:
 
     debugger: Debugger
     shown: ShownSource
+    arguments: type[StartArguments | DefaultStartArguments]
+    test: str
+    """The test if the call names none."""
     name: str = "debug_start_session"
     description: str = (
         "Start a debug session on a test: launches it under the debugger, sets the breakpoints, "
         "and runs to the first stop. Call this before the other debug tools. A test that fails "
         "stays paused where its exception was raised, so that you can look at its frames."
     )
-    arguments: type[Arguments] = StartSessionArguments
 
-    def call(self, arguments: StartSessionArguments, call_id: str) -> ToolReply:
+    def call(self, arguments: StartArguments | DefaultStartArguments, call_id: str) -> ToolReply:
         points = tuple(breakpoint_request(location) for location in arguments.breakpoints)
-        launch = Launch(arguments.test, points, stop_at_entry=arguments.stop_at_test)
+        launch = Launch(arguments.test or self.test, points, stop_at_entry=arguments.stop_at_test)
         return self.shown.reply(self.debugger.start(launch))
 
 

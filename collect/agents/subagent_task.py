@@ -20,6 +20,10 @@ TASK = re.compile(
 )
 
 
+STARTED = "\n\nStart of the debug session:\n"
+"""What precedes the session's start in a task."""
+
+
 class DebugSubagentArguments(Arguments):
     question: Annotated[
         str, Field(min_length=1, description="What you want to know about runtime behaviour.")
@@ -36,9 +40,9 @@ class DebugSubagentArguments(Arguments):
     ] = None
 
 
-def subagent_task(arguments: DebugSubagentArguments) -> str:
+def subagent_task(arguments: DebugSubagentArguments, started: str | None = None) -> str:
     """The subagent's first user message: the question, and the main agent's other fields, one per
-    line.
+    line. `started` is the answer to a start of the session that the subagent did not call for.
     """
     lines = [prompt("subagent_task", question=arguments.question, test=_line(arguments.test))]
     if arguments.path:
@@ -47,7 +51,7 @@ def subagent_task(arguments: DebugSubagentArguments) -> str:
         lines.append(f"Lines: {', '.join(map(str, arguments.lines))}")
     if arguments.variables:
         lines.append(f"Variables: {', '.join(map(_line, arguments.variables))}")
-    return "\n".join(lines)
+    return "\n".join(lines) + ("" if started is None else STARTED + started)
 
 
 def _line(text: str) -> str:
@@ -56,7 +60,7 @@ def _line(text: str) -> str:
 
 def read_subagent_task(message: str) -> DebugSubagentArguments | None:
     """The task in such a message, or None if it has another form."""
-    found = TASK.fullmatch(message.strip())
+    found = TASK.fullmatch(message.partition(STARTED)[0].strip())
     if found is None:
         return None
     lines, variables = found["lines"], found["variables"]
@@ -67,6 +71,11 @@ def read_subagent_task(message: str) -> DebugSubagentArguments | None:
         lines=tuple(map(int, lines.split(", "))) if lines else None,
         variables=tuple(variables.split(", ")) if variables else None,
     )
+
+
+def read_start(message: str) -> str:
+    """The session's start in such a message; empty if it has none."""
+    return message.partition(STARTED)[2]
 
 
 # The `<debug_answer>` block that a Debug Subagent ends with (Debug2Fix, figure 3).

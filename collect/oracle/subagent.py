@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator
 
-from collect.agents.subagent_task import read_subagent_task
+from collect.agents.subagent_task import read_start, read_subagent_task
 from collect.benchmarks.base import Instance
 from collect.code.patches import changed_lines
 from collect.code.source import NOTHING, Place, function_at, places_of, read_source
@@ -40,6 +40,7 @@ class OracleSubagent:
         self._places = places_of(instance.files, changed_lines(instance.gold_patch))
         self._habits = habits
         self._question = ""
+        self._opening = ""
         self._findings: list[str] = []
         self._outcome = ""
         self._stopped_at: str | None = None
@@ -56,6 +57,7 @@ class OracleSubagent:
         """Read the code, run to the suspicious line, look, step, and answer."""
         asked = read_subagent_task(task)
         self._question, test = (asked.question, asked.test) if asked else ("", "")
+        self._opening = read_start(task)
         named = LOCATION.findall(self._question)
         suspects = list(dict.fromkeys(f"{path}:{line}" for path, line in named))
         targets = [f"{place.path}:{place.line}" for place in self._places]
@@ -99,10 +101,8 @@ class OracleSubagent:
     ) -> Generator[Message, list[str], bool]:
         """Run to the first of these that is reached. False if none is."""
         plural = "s" if len(targets) > 1 else ""
-        seen = yield say(
-            f"{what} with {'' if plural else 'a '}breakpoint{plural} at {' and '.join(targets)}.",
-            ("debug_start_session", {"test": test, "breakpoints": targets}),
-        )
+        where = f"{'' if plural else 'a '}breakpoint{plural} at {' and '.join(targets)}"
+        seen = yield from self._start(f"{what} with {where}.", test, targets, True)
         for _ in range(MAX_CONTINUES):
             stop = PAUSED.search(seen[0])
             if stop is None:
@@ -117,18 +117,34 @@ class OracleSubagent:
             )
         return False
 
+    def _start(
+        self, why: str, test: str, points: list[str], at_test: bool
+    ) -> Generator[Message, list[str], list[str]]:
+        """Run to the first of these places, in the session that is open where the test begins, or
+        else in a new one.
+        """
+        opening, self._opening = self._opening, ""
+        # Code of a module has already run there.
+        if "(entry" not in opening.partition("\n")[0] or not self._place.function:
+            arguments: dict[str, object] = {"test": test, "breakpoints": points}
+            if not at_test:
+                arguments["stop_at_test"] = False
+            return (yield say(why, ("debug_start_session", arguments)))
+        calls = [("debug_breakpoint", {"action": "set", "location": each}) for each in points]
+        yield say(
+            f"The session is open. I set {'breakpoints' if points[1:] else 'a breakpoint'} "
+            f"at {' and '.join(points)}.",
+            *calls,
+        )
+        return (yield say("I let the test run.", ("debug_control", {"action": "continue"})))
+
     def _visit(
         self, test: str, suspects: list[str], targets: list[str]
     ) -> Generator[Message, list[str], bool]:
         """Stop at each suspect that is reached, up to one at the fault."""
         breakpoints = list(dict.fromkeys([*suspects, *targets]))
-        seen = yield say(
-            "I stop at every suspect, and see which of them this test reaches.",
-            (
-                "debug_start_session",
-                {"test": test, "breakpoints": breakpoints, "stop_at_test": False},
-            ),
-        )
+        why = "I stop at every suspect, and see which of them this test reaches."
+        seen = yield from self._start(why, test, breakpoints, False)
         for _ in breakpoints:
             stop = PAUSED.search(seen[0])
             if stop is None:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from collect.agents.config import AgentsConfig
-from collect.agents.debug2fix import subagent_tools
+from collect.agents.debug2fix import start_session, subagent_tools
 from collect.agents.java_workspace import prepare_java_workspace
 from collect.agents.prompts import prompt
+from collect.agents.subagent_task import STARTED
 from collect.agents.tools import Toolbox
 from collect.agents.wording import wording
 from collect.benchmarks.base import Benchmark, Instance
@@ -21,10 +22,11 @@ from collect.benchmarks.workspace import open_instance_sandbox, patch_workspace
 from collect.code.patches import apply_patch
 from collect.config import RuntimeConfig
 from collect.question_records import Question
+from collect.questions.rows import arguments_for
 from collect.store.messages import ToolCall, ToolSchema
 from collect.store.records import ToolOutcome
 from sandbox import Sandbox, SandboxConfig
-from sandbox.debugger import Action, Debugger
+from sandbox.debugger import Debugger
 from sandbox.debugger.opening import open_debugger
 from sandbox.text import storable
 
@@ -88,7 +90,9 @@ class Episode:
         self.question = question
         self.outcomes: list[ToolOutcome] = []
         self.has_session = False
-        """Whether a debug session was ever started."""
+        """Whether a call has reached a debug session."""
+        self.opening = ""
+        """What the task says of a session that is open before the first call."""
         self._max_calls = settings.agents.sub_max_steps
         self._open = ExitStack()
         try:
@@ -104,8 +108,13 @@ class Episode:
         debugger = self._open.enter_context(
             closing(open_debugger(instance.language, sandbox, agents.debugger))
         )
-        tools = subagent_tools(debugger, sandbox, agents.debug_run_code)
-        return Toolbox(tools, wording(instance.language).values())
+        arguments = arguments_for(self.question)
+        tools = subagent_tools(debugger, sandbox, agents.debug_run_code, arguments.test)
+        toolbox = Toolbox(tools, wording(instance.language).values())
+        if agents.start_session == "auto":
+            reply = start_session(toolbox, arguments)
+            self.opening = STARTED + storable(reply.text)
+        return toolbox
 
     def call(self, name: str, arguments: str) -> str:
         """A tool's answer to JSON arguments. Raises SandboxError.
@@ -117,7 +126,7 @@ class Episode:
         reply = self._toolbox.call(call)
         self.outcomes.append(reply.outcome)
         event = reply.event
-        if event is not None and event.action is Action.START and event.error_kind is None:
+        if event is not None and event.error_kind is None:
             self.has_session = True
         text = storable(reply.text)
         if len(self.outcomes) < self._max_calls:

@@ -142,6 +142,6 @@ def opening_messages(question: Question, agents: AgentsConfig) -> tuple[Message,
     """The system message and the user message, as in a rollout with these settings."""
     values = wording(question.language).values()
     return (
-        Message("system", subagent_prompt(values, agents.sub_max_steps, agents.debug_run_code)),
+        Message("system", subagent_prompt(values, agents)),
         Message("user", subagent_task(arguments_for(question))),
     )

@@ -21,9 +21,11 @@ PLAYED_TEACHER = "played"
 """A person, or a program that stood in for one (`backend: manual`)."""
 MODEL_TEACHER = "model"
 SESSION_START = "session_start"
-"""Replaces the call id of an event that started a session before the model's first call:
-InspectCoder's sessions are open when the Inspector starts.
+"""Replaces the call id of an event that started a session before the model's first call. The
+task, message `TASK_MESSAGE`, shows it.
 """
+TASK_MESSAGE = 1
+"""Index of a conversation's first user message."""
 
 
 def combined_teacher(teachers: Iterable[str]) -> str:

@@ -156,7 +156,9 @@ def _done(event: DebugEvent) -> str:
 
 
 def _error_details(event: DebugEvent, names: Mapping[Action, str]) -> Iterable[str]:
-    if event.allowed:
+    if Action.START in event.allowed and Action.RESTART not in event.allowed:
+        yield f"Call {names.get(Action.START, Action.START)} first."
+    elif event.allowed:
         allowed = dict.fromkeys(names.get(action, action) for action in event.allowed)
         yield "Allowed now: " + ", ".join(allowed)
 

@@ -137,8 +137,11 @@ class DebugEnvironment:
         for schema in schemas:
             setattr(self, schema["function"]["name"], ToolMethod(schema, self._call))
 
-    def reset(self, *, question: str, **row: Any) -> None:
-        """Begin the episode of a row; `question` is a question's record as JSON."""
+    def reset(self, *, question: str, **row: Any) -> str | None:
+        """Begin the episode of a row; `question` is a question's record as JSON.
+
+        TRL adds the returned start of the session to the prompt.
+        """
         self._close()
         self.episode, self.failure, self.score, self._ended = None, None, None, False
         try:
@@ -147,6 +150,8 @@ class DebugEnvironment:
             raise
         except Exception as error:
             self._fail(error)
+            return None
+        return self.episode.opening or None
 
     def _call(self, name: str, arguments: Mapping[str, Any]) -> str:
         """Call a tool. If the sandbox fails, this ends the episode, not the training."""

@@ -44,7 +44,7 @@ from collect.agents.prompts import fill, prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Arguments, Tool, Toolbox, ToolReply
 from collect.code.syntax import parse
-from collect.store.records import SESSION_START, EventRow, Role
+from collect.store.records import SESSION_START, TASK_MESSAGE, EventRow, Role
 from sandbox.debugger import DebugEvent
 from sandbox.debugger.pdb_terminal import PdbTerminal
 
@@ -376,8 +376,6 @@ RESTRICTIONS = {
 }
 TERMINAL_DEMONSTRATIONS = ("inspection", "missing_logic")
 REMINDER = "Call propose_repair with your plan, or another tool if something is still open."
-TASK_MESSAGE = 1
-"""Index of the message that shows the state after the session's start."""
 
 
 class Inspector:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from collect.agents.subagent_task import read_subagent_task
+from collect.agents.subagent_task import read_start, read_subagent_task
 from collect.benchmarks.base import Instance
 from collect.code.patches import changed_lines
 from collect.code.source import Place, line_at_fault, place_of, read_source
@@ -461,6 +461,7 @@ class OracleAnswerer:
     def turns(self, task: str) -> Turns:
         asked = read_subagent_task(task)
         self._question, self._session.test = (asked.question, asked.test) if asked else ("", "")
+        self._session.opening = read_start(task)
         self._answer = yield from self._investigate()
         yield say(self.last_word())
 

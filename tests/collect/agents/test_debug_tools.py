@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from collect.agents.config import DEBUG2FIX_VARIANTS, Variant
+from collect.agents.config import DEBUG2FIX_VARIANTS, AgentsConfig, Variant
 from collect.agents.debug2fix import main_prompt, subagent_prompt
 from collect.agents.debug_tools import breakpoint_request, debug_tools
 from collect.agents.tools import Toolbox, ToolReply
@@ -64,7 +64,7 @@ def test_each_language_is_spoken_to_in_its_own_terms(language: str) -> None:
         tools = debug_tools(debugger, run_code=True)
         schemas = json.dumps(Toolbox(tools, values).schemas())
     prompts = [main_prompt(variant, values) for variant in DEBUG2FIX_VARIANTS] + [
-        subagent_prompt(values, 25)
+        subagent_prompt(values, AgentsConfig(start_session=start)) for start in ("auto", "model")
     ]
     for text in (schemas, *prompts):
         assert not any(term in text for term in OTHER_LANGUAGE[language])
@@ -76,7 +76,7 @@ def test_the_fifth_tool_is_told_of_only_where_it_is_offered() -> None:
     values = wording("python").values()
     for run_code in (False, True):
         debugs = main_prompt(Variant.DEBUG_TOOLS_ONLY, values, run_code)
-        for text in (debugs, subagent_prompt(values, 25, run_code)):
+        for text in (debugs, subagent_prompt(values, AgentsConfig(debug_run_code=run_code))):
             assert ("\n- debug_run_code: " in text) is run_code
             assert "{debug_run_code}" not in text
     assert "debug_run_code" not in main_prompt(Variant.BASELINE, values, run_code=True)
@@ -185,7 +185,7 @@ def test_an_action_that_is_refused_names_the_calls_that_are_possible() -> None:
         tools = Toolbox(debug_tools(debugger))
         refused = tools.call(ToolCall("1", "debug_control", '{"action": "continue"}'))
     assert refused.outcome is ToolOutcome.REFUSED
-    assert refused.text.endswith("Allowed now: debug_start_session, debug_control terminate")
+    assert refused.text.endswith("Call debug_start_session first.")
 
 
 CLAMP = """\

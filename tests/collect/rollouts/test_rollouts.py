@@ -18,9 +18,12 @@ from pathlib import Path
 import pytest
 
 from collect.agents.config import DEBUG2FIX_VARIANTS, AgentsConfig, Variant
+from collect.agents.conversation import ConversationLog
 from collect.agents.rollout_context import RoleModel
+from collect.agents.subagent_task import read_subagent_task
 from collect.benchmarks.base import Instance, TestResults
 from collect.benchmarks.bundled import BundledBenchmark
+from collect.code.patches import changed_lines
 from collect.config import RuntimeConfig
 from collect.errors import ConfigError, FailureKind, InfrastructureFailure, ModelFailure
 from collect.models.base import (
@@ -37,7 +40,7 @@ from collect.rollouts.rollout import RolloutSettings, RolloutSpec, RolloutTrace,
 from collect.rollouts.rows import RunIdentity
 from collect.rollouts.stage import do_rollouts
 from collect.store.messages import Message, ToolCall, ToolSchema
-from collect.store.records import Role, StopReason, ToolOutcome
+from collect.store.records import SESSION_START, TASK_MESSAGE, Role, StopReason, ToolOutcome
 from collect.store.run_store import RunStore
 from configs.loading import load_config
 from configs.run_config import RunConfig
@@ -51,6 +54,7 @@ ROOT = Path(__file__).resolve().parents[3]
 BENCHMARK = BundledBenchmark()
 INSTANCE = next(i for i in BENCHMARK.instances() if i.id == "ledgerbook__quarter_end_gain")
 FAULT = "ledgerbook/rates.py"
+FAULT_LINE = changed_lines(INSTANCE.gold_patch)[0].start
 TEST = INSTANCE.fail_to_pass[0]
 BLOCK = (
     "<debug_answer>\n**Question**: q\n**Answer**: a\n**Evidence**: e\n**Location**: l:1\n"
@@ -64,11 +68,18 @@ def sandbox_config(backend: str) -> SandboxConfig:
 
 
 def rollout(
-    variant: Variant, backend: ModelBackend, sandbox: SandboxConfig | None = None
+    variant: Variant,
+    backend: ModelBackend,
+    sandbox: SandboxConfig | None = None,
+    agents: AgentsConfig | None = None,
 ) -> RolloutTrace:
     role_model = RoleModel(backend, Sampling())
     settings = RolloutSettings(
-        BENCHMARK, sandbox or SandboxConfig(), AgentsConfig(), {"m": role_model}, threading.Event()
+        BENCHMARK,
+        sandbox or SandboxConfig(),
+        agents or AgentsConfig(),
+        {"m": role_model},
+        threading.Event(),
     )
     sub = "m" if variant.has_subagent else None
     return run_rollout(RolloutSpec(INSTANCE, variant, "m", sub, 0), settings)
@@ -192,6 +203,56 @@ def test_a_subagent_without_the_block_is_reminded_once() -> None:
     roles = [row.message.role for row in trace.logs[1].rows]
     assert roles == ["system", "user", "assistant", "user", "assistant"]
     assert observations(trace)[0] == ("x is 1", ToolOutcome.OK)
+
+
+def investigation(
+    agents: AgentsConfig, *steps: Message, test: str = TEST, **asked: object
+) -> ConversationLog:
+    """The Debug Subagent's conversation if it makes these steps, and then answers."""
+    question = json.dumps({"question": "q", "test": test, **asked})
+    script = {
+        "main": [call("debug_subagent", question), Message("assistant", "Done.")],
+        "debug_subagent": [*steps, Message("assistant", BLOCK)],
+    }
+    trace = rollout(Variant.DEBUG2FIX, ScriptedBackend("m", script), agents=agents)
+    assert trace.failure is None
+    return trace.logs[1]
+
+
+def test_a_subagent_finds_its_session_at_the_callers_lines() -> None:
+    log = investigation(
+        AgentsConfig(),
+        call("debug_inspect", '{"what": "locals"}', "c1"),
+        call("debug_start_session", "{}", "c2"),
+        path=FAULT,
+        lines=[FAULT_LINE],
+    )
+    task, started = log.rows[TASK_MESSAGE].message.content, log.events[0]
+    assert f"Paused at {FAULT}:{FAULT_LINE} in " in task
+    assert read_subagent_task(task) is not None
+    assert (started.message_index, started.tool_call_id) == (TASK_MESSAGE, SESSION_START)
+    assert (started.event.file, started.event.line) == (FAULT, FAULT_LINE)
+    assert "started for you" in log.rows[0].message.content
+    again = log.events[-1].event
+    assert (again.file, again.stop_reason) == (TEST.partition("::")[0], DebugStopReason.ENTRY)
+    assert log.actions == {"debug_inspect": 1, "debug_start_session": 1}
+
+
+def test_a_session_without_lines_begins_at_the_test_and_one_that_fails_is_told_of() -> None:
+    task = investigation(AgentsConfig()).rows[TASK_MESSAGE].message.content
+    assert f"Paused at {TEST.partition('::')[0]}" in task
+    log = investigation(
+        AgentsConfig(), call("debug_inspect", '{"what": "locals"}'), test="tests/none.py::test_x"
+    )
+    assert "Error (no_such_test)" in log.rows[TASK_MESSAGE].message.content
+    assert "Call debug_start_session first." in log.rows[3].message.content
+
+
+def test_a_subagent_may_have_to_start_its_session_itself() -> None:
+    log = investigation(AgentsConfig(start_session="model"), path=FAULT, lines=[FAULT_LINE])
+    assert "Paused at" not in log.rows[TASK_MESSAGE].message.content
+    assert "Start with debug_start_session" in log.rows[0].message.content
+    assert not log.events
 
 
 def test_malformed_calls_never_end_a_rollout() -> None:

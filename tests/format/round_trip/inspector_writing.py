@@ -16,7 +16,7 @@ from collect.agents.inspectcoder.actions import (
     call_text,
     parse_actions,
 )
-from collect.agents.inspectcoder.inspector import TASK_MESSAGE, inspector_prompt
+from collect.agents.inspectcoder.inspector import inspector_prompt
 from collect.agents.inspectcoder.inspector_tools import (
     RAN_OUT,
     STARTED_AGAIN,
@@ -31,7 +31,7 @@ from collect.agents.inspectcoder.react import ReactForm, action_block
 from collect.agents.prompts import prompt
 from collect.agents.tools import Toolbox, ToolReply
 from collect.store.messages import ToolCall
-from collect.store.records import SESSION_START, Conversation
+from collect.store.records import SESSION_START, TASK_MESSAGE, Conversation
 from format.candidates import Draft, react_id
 from format.inspection import PROPOSE, Conclusion, Inspection, Step, Turn, Untranslatable
 from sandbox.debugger import Action, Debugger

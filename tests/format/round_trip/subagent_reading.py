@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from collect.agents.debug_tools import LINE_LOCATION, StartSessionArguments
+from collect.agents.debug_tools import LINE_LOCATION, DefaultStartArguments
 from collect.agents.inspectcoder.actions import ActionCall
 from collect.agents.prompts import prompt
 from collect.agents.subagent_task import OPEN, parse_answer
@@ -99,10 +99,10 @@ def _calls(conversation: Conversation) -> list[tuple[int, ToolCall]]:
 def _check_start(call: ToolCall, test: str) -> None:
     """The Inspector's session is started first, once, without breakpoints, at the task's test."""
     try:
-        launch = StartSessionArguments.model_validate_json(call.arguments)
+        launch = DefaultStartArguments.model_validate_json(call.arguments)
     except ValidationError:
         launch = None
-    expected = StartSessionArguments(test=test)
+    expected = DefaultStartArguments(test=test)
     if call.name != START_SESSION or launch != expected:
         raise Untranslatable(
             "the first call does not start a session as the Inspector's is started"

@@ -82,7 +82,7 @@ def test_values_frames_and_errors() -> None:
         error="no",
         allowed=(Action.START, Action.CLOSE),
     )
-    assert render(event) == "Error (not_allowed): no\nAllowed now: start, close"
+    assert render(event) == "Error (not_allowed): no\nCall start first."
 
 
 def test_a_frame_that_repeats_is_shown_once() -> None:
