@@ -26,6 +26,7 @@ LOOKS = (
 """Tools that change nothing: an identical repeated call returns nothing new."""
 GOES_ON = (
     Action.CONTINUE,
+    Action.COLLECT,
     Action.STEP_OVER,
     Action.STEP_INTO,
     Action.STEP_OUT,

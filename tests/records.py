@@ -34,6 +34,7 @@ from sandbox.debugger import (
     ErrorKind,
     ExceptionInfo,
     Frame,
+    Hit,
     State,
     Value,
 )
@@ -249,8 +250,17 @@ def _stop(message_index: int) -> EventRow:
         return_value=Value("return", "NoneType", "None"),
         output="putting a\n",
         frames=(Frame(0, "ledger/cache.py", 14, "LruCache.put", "self.items[key] = value"),),
-        values=(Value("self.order", "list", "['a', 'a']", truncated=True),),
-        breakpoints=(Breakpoint(1, "ledger/cache.py", 14, condition="key == 'a'", hits=2),),
+        values=(
+            Value("self.order", "list", "['a', 'a']", truncated=True),
+            Value("size", "", "NameError: name 'size' is not defined", failed=True),
+        ),
+        collected=(
+            Hit(1, "ledger/cache.py", 14, "LruCache.put", (Value("key", "str", "'a'"),)),
+            Hit(2, "ledger/cache.py", 14, "LruCache.put", (Value("key", "str", "'b'"),)),
+        ),
+        breakpoints=(
+            Breakpoint(1, "ledger/cache.py", 14, condition="key == 'a'", hits=2, watch=("key",)),
+        ),
         source=("13 self.order.append(key)", "14 > self.items[key] = value"),
         notes=("line 12 has no code; the breakpoint was moved to line 14",),
         seconds=0.31,

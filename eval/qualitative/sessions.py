@@ -93,7 +93,8 @@ def _failed(conversation: Conversation) -> bool:
 
 
 def _looks(event: DebugEvent) -> bool:
-    return event.action in LOOKS and event.error_kind is None
+    looked = event.action in LOOKS or bool(event.values or event.collected)
+    return looked and event.error_kind is None
 
 
 def _late(events: Sequence[DebugEvent]) -> int:

@@ -25,7 +25,8 @@ class Debugger(Protocol):
     def state(self) -> State: ...
 
     def start(self, launch: Launch) -> DebugEvent:
-        """Launch the test suspended, set the breakpoints, run to the first stop.
+        """Launch the test suspended, set the breakpoints, run to the first stop. At every stop of
+        the session `launch.watch` is evaluated.
 
         Atomic (Debug2Fix, section 4.2): it returns the first stop, or why there is none. Closes a
         session that is already running.
@@ -36,6 +37,13 @@ class Debugger(Protocol):
 
         After `timeout` seconds (None: the limits' `action_timeout`) the program is interrupted, and
         the event shows where it was.
+        """
+
+    def collect(self, request: BreakpointRequest, hits: int) -> DebugEvent:
+        """Run to the `hits`-th hit of a breakpoint and evaluate `request.watch` at each, by default
+        what is watched there. Another stop, the program's end and the limits end it earlier.
+
+        The breakpoint is removed afterwards, unless it was there before.
         """
 
     def restart(self) -> DebugEvent:

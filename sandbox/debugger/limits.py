@@ -18,6 +18,8 @@ class DebugLimits:
     """Seconds for a build tool (Maven, Gradle, a compiler), before the launch."""
     action_timeout: float = 30.0
     """Seconds of one action, after which the program is interrupted."""
+    watch_timeout: float = 3.0
+    """Seconds of one watched expression."""
     interrupt_grace: float = 3.0
     """Seconds in which an interrupted program must show where it is."""
     value_chars: int = 600
@@ -34,6 +36,9 @@ class DebugLimits:
     """Frames of one stack."""
     max_values: int = 60
     """Variables, items or threads in one answer, which says where the next ones begin."""
+    collected_chars: int = 6_000
+    """Characters of the values that one action collects; a value has at most a quarter of
+    `value_chars`."""
     context_lines: int = 4
     """Source lines shown above and below a stop."""
 

@@ -47,6 +47,8 @@ class Action(StrEnum):
 
     START = "start"
     CONTINUE = "continue"
+    COLLECT = "collect"
+    """Continue past the hits of a breakpoint, and record expressions at each."""
     STEP_OVER = "step_over"
     STEP_INTO = "step_into"
     STEP_OUT = "step_out"
@@ -132,6 +134,21 @@ class Value:
     """Its representation, bounded in size."""
     truncated: bool = False
     """Whether `text` was cut."""
+    failed: bool = False
+    """Whether the expression raised, or could not be evaluated: `text` is then its error."""
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One hit of a breakpoint, and the values collected there."""
+
+    number: int
+    """Which hit of the breakpoint it is, from 1."""
+    file: str
+    line: int
+    function: str
+    values: tuple[Value, ...]
+    """Before the line ran."""
 
 
 @dataclass(frozen=True)
@@ -168,6 +185,8 @@ class Breakpoint:
     """For an exception breakpoint: stop only if nothing in the program handles the exception."""
     pending: bool = False
     """Its class is not loaded yet (Java); it is bound on loading."""
+    watch: tuple[str, ...] = ()
+    """Expressions that are evaluated at each of its stops."""
 
 
 @dataclass(frozen=True)
@@ -194,6 +213,8 @@ class BreakpointRequest:
     """An exception's class, including its subclasses: `KeyError`, `java.io.IOException`."""
     uncaught: bool = False
     """With `exception`: stop only if nothing in the program handles it."""
+    watch: tuple[str, ...] = ()
+    """Expressions to evaluate at each of its stops."""
 
 
 @dataclass(frozen=True)
@@ -208,6 +229,8 @@ class Launch:
     """Stop at the first line of the test function, or of the script."""
     stdin: str = ""
     """The program's standard input."""
+    watch: tuple[str, ...] = ()
+    """Expressions to evaluate at every stop of the session."""
 
 
 @dataclass(frozen=True)
@@ -241,6 +264,9 @@ class DebugEvent:
     output_truncated: bool = False
     frames: tuple[Frame, ...] = ()
     values: tuple[Value, ...] = ()
+    """What an inspection found, or the watched expressions at a stop."""
+    collected: tuple[Hit, ...] = ()
+    """The hits that the action `collect` passed, and the last, if the program stays there."""
     breakpoints: tuple[Breakpoint, ...] = ()
     """After a breakpoint action or a start all breakpoints; after a stop those that were hit."""
     threads: tuple[ThreadStack, ...] = ()
@@ -263,6 +289,18 @@ class DebugEvent:
     def stops_program(self) -> bool:
         """Whether the program stopped, so that it has frames to inspect, rather than ended."""
         return self.stop_reason not in (None, StopReason.EXITED, StopReason.KILLED)
+
+    @property
+    def hit(self) -> tuple[Breakpoint, ...]:
+        """The breakpoints at which it stopped. A start lists all, including those not hit and those
+        that other threads have reached; an overloaded function's may be at several lines."""
+        if self.stop_reason not in (StopReason.BREAKPOINT, StopReason.EXCEPTION):
+            return ()
+        if self.action not in (Action.START, Action.RESTART):
+            return self.breakpoints
+        hit = tuple(point for point in self.breakpoints if point.hits)
+        here = tuple(point for point in hit if (point.file, point.line) == (self.file, self.line))
+        return here or hit
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,7 @@ def render(event: DebugEvent, names: Mapping[Action, str] | None = None) -> str:
         *_output(event),
         *_source(event),
         *_values(event),
+        *_collected(event),
         *_frames(event.frames),
         *_threads(event.threads),
         *_more(event),
@@ -121,8 +122,10 @@ def _stopped(event: DebugEvent) -> str:
 
 def _reason(event: DebugEvent) -> str:
     if event.stop_reason is StopReason.BREAKPOINT:
-        hit = list(_hit(event))
+        hit = event.hit
         again = f", hit {hit[0].hits}" if len(hit) == 1 and hit[0].hits > 1 else ""
+        if event.action is Action.COLLECT and _stays_at_hit(event):
+            return f"collected hit {event.collected[-1].number}"
         return "breakpoint " + ", ".join(str(point.number) for point in hit) + again
     if event.stop_reason is StopReason.INTERRUPTED:
         return "interrupted: the time-out passed while it ran"
@@ -133,14 +136,11 @@ def _reason(event: DebugEvent) -> str:
     return str(event.stop_reason)
 
 
-def _hit(event: DebugEvent) -> Iterable[Breakpoint]:
-    """The breakpoints at which it stopped. A start lists all, including those not hit and those
-    that other threads have reached; an overloaded function's may be at several lines."""
-    if event.action not in STARTS:
-        return event.breakpoints
-    hit = [point for point in event.breakpoints if point.hits]
-    place = (event.file, event.line)
-    return [point for point in hit if (point.file, point.line) == place] or hit
+def _stays_at_hit(event: DebugEvent) -> bool:
+    """Whether the program stays at the last hit that was collected, rather than at another stop."""
+    last = event.collected[-1:]
+    here = [(hit.number, hit.file, hit.line) for hit in last]
+    return any((point.hits, event.file, event.line) in here for point in event.hit)
 
 
 def _raised(event: DebugEvent) -> str:
@@ -186,9 +186,36 @@ def _source(event: DebugEvent) -> Iterable[str]:
 
 
 def _values(event: DebugEvent) -> Iterable[str]:
+    if event.values and event.stop_reason is not None:
+        yield "Watched:"
     for value in event.values:
-        name = value.name if event.action is not Action.EVALUATE else _short(value.name)
-        yield f"{name} = {_indented(value.text)}{_remarks(value)}"
+        asked = event.action not in (Action.LOCALS, Action.FIELDS)
+        name = _short(value.name) if asked else value.name
+        equals = ":" if value.failed else " ="
+        yield f"{name}{equals} {_indented(value.text)}{_remarks(value)}"
+
+
+def _collected(event: DebugEvent) -> Iterable[str]:
+    """One row per hit; the place is in the heading if all hits have the same."""
+    if event.action is not Action.COLLECT or event.stop_reason is None:
+        return
+    hits = event.collected
+    places = dict.fromkeys(f"{hit.file}:{hit.line} in {hit.function}" for hit in hits)
+    if not hits:
+        yield "No hit was collected."
+        return
+    one = len(places) == 1
+    yield f"Collected{' at ' + next(iter(places)) if one else ''}, before the line ran:"
+    names = (_short(value.name) for value in hits[0].values)
+    yield " | ".join(["hit", *([] if one else ["place"]), *names])
+    for hit in hits:
+        place = [] if one else [f"{hit.file}:{hit.line}"]
+        yield " | ".join([str(hit.number), *place, *map(_cell, hit.values)])
+
+
+def _cell(value: Value) -> str:
+    text = value.text.replace("\n", "\\n") + " ..." * value.truncated
+    return f"({text})" if value.failed else text
 
 
 def _short(expression: str) -> str:
@@ -248,7 +275,8 @@ def _breakpoint(point: Breakpoint) -> str:
     place = f"{point.file}:{point.line}" if point.line else point.file
     if point.exception:
         place = f"{'uncaught ' if point.uncaught else ''}exception {point.exception}"
-    kind = f"{function}{condition}{temporary}{pending}"
+    watch = f", watching {', '.join(map(_short, point.watch))}" if point.watch else ""
+    kind = f"{function}{condition}{temporary}{pending}{watch}"
     return f"{point.number}: {place}{kind}, hit {point.hits} times"
 
 

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, Protocol
 
 from sandbox.base import Sandbox
@@ -28,6 +29,7 @@ from sandbox.debugger.records import (
     ThreadStack,
     Value,
 )
+from sandbox.debugger.watching import Watching
 from sandbox.errors import DebuggerError, SandboxDead
 
 # Converts a probe's answers to records.
@@ -93,7 +95,8 @@ def _thread(fields: Json) -> ThreadStack:
 def breakpoint_record(fields: Json) -> Breakpoint:
     """Convert a breakpoint as a probe describes it."""
     names = Breakpoint.__dataclass_fields__
-    return Breakpoint(**{name: value for name, value in fields.items() if name in names})
+    known = {name: value for name, value in fields.items() if name in names}
+    return Breakpoint(**{**known, "watch": tuple(fields.get("watch", ()))})
 
 
 def _kill_reason(answer: Json, stop: Json) -> KillReason | None:
@@ -230,6 +233,12 @@ class DebugSession:
         """The test, if only its runner's exit code says whether it failed."""
         self._ran_code = False
         """Whether code was run in the program since its start."""
+        self._watching = Watching(
+            partial(self._look_at, seconds=self._limits.watch_timeout),
+            partial(self._ask, Action.CONTINUE, {}),
+            self._watched_at,
+            self._limits,
+        )
 
     @property
     def state(self) -> State:
@@ -239,26 +248,50 @@ class DebugSession:
         self.close()
         self._launch = launch
         self._requested = [asdict(request) for request in launch.breakpoints]
-        return self._start(Action.START, {"test": launch.test, "breakpoints": self._requested})
+        arguments: Json = {"test": launch.test, "breakpoints": self._requested}
+        if launch.watch:
+            arguments["watch"] = launch.watch
+        return self._watching.shown(self._start(Action.START, arguments))
 
     def restart(self) -> DebugEvent:
         if self._launch is None or Action.RESTART not in ALLOWED[self._state]:
             return self._refuse(Action.RESTART, {})
         self._end_program()
-        return self._start(Action.RESTART, {})
+        return self._watching.shown(self._start(Action.RESTART, {}))
 
     def control(self, action: Action, timeout: float | None = None) -> DebugEvent:
         if action not in CONTROL_ACTIONS:
             message = f"{action} is no control action; use one of {', '.join(CONTROL_ACTIONS)}"
             return self._error(action, {}, ErrorKind.BAD_REQUEST, message)
-        return self._ask(action, {}, timeout)
+        return self._watching.shown(self._ask(action, {}, timeout))
+
+    def collect(self, request: BreakpointRequest, hits: int) -> DebugEvent:
+        asked, began = {**_given(request), "hits": hits}, time.monotonic()
+        if Action.CONTINUE not in ALLOWED[self._state]:
+            return self._refuse(Action.COLLECT, asked)
+        earlier = {number for number, point in self._records.items() if not point.temporary}
+        given = _given(replace(request, temporary=False, watch=()))
+        answer = self._send(Action.SET_BREAKPOINT, given, self._limits.action_timeout)
+        event = self._event(Action.SET_BREAKPOINT, given, answer, 0.0)
+        if event.error_kind is None:
+            number = answer["breakpoints"][0]["number"]
+            found = self._watching.collect(number, request.watch, hits)
+            event = replace(found, notes=(*event.notes, *found.notes))
+            if number not in earlier:
+                self._drop_breakpoint(number)
+        return replace(
+            event,
+            action=Action.COLLECT,
+            arguments=json.dumps(asked),
+            state=self._state,
+            seconds=time.monotonic() - began,
+        )
 
     def locals(self, frame: int = 0, start: int = 0) -> DebugEvent:
         return self._ask(Action.LOCALS, {"frame": frame, **_page(start)})
 
     def evaluate(self, expression: str, frame: int = 0, start: int = 0) -> DebugEvent:
-        arguments = {"expression": expression, "frame": frame, **_page(start)}
-        return self._ask(Action.EVALUATE, arguments)
+        return self._look_at(expression, frame, start)
 
     def fields(self, expression: str, frame: int = 0, start: int = 0) -> DebugEvent:
         arguments = {"expression": expression, "frame": frame, **_page(start)}
@@ -274,10 +307,7 @@ class DebugSession:
         return self._ask(Action.RUN_CODE, {"code": code, "frame": frame})
 
     def set_breakpoint(self, request: BreakpointRequest) -> DebugEvent:
-        given = {
-            name: value for name, value in asdict(request).items() if value not in (None, False)
-        }
-        return self._ask(Action.SET_BREAKPOINT, given)
+        return self._ask(Action.SET_BREAKPOINT, _given(request))
 
     def remove_breakpoint(self, number: int) -> DebugEvent:
         return self._ask(Action.REMOVE_BREAKPOINT, {"number": number})
@@ -344,18 +374,39 @@ class DebugSession:
     def _ask(self, action: Action, arguments: Json, timeout: float | None = None) -> DebugEvent:
         if action not in ALLOWED[self._state] or self._channel is None:
             return self._refuse(action, arguments)
-        limits = self._limits
         began = time.monotonic()
-        seconds = limits.action_timeout if timeout is None else timeout
+        seconds = self._limits.action_timeout if timeout is None else timeout
+        answer = self._send(action, arguments, seconds)
+        return self._event(action, arguments, answer, time.monotonic() - began)
+
+    def _send(self, action: Action, arguments: Json, seconds: float) -> Json:
+        assert self._channel is not None
         try:
-            answer = self._channel.request(action, arguments, seconds, limits.interrupt_grace)
+            return self._channel.request(action, arguments, seconds, self._limits.interrupt_grace)
         except DebuggerError as error:
-            answer = {"state": "done", "stop": {"reason": "killed"}, "lost": str(error)}
+            return {"state": "done", "stop": {"reason": "killed"}, "lost": str(error)}
         except SandboxDead:
             self._end_program()
             self._state = State.DONE
             raise
-        return self._event(action, arguments, answer, time.monotonic() - began)
+
+    def _look_at(
+        self, expression: str, frame: int = 0, start: int = 0, seconds: float | None = None
+    ) -> DebugEvent:
+        arguments = {"expression": expression, "frame": frame, **_page(start)}
+        return self._ask(Action.EVALUATE, arguments, seconds)
+
+    def _watched_at(self, stop: DebugEvent) -> Iterable[str]:
+        session = self._launch.watch if self._launch is not None else ()
+        return dict.fromkeys([*session, *(each for point in stop.hit for each in point.watch)])
+
+    def _drop_breakpoint(self, number: int) -> None:
+        """Remove a breakpoint, from the next start too if the program has ended."""
+        if self._state is not State.DONE and number in self._records:
+            self.remove_breakpoint(number)
+        self._records.pop(number, None)
+        if self._points is not None:
+            self._points.pop(number, None)
 
     def _event(self, action: Action, arguments: Json, answer: Json, seconds: float) -> DebugEvent:
         """Convert the answer to a record and update the session's state."""
@@ -425,6 +476,13 @@ class DebugSession:
 def failed_state(action: Action) -> State:
     """The state after a failed launch: a restart can be tried again, and breakpoints are kept."""
     return State.DONE if action is Action.RESTART else State.START
+
+
+def _given(request: BreakpointRequest) -> Json:
+    """What a request says, without what it leaves open."""
+    return {
+        name: value for name, value in asdict(request).items() if value not in (None, False, ())
+    }
 
 
 def _page(start: int) -> Json:

@@ -14,7 +14,7 @@ from collect.code.patches import TestFiles
 from collect.questions.claims import places
 from collect.questions.comparing import ADDRESS, SPACE
 from collect.store.records import Conversation, EventRow
-from sandbox.debugger import Action, DebugEvent, Frame
+from sandbox.debugger import Action, DebugEvent, Frame, Hit
 
 READ_FILE = "read_file"
 NUMBERED = re.compile(r"^(?:->)?[ *]*(?P<line>\d+)(?:\s|$)", re.MULTILINE)
@@ -81,7 +81,8 @@ class Observations:
         inside = _asked(event, "expression") if event.action is Action.FIELDS else None
         for value in event.values:
             name = value.name if inside is None else _field(str(inside), value.name)
-            self.values[last_part(name)].append((value.text, sighting))
+            if not value.failed:
+                self.values[last_part(name)].append((value.text, sighting))
         expression, text = _printed(event)
         if expression:
             self.values[last_part(expression)] += [(text, sighting), (repr(text), sighting)]
@@ -92,6 +93,14 @@ class Observations:
         if event.exception is not None:
             raised = event.exception.type.rpartition(".")[2]
             self.exceptions.append((raised, plain(event.exception.message), sighting))
+
+    def add_hit(self, hit: Hit, sighting: Sighting) -> None:
+        """Add what was collected at a hit of a breakpoint."""
+        self.add_line(hit.file, hit.line, sighting)
+        self.functions.setdefault(hit.function, sighting)
+        for value in hit.values:
+            if not value.failed:
+                self.values[last_part(value.name)].append((value.text, sighting))
 
     def add_listing(self, file: str, text: str, sighting: Sighting) -> None:
         """Add the numbered lines of a file."""
@@ -152,6 +161,8 @@ def observed(conversation: Conversation, end: int, tests: TestFiles) -> Observat
         where = _answer_index(conversation, each)
         if where < end:
             seen.add_event(each.event, Sighting(where, tested))
+            for hit in each.event.collected:
+                seen.add_hit(hit, Sighting(where, hit.file in tests))
     return seen
 
 

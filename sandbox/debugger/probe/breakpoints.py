@@ -88,6 +88,7 @@ class BreakpointTable:
         for other in self.by_path.get(path, ()):
             if point.same_place(other):
                 other.temporary = point.temporary
+                other.watch = point.watch or other.watch
                 self.untold.add(other.number)
                 return other, [f"breakpoint {other.number} is there already"]
             if path and other.line == point.line:
@@ -230,6 +231,7 @@ class BreakpointTable:
             "exception": point.exception,
             "uncaught": point.uncaught,
             "pending": point.pending,
+            "watch": point.watch,
             **self._text(point),
         }
 

@@ -20,6 +20,7 @@ class Breakpoint:
         self.number = number
         self.condition: Optional[str] = arguments.get("condition") or None
         self.temporary = bool(arguments.get("temporary"))
+        self.watch: List[str] = list(arguments.get("watch") or ())
         self.function: Optional[str] = None
         self.exception: Optional[str] = arguments.get("exception") or None
         self.uncaught = bool(arguments.get("uncaught"))

@@ -8,7 +8,7 @@ from collect.questions.grounding.fixes import changed_by
 from collect.store.records import Conversation, Role, StopReason, ToolOutcome
 from eval.qualitative.sessions import Session as Facts
 from eval.qualitative.sessions import modes_of_answer, session_of
-from sandbox.debugger import Action, Breakpoint, ErrorKind, State
+from sandbox.debugger import Action, Breakpoint, ErrorKind, State, Value
 from sandbox.debugger import StopReason as DebugStopReason
 from tests.format.sessions import Session, failed, raised, see, stop
 
@@ -46,6 +46,12 @@ def test_a_misread_value_is_one_that_was_seen_with_another() -> None:
     held = launched().answer("`rate` is 0.75 there.", "rate = 0.75", "shop/cart.py:42")
     assert facts(held).misread == 1
     assert modes(held) == ["misread_value", "ungrounded"]
+
+
+def test_values_watched_at_a_stop_are_an_inspection() -> None:
+    watched = stop(values=(Value("rate", "", "0.5"),))
+    held = Session().debug(watched).answer("`rate` is 0.5.", "rate = 0.5", "shop/cart.py:42")
+    assert (facts(held).stops, facts(held).inspections, facts(held).late_inspections) == (1, 1, 1)
 
 
 def test_a_made_up_value_is_of_something_never_seen() -> None:

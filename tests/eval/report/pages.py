@@ -10,7 +10,7 @@ from typing import Any
 from collect.store.messages import Message, ToolCall
 from collect.store.records import Conversation, EventRow, MessageRow, Rollout
 from collect.store.run_store import RunStore
-from sandbox.debugger import Breakpoint, ExceptionInfo, Frame, ThreadStack, Value
+from sandbox.debugger import Breakpoint, ExceptionInfo, Frame, Hit, ThreadStack, Value
 from tests.records import make_conversations, make_failed_rollout, make_rollout
 
 HOSTILE = (
@@ -81,7 +81,10 @@ def _event(row: EventRow) -> EventRow:
         "output": HOSTILE,
         "frames": (frame, frame),
         "values": (Value(HOSTILE, HOSTILE, HOSTILE, truncated=True),),
-        "breakpoints": (Breakpoint(1, HOSTILE, 3, function=HOSTILE, condition=HOSTILE),),
+        "collected": (Hit(1, HOSTILE, 3, HOSTILE, (Value(HOSTILE, HOSTILE, HOSTILE),)),),
+        "breakpoints": (
+            Breakpoint(1, HOSTILE, 3, function=HOSTILE, condition=HOSTILE, watch=(HOSTILE,)),
+        ),
         "threads": (ThreadStack(HOSTILE, True, HOSTILE, (frame,)),),
         "source": (f"-> *    14  {HOSTILE}", HOSTILE),
         "notes": (HOSTILE,),

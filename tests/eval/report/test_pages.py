@@ -81,7 +81,9 @@ def test_what_a_conversation_s_page_tells(tmp_path: Path) -> None:
     )
     assert "Error (not_allowed): the program has ended" in sub.text
     assert "Allowed now: restart, close" in sub.text
-    assert "if key == 'a' , hit 2 times" in sub.text
+    assert "if key == 'a' , watching key , hit 2 times" in sub.text
+    assert "size NameError: name 'size' is not defined failed" in sub.text
+    assert "Collected, before the line ran Hit Place key 1 ledger/cache.py:14 'a' 2" in sub.text
     assert ("mark", {"class": "observed", "title": "observed"}) in sub.tags
 
 

@@ -14,7 +14,7 @@ from collect.code.patches import TestFiles
 from collect.questions.grounding.checking import ground
 from collect.questions.grounding.records import ClaimKind, Support
 from collect.store.records import Conversation, Role
-from sandbox.debugger import Action, DebugEvent, State
+from sandbox.debugger import Action, DebugEvent, Hit, State, Value
 from tests.format.sessions import TEST_FILE, Session, raised, see, stack, stop
 
 OBSERVED, GIVEN, UNGROUNDED = Support.OBSERVED, Support.GIVEN, Support.UNGROUNDED
@@ -148,6 +148,22 @@ def test_a_printed_text_has_no_quotes() -> None:
     printed = DebugEvent(Action.RAW, '{"command": "print name"}', State.RUNTIME, output="Ann Lee\n")
     answer = Session().debug(printed).answer("`name` is 'Ann Lee'")
     assert [claim.grounded for claim in ground(answer, TESTS).claims] == [OBSERVED]
+
+
+def test_what_was_watched_and_collected_is_seen() -> None:
+    watched = (Value("rate", "", "0.25"), Value("due", "", "6000", failed=True))
+    inside = Hit(1, "shop/cart.py", 42, "Cart.total", (Value("net", "", "11"),))
+    outside = Hit(1, TEST_FILE, 9, "test", (Value("wanted", "", "12"),))
+    session = Session().debug(stop(values=watched)).debug(see(("due", "7000")))
+    session.debug(stop(TEST_FILE, 9, "test", collected=(inside, outside), action=Action.COLLECT))
+    answer = session.answer("`rate` = 0.25, `due` = 6000, `net` = 11, `wanted` = 12")
+    found = {each.text: (each.grounded, each.from_test) for each in ground(answer, TESTS).claims}
+    assert found == {
+        "rate = 0.25": (OBSERVED, False),
+        "due = 6000": (UNGROUNDED, False),
+        "net = 11": (OBSERVED, False),
+        "wanted = 12": (OBSERVED, True),
+    }
 
 
 def test_only_what_came_before_the_answer_counts() -> None:

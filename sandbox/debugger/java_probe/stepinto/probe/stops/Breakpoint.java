@@ -22,6 +22,8 @@ public final class Breakpoint {
     public String function;
     public final String condition;
     public boolean temporary;
+    /** Expressions that the host evaluates at its stops. */
+    Object watch;
     public int hits;
     /** Null but for an exception breakpoint. */
     final String exception;
@@ -40,6 +42,7 @@ public final class Breakpoint {
         this.number = number;
         condition = given(arguments.get("condition"));
         temporary = Boolean.TRUE.equals(arguments.get("temporary"));
+        watch = arguments.get("watch");
         exception = given(arguments.get("exception"));
         uncaught = Boolean.TRUE.equals(arguments.get("uncaught"));
     }
@@ -80,6 +83,7 @@ public final class Breakpoint {
         fields.put("exception", exception);
         fields.put("uncaught", uncaught);
         fields.put("pending", pending());
+        fields.put("watch", watch == null ? new ArrayList<String>() : watch);
         calledPending |= pending();
         fields.put("source", path.isEmpty() ? "" : sources.line(path, line));
         return fields;

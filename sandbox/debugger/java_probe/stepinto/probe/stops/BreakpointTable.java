@@ -45,6 +45,7 @@ public final class BreakpointTable {
         for (Breakpoint other : breakpoints.values()) {
             if (other.same(point)) {
                 other.temporary = point.temporary;
+                other.watch = point.watch == null ? other.watch : point.watch;
                 notes.clear();
                 notes.add("breakpoint " + other.number + " is there already");
                 return other;

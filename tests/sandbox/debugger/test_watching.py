@@ -1,0 +1,236 @@
+"""Watched expressions, at every stop or collected over many hits, in Python and in Java."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from sandbox.debugger import (
+    Action,
+    BreakpointRequest,
+    DebugEvent,
+    ErrorKind,
+    State,
+    StopReason,
+)
+from sandbox.debugger.rendering import render
+from tests.interpreters import find_interpreter
+from tests.sandbox.debugger.conftest import LIMITS, Workbench
+from tests.sandbox.debugger.java_bench import JavaBench
+
+PYTHON = """
+    def add(total, n):
+        total += n  # @add
+        return total
+
+    total = 0
+    for n in range(1, 9):
+        total = add(total, n)  # @call
+    print(total)  # @end
+"""
+JAVA = """
+public class Program {
+    static int add(int total, int n) {
+        total += n; // @add
+        return total;
+    }
+
+    public static void main(String[] args) {
+        int total = 0;
+        for (int n = 1; n < 9; n++) {
+            total = add(total, n); // @call
+        }
+        System.out.println(total); // @end
+    }
+}
+"""
+
+
+@pytest.fixture
+def open_python(open_bench: Callable[..., Workbench]) -> Callable[..., Workbench]:
+    interpreter = find_interpreter("3.11")
+    if interpreter is None:
+        pytest.skip("CPython 3.11 is not on this machine")
+    return lambda *limits: open_bench(interpreter, *limits)
+
+
+@pytest.fixture(params=["python", "java"])
+def bench(
+    request: pytest.FixtureRequest, open_python: Callable[..., Workbench]
+) -> Workbench | JavaBench:
+    """A program that adds up 1 to 8, not started."""
+    found: Workbench | JavaBench
+    if request.param == "python":
+        found = open_python()
+        found.write({"program.py": PYTHON})
+    else:
+        found = request.getfixturevalue("java_bench")
+        found.write({"Program.java": JAVA})
+    return found
+
+
+def shown(event: DebugEvent) -> list[tuple[str, str]]:
+    """The values of a stop, "failed" for those that have none."""
+    return [(each.name, "failed" if each.failed else each.text) for each in event.values]
+
+
+def test_watches_are_shown_at_every_stop(bench: Workbench | JavaBench) -> None:
+    where = bench.at("add", watch=("n * 2", "gone"))
+    event = bench.start(where, watch=("total", "n"))
+    expected = [("total", "0"), ("n", "1"), ("n * 2", "2"), ("gone", "failed")]
+    assert shown(event) == expected
+    assert event.error_kind is None
+    listed = bench.debugger.list_breakpoints()
+    assert [point.watch for point in listed.breakpoints] == [("n * 2", "gone")]
+    text = render(event)
+    assert "\nWatched:\ntotal = 0" in text
+    assert "\ngone: " in text
+    assert "watching n * 2, gone" in render(listed)
+    stepped = bench.debugger.control(Action.STEP_OVER)
+    assert shown(stepped) == [("total", "1"), ("n", "1")], "the breakpoint's are for its stops"
+    assert shown(bench.debugger.control(Action.CONTINUE))[:2] == [("total", "1"), ("n", "2")]
+    assert shown(bench.debugger.restart()) == expected, "a restart keeps them"
+
+
+def test_hits_are_collected_in_one_table(bench: Workbench | JavaBench) -> None:
+    bench.start(bench.at("call"))
+    event = bench.debugger.collect(bench.at("add", watch=("total", "n", "gone")), 3)
+    other = bench.debugger.collect(bench.at("add", watch=("total",)), 3)
+    assert (event.action, other.action) == (Action.COLLECT, Action.COLLECT)
+    # The breakpoint at the call stops it before the second hit.
+    assert [hit.number for hit in event.collected] == [1]
+    assert event.line == bench.line("call")
+    bench.debugger.remove_breakpoint(1)
+    event = bench.debugger.collect(bench.at("add", watch=("total", "n", "gone")), 3)
+    assert (event.state, event.line) == (State.RUNTIME, bench.line("add"))
+    assert [[value.text for value in hit.values[:2]] for hit in event.collected] == [
+        ["3", "3"],
+        ["6", "4"],
+        ["10", "5"],
+    ]
+    assert all(hit.values[2].failed for hit in event.collected)
+    assert event.values == ()
+    assert bench.debugger.list_breakpoints().breakpoints == (), "it is removed again"
+    lines = render(event).splitlines()
+    assert lines[0].endswith("(collected hit 3)")
+    heading = next(n for n, line in enumerate(lines) if line.startswith("Collected at "))
+    assert lines[heading + 1] == "hit | total | n | gone"
+    assert lines[heading + 2].startswith("1 | 3 | 3 | (")
+    assert bench.text_of("n") == "5", "it stays at the last hit"
+
+
+def test_collecting_ends_with_the_program(bench: Workbench | JavaBench) -> None:
+    bench.start(watch=("total",))
+    event = bench.debugger.collect(bench.at("add", condition="n > 6"), 20)
+    assert (event.state, event.stop_reason) == (State.DONE, StopReason.EXITED)
+    assert [[value.text for value in hit.values] for hit in event.collected] == [["21"], ["28"]]
+    assert event.output.strip() == "36"
+    lines = render(event).splitlines()
+    assert lines[0] == "Program ended with exit code 0"
+    assert "1 | 21" in lines
+    assert bench.debugger.collect(bench.at("add"), 1).error_kind is ErrorKind.NOT_ALLOWED
+    again = bench.debugger.restart()
+    assert again.breakpoints == (), "it is not set again"
+
+
+def test_a_breakpoint_that_was_there_stays(bench: Workbench | JavaBench) -> None:
+    bench.start(bench.at("add", watch=("n",)))
+    event = bench.debugger.collect(bench.at("add"), 2)
+    assert [(hit.number, hit.values[0].text) for hit in event.collected] == [(2, "2"), (3, "3")]
+    (point,) = bench.debugger.list_breakpoints().breakpoints
+    assert (point.number, point.watch) == (1, ("n",))
+
+
+def test_what_cannot_be_set_collects_nothing(bench: Workbench | JavaBench) -> None:
+    start = bench.start()
+    event = bench.debugger.collect(BreakpointRequest(function="no_such_function"), 2)
+    assert (event.action, event.error_kind) == (Action.COLLECT, ErrorKind.BAD_REQUEST)
+    assert json.loads(event.arguments) == {"function": "no_such_function", "hits": 2}
+    assert render(event).startswith("Error (bad_request): ")
+    assert bench.debugger.control(Action.STEP_OVER).depth == start.depth, "it has not run on"
+
+
+def test_one_answer_holds_so_much(open_python: Callable[..., Workbench]) -> None:
+    limits = replace(LIMITS, max_values=3, value_chars=40, collected_chars=25)
+    bench = open_python(limits)
+    bench.script(PYTHON)
+    few = bench.debugger.collect(bench.at("add", watch=("n",)), 20)
+    assert [hit.values[0].text for hit in few.collected] == ["1", "2", "3"]
+    assert "collect again" in render(few)
+    wide = bench.debugger.collect(bench.at("add", watch=("'x' * 30",)), 3)
+    assert [hit.values[0].text for hit in wide.collected] == ["'xxxxxxxxx"] * 3
+    assert wide.collected[0].values[0].truncated
+    assert "1 | 'xxxxxxxxx ..." in render(wide)
+    full = bench.debugger.collect(bench.at("add", watch=("'x' * 30",) * 3), 3)
+    assert len(full.collected) == 1
+
+
+def test_a_time_out_leaves_what_was_collected(open_python: Callable[..., Workbench]) -> None:
+    bench = open_python(replace(LIMITS, action_timeout=1.0))
+    bench.script("""
+        def f(n):
+            return n  # @hit
+
+        for n in range(3):
+            f(n)
+        while True:
+            pass
+    """)
+    event = bench.debugger.collect(bench.at("hit", watch=("n",)), 20)
+    assert event.stop_reason is StopReason.INTERRUPTED
+    assert [hit.values[0].text for hit in event.collected] == ["0", "1", "2"]
+
+
+def test_hits_at_several_places_say_where(open_python: Callable[..., Workbench]) -> None:
+    bench = open_python()
+    bench.script("""
+        def risky(n):
+            if n == 1:
+                return {}["a"]  # @key
+            return [][n]  # @index
+
+        for n in (1, 2):
+            try:
+                risky(n)
+            except LookupError:
+                pass
+    """)
+    event = bench.debugger.collect(BreakpointRequest(exception="LookupError", watch=("n",)), 2)
+    key, index = bench.line("key"), bench.line("index")
+    table = render(event).splitlines()[-4:]
+    assert table == [
+        "Collected, before the line ran:",
+        "hit | place | n",
+        f"1 | program.py:{key} | 1",
+        f"2 | program.py:{index} | 2",
+    ]
+
+
+def test_a_watch_that_never_ends_costs_little_of_a_stop(
+    open_python: Callable[..., Workbench],
+) -> None:
+    bench = open_python(replace(LIMITS, watch_timeout=0.2))
+    endless = "[x for x in iter(int, 1)]"
+    event = bench.script(PYTHON, "add", watch=(endless, "n"))
+    assert event.stop_reason is StopReason.BREAKPOINT
+    assert [(value.failed, value.text) for value in event.values][1:] == [(False, "1")]
+    assert event.values[0].failed
+
+
+def test_a_watch_that_ends_the_program_is_told(open_python: Callable[..., Workbench]) -> None:
+    bench = open_python()
+    event = bench.script(PYTHON, "add", watch=("__import__('os')._exit(3)",))
+    assert (event.action, event.state) == (Action.START, State.DONE)
+    assert "this came of evaluating the watched expression" in render(event)
+    assert bench.debugger.state is State.DONE
+
+
+def test_watches_are_shown_post_mortem(open_python: Callable[..., Workbench]) -> None:
+    bench = open_python()
+    bench.write({"test_it.py": "def test_it():\n    n = 3\n    assert n == 4\n"})
+    event = bench.start(test="test_it.py::test_it", stop_at_entry=False, watch=("n",))
+    assert event.state is State.POST_MORTEM
+    assert shown(event) == [("n", "3")]
