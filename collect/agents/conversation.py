@@ -92,6 +92,7 @@ class ConversationLog:
                 dollars=completion.dollars,
                 seconds=completion.seconds,
                 finish_reason=completion.finish_reason,
+                served_model=completion.served_model,
             )
         )
         self._tell(

@@ -51,12 +51,15 @@ class Usage:
     completion_tokens: Tokens = 0
     cached_tokens: Tokens = 0
     """Part of `prompt_tokens` that the server took from its cache."""
+    cache_write_tokens: Tokens = 0
+    """Part of `prompt_tokens` that the server wrote to its cache, if it charges for that."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
             self.cached_tokens + other.cached_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
         )
 
     @property
@@ -75,7 +78,9 @@ class Completion:
     dollars: Amount
     seconds: Amount
     finish_reason: str
-    """The server's reason: stop, tool_calls, length ..."""
+    """The server's reason, in OpenAI's words: stop, tool_calls, length ..."""
+    served_model: str | None = None
+    """The server's own name for the model that replied."""
 
 
 class Model(Protocol):

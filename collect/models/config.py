@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from collect.models.base import Sampling, Usage
+from collect.models.base import MAX_TOKENS, Sampling, Usage
 
 AUTO = "auto"
 """Choose the tool-call parser from the model's folder."""
@@ -33,20 +33,26 @@ class Prices(_Settings):
     """Prompt tokens."""
     cached_input: NonNegativeFloat | None = None
     """Prompt tokens that the server took from its cache. None: the price of input."""
+    cache_write: NonNegativeFloat | None = None
+    """Prompt tokens that the server wrote to its cache, if it charges for that. None: the price of
+    input.
+    """
     output: NonNegativeFloat = 0.0
     """Completion tokens."""
 
     def dollars(self, usage: Usage) -> float:
         """The cost of these tokens."""
         cached = self.input if self.cached_input is None else self.cached_input
-        fresh_tokens = usage.prompt_tokens - usage.cached_tokens
-        spent = fresh_tokens * self.input + usage.cached_tokens * cached
+        written = self.input if self.cache_write is None else self.cache_write
+        fresh_tokens = usage.prompt_tokens - usage.cached_tokens - usage.cache_write_tokens
+        spent = fresh_tokens * self.input
+        spent += usage.cached_tokens * cached + usage.cache_write_tokens * written
         return (spent + usage.completion_tokens * self.output) / 1e6
 
     @property
     def free(self) -> bool:
         """Whether all tokens are free."""
-        return not (self.input or self.cached_input or self.output)
+        return not (self.input or self.cached_input or self.cache_write or self.output)
 
 
 class Retries(_Settings):
@@ -72,7 +78,7 @@ class Retries(_Settings):
 
 
 class EndpointConfig(_Settings):
-    """Settings of every server with OpenAI's chat-completions API."""
+    """Settings of every server."""
 
     sampling: Sampling = Sampling()
     prices: Prices = Prices()
@@ -87,17 +93,22 @@ class EndpointConfig(_Settings):
     """The server's `tool_choice`: `auto`, `required`, or a tool. None: not sent."""
     parallel_tool_calls: bool | None = None
     """Whether a reply may contain several calls. None: not sent."""
-    max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
-    """The server's name for the limit `sampling.max_tokens`."""
-    reasoning_field: Literal["reasoning_content", "reasoning"] | None = None
-    """Send earlier reasoning back under this name, for servers that require it."""
     extra_body: dict[str, Any] = {}
     """Additional fields for every request."""
     check_tools: bool = True
     """Before work starts, ask for one tool call, and reject a server without tool support."""
 
 
-class OpenAIConfig(EndpointConfig):
+class ChatConfig(EndpointConfig):
+    """Settings of every server with OpenAI's chat-completions API."""
+
+    max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
+    """The server's name for the limit `sampling.max_tokens`."""
+    reasoning_field: Literal["reasoning_content", "reasoning"] | None = None
+    """Send earlier reasoning back under this name, for servers that require it."""
+
+
+class OpenAIConfig(ChatConfig):
     """Any server with OpenAI's chat-completions API: a vendor's, vLLM ..."""
 
     backend: Literal["openai"]
@@ -107,6 +118,59 @@ class OpenAIConfig(EndpointConfig):
     """None: $OPENAI_BASE_URL, or OpenAI itself."""
     api_key_env: str | None = "OPENAI_API_KEY"
     """The environment variable with the key. null for a server without keys."""
+
+
+class _SeedlessConfig(EndpointConfig):
+    @model_validator(mode="after")
+    def _no_seed(self) -> Self:
+        if self.sampling.seed is not None:
+            raise ValueError("this API takes no seed: leave sampling.seed out")
+        return self
+
+
+class AnthropicConfig(_SeedlessConfig):
+    """Anthropic's Messages API, or a server that speaks it. Thinking is kept, and is sent back with
+    its signatures.
+    """
+
+    backend: Literal["anthropic"]
+    model: str
+    """The server's name for the model."""
+    base_url: str | None = None
+    """Without `/v1`. None: $ANTHROPIC_BASE_URL, or Anthropic itself."""
+    api_key_env: str | None = "ANTHROPIC_API_KEY"
+    """The environment variable with the key. null for a server without keys."""
+    thinking: dict[str, Any] | None = None
+    """The API's `thinking`, such as `{type: adaptive}` or `{type: enabled, budget_tokens: 4096}`.
+    None: not sent.
+    """
+    cache_prompts: bool = True
+    """Whether the server caches each conversation's prompt for its next request."""
+    max_tokens: int = Field(default=16_000, ge=1, le=MAX_TOKENS)
+    """Sent if `sampling.max_tokens` is not set, since the API requires a limit."""
+
+
+class ResponsesConfig(_SeedlessConfig):
+    """OpenAI's Responses API, or a server that speaks it. Nothing is stored at the server;
+    encrypted reasoning is kept and sent back.
+    """
+
+    backend: Literal["responses"]
+    model: str
+    """The server's name for the model."""
+    base_url: str | None = None
+    """None: $OPENAI_BASE_URL, or OpenAI itself."""
+    api_key_env: str | None = "OPENAI_API_KEY"
+    """The environment variable with the key. null for a server without keys."""
+    reasoning: dict[str, Any] | None = None
+    """The API's `reasoning`, such as `{effort: high, summary: auto}`: without `summary` the rows
+    have no readable reasoning. None: not sent.
+    """
+
+
+RemoteConfig = OpenAIConfig | AnthropicConfig | ResponsesConfig
+"""A model of a server that is not StepInto's."""
+REMOTE = (OpenAIConfig, AnthropicConfig, ResponsesConfig)
 
 
 class ServerConfig(_Settings):
@@ -154,7 +218,7 @@ class ServerConfig(_Settings):
     """Other options of `vllm serve`, such as `[--max-num-seqs, 16]`."""
 
 
-class VllmConfig(EndpointConfig):
+class VllmConfig(ChatConfig):
     """A model served by vLLM: by a server that StepInto starts (`server`), or by a running one."""
 
     backend: Literal["vllm"]
@@ -264,6 +328,13 @@ class ReplayConfig(_Settings):
 
 
 ModelConfig = Annotated[
-    OpenAIConfig | VllmConfig | LocalConfig | OracleConfig | ManualConfig | ReplayConfig,
+    OpenAIConfig
+    | AnthropicConfig
+    | ResponsesConfig
+    | VllmConfig
+    | LocalConfig
+    | OracleConfig
+    | ManualConfig
+    | ReplayConfig,
     Field(discriminator="backend"),
 ]

@@ -1,36 +1,30 @@
-"""Models behind an OpenAI-compatible server: a vendor's, vLLM, SGLang, llama.cpp ..."""
+"""Models behind a server: a vendor's, vLLM, SGLang, llama.cpp ..."""
 
 from __future__ import annotations
 
-import json
 import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
-
-import openai
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from collect.errors import ContentRefused, ContextTooLong, EndpointFailure, InvalidReply
-from collect.field_errors import first_wrong_field
-from collect.models.base import Completion, ConversationContext, Sampling, Tokens, Usage
+from collect.models.base import Completion, ConversationContext, Sampling, Usage
 from collect.models.budget import Limits
-from collect.models.config import OpenAIConfig, Retries
+from collect.models.config import AnthropicConfig, RemoteConfig, ResponsesConfig, Retries
 from collect.models.endpoint_client import (
     INVALID,
     EndpointCircuitBreaker,
     Refusal,
+    Reply,
     UnreadableReply,
     api_key,
     bounded,
     mask_of,
-    open_client,
     read_refusal,
     shortened,
 )
-from collect.models.tool_parsing import BROKEN, arguments_object
 from collect.models.waiting import (
     call_unless_stopped,
     sleep_unless_stopped,
@@ -38,166 +32,53 @@ from collect.models.waiting import (
 )
 from collect.quantities import counted, duration
 from collect.rollout_log import NO_LOG, RolloutLog
-from collect.store.messages import Message, ToolCall, ToolSchema, to_openai
-from sandbox.text import storable
+from collect.store.messages import Message, ToolSchema
 
 logger = logging.getLogger(__name__)
 
-# Requests and replies in OpenAI's chat-completions format.
 
+class Api(Protocol):
+    """One vendor's API: how a conversation is sent, and a reply read."""
 
-EXCERPT = 200
-"""Characters of an invalid call that an error quotes."""
+    name: str
+    """What a reply is called in errors."""
+    sdk: Any
+    """The vendor's package, with `APIStatusError`, `APITimeoutError` and `APIConnectionError`."""
 
+    def open(self, key: str | None) -> Any:
+        """The SDK's client. Raises ConfigError if the address is malformed."""
 
-class _Part(BaseModel):
-    """Part of a reply; a server may add fields."""
+    def fields(
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
+    ) -> dict[str, Any]:
+        """The fields of one request; what is None is left to the server."""
 
-    model_config = ConfigDict(strict=True, frozen=True)
+    def send(self, client: Any, fields: dict[str, Any]) -> str:
+        """The reply's body. Raises the SDK's errors."""
 
+    def read(self, body: str) -> Reply:
+        """Raises ValueError with the reason if it is no reply."""
 
-class _Details(_Part):
-    cached_tokens: Tokens | None = None
+    def message(self, reply: Reply, sampling: Sampling, id_prefix: str) -> Message:
+        """The reply's message, with storable text and the raw arguments. Raises ValueError.
 
-
-class _Usage(_Part):
-    prompt_tokens: Tokens | None = None
-    completion_tokens: Tokens | None = None
-    prompt_tokens_details: _Details | None = None
-
-
-class _Choice(_Part):
-    message: dict[str, Any]
-    finish_reason: str | None = None
-
-
-class Reply(_Part):
-    """A chat completion whose message is not parsed yet."""
-
-    choices: Annotated[list[_Choice], Field(min_length=1)]
-    usage: _Usage | None = None
-
-    @property
-    def message(self) -> Mapping[str, Any]:
-        """The raw message."""
-        return self.choices[0].message
-
-    @property
-    def finish_reason(self) -> str:
-        """The server's word."""
-        return storable(self.choices[0].finish_reason or "stop")
-
-    @property
-    def tokens(self) -> Usage | None:
-        """None if the server reports none. Cached tokens are capped at the tokens sent: a wrong
-        count would lower the reply's cost.
+        `id_prefix` makes ids for calls without one.
         """
-        counted = self.usage
-        if counted is None or counted.prompt_tokens is None:
-            return None
-        details = counted.prompt_tokens_details or _Details()
-        cached = min(details.cached_tokens or 0, counted.prompt_tokens)
-        return Usage(counted.prompt_tokens, counted.completion_tokens or 0, cached)
 
 
-def read_reply(body: str) -> Reply:
-    """Raises ValueError with the reason if it is no chat completion."""
-    try:
-        decoded = json.loads(body)
-    except BROKEN as error:
-        raise ValueError(f"not JSON ({error})") from error
-    try:
-        return Reply.model_validate(decoded)
-    except ValidationError as error:
-        raise ValueError(first_wrong_field(error, Reply)) from error
+def api_of(config: RemoteConfig) -> Api:
+    """The API that a config names; imports its SDK."""
+    if isinstance(config, AnthropicConfig):
+        from collect.models.anthropic_messages import AnthropicMessages
 
+        return AnthropicMessages(config)
+    if isinstance(config, ResponsesConfig):
+        from collect.models.openai_responses import OpenAIResponses
 
-def request_fields(
-    config: OpenAIConfig,
-    messages: Sequence[Message],
-    tools: Sequence[ToolSchema],
-    sampling: Sampling,
-) -> dict[str, Any]:
-    """The fields of one request; None values are left to the server."""
-    fields: dict[str, Any] = {
-        "model": config.model,
-        "messages": [_sent(message, config.reasoning_field) for message in messages],
-        "temperature": sampling.temperature,
-        "top_p": sampling.top_p,
-        "stop": list(sampling.stop) if sampling.stop else None,
-        "seed": sampling.seed,
-        config.max_tokens_field: sampling.max_tokens,
-    }
-    if tools:
-        fields["tools"] = list(tools)
-        fields["tool_choice"] = sampling.tool_choice or config.tool_choice
-        fields["parallel_tool_calls"] = config.parallel_tool_calls
-    return {name: value for name, value in fields.items() if value is not None}
+        return OpenAIResponses(config)
+    from collect.models.chat_completions import ChatCompletions
 
-
-def _sent(message: Message, reasoning_field: str | None) -> dict[str, Any]:
-    sent = to_openai(message)
-    for call in sent.get("tool_calls", ()):
-        function = call["function"]
-        decoded = arguments_object(function["arguments"])
-        if "malformed_arguments" in decoded or not function["arguments"]:
-            function["arguments"] = json.dumps(decoded)
-    if reasoning_field and message.reasoning:
-        sent[reasoning_field] = message.reasoning
-    return sent
-
-
-def read_message(plain: Mapping[str, Any], id_prefix: str) -> Message:
-    """The reply's message, with storable text and the raw arguments. Raises ValueError.
-
-    `id_prefix` makes ids for calls without one.
-    """
-    content, calls = plain.get("content"), plain.get("tool_calls")
-    if not isinstance(content, str | list | None):
-        raise ValueError(f"the content is no text: {type(content).__name__}")
-    if not isinstance(calls, list | None):
-        raise ValueError(f"the tool calls are no list: {type(calls).__name__}")
-    return Message(
-        role="assistant",
-        content=_text(content) or _text(plain.get("refusal")),
-        reasoning=_text(plain.get("reasoning_content") or plain.get("reasoning")) or None,
-        tool_calls=tuple(
-            _read_call(call, f"{id_prefix}{index}") for index, call in enumerate(calls or ())
-        ),
-    ).storable()
-
-
-def _read_call(plain: Any, fallback_id: str) -> ToolCall:
-    function = plain.get("function") if isinstance(plain, dict) else None
-    if not isinstance(function, dict):
-        raise ValueError(f"a tool call is no function call: {_excerpt(plain)}")
-    call_id, name = plain.get("id"), function.get("name")
-    if not isinstance(call_id, str | int | None) or not isinstance(name, str | None):
-        raise ValueError(f"a tool call has an id or a name that is none: {_excerpt(plain)}")
-    arguments = function.get("arguments")
-    if arguments is None:
-        arguments = ""
-    if not isinstance(arguments, str):
-        try:
-            arguments = json.dumps(arguments)
-        except RecursionError as error:
-            raise ValueError("the arguments of a tool call are nested too deeply") from error
-    return ToolCall(str(call_id or fallback_id), name or "", arguments)
-
-
-def _excerpt(plain: Any) -> str:
-    try:
-        return repr(plain)[:EXCERPT]
-    except RecursionError:
-        return "nested too deeply"
-
-
-def _text(content: Any) -> str:
-    """Content as text; some servers send it as a list of parts."""
-    if isinstance(content, list):
-        parts = (part.get("text", "") for part in content if isinstance(part, dict))
-        return "".join(part for part in parts if isinstance(part, str))
-    return content if isinstance(content, str) else ""
+    return ChatCompletions(config)
 
 
 class EndpointBackend:
@@ -206,7 +87,7 @@ class EndpointBackend:
     def __init__(
         self,
         name: str,
-        config: OpenAIConfig,
+        config: RemoteConfig,
         limits: Limits,
         stop: threading.Event,
         ready: Callable[[], None] = lambda: None,
@@ -221,7 +102,8 @@ class EndpointBackend:
         self._stop = stop
         self._ready = ready
         key = api_key(config)
-        self._client = open_client(config, key)
+        self.api = api_of(config)
+        self._client = self.api.open(key)
         self._mask = mask_of(str(self._client.base_url), key)
         self._slots = limits.slots(name, config.concurrency)
         self._outage = EndpointCircuitBreaker(
@@ -298,7 +180,7 @@ class EndpointBackend:
             return answer
 
     def _answer(self, fields: dict[str, Any]) -> Reply | Refusal:
-        """One request: the reply's JSON, or why there is none.
+        """One request: the reply, or why there is none.
 
         A server may send nothing past the timeout. Such a request is left to end by itself and
         holds no slot.
@@ -310,23 +192,29 @@ class EndpointBackend:
             return Refusal(None, f"no whole reply within {seconds:g} s (`timeout`)")
 
     def _request(self, fields: dict[str, Any]) -> Reply | Refusal:
-        """See `_answer`. Raises TimeoutError."""
+        """See `_answer`. Raises TimeoutError. Anything with status 200 that is no reply is retried
+        like a 5xx.
+        """
+        sdk = self.api.sdk
         try:
-            raw = self._client.chat.completions.with_raw_response.create(
-                **fields, extra_body=self.config.extra_body or None
-            )
-        except openai.APIStatusError as error:
+            body = self.api.send(self._client, fields)
+        except sdk.APIStatusError as error:
             return read_refusal(error.status_code, error.response.text, error.response.headers)
-        except openai.APITimeoutError as error:
+        except sdk.APITimeoutError as error:
             raise TimeoutError from error
-        except (UnreadableReply, openai.APIConnectionError) as error:
+        except (UnreadableReply, sdk.APIConnectionError) as error:
             cause = error.__cause__
             if isinstance(cause, TimeoutError):
                 raise cause from error
             code = INVALID if UnreadableReply in (type(error), type(cause)) else ""
             # Masked before it is cut, since half a key would not be recognised.
             return Refusal(None, bounded(self._mask(f"{error} {cause or ''}")), code)
-        return _read_reply(raw.http_response.text)
+        try:
+            return self.api.read(body)
+        except ValueError as error:
+            said = bounded(body) or "an empty body"
+            wrong = f"the reply is no {self.api.name}: {said}; {bounded(str(error))}"
+            return Refusal(None, wrong, INVALID)
 
     def _is_retried(self, refusal: Refusal) -> bool:
         return refusal.retried and (refusal.retry_after or 0) <= self.config.retries.retry_after_max
@@ -379,12 +267,12 @@ class EndpointModel:
         """
         backend = self._backend
         started = time.monotonic()
-        fields = request_fields(backend.config, messages, tools, sampling)
+        fields = backend.api.fields(messages, tools, sampling)
         reply = backend.complete(fields, self._log)
         usage, finish_reason = reply.tokens, reply.finish_reason
         dollars = backend.charge(usage)
         try:
-            message = read_message(reply.message, f"call_{len(messages)}_")
+            message = backend.api.message(reply, sampling, f"call_{len(messages)}_")
         except ValueError as error:
             raise InvalidReply(
                 f"{backend.where} gave an invalid reply: {error}. "
@@ -393,17 +281,9 @@ class EndpointModel:
         if finish_reason == "content_filter":
             raise ContentRefused(f"the reply was withheld by {backend.where}: content_filter")
         seconds = time.monotonic() - started
-        return Completion(message, usage or Usage(), dollars, seconds, finish_reason)
-
-
-def _read_reply(body: str) -> Reply | Refusal:
-    """Parse a chat completion; anything else with status 200 is retried like a 5xx."""
-    try:
-        return read_reply(body)
-    except ValueError as error:
-        said = bounded(body) or "an empty body"
-        wrong = f"the reply is no chat completion: {said}; {bounded(str(error))}"
-        return Refusal(None, wrong, INVALID)
+        return Completion(
+            message, usage or Usage(), dollars, seconds, finish_reason, reply.served_model
+        )
 
 
 def _wait_seconds(refusal: Refusal, retry: int, retries: Retries) -> float:

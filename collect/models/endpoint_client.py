@@ -1,4 +1,4 @@
-"""Talks to a chat-completions server: address, key, bounded replies, model list, outages."""
+"""Talks to a model's server: address, key, bounded replies, model list, outages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ import openai
 from pydantic import BaseModel, ValidationError
 
 from collect.errors import ConfigError, EndpointDown, EndpointFailure, InvalidReply, RateLimited
-from collect.models.config import OpenAIConfig
+from collect.models.base import Usage
+from collect.models.config import OpenAIConfig, RemoteConfig, ResponsesConfig
 from collect.models.tool_parsing import BROKEN
 from collect.models.waiting import POLL_SECONDS, sleep_unless_stopped
 from collect.quantities import duration
@@ -31,7 +32,21 @@ from sandbox.text import storable
 
 logger = logging.getLogger(__name__)
 
-# Errors of a chat-completions server: their cause, and whether to retry.
+
+@dataclass(frozen=True)
+class Reply:
+    """A reply whose message is not read yet."""
+
+    tokens: Usage | None
+    """None if the server reports none."""
+    finish_reason: str
+    """In the words of chat completions."""
+    served_model: str | None
+    raw: Mapping[str, Any]
+    """What the message is read from."""
+
+
+# Errors of a model's server: their cause, and whether to retry.
 
 
 MESSAGE_LIMIT = 600
@@ -39,7 +54,7 @@ MESSAGE_LIMIT = 600
 TOO_MANY = 429
 RETRIED_STATUSES = frozenset({408, 409, 425, TOO_MANY})
 INVALID = "invalid_reply"
-"""Code for a response with status 200 that is not a completion."""
+"""Code for a response with status 200 that is no reply."""
 QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 CONTEXT_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
 CONTEXT_TEXTS = (
@@ -233,7 +248,7 @@ class UnreadableReply(Exception):
     """A reply that can't be read, or not to its end."""
 
 
-def api_key(config: OpenAIConfig) -> str | None:
+def api_key(config: RemoteConfig) -> str | None:
     """The key from its environment variable. Raises ConfigError if the variable is empty."""
     if config.api_key_env is None:
         return None
@@ -246,30 +261,43 @@ def api_key(config: OpenAIConfig) -> str | None:
     return key
 
 
-def open_client(config: OpenAIConfig, key: str | None) -> openai.OpenAI:
+def open_client(config: OpenAIConfig | ResponsesConfig, key: str | None) -> openai.OpenAI:
     """Raises ConfigError if the address is malformed."""
     address = config.base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
+    return openai.OpenAI(
+        api_key=key or "none",
+        **connection(config, address, key, openai.Timeout, openai.DefaultHttpxClient),
+    )
+
+
+def connection(
+    config: RemoteConfig,
+    address: str,
+    key: str | None,
+    timeout: Callable[..., Any],
+    http_client: Callable[..., Any],
+) -> dict[str, Any]:
+    """The arguments of a vendor's client: address, time-outs, no retries, bounded replies. The last
+    two parameters are its SDK's classes. Raises ConfigError if the address is malformed.
+    """
     if not address.startswith(("http://", "https://")):
         raise ConfigError(
             f"model {config.model}: the base URL {address!r} does not begin with http:// or https://"
         )
-    timeout = openai.Timeout(config.timeout, connect=min(CONNECT_SECONDS, config.timeout))
-    # A proxy from the environment can't reach servers on this machine.
-    by_proxy = urlsplit(address).hostname not in LOOPBACK
-    return openai.OpenAI(
-        api_key=key or "none",
-        base_url=address,
-        timeout=timeout,
-        max_retries=0,
-        http_client=openai.DefaultHttpxClient(
-            trust_env=by_proxy,
+    return {
+        "base_url": address,
+        "timeout": timeout(config.timeout, connect=min(CONNECT_SECONDS, config.timeout)),
+        "max_retries": 0,
+        "http_client": http_client(
+            # A proxy from the environment can't reach servers on this machine.
+            trust_env=urlsplit(address).hostname not in LOOPBACK,
             headers={"Accept-Encoding": ", ".join(COMPRESSIONS)},
             event_hooks={
                 "request": [partial(_set_deadline, seconds=config.timeout)],
                 "response": [partial(_read_bounded, mask=mask_of(address, key))],
             },
         ),
-    )
+    }
 
 
 def _set_deadline(request: Any, seconds: float) -> None:

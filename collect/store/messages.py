@@ -49,6 +49,10 @@ class Message:
     """For role `tool`: the call that this answers."""
     name: str | None = None
     """For role `tool`: the tool's name."""
+    provider_items: str | None = None
+    """The reply as JSON in its API's own form, if it holds signed or encrypted reasoning. It is
+    sent back unchanged to the same API.
+    """
 
     def storable(self) -> Message:
         """A copy in storable text."""
@@ -56,6 +60,7 @@ class Message:
             self,
             content=storable(self.content),
             reasoning=self.reasoning and storable(self.reasoning),
+            provider_items=self.provider_items and storable(self.provider_items),
             tool_calls=tuple(call.storable() for call in self.tool_calls),
             tool_call_id=self.tool_call_id and storable(self.tool_call_id),
             name=self.name and storable(self.name),

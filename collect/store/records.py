@@ -201,6 +201,9 @@ class MessageRow:
     seconds: float = 0.0
     """Latency of the completion or the tool."""
     finish_reason: str | None = None
+    served_model: str | None = None
+    """The name that the server gave for the model of a reply; `Conversation.model` is the config's.
+    """
     tool_outcome: ToolOutcome | None = None
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from collect.errors import ConfigError
 from collect.models.base import ConversationContext, Model
 from collect.models.budget import Limits
-from collect.models.config import EndpointConfig, OpenAIConfig, ServerConfig, VllmConfig
+from collect.models.config import ChatConfig, OpenAIConfig, ServerConfig, VllmConfig
 from collect.models.endpoint import EndpointBackend, EndpointModel
 from collect.models.endpoint_client import list_models
 from collect.models.first_request import RUNNING_ADVICE, STARTED_ADVICE, check_tool_call
@@ -190,7 +190,7 @@ def _running_model(config: VllmConfig) -> str:
 
 
 def _as_endpoint(config: VllmConfig, model: str, url: str | None) -> OpenAIConfig:
-    shared = {name: getattr(config, name) for name in EndpointConfig.model_fields}
+    shared = {name: getattr(config, name) for name in ChatConfig.model_fields}
     return OpenAIConfig(
         backend="openai", model=model, base_url=url, api_key_env=config.api_key_env, **shared
     )
