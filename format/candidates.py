@@ -70,7 +70,7 @@ from format.inspection import (
     shown_opening,
 )
 from format.leaks import Leak, leaks_of
-from format.rows import exact_messages
+from format.rows import Reasoning, exact_messages
 from format.turn_quality import TurnQuality, turn_qualities
 from format.worth import DifficultyLevel, Pairs
 from sandbox import Sandbox
@@ -522,6 +522,8 @@ class Candidate:
     background: Background = Background()
     replay_verified: bool | None = None
     """Whether a replay of its calls had the recorded results; None if there was no replay."""
+    reasoning: Reasoning = Reasoning.KEEP
+    """What its row shows of the model's reasoning."""
 
     @property
     def inspects(self) -> bool:
@@ -546,7 +548,7 @@ class Candidate:
     @cached_property
     def texts(self) -> list[str] | None:
         """The messages of its row as JSON texts; None if these would not be exact."""
-        return exact_messages(self.as_row) if self.as_row is not None else None
+        return exact_messages(self.as_row, self.reasoning) if self.as_row is not None else None
 
     @cached_property
     def grounding(self) -> Grounding:

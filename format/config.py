@@ -12,6 +12,7 @@ from collect.store.records import Role
 from format.inspection import Vocabulary
 from format.leaks import Leak
 from format.mixture import MixtureConfig
+from format.rows import Reasoning
 from format.turn_quality import TurnQuality
 
 
@@ -108,6 +109,10 @@ class FormatConfig(BaseModel):
     vocabulary: Vocabulary = Vocabulary.DEBUG2FIX
     """Vocabulary of the Program Inspectors' rows: Debug2Fix's tools, so that one model can train on
     both systems, or as recorded."""
+    reasoning: Reasoning = Reasoning.KEEP
+    """What rows show of a model's separate reasoning. `keep`: it is `reasoning_content`, which many
+    chat templates drop or refuse. `inline`: the content begins with it, as `<think>...</think>`.
+    `drop`: nothing."""
     only_resolved: bool = True
     """Keep only conversations of rollouts that fixed the bug; of a Program Inspector, only the one
     whose plan fixed it."""

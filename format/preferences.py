@@ -184,7 +184,9 @@ def _side(candidate: Candidate, config: FormatConfig) -> dict[str, Any]:
     """The fields of a row for one attempt."""
     conversation = candidate.conversation
     return {
-        "messages": [message_object(row.message) for row in conversation.messages],
+        "messages": [
+            message_object(row.message, config.reasoning) for row in conversation.messages
+        ],
         "shared": len(prompt_of(conversation)),
         "tools": json.loads(conversation.tools),
         "trained_turns": list(trained_turns(candidate.turn_quality, config.masked_turns)),

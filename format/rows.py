@@ -158,11 +158,23 @@ def is_assistant(text: str) -> bool:
     return text.startswith(ASSISTANT)
 
 
-def message_object(message: Message) -> dict[str, Any]:
+class Reasoning(StrEnum):
+    """What becomes of a model's separate reasoning in rows."""
+
+    KEEP = "keep"
+    """It is the message's `reasoning_content`."""
+    DROP = "drop"
+    INLINE = "inline"
+    """It begins the content, as `<think>...</think>`."""
+
+
+def message_object(message: Message, reasoning: Reasoning = Reasoning.KEEP) -> dict[str, Any]:
     """A message in TRL's format. Raises ValueError if arguments are not a JSON object."""
     plain: dict[str, Any] = {"role": message.role, "content": message.content}
-    if message.reasoning:
+    if message.reasoning and reasoning is Reasoning.KEEP:
         plain["reasoning_content"] = message.reasoning
+    if message.reasoning and reasoning is Reasoning.INLINE:
+        plain["content"] = f"<think>\n{message.reasoning}\n</think>\n\n{message.content}"
     if message.tool_calls:
         plain["tool_calls"] = [_call_object(call) for call in message.tool_calls]
     if message.role == "tool":
@@ -195,7 +207,9 @@ def encode(value: Any) -> str:
     return ENCODER.encode(value)
 
 
-def exact_messages(conversation: Conversation) -> list[str] | None:
+def exact_messages(
+    conversation: Conversation, reasoning: Reasoning = Reasoning.KEEP
+) -> list[str] | None:
     """The messages as JSON texts, or None if reading them back would change or lose a value.
 
     The reader (`datasets.Json`) has 64-bit numbers and no lone surrogates. Text always survives, so
@@ -207,7 +221,7 @@ def exact_messages(conversation: Conversation) -> list[str] | None:
     texts = []
     for row in conversation.messages:
         try:
-            text = encode(message_object(row.message))
+            text = encode(message_object(row.message, reasoning))
             text.encode()
             calls = row.message.tool_calls
             unchanged = not calls or encode(reader.decode_example(text)) == text

@@ -61,6 +61,7 @@ class Chunk:
                     config.vocabulary,
                     background,
                     self.verified.get(each.conversation_id),
+                    config.reasoning,
                 )
                 for each in conversations
             ]

@@ -71,6 +71,30 @@ def test_writes_rows_in_trl_form(tmp_path: Path) -> None:
     assert (row["repository"], row["role"], row["attempt"]) == ("ledger", "debug_subagent", 0)
 
 
+@pytest.mark.parametrize(
+    ("reasoning", "content", "separate"),
+    [
+        ("keep", "I look.", "Is it 7?"),
+        ("inline", "<think>\nIs it 7?\n</think>\n\nI look.", None),
+        ("drop", "I look.", None),
+    ],
+)
+def test_a_row_shows_the_reasoning_that_it_should(
+    tmp_path: Path, reasoning: str, content: str, separate: str | None
+) -> None:
+    rollout = make_rollout("ledger-1")
+    main_agent, sub = make_conversations(rollout)
+    rows = list(sub.messages)
+    at = next(i for i, row in enumerate(rows) if row.message.role == "assistant")
+    said = replace(rows[at].message, content="I look.", reasoning="Is it 7?")
+    rows[at] = replace(rows[at], message=said)
+    run = write_run(tmp_path / "run", [(rollout, (main_agent, replace(sub, messages=tuple(rows))))])
+    run_format(FormatConfig.model_validate({**ALL_TRAIN.model_dump(), "reasoning": reasoning}), run)
+    [row] = load(run, "train", tmp_path)
+    shown = row["messages"][at]
+    assert (shown["content"], shown.get("reasoning_content")) == (content, separate)
+
+
 def test_a_row_says_that_the_oracle_took_part(tmp_path: Path) -> None:
     [(rollout, (main, sub))] = make_rollouts(1, teacher="oracle")
     run = write_run(tmp_path / "run", [(rollout, (main, replace(sub, teacher="model")))])

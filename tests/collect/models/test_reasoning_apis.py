@@ -49,7 +49,7 @@ class Vendor:
     def answer(self, items: list[dict[str, Any]], **fields: Any) -> Answer:
         if self.backend == "anthropic":
             called = any(item["type"] == "tool_use" for item in items)
-            usage = {
+            usage: dict[str, Any] = {
                 "input_tokens": 100,
                 "cache_read_input_tokens": 800,
                 "cache_creation_input_tokens": 100,
