@@ -19,6 +19,7 @@ from collect.store.run_store import RunStore
 from collect.store.schema import plain
 from format.config import FormatConfig
 from format.dataset import read_rows, split_file
+from format.rows import Reasoning
 from format.stage import run_format
 from sandbox.debugger import State, StopReason
 from tests.format.conversations import (
@@ -82,14 +83,14 @@ def test_writes_rows_in_trl_form(tmp_path: Path) -> None:
 def test_a_row_shows_the_reasoning_that_it_should(
     tmp_path: Path, reasoning: str, content: str, separate: str | None
 ) -> None:
-    rollout = make_rollout("ledger-1")
-    main_agent, sub = make_conversations(rollout)
+    [(rollout, (main_agent, sub))] = make_rollouts(1)
     rows = list(sub.messages)
     at = next(i for i, row in enumerate(rows) if row.message.role == "assistant")
     said = replace(rows[at].message, content="I look.", reasoning="Is it 7?")
     rows[at] = replace(rows[at], message=said)
-    run = write_run(tmp_path / "run", [(rollout, (main_agent, replace(sub, messages=tuple(rows))))])
-    run_format(FormatConfig.model_validate({**ALL_TRAIN.model_dump(), "reasoning": reasoning}), run)
+    thinking = (rollout, (main_agent, replace(sub, messages=tuple(rows))))
+    run = write_run(tmp_path / "run", [thinking])
+    run_format(ALL_TRAIN.model_copy(update={"reasoning": Reasoning(reasoning)}), run)
     [row] = load(run, "train", tmp_path)
     shown = row["messages"][at]
     assert (shown["content"], shown.get("reasoning_content")) == (content, separate)

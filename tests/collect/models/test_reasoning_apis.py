@@ -56,11 +56,16 @@ class Vendor:
                 "output_tokens": 50,
             }
             reason = "tool_use" if called else "end_turn"
-            body = {"type": "message", "content": items, "stop_reason": reason, "usage": usage}
+            body: dict[str, Any] = {
+                "type": "message",
+                "content": items,
+                "stop_reason": reason,
+                "usage": usage,
+            }
         else:
             usage = {"input_tokens": 1000, "input_tokens_details": {"cached_tokens": 800}}
             body = {"object": "response", "status": "completed", "output": items}
-            body["usage"] = {**usage, "output_tokens": 50}
+            body["usage"] = usage | {"output_tokens": 50}
         return Answer(body=json.dumps({**body, "model": "large-2026-11-01", **fields}))
 
     def url(self, server: ChatServer) -> str:
