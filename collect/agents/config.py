@@ -105,6 +105,10 @@ class AgentsConfig(BaseModel):
     """Completions of the main agent; the paper states no number."""
     sub_max_steps: int = Field(default=25, ge=1)
     """Completions per subagent call; then it must answer (section 5.5)."""
+    main_max_reminders: int = Field(default=1, ge=0)
+    """How often a main agent is reminded that it answers without having changed or asked anything,
+    or run a command.
+    """
     start_session: Literal["auto", "model"] = "auto"
     """Who starts a Debug Subagent's session. `auto`: it is started with the caller's test and
     lines, and its first stop is part of the task (section 4.1). `model`: the subagent itself, with

@@ -93,6 +93,7 @@ class ConversationLog:
                 seconds=completion.seconds,
                 finish_reason=completion.finish_reason,
                 served_model=completion.served_model,
+                text_calls=completion.text_calls,
             )
         )
         self._tell(

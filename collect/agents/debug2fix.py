@@ -32,6 +32,9 @@ from collect.store.records import (
 from sandbox import Sandbox
 from sandbox.debugger import Debugger
 
+WORK = {Bash.name, EditFile.name, StartSession.name, "debug_subagent"}
+"""Tools without which a main agent can't have done its work."""
+
 
 def run_debug2fix(context: RolloutContext, variant: Variant) -> StopReason:
     """Let the main agent work on the instance in its sandbox.
@@ -50,10 +53,16 @@ def run_debug2fix(context: RolloutContext, variant: Variant) -> StopReason:
             tools += debug_tools(debugger, context.config.debug_run_code)
         if variant.has_subagent:
             tools.append(DebugSubagent(context, gate))
+
+        def remind(answer: str) -> str | None:
+            return None if agent.log.actions.keys() & WORK else prompt("main_reminder")
+
         spec = AgentSpec(
             main_prompt(variant, context.wording, context.config.debug_run_code),
             Toolbox(tools, context.wording),
             context.config.main_max_steps,
+            follow_up=remind,
+            max_follow_ups=context.config.main_max_reminders,
         )
         agent = context.agent(spec, Role.MAIN)
         return agent.run(prompt("main_task", problem_statement=context.instance.problem_statement))

@@ -81,6 +81,8 @@ class Completion:
     """The server's reason, in OpenAI's words: stop, tool_calls, length ..."""
     served_model: str | None = None
     """The server's own name for the model that replied."""
+    text_calls: int = 0
+    """How many of the calls were read from the text."""
 
 
 class Model(Protocol):

@@ -104,6 +104,10 @@ class ChatConfig(EndpointConfig):
 
     max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
     """The server's name for the limit `sampling.max_tokens`."""
+    text_calls: bool = False
+    """Read tool calls that a reply without any writes into its text as JSON: fenced, between
+    `<tool_call>` tags, or alone. Small models do so. The rows count them in `text_calls`.
+    """
     reasoning_field: Literal["reasoning_content", "reasoning"] | None = None
     """Send earlier reasoning back under this name, for servers that require it."""
 

@@ -7,12 +7,19 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from collect.errors import ContentRefused, ContextTooLong, EndpointFailure, InvalidReply
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
 from collect.models.budget import Limits
-from collect.models.config import AnthropicConfig, RemoteConfig, ResponsesConfig, Retries
+from collect.models.config import (
+    AnthropicConfig,
+    ChatConfig,
+    RemoteConfig,
+    ResponsesConfig,
+    Retries,
+)
 from collect.models.endpoint_client import (
     INVALID,
     EndpointCircuitBreaker,
@@ -25,6 +32,7 @@ from collect.models.endpoint_client import (
     read_refusal,
     shortened,
 )
+from collect.models.tool_parsing import parse_written
 from collect.models.waiting import (
     call_unless_stopped,
     sleep_unless_stopped,
@@ -280,10 +288,28 @@ class EndpointModel:
             ) from error
         if finish_reason == "content_filter":
             raise ContentRefused(f"the reply was withheld by {backend.where}: content_filter")
+        message, text_calls = _with_text_calls(backend.config, message, tools, len(messages))
         seconds = time.monotonic() - started
         return Completion(
-            message, usage or Usage(), dollars, seconds, finish_reason, reply.served_model
+            message,
+            usage or Usage(),
+            dollars,
+            seconds,
+            finish_reason,
+            reply.served_model,
+            text_calls,
         )
+
+
+def _with_text_calls(
+    config: RemoteConfig, message: Message, tools: Sequence[ToolSchema], index: int
+) -> tuple[Message, int]:
+    """The reply with the calls that its text holds, if they are to be read; and their number."""
+    if not isinstance(config, ChatConfig) or not config.text_calls or message.tool_calls:
+        return message, 0
+    names = {tool["function"]["name"] for tool in tools}
+    content, calls = parse_written(message.content, names, f"call_{index}_")
+    return replace(message, content=content, tool_calls=calls), len(calls)
 
 
 def _wait_seconds(refusal: Refusal, retry: int, retries: Retries) -> float:

@@ -100,7 +100,8 @@ def _what_is_wrong(completion: Completion, sampling: Sampling) -> str | None:
     if NAME in message.content and "{" in message.content:
         return (
             f"it wrote what looks like a call, which the parser did not read as one: {said}. If it "
-            "was trained to call tools, its tool_call_parser or chat template is another one"
+            "was trained to call tools, its tool_call_parser or chat template is another one; else "
+            "set text_calls: true, which reads calls in the text"
         )
     return (
         f"it answered without a call: {said}. An untuned model may do so; if it was trained to "

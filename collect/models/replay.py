@@ -185,9 +185,14 @@ def recording_of(row: Conversation) -> Recording:
 
 
 def _from_row(row: MessageRow) -> Completion:
-    usage = Usage(row.prompt_tokens, row.completion_tokens, row.cached_tokens)
     return Completion(
-        row.message, usage, row.dollars, row.seconds, row.finish_reason or "stop", row.served_model
+        row.message,
+        Usage(row.prompt_tokens, row.completion_tokens, row.cached_tokens),
+        row.dollars,
+        row.seconds,
+        row.finish_reason or "stop",
+        row.served_model,
+        row.text_calls,
     )
 
 

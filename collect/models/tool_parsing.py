@@ -1,14 +1,15 @@
-"""Tool calls as text in the Hermes form, `<tool_call>{"name": ..., "arguments": ...}</tool_call>`.
+"""Tool calls in a model's text: in the Hermes form, and as models write them unasked.
 
-Used by the templates of Qwen, Hermes and SmolLM3, and by vLLM's `hermes` parser. Unlike that one, a
-call with broken JSON stays a call, so that the agent can answer it with an error.
+The Hermes form, `<tool_call>{"name": ..., "arguments": ...}</tool_call>`, is used by the templates
+of Qwen, Hermes and SmolLM3, and by vLLM's `hermes` parser. Unlike that one, a call with broken JSON
+stays a call, so that the agent can answer it with an error.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from collect.store.messages import ToolCall
@@ -51,6 +52,54 @@ def parse_hermes(text: str, id_prefix: str) -> tuple[str, tuple[ToolCall, ...]]:
             calls.append(call)
     content = "".join(outside)
     return (content.strip() if calls else content), tuple(calls)
+
+
+_BLOCK = re.compile(
+    r"<tool_call>(?P<tagged>.*?)</tool_call>|^```[\w-]*[ \t]*\n(?P<fenced>.*?)^```[ \t]*$",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def parse_written(
+    text: str, names: Collection[str], id_prefix: str
+) -> tuple[str, tuple[ToolCall, ...]]:
+    """Split a reply into its content and the calls of these tools that are written in it as JSON:
+    between tags, in fenced blocks, or as the whole reply.
+
+    JSON that is no call of a known tool stays in the content.
+    """
+    found = [(block.span(), block["tagged"] or block["fenced"]) for block in _BLOCK.finditer(text)]
+    calls: list[ToolCall] = []
+    content, position = "", 0
+    for (start, end), body in found or [((0, len(text)), text)]:
+        written = _written(body, names)
+        if written:
+            content, position = content + text[position:start], end
+            calls += [
+                ToolCall(f"{id_prefix}{len(calls) + number}", name, arguments)
+                for number, (name, arguments) in enumerate(written)
+            ]
+    content += text[position:]
+    return (content.strip() if calls else content), tuple(calls)
+
+
+def _written(text: str, names: Collection[str]) -> list[tuple[str, str]]:
+    """The calls in a text that consists of them; none if there is anything else in it."""
+    calls = []
+    position, text = 0, text.strip()
+    try:
+        while position < len(text):
+            value, end = _DECODER.raw_decode(text, position)
+            for each in value if isinstance(value, list) else [value]:
+                if not isinstance(each, dict) or each.get("name") not in names:
+                    return []
+                given = each.get("arguments", each.get("parameters", {}))
+                arguments = given if isinstance(given, str) else json.dumps(given)
+                calls.append((each["name"], arguments))
+            position = _skip_space(text, end)
+    except (*BROKEN, TypeError):
+        return []
+    return calls
 
 
 def _pieces(text: str) -> Iterator[str]:

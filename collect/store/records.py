@@ -204,6 +204,8 @@ class MessageRow:
     served_model: str | None = None
     """The name that the server gave for the model of a reply; `Conversation.model` is the config's.
     """
+    text_calls: int = 0
+    """How many of a reply's calls were read from its text (`models.NAME.text_calls`)."""
     tool_outcome: ToolOutcome | None = None
 
 

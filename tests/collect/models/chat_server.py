@@ -103,6 +103,7 @@ def frontier_at(server: ChatServer) -> list[str]:
         "models.frontier.check_tools=false",
         "models.frontier.retries={max_retries: 0, outage_wait: 0}",
         "collect.variants=[baseline]",
+        "agents.main_max_reminders=0",
     ]
 
 

@@ -376,3 +376,13 @@ def test_retry_after_is_read_as_number_or_date() -> None:
     assert retry_after({"retry-after": formatdate(0, usegmt=True)}) == 0.0
     assert retry_after({"retry-after": "soon"}) is None
     assert retry_after({}) is None
+
+
+def test_calls_in_the_text_are_read_where_the_config_says_so(server: ChatServer) -> None:
+    text = 'I read it.\n```json\n{"name": "read", "arguments": {"path": "a.py"}}\n```'
+    server.will_answer(reply(text))
+    plain = ask(backend(server))
+    assert (plain.message.content, plain.message.tool_calls, plain.text_calls) == (text, (), 0)
+    read = ask(backend(server, text_calls=True))
+    assert (read.message.content, read.text_calls) == ("I read it.", 1)
+    assert read.message.tool_calls == (ToolCall("call_1_0", "read", '{"path": "a.py"}'),)

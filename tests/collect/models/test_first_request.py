@@ -35,6 +35,7 @@ def collect(server: ChatServer, folder: Path, *overrides: str) -> tuple[int, lis
         "models.frontier.retries={max_retries: 0}",
         "collect.benchmark.limit=1",
         "collect.variants=[baseline]",
+        "agents.main_max_reminders=0",
         *overrides,
     ]
     status = main(["collect", str(CONFIG), f"runs_folder={folder}", "run=test", *settings])

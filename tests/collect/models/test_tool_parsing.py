@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collect.models.tool_parsing import arguments_object, parse_hermes
+from collect.models.tool_parsing import arguments_object, parse_hermes, parse_written
 from collect.store.messages import ToolCall
 
 
@@ -129,3 +129,38 @@ def test_whatever_was_written_is_read(
 @given(st.lists(st.sampled_from(["<tool_call>", "</tool_call>", '{"name": "f"', '"', "}", " x"])))
 def test_any_text_is_read_without_an_error(pieces: list[str]) -> None:
     parse_hermes("".join(pieces), "c")
+
+
+NAMES = {"bash", "read_file"}
+CALL = '{"name": "bash", "arguments": {"command": "ls"}}'
+LS = ToolCall("call_0", "bash", '{"command": "ls"}')
+
+
+@pytest.mark.parametrize(
+    ("text", "content", "calls"),
+    [
+        (CALL, "", (LS,)),
+        (f"I look.\n```json\n{CALL}\n```\n", "I look.", (LS,)),
+        (f"```\n{CALL}\n```\nand wait", "and wait", (LS,)),
+        (f"<tool_call>\n{CALL}\n</tool_call>", "", (LS,)),
+        (f"[{CALL}]", "", (LS,)),
+        ('{"name": "bash", "parameters": {"command": "ls"}}', "", (LS,)),
+        (f"{CALL}\n{CALL}", "", (LS, ToolCall("call_1", "bash", LS.arguments))),
+        (
+            '{"name": "bash", "arguments": "not JSON"}',
+            "",
+            (ToolCall("call_0", "bash", "not JSON"),),
+        ),
+        ('{"name": "rm", "arguments": {}}', None, ()),
+        ('```json\n{"total": 3}\n```', None, ()),
+        ("```python\nprint(1)\n```", None, ()),
+        (f"For example {CALL}", None, ()),
+        ('```json\n{"name": "bash", "arg\n```', None, ()),
+        ("[" * 100_000, None, ()),
+        ("", None, ()),
+    ],
+)
+def test_calls_that_a_model_writes_are_read(
+    text: str, content: str | None, calls: tuple[ToolCall, ...]
+) -> None:
+    assert parse_written(text, NAMES, "call_") == (text if content is None else content, calls)

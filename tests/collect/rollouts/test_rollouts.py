@@ -77,7 +77,7 @@ def rollout(
     settings = RolloutSettings(
         BENCHMARK,
         sandbox or SandboxConfig(),
-        agents or AgentsConfig(),
+        agents or AgentsConfig(main_max_reminders=0),
         {"m": role_model},
         threading.Event(),
     )
@@ -253,6 +253,27 @@ def test_a_subagent_may_have_to_start_its_session_itself() -> None:
     assert "Paused at" not in log.rows[TASK_MESSAGE].message.content
     assert "Start with debug_start_session" in log.rows[0].message.content
     assert not log.events
+
+
+@pytest.mark.parametrize("reminders", [1, 0])
+def test_a_main_agent_that_has_done_nothing_is_reminded_once(reminders: int) -> None:
+    look = call("grep", '{"pattern": "x", "path": "README.md"}')
+    said = [Message("assistant", '```json\n{"name": "bash"}\n```'), Message("assistant", "No.")]
+    trace = rollout(
+        Variant.BASELINE,
+        ScriptedBackend("m", {"main": [look, *said]}),
+        agents=AgentsConfig(main_max_reminders=reminders),
+    )
+    assert trace.failure is None
+    users = [row.message.content for row in trace.logs[0].rows if row.message.role == "user"]
+    assert len(users) == 1 + reminders
+    assert not reminders or "make the call itself" in users[1]
+
+
+def test_a_main_agent_that_has_worked_is_not_reminded() -> None:
+    script = [call("bash", '{"command": "true"}'), Message("assistant", "Done.")]
+    trace = rollout(Variant.BASELINE, ScriptedBackend("m", {"main": script}), agents=AgentsConfig())
+    assert [row.message.role for row in trace.logs[0].rows].count("user") == 1
 
 
 def test_malformed_calls_never_end_a_rollout() -> None:
