@@ -13,7 +13,8 @@ from typing import cast
 
 from collect.agents.config import AgentsConfig
 from collect.agents.debug2fix import subagent_prompt, subagent_tools
-from collect.agents.debug_tools import ShownSource
+from collect.agents.debug_tools import ShownSource, placed, withheld
+from collect.agents.forms import Answered
 from collect.agents.inspectcoder.actions import ActionCall, UnreadableAction, parse_actions
 from collect.agents.inspectcoder.inspector import plan_of
 from collect.agents.inspectcoder.inspector_tools import (
@@ -399,8 +400,13 @@ def _write_turn(draft: Draft, turn: Turn, unasked: Step | None) -> Step | None:
         unasked = step if len(step.events) > 1 else None
     draft.reply(turn.reply, turn.thought, [call for call, _ in calls])
     index = draft.last_index
+    answered: list[Answered] = []
     for call, event in calls:
-        draft.answer(call, draft.shown.reply(event))
+        if withheld(call, answered) is not None:
+            raise Untranslatable("the program ran on behind an error in the same message")
+        reply = placed(call, draft.shown.reply(event), answered)
+        answered.append(Answered(call, reply, 0.0))
+        draft.answer(call, reply)
         draft.note(index, call.id, [event])
     return unasked
 

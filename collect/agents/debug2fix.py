@@ -162,11 +162,12 @@ def run_subagent(
 
 def start_session(toolbox: Toolbox, arguments: DebugSubagentArguments) -> ToolReply:
     """Start a Debug Subagent's session from its caller's arguments: at the lines, if it names any,
-    else where the test begins.
+    else where the test begins; with its variables watched.
     """
     lines = arguments.lines if arguments.path else None
     points = [f"{arguments.path}:{line}" for line in lines or ()]
-    given = {"breakpoints": points, "stop_at_test": not points}
+    watch = arguments.variables or ()
+    given = {"breakpoints": points, "watch": watch, "stop_at_test": not points}
     return toolbox.call(ToolCall(SESSION_START, StartSession.name, json.dumps(given)))
 
 

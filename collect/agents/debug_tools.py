@@ -6,13 +6,15 @@ The paper's tools can't change a running program; InspectCoder's Inspector does 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from collect.agents.forms import Answered
 from collect.agents.tools import Arguments, Tool, ToolReply
+from collect.store.messages import ToolCall
 from collect.store.records import ToolOutcome
 from sandbox.debugger import (
     Action,
@@ -34,7 +36,12 @@ TOOL_CALLS = {
         "debug_inspect",
     ),
     **dict.fromkeys(
-        (Action.SET_BREAKPOINT, Action.REMOVE_BREAKPOINT, Action.LIST_BREAKPOINTS),
+        (
+            Action.SET_BREAKPOINT,
+            Action.REMOVE_BREAKPOINT,
+            Action.LIST_BREAKPOINTS,
+            Action.COLLECT,
+        ),
         "debug_breakpoint",
     ),
     Action.RUN_CODE: "debug_run_code",
@@ -55,7 +62,7 @@ def debug_tools(debugger: Debugger, run_code: bool = False, test: str | None = N
         StartSession(debugger, shown, start, test or ""),
         Inspect(debugger),
         Control(debugger, shown),
-        SetBreakpoint(debugger),
+        SetBreakpoint(debugger, shown),
     ]
     return [*tools, RunCode(debugger)] if run_code else tools
 
@@ -84,14 +91,17 @@ class ShownSource:
 
 
 def breakpoint_request(
-    location: str, condition: str | None = None, temporary: bool = False
+    location: str,
+    condition: str | None = None,
+    temporary: bool = False,
+    watch: tuple[str, ...] = (),
 ) -> BreakpointRequest:
     """Read `file:line`, `exception Name`, `uncaught exception Name`, or a function's name; each may
     end in ` if CONDITION`.
     """
     location, _, given = location.partition(" if ")
     condition = condition or given.strip() or None
-    request = BreakpointRequest(condition=condition, temporary=temporary)
+    request = BreakpointRequest(condition=condition, temporary=temporary, watch=watch)
     raised = EXCEPTION_LOCATION.match(location.strip())
     if raised:
         return replace(request, exception=raised["name"], uncaught=bool(raised["uncaught"]))
@@ -112,11 +122,13 @@ Locations = Annotated[
     ),
 ]
 StopAtTest = Annotated[bool, Field(description="Also stop where the test begins.")]
+Watch = Annotated[tuple[str, ...], Field(description="Expressions whose values every stop shows.")]
 
 
 class StartArguments(Arguments):
     test: Annotated[str, Field(description="The test to debug, e.g. {test_id}.")]
     breakpoints: Locations = ()
+    watch: Watch = ()
     stop_at_test: StopAtTest = True
 
 
@@ -126,6 +138,7 @@ class DefaultStartArguments(Arguments):
         Field(description="The test to debug, e.g. {test_id}. Default: the question's test."),
     ] = None
     breakpoints: Locations = ()
+    watch: Watch = ()
     stop_at_test: StopAtTest = True
 
 
@@ -147,7 +160,12 @@ class StartSession:
 
     def call(self, arguments: StartArguments | DefaultStartArguments, call_id: str) -> ToolReply:
         points = tuple(breakpoint_request(location) for location in arguments.breakpoints)
-        launch = Launch(arguments.test or self.test, points, stop_at_entry=arguments.stop_at_test)
+        launch = Launch(
+            arguments.test or self.test,
+            points,
+            stop_at_entry=arguments.stop_at_test,
+            watch=arguments.watch,
+        )
         return self.shown.reply(self.debugger.start(launch))
 
 
@@ -222,28 +240,42 @@ class Inspect:
 
 
 class BreakpointArguments(Arguments):
-    action: Annotated[Literal["set", "remove", "list"], Field(description="What to do.")]
+    action: Annotated[
+        Literal["set", "remove", "list", "collect"],
+        Field(
+            description="What to do. collect: run on past the next hits of a location, and answer "
+            "with a table of the values of `watch` at each."
+        ),
+    ]
     location: Annotated[
         str | None,
         Field(
-            description="For set: '{location}', a function 'name' or 'Class.name', "
+            description="For set and collect: '{location}', a function 'name' or 'Class.name', "
             "or 'exception {exception}'."
         ),
     ] = None
     condition: Annotated[
-        str | None, Field(description="For set: stop only where this expression is true.")
+        str | None, Field(description="Only hits at which this expression is true count.")
     ] = None
+    watch: Annotated[
+        tuple[str, ...], Field(description="Expressions whose values each of its hits shows.")
+    ] = ()
+    hits: Annotated[int, Field(ge=1, description="For collect: pause at the last of so many.")] = 20
     temporary: Annotated[bool, Field(description="For set: remove it once hit.")] = False
     number: Annotated[int | None, Field(description="For remove: the breakpoint's number.")] = None
 
 
 @dataclass(frozen=True)
 class SetBreakpoint:
-    """Set, remove and list breakpoints."""
+    """Set, remove and list breakpoints; collect values at the hits of one."""
 
     debugger: Debugger
+    shown: ShownSource
     name: str = "debug_breakpoint"
-    description: str = "Set a line, function or exception breakpoint, remove one, or list all."
+    description: str = (
+        "Set a line, function or exception breakpoint, remove one, or list all; or collect values "
+        "at many hits of a location in one call."
+    )
     arguments: type[Arguments] = BreakpointArguments
 
     def call(self, arguments: BreakpointArguments, call_id: str) -> ToolReply:
@@ -254,8 +286,12 @@ class SetBreakpoint:
                 return ToolReply("Error: remove needs a number.", ToolOutcome.INVALID)
             return reply(self.debugger.remove_breakpoint(arguments.number))
         if not arguments.location:
-            return ToolReply("Error: set needs a location.", ToolOutcome.INVALID)
-        request = breakpoint_request(arguments.location, arguments.condition, arguments.temporary)
+            return ToolReply(f"Error: {arguments.action} needs a location.", ToolOutcome.INVALID)
+        request = breakpoint_request(
+            arguments.location, arguments.condition, arguments.temporary, arguments.watch
+        )
+        if arguments.action == "collect":
+            return self.shown.reply(self.debugger.collect(request, arguments.hits))
         return reply(self.debugger.set_breakpoint(request))
 
 
@@ -291,3 +327,39 @@ def _outcome(event: DebugEvent) -> ToolOutcome:
     if event.error_kind is ErrorKind.NOT_ALLOWED:
         return ToolOutcome.REFUSED
     return ToolOutcome.ERROR
+
+
+# Several calls in one message: each was written before the answers to the others were seen.
+
+CHANGING = (StartSession.name, Control.name, SetBreakpoint.name)
+LOOKING = (Inspect.name, RunCode.name)
+RUNNING = (*CONTROL_ACTIONS, Action.COLLECT)
+
+
+def withheld(call: ToolCall, earlier: Sequence[Answered]) -> ToolReply | None:
+    """The answer to a call that is not carried out, since it would let the program run on although
+    a breakpoint, a start or a run before it in the same message failed.
+    """
+    runs = call.name in CHANGING and call.text("action") in RUNNING
+    failed = (
+        each.call.name
+        for each in earlier
+        if each.call.name in CHANGING and each.reply.outcome is not ToolOutcome.OK
+    )
+    first = next(failed, None)
+    if not runs or first is None:
+        return None
+    text = f"Not carried out, since {first} failed before it in this message: see its answer first."
+    return ToolReply(text, ToolOutcome.REFUSED)
+
+
+def placed(call: ToolCall, reply: ToolReply, earlier: Sequence[Answered]) -> ToolReply:
+    """The answer to an inspection, with its place if the program ran on before it in the same
+    message.
+    """
+    events = [each.reply.event for each in earlier if each.reply.event is not None]
+    ran = [event for event in events if event.stop_reason is not None]
+    if call.name not in LOOKING or not ran or not ran[-1].file or not ran[-1].stops_program:
+        return reply
+    stop = ran[-1]
+    return replace(reply, text=f"At {stop.file}:{stop.line} in {stop.function}:\n{reply.text}")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Event
 
 from collect.agents.conversation import ConversationLog
+from collect.agents.debug_tools import placed, withheld
 from collect.agents.forms import ActionForm, Answered, MalformedAction, ToolCalling
 from collect.agents.tools import Toolbox
 from collect.errors import ModelFailure, RolloutStopped
@@ -105,7 +106,7 @@ class AgentRun:
         index, answered = self.log.last_index, list[Answered]()
         for call in calls:
             self._raise_if_stopped()
-            answered.append(self._carry_out(call, index))
+            answered.append(self._carry_out(call, index, answered))
             outcome = answered[-1].reply.outcome
             if self.log.conclusion is not None or (
                 form.stops_at_error and outcome is not ToolOutcome.OK
@@ -117,9 +118,10 @@ class AgentRun:
                 self.log.add_row(row)
         return bool(calls)
 
-    def _carry_out(self, call: ToolCall, index: int) -> Answered:
+    def _carry_out(self, call: ToolCall, index: int, earlier: Sequence[Answered] = ()) -> Answered:
+        """Execute a call. `earlier` are those before it in the same message."""
         started = time.monotonic()
-        reply = self.spec.toolbox.call(call)
+        reply = withheld(call, earlier) or placed(call, self.spec.toolbox.call(call), earlier)
         answered = Answered(call, reply, time.monotonic() - started)
         self.log.note(answered.call, reply, index, answered.seconds)
         row = self.spec.form.answered(answered)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cache
@@ -16,6 +16,8 @@ from datasets import load_dataset
 
 from collect.agents.config import AgentsConfig, RepairConfig, Variant
 from collect.agents.debug2fix import subagent_tools
+from collect.agents.debug_tools import placed
+from collect.agents.forms import Answered
 from collect.agents.inspectcoder.actions import ActionCall, call_text
 from collect.agents.rollout_context import RoleModel
 from collect.agents.tools import Toolbox
@@ -102,13 +104,18 @@ def rolled_out(form: Form) -> tuple[Rollout, tuple[Conversation, ...]]:
     return rollout, tuple(conversations)
 
 
-def observations_of(calls: Sequence[ToolCall]) -> list[str]:
-    """What Debug2Fix's tools really answer, on the same bug."""
+def observations_of(messages: Sequence[Message]) -> Iterator[str]:
+    """What Debug2Fix's tools really answer to the messages' calls, on the same bug."""
     with open_sandbox(SandboxConfig()) as sandbox:
         sandbox.write_files(FILES)
         with closing(open_debugger("python", sandbox, DebugLimits())) as debugger:
             toolbox = Toolbox(subagent_tools(debugger, sandbox, run_code=True))
-            return [toolbox.call(call).text for call in calls]
+            for message in messages:
+                answered: list[Answered] = []
+                for call in message.tool_calls:
+                    reply = placed(call, toolbox.call(call), answered)
+                    answered.append(Answered(call, reply, 0.0))
+                    yield reply.text
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -126,7 +133,7 @@ def test_rows_say_what_the_tools_answer(form: Form) -> None:
         *["debug_control"] * 2,
     ]
     told = [message.content for message in messages if message.role == "tool"]
-    assert told == observations_of(calls)
+    assert told == [*observations_of(messages)]
     assert translated.answer is not None
     assert translated.answer.answer == "Compare with > instead of >=."
     assert "printed `a 2 None`" in translated.answer.evidence

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from collect.agents.inspectcoder.actions import ActionCall
@@ -28,6 +29,10 @@ actions = st.one_of(
     ),
     st.builds(lambda code: ActionCall("interact_code", {"code": code}), codes),
 )
+
+
+PLACE = re.compile(r"\AAt \S+:\d+ in \S+:\n")
+"""What precedes an inspection behind a run in the same message."""
 
 
 def calls(conversation: Conversation) -> list[ActionCall]:
@@ -70,7 +75,12 @@ def test_what_an_inspector_has_no_action_for_is_refused(
 def test_calls_and_events_round_trip_in_both_forms(form: Form, data: st.DataObject) -> None:
     inspection = data.draw(inspections(by_tools=form == "tools"))
     native = write_inspector(inspection, conversation_of(inspection), form)
-    translated = to_debug2fix(native)
+    try:
+        translated = to_debug2fix(native)
+    except Untranslatable as error:
+        if "ran on behind an error in the same message" not in str(error):
+            raise
+        reject()
     back = to_inspector(translated, form)
     assert calls(back) == calls(native) == [step.action for step in inspection.steps]
     assert back.events == native.events
@@ -86,7 +96,8 @@ def assert_grounded(translated: Conversation, inspection: Inspection) -> None:
     for row in translated.messages:
         message = row.message
         if message.role == "tool" and message.tool_call_id in events:
-            assert message.content == render(events[message.tool_call_id])
+            told = PLACE.sub("", message.content)
+            assert told == render(events[message.tool_call_id])
     answer = parse_answer(translated.final_answer)
     assert answer is not None
     assert translated.answer is not None

@@ -252,6 +252,48 @@ def test_what_the_tools_tell_a_model_is_true_and_complete() -> None:
     ]
 
 
+def test_watching_and_collecting_take_one_call() -> None:
+    with (
+        open_sandbox(SandboxConfig()) as sandbox,
+        closing(open_debugger("python", sandbox, DebugLimits())) as debugger,
+    ):
+        sandbox.write_file("test_sums.py", CLAMP.encode())
+        tools = Toolbox(debug_tools(debugger))
+
+        def call(name: str, **arguments: Any) -> ToolReply:
+            return tools.call(ToolCall("1", name, json.dumps(arguments)))
+
+        call("debug_start_session", test="test_sums.py::test_total", watch=["result", "value"])
+        where = "test_sums.py:10 if value > 1"
+        assert call("debug_breakpoint", action="set", location=where, watch=["[value]"]).event
+        stop = call("debug_control", action="continue").text
+        assert stop.splitlines()[-4:] == [
+            "Watched:",
+            "result = 1  (int)",
+            "value = 2  (int)",
+            "[value] = [2]  (list)",
+        ]
+        call("debug_start_session", test="test_sums.py::test_total")
+        told = call(
+            "debug_breakpoint",
+            action="collect",
+            location="test_sums.py:10",
+            watch=["result", "value", "gone"],
+            hits=2,
+        )
+        assert told.outcome is ToolOutcome.OK
+        assert told.text.splitlines() == [
+            "Paused at test_sums.py:10 in total (collected hit 2)",
+            "-> *    10          result += clamp(value, 0)",
+            "Collected at test_sums.py:10 in total, before the line ran:",
+            "hit | result | value | gone",
+            "1 | 0 | 1 | (NameError: name 'gone' is not defined)",
+            "2 | 1 | 2 | (NameError: name 'gone' is not defined)",
+        ]
+        assert call("debug_breakpoint", action="collect").outcome is ToolOutcome.INVALID
+        assert call("debug_breakpoint", action="collect", location="x", hits=0).event is None
+
+
 def test_a_language_without_wording_is_refused() -> None:
     with pytest.raises(ConfigError, match="not on 'cobol'"):
         wording("cobol")

@@ -248,6 +248,47 @@ def test_a_session_without_lines_begins_at_the_test_and_one_that_fails_is_told_o
     assert "Call debug_start_session first." in log.rows[3].message.content
 
 
+def test_the_variables_that_the_caller_names_are_watched() -> None:
+    log = investigation(AgentsConfig(), path=FAULT, lines=[FAULT_LINE], variables=["1 + 1", "gone"])
+    task = log.rows[TASK_MESSAGE].message.content
+    assert "\nWatched:\n1 + 1 = 2  (int)\ngone: NameError: name 'gone' is not defined" in task
+    assert [value.failed for value in log.events[0].event.values] == [False, True]
+
+
+def test_calls_in_one_message_say_where_they_looked_and_do_not_run_on_after_an_error() -> None:
+    batch = [
+        ("debug_inspect", {"what": "evaluate", "expression": "1 + 1"}),
+        ("debug_control", {"action": "continue"}),
+        ("debug_inspect", {"what": "evaluate", "expression": "1 + 2"}),
+        ("debug_inspect", {"what": "evaluate", "expression": "gone"}),
+        ("debug_breakpoint", {"action": "set", "location": "no_such_function"}),
+        ("debug_control", {"action": "restart"}),
+        ("debug_control", {"action": "continue"}),
+        ("debug_breakpoint", {"action": "collect", "location": FAULT}),
+        ("debug_inspect", {"what": "evaluate", "expression": "1 + 3"}),
+    ]
+    calls = [ToolCall(str(n), name, json.dumps(given)) for n, (name, given) in enumerate(batch)]
+    message = Message("assistant", "", tool_calls=tuple(calls))
+    log = investigation(AgentsConfig(), message, path=FAULT, lines=[FAULT_LINE])
+    answers = [row.message.content for row in log.rows if row.message.role == "tool"]
+    ended, again = (log.events[n].event for n in (2, 6))
+    place = f"At {ended.file}:{ended.line} in {ended.function}:\n"
+    assert answers[0] == "1 + 1 = 2  (int)"
+    assert answers[2] == f"{place}1 + 2 = 3  (int)"
+    assert answers[3].startswith(f"{place}Error (evaluation): NameError")
+    assert answers[5].startswith("Paused at "), "a restart is meant from anywhere"
+    withheld = "Not carried out, since debug_breakpoint failed before it in this message"
+    assert all(answers[n].startswith(withheld) for n in (6, 7))
+    assert answers[8].startswith(f"At {again.file}:{again.line} in ")
+    assert [row.tool_outcome for row in log.rows if row.message.role == "tool"] == [
+        *[ToolOutcome.OK] * 3,
+        *[ToolOutcome.ERROR] * 2,
+        ToolOutcome.OK,
+        *[ToolOutcome.REFUSED] * 2,
+        ToolOutcome.OK,
+    ]
+
+
 def test_a_subagent_may_have_to_start_its_session_itself() -> None:
     log = investigation(AgentsConfig(start_session="model"), path=FAULT, lines=[FAULT_LINE])
     assert "Paused at" not in log.rows[TASK_MESSAGE].message.content

@@ -27,11 +27,18 @@ from tests.debugger_sessions import descendants, ended
 from tests.interpreters import Interpreter
 
 HOSTILE = Path(__file__).parent / "hostile"
-LIMITS = DebugLimits(start_timeout=60, action_timeout=0.5, interrupt_grace=4)
+LIMITS = DebugLimits(start_timeout=60, action_timeout=0.5, watch_timeout=0.5, interrupt_grace=4)
 SLACK = 10.0
 """Seconds above the deadlines that a busy machine may take."""
 LAUNCHING = (Action.START, Action.RESTART)
-RUNNING = (Action.CONTINUE, Action.STEP_OVER, Action.STEP_INTO, Action.STEP_OUT, *LAUNCHING)
+RUNNING = (
+    Action.CONTINUE,
+    Action.COLLECT,
+    Action.STEP_OVER,
+    Action.STEP_INTO,
+    Action.STEP_OUT,
+    *LAUNCHING,
+)
 UNCHANGED = (ErrorKind.NOT_ALLOWED, ErrorKind.BAD_REQUEST, ErrorKind.EVALUATION)
 TRIES = 3
 OWN_MARKS = 60
@@ -158,7 +165,8 @@ class Fuzzed:
 
 def check_transition(event: DebugEvent, before: State) -> None:
     """What the state machine promises (InspectCoder, section 2.5.1)."""
-    if event.action not in ALLOWED[before]:
+    allowed = Action.CONTINUE if event.action is Action.COLLECT else event.action
+    if allowed not in ALLOWED[before]:
         assert event.error_kind is ErrorKind.NOT_ALLOWED
         assert event.allowed == ALLOWED[before]
     else:
@@ -173,7 +181,8 @@ def check_transition(event: DebugEvent, before: State) -> None:
     if event.state is State.DONE and before is not State.DONE:
         assert event.stop_reason in (StopReason.EXITED, StopReason.KILLED)
         assert event.exit_code is not None or event.kill_reason is not None
-    if event.action in RUNNING and event.error_kind is not ErrorKind.NOT_ALLOWED:
+    not_set = event.action is Action.COLLECT and event.error_kind is ErrorKind.BAD_REQUEST
+    if event.action in RUNNING and event.error_kind is not ErrorKind.NOT_ALLOWED and not not_set:
         assert event.stop_reason is not None, f"{event.error_kind}: {event.error}"
 
 
@@ -183,7 +192,8 @@ def check_bounds(event: DebugEvent) -> None:
     assert len(event.values) <= LIMITS.max_values
     assert len(event.frames) <= LIMITS.max_frames
     assert len(event.error or "") <= 10_000
-    for value in event.values:
+    collected = [value for hit in event.collected for value in hit.values]
+    for value in (*event.values, *collected):
         assert len(value.text) <= LIMITS.value_chars + OWN_MARKS, len(value.text)
 
 
@@ -205,7 +215,7 @@ def check_text(event: DebugEvent) -> None:
     """No value can be taken for the debugger's own words."""
     rendered = render(event)
     assert rendered or event.action is Action.EVALUATE
-    for value in event.values:
+    for value in (*event.values, *(each for hit in event.collected for each in hit.values)):
         assert "\x1b" not in value.text
         assert "\r" not in value.text
     own = [line for line in rendered.splitlines()[1:] if line.startswith("Paused at")]

@@ -236,6 +236,14 @@ class Machine(RuleBasedStateMachine):
         self.session.checked(Action.SET_BREAKPOINT, lambda: debugger.set_breakpoint(request))
 
     @precondition(lambda self: self.session.frames)
+    @rule(data=st.data(), hits=st.integers(1, 4))
+    def collect(self, data: st.DataObject, hits: int) -> None:
+        watch = tuple(data.draw(st.lists(st.sampled_from(self.language.expressions), max_size=2)))
+        request = replace(data.draw(self._requests()), watch=watch)
+        debugger = self.session.debugger
+        self.session.checked(Action.COLLECT, lambda: debugger.collect(request, hits), hits=hits)
+
+    @precondition(lambda self: self.session.frames)
     @rule(number=st.integers(0, 5))
     def remove_breakpoint(self, number: int) -> None:
         debugger = self.session.debugger
