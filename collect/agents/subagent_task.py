@@ -36,7 +36,7 @@ class DebugSubagentArguments(Arguments):
         tuple[int, ...] | None, Field(description="Lines of `path` to set breakpoints on.")
     ] = None
     variables: Annotated[
-        tuple[str, ...] | None, Field(description="Variables to pay attention to.")
+        tuple[str, ...] | None, Field(description="Variables or expressions whose values matter.")
     ] = None
 
 

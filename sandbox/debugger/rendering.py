@@ -7,7 +7,7 @@ FUNCTION (REASON)`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import groupby
 
 from sandbox.debugger.records import (
@@ -208,12 +208,17 @@ def _collected(event: DebugEvent) -> Iterable[str]:
     yield f"Collected{' at ' + next(iter(places)) if one else ''}, before the line ran:"
     names = (_short(value.name) for value in hits[0].values)
     yield " | ".join(["hit", *([] if one else ["place"]), *names])
+    told = set[Value]()
     for hit in hits:
         place = [] if one else [f"{hit.file}:{hit.line}"]
-        yield " | ".join([str(hit.number), *place, *map(_cell, hit.values)])
+        yield " | ".join([str(hit.number), *place, *(_cell(value, told) for value in hit.values)])
+        told.update(value for value in hit.values if value.failed)
 
 
-def _cell(value: Value) -> str:
+def _cell(value: Value, told: Collection[Value]) -> str:
+    """A value on one line; an error only where it is new."""
+    if value in told:
+        return "(same error)"
     text = value.text.replace("\n", "\\n") + " ..." * value.truncated
     return f"({text})" if value.failed else text
 
