@@ -102,6 +102,8 @@ def read_paused_frame(snapshot: str) -> Frame | None:
 
 
 def _headline(event: DebugEvent) -> str:
+    if _only_printed(event):
+        return ""
     if event.stop_reason is StopReason.KILLED:
         return f"Killed: {event.error}"
     if event.stop_reason is StopReason.EXITED:
@@ -175,8 +177,16 @@ def _returned(event: DebugEvent) -> Iterable[str]:
         yield f"Returned from {value.name}: {_indented(value.text)}{_remarks(value)}"
 
 
+def _only_printed(event: DebugEvent) -> bool:
+    """Whether code ran and printed, so that its output says all."""
+    ended = event.stop_reason is not None or event.error_kind is not None
+    return event.action is Action.RUN_CODE and bool(event.output.strip()) and not ended
+
+
 def _output(event: DebugEvent) -> Iterable[str]:
-    if event.output:
+    if event.output and _only_printed(event):
+        yield event.output.rstrip("\n")
+    elif event.output:
         yield "Program output:"
         yield INDENT + _indented(event.output.rstrip("\n"))
 

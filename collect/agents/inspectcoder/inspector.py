@@ -34,11 +34,12 @@ from collect.agents.inspectcoder.inspector_tools import (
     ProposeRepair,
     SetBreakpoint,
     any_code,
-    has_print,
     inspector_tools,
+    is_inspection,
+    patches_program,
 )
 from collect.agents.inspectcoder.react import BlockLanguage, ReactForm, action_block
-from collect.agents.inspectcoder.records import Round
+from collect.agents.inspectcoder.records import CodeVersion, Patch, Round
 from collect.agents.loop import AgentRun, AgentSpec
 from collect.agents.prompts import fill, prompt
 from collect.agents.rollout_context import RolloutContext
@@ -129,7 +130,7 @@ class Simulated:
         call = ActionCall(self.name, json.loads(arguments.model_dump_json()))
         action = ""
         if isinstance(arguments, InteractArguments):
-            action = INSPECTION if has_print(arguments.code) else MODIFICATION
+            action = INSPECTION if is_inspection(arguments.code) else MODIFICATION
         return ToolReply(self.simulator.answer(f"> {call_text(call)}"), action=action)
 
 
@@ -190,7 +191,8 @@ def only_inspection(code: str) -> tuple[str | None, str]:
     if tree is None:
         return code, ""
     effects = any(isinstance(node, ast.Expr) and _is_effect(node.value) for node in ast.walk(tree))
-    if effects or any(isinstance(node, CHANGES) for node in ast.walk(tree)):
+    changes = any(isinstance(node, CHANGES) for node in ast.walk(tree))
+    if effects or changes or patches_program(tree):
         return None, NO_CHANGES
     return code, ""
 
@@ -275,6 +277,7 @@ def _session(context: RolloutContext, variant: Variant, current: Round) -> Itera
             current.version.failing.id,
             instance.solution,
             reset=lambda: context.reset(current.version.code),
+            test_source=current.version.failing.source,
         )
         started = session.begin()
         tools = inspector_tools(session, _limits(context), RULES.get(variant, any_code))
@@ -407,11 +410,10 @@ class Inspector:
         return plan_of(agent.log.final_answer)
 
     def _spec(self, bench: Workbench) -> AgentSpec:
-        config = self._context.config.repair
         by_tools = bench.form.by_tools
         solution = self._context.instance.solution
         return AgentSpec(
-            inspector_prompt(self._variant, by_tools, config.max_reasoning_steps, solution),
+            inspector_prompt(self._variant, by_tools, self._steps_left, solution),
             Toolbox(bench.tools),
             max_steps=self._steps_left,
             forced_answer=prompt("inspectcoder/forced_plan"),
@@ -478,11 +480,23 @@ def inspector_task(coding_task: str, current: Round, state: str) -> str:
 
 
 def earlier_repairs(current: Round) -> str:
-    """The plans of earlier rounds; empty in the first round."""
-    plans = [f"{number}. {patch.plan}" for number, (_, patch) in enumerate(current.history, 1)]
-    if not plans:
+    """The plans of earlier rounds, and what became of them; empty in the first round."""
+    if not current.history:
         return ""
-    return "\n" + prompt("inspectcoder/earlier", repairs="\n".join(plans)) + "\n"
+    versions = [*(version for version, _ in current.history[1:]), current.version]
+    repairs: list[str] = []
+    for (_, patch), version in zip(current.history, versions, strict=True):
+        repairs.append(f"{len(repairs) + 1}. {patch.plan}\nThen: {_outcome(patch, version)}")
+    return "\n" + prompt("inspectcoder/earlier", repairs="\n".join(repairs)) + "\n"
+
+
+def _outcome(patch: Patch, version: CodeVersion) -> str:
+    """What became of a patch: why there was none, or how its version failed."""
+    if patch.code is None:
+        return patch.problem or "no patch was written from it."
+    lines = version.failing.error.splitlines()
+    told = [line.removeprefix("E").strip() for line in lines if line.startswith("E ")]
+    return f"{version.failing.id} failed: {(told or lines or ['without a message'])[0]}"
 
 
 def plan_of(answer: str) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal, Protocol, cast
 
 from pydantic import Field
 
@@ -57,6 +57,8 @@ class InspectorSession:
     solution: str
     reset: Callable[[], None] = lambda: None
     """Resets the workspace, since a killed test does not clean up after itself."""
+    test_source: str = ""
+    """The test's own lines, numbered. Of its file no others are shown."""
 
     def restart(self) -> DebugEvent:
         """Restart on a clean workspace, unless the session's state forbids it."""
@@ -74,9 +76,17 @@ class InspectorSession:
             return "The debug session could not be started."
         return render_snapshot(self.debugger.snapshot())
 
+    def shown(self, event: DebugEvent) -> ToolReply:
+        """An event as an answer, without the lines of tests that the task does not show."""
+        own = {line.split(maxsplit=1)[0] for line in self.test_source.splitlines()}
+        if event.file != self.test.partition("::")[0] or not own:
+            return reply(event, {})
+        lines = [line for line in event.source if line.lstrip("->* ").split(" ", 1)[0] in own]
+        return replace(reply(replace(event, source=tuple(lines)), {}), event=event)
+
     def after_run(self, event: DebugEvent) -> ToolReply:
         """The answer to an action that ran the program; an ended session restarts."""
-        answer = reply(event, {})
+        answer = self.shown(event)
         if event.state is not State.DONE:
             return answer
         again = self.restart()
@@ -143,7 +153,7 @@ class ControlExecution:
     def call(self, arguments: ControlArguments, call_id: str) -> ToolReply:
         debugger = self.session.debugger
         if arguments.cmd == "restart":
-            return self.limits.cut(reply(self.session.restart(), {}))
+            return self.limits.cut(self.session.shown(self.session.restart()))
         return self.limits.cut(self.session.after_run(debugger.control(Action.CONTINUE)))
 
 
@@ -167,7 +177,7 @@ class InteractCode:
     arguments: type[Arguments] = InteractArguments
 
     def call(self, arguments: InteractArguments, call_id: str) -> ToolReply:
-        action = INSPECTION if has_print(arguments.code) else MODIFICATION
+        action = INSPECTION if is_inspection(arguments.code) else MODIFICATION
         code, remark = self.rule(arguments.code)
         if code is None:
             return ToolReply(f"Refused: {remark}", ToolOutcome.REFUSED, action=action)
@@ -217,15 +227,35 @@ def inspector_tools(
     ]
 
 
-def has_print(code: str) -> bool:
-    """Whether code inspects rather than modifies: it prints (InspectCoder, section 4.4.1)."""
+PRINTS = {"print", "pprint"}
+LIVE_PATCHES = {"exec", "setattr", "delattr"}
+NAMESPACES = {"globals", "vars", "locals"}
+
+
+def is_inspection(code: str) -> bool:
+    """Whether code inspects rather than modifies: it prints (InspectCoder, section 4.4.1), and does
+    not replace the program's functions or attributes.
+    """
     try:
-        nodes = list(ast.walk(parse(code)))
+        tree = parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return "print(" in code
-    return any(
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id in ("print", "pprint")
-        for node in nodes
-    )
+    prints = any(_calls(node, PRINTS) for node in ast.walk(tree))
+    return prints and not patches_program(tree)
+
+
+def patches_program(tree: ast.AST) -> bool:
+    """Whether code replaces names or attributes of the running program through functions such as
+    `setattr` or `globals`, or a `global` statement.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Global) or _calls(node, LIVE_PATCHES):
+            return True
+        stored = isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)
+        if stored and _calls(cast(ast.Subscript, node).value, NAMESPACES):
+            return True
+    return False
+
+
+def _calls(node: ast.AST, names: Collection[str]) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names

@@ -32,7 +32,8 @@ from sandbox.text import source_lines
 # Answers to: what is this expression at that line?
 
 
-OUTPUT = re.compile(r"^Program output:\n +(?P<text>.*)$", re.MULTILINE)
+NO_OUTPUT = ("Error (", "Code ran ", "Program ended ", "Paused at ", "Killed: ")
+"""How an answer to `debug_run_code` begins that is not what the code printed."""
 PART = re.compile(r"^(?P<base>.+?)(?:\.(?P<field>\w+)|(?P<key>\[[^\[\]]+\]))$")
 
 
@@ -54,8 +55,8 @@ def read_expression(
         text = (yield from session.fields(f"I look into `{base}`.", base)).get(name)
     elif run_code and chance < 0.7:
         code = f"print(repr({expression}))"
-        found = OUTPUT.search((yield from session.do(why, "debug_run_code", code=code)))
-        text = found["text"].strip() if found else None
+        seen = yield from session.do(why, "debug_run_code", code=code)
+        text = None if seen.startswith(NO_OUTPUT) else seen.partition("\n")[0].strip()
     if text is None or "..." in text or "0x" in text:
         text = yield from session.evaluate(why, expression)
     if text is not None:

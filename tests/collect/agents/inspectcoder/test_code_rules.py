@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from collect.agents.inspectcoder.inspector import only_inspection, only_modification
-from collect.agents.inspectcoder.inspector_tools import has_print
+from collect.agents.inspectcoder.inspector_tools import is_inspection
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,16 @@ def test_without_modification_values_can_be_shown(code: str) -> None:
 
 @pytest.mark.parametrize(
     "code",
-    ["x = 1", "x += 1", "x.append(1)", "del x", "import os", "print(x := 2)", "def f(): pass"],
+    [
+        "x = 1",
+        "x += 1",
+        "x.append(1)",
+        "del x",
+        "import os",
+        "print(x := 2)",
+        "def f(): pass",
+        "print(setattr(x, 'y', 1))",
+    ],
 )
 def test_without_modification_nothing_is_changed(code: str) -> None:
     kept, remark = only_inspection(code)
@@ -44,7 +53,18 @@ def test_without_modification_nothing_is_changed(code: str) -> None:
 
 @pytest.mark.parametrize(
     ("code", "inspects"),
-    [("print(x)", True), ("x = 1", False), ("y = 'print(x)'", False), ("print(", True)],
+    [
+        ("print(x)", True),
+        ("x = 1", False),
+        ("y = 'print(x)'", False),
+        ("print(", True),
+        ("setattr(solution, 'f', g); print(f(1))", False),
+        ("exec('def f(): return 1', globals())\nprint(f())", False),
+        ("globals()['f'] = g; print(f())", False),
+        ("del vars(solution)['f']; print(1)", False),
+        ("global f\ndef f(): return 1\nprint(f())", False),
+        ("print(globals()['f'])", True),
+    ],
 )
 def test_code_that_prints_inspects(code: str, inspects: bool) -> None:
-    assert has_print(code) is inspects
+    assert is_inspection(code) is inspects

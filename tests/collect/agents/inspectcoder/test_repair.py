@@ -75,10 +75,20 @@ def test_a_failed_patch_is_the_next_round_s_program() -> None:
     second_inspector, second_coder = trace.logs[2], trace.logs[3]
     task = second_inspector.rows[1].message.content
     assert ".lower()" not in task
-    assert "1. The root cause of the bug is line 14." in task
+    assert "1. The root cause of the bug is line 14.\nThen: test_solution.py::" in task
+    assert " failed: AssertionError" in task or " failed: assert " in task
+    assert "You have 19 steps left" in second_inspector.rows[0].message.content
     scratchpad = second_coder.rows[1].message.content
     assert scratchpad.index("## Code Version 1") < scratchpad.index("## Code Version 2")
     assert ".lower()" not in trace.patch.replace('-        word = word.strip(".,").lower()', "")
+
+
+def test_of_the_tests_file_only_the_failing_test_is_shown() -> None:
+    steps = [act('control_execution("restart")'), act('propose_repair("x")')]
+    trace = repair(Variant.INSPECTCODER, scripted(steps, [program(WRONG)]), max_patch_attempts=1)
+    restarted = observations(trace)[0]
+    assert "Paused at test_solution.py:" in restarted
+    assert restarted.count("def test_") == 1
 
 
 def test_a_reply_without_a_program_counts_as_an_attempt_and_is_told() -> None:
