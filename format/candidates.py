@@ -250,7 +250,7 @@ class Draft:
 
 
 QUESTION = (
-    "What is the root cause of the failure of this test, and what change to the program mends it?"
+    "What is the root cause of the failure of this test, and what change to the program fixes it?"
 )
 MAX_FINDINGS = 8
 """Only the last findings are kept."""

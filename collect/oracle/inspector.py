@@ -183,7 +183,7 @@ OPENINGS = (
     "The failing test goes through line {line}, and what it does there looks suspicious.",
     "I suspect line {line}: let me see what it works on when the failing test gets there.",
 )
-SURE = "I have what I need: the cause, and what mends it."
+SURE = "I have what I need: the cause, and what fixes it."
 UNSURE = "The session shows where it goes wrong; whether my change is enough, the tests must tell."
 TOO_MANY = (
     "This line may be one too many. I run what would come next without it, in the session, before "
@@ -400,17 +400,15 @@ def _plan(now: Instance, place: Place) -> str:
     at = f"{place.path}:{place.line}"
     where = f" in {place.function}" if place.function else ""
     cause = "The root cause of the bug is that"
-    mend = "To fix the bug, consider"
+    fix = "To fix the bug, consider"
     if not old:
         gap = changed_lines(now.gold_patch)[0]
-        text = f"{cause} something is missing at {at}{where}. {mend} adding, between lines "
+        text = f"{cause} something is missing at {at}{where}. {fix} adding, between lines "
         return _with_code(f"{text}{gap.start} and {gap.end},", new)
     wrong = _first_line(old)
     if not new:
-        return f"{cause} {wrong} at {at}{where} should not be there. {mend} taking it out."
-    text = (
-        f"{cause} {wrong} at {at}{where} does not do what the task asks. {mend} replacing it with"
-    )
+        return f"{cause} {wrong} at {at}{where} should not be there. {fix} taking it out."
+    text = f"{cause} {wrong} at {at}{where} does not do what the task asks. {fix} replacing it with"
     return _with_code(text, new)
 
 

@@ -132,9 +132,9 @@ def wrong_after_debugging(case: Case) -> bool:
 def breaks_tests(case: Case) -> bool:
     """What failed passes, and what passed fails."""
     tests = case.rollout.tests
-    mended = all(test.after == TestStatus.PASSED for test in tests if test.group == FAIL_TO_PASS)
+    fixed = all(test.after == TestStatus.PASSED for test in tests if test.group == FAIL_TO_PASS)
     broken = any(test.after != TestStatus.PASSED for test in tests if test.group == PASS_TO_PASS)
-    return has_patch(case) and mended and broken
+    return has_patch(case) and fixed and broken
 
 
 def _is_near(change: ChangedRange, gold: ChangedRange) -> bool:
@@ -214,7 +214,7 @@ MODES = (
     Mode(
         "wrong_fix",
         "Wrong Fix",
-        "The patch does not mend the failing tests.",
+        "The patch does not fix the failing tests.",
         lambda case: has_patch(case) and not breaks_tests(case),
     ),
     Mode(

@@ -196,13 +196,20 @@ def _source(event: DebugEvent) -> Iterable[str]:
 
 
 def _values(event: DebugEvent) -> Iterable[str]:
-    if event.values and event.stop_reason is not None:
+    watched, failed = event.stop_reason is not None, dict[str, list[Value]]()
+    if event.values and watched:
         yield "Watched:"
     for value in event.values:
+        if value.failed and watched:
+            failed.setdefault(value.text.partition(":")[0], []).append(value)
+            continue
         asked = event.action not in (Action.LOCALS, Action.FIELDS)
         name = _short(value.name) if asked else value.name
         equals = ":" if value.failed else " ="
         yield f"{name}{equals} {_indented(value.text)}{_remarks(value)}"
+    for error, values in failed.items():
+        told = error if values[1:] else _indented(values[0].text)
+        yield f"{', '.join(_short(value.name) for value in values)}: {told}"
 
 
 def _collected(event: DebugEvent) -> Iterable[str]:
@@ -212,7 +219,8 @@ def _collected(event: DebugEvent) -> Iterable[str]:
     hits = event.collected
     places = dict.fromkeys(f"{hit.file}:{hit.line} in {hit.function}" for hit in hits)
     if not hits:
-        yield "No hit was collected."
+        stopped = event.stop_reason is StopReason.BREAKPOINT
+        yield "No hit was collected" + (": another breakpoint came first." if stopped else ".")
         return
     one = len(places) == 1
     yield f"Collected{' at ' + next(iter(places)) if one else ''}, before the line ran:"

@@ -124,7 +124,7 @@ def test_rows_say_what_the_tools_answer(form: Form) -> None:
     translated = to_debug2fix(inspector)
     messages = [row.message for row in translated.messages]
     assert "propose a change of the program only if the question asks for it" in messages[0].content
-    assert "what change to the program mends it?" in messages[1].content
+    assert "what change to the program fixes it?" in messages[1].content
     calls = [call for message in messages for call in message.tool_calls]
     assert [call.name for call in calls] == [
         "debug_start_session",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from collect.agents.inspectcoder.records import FailingTest
 from collect.benchmarks.base import Benchmark, Instance, TestStatus
@@ -14,6 +15,8 @@ from sandbox.base import SOURCE_LIMIT
 from sandbox.errors import SandboxFileError
 from sandbox.text import source_lines
 
+FROZEN = re.compile(r"^<frozen .*\n    \?\?\?\n", re.MULTILINE)
+"""Frames of the interpreter's own code in pytest's traceback."""
 MAX_ERROR_LINES = 60
 MAX_ERROR_CHARS = 6_000
 
@@ -35,7 +38,7 @@ def first_failing(benchmark: Benchmark, instance: Instance, sandbox: Sandbox) ->
     if results.timed_out and results.statuses[failing] is TestStatus.MISSING:
         error = f"The test did not end within {results.seconds:.0f} seconds and was killed."
     else:
-        error = section_of(failing, results.output)
+        error = FROZEN.sub("", section_of(failing, results.output))
     return FailingTest(failing, test_source(sandbox, failing), shortened(error))
 
 

@@ -57,8 +57,8 @@ class InspectorSession:
     solution: str
     reset: Callable[[], None] = lambda: None
     """Resets the workspace, since a killed test does not clean up after itself."""
-    test_source: str = ""
-    """The test's own lines, numbered. Of its file no others are shown."""
+    stack_follows: bool = False
+    """Whether the session's state follows each answer, so that the answer needs no stack."""
 
     def restart(self) -> DebugEvent:
         """Restart on a clean workspace, unless the session's state forbids it."""
@@ -77,12 +77,16 @@ class InspectorSession:
         return render_snapshot(self.debugger.snapshot())
 
     def shown(self, event: DebugEvent) -> ToolReply:
-        """An event as an answer, without the lines of tests that the task does not show."""
-        own = {line.split(maxsplit=1)[0] for line in self.test_source.splitlines()}
-        if event.file != self.test.partition("::")[0] or not own:
-            return reply(event, {})
-        lines = [line for line in event.source if line.lstrip("->* ").split(" ", 1)[0] in own]
-        return replace(reply(replace(event, source=tuple(lines)), {}), event=event)
+        """A stop as an answer. Of the program and of the test, which the task shows, it has the
+        current line alone, and nothing of tests that the task does not show.
+        """
+        kept = event
+        if event.file in (self.solution, self.test.partition("::")[0]):
+            current = (line for line in event.source if line.startswith("->"))
+            kept = replace(event, source=tuple(current))
+        if self.stack_follows:
+            kept = replace(kept, frames=())
+        return replace(reply(kept, {}), event=event)
 
     def after_run(self, event: DebugEvent) -> ToolReply:
         """The answer to an action that ran the program; an ended session restarts."""

@@ -83,12 +83,13 @@ def test_a_failed_patch_is_the_next_round_s_program() -> None:
     assert ".lower()" not in trace.patch.replace('-        word = word.strip(".,").lower()', "")
 
 
-def test_of_the_tests_file_only_the_failing_test_is_shown() -> None:
+def test_a_stop_shows_no_code_that_the_task_shows_or_withholds() -> None:
     steps = [act('control_execution("restart")'), act('propose_repair("x")')]
     trace = repair(Variant.INSPECTCODER, scripted(steps, [program(WRONG)]), max_patch_attempts=1)
     restarted = observations(trace)[0]
     assert "Paused at test_solution.py:" in restarted
-    assert restarted.count("def test_") == 1
+    assert "def test_" not in restarted
+    assert restarted.count("assert top_word(") == 2, "the current line, and the stack's"
 
 
 def test_a_reply_without_a_program_counts_as_an_attempt_and_is_told() -> None:
