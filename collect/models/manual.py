@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import re
@@ -26,6 +27,8 @@ from collect.store.messages import Message, ToolCall, ToolSchema
 
 FOLDER = "manual"
 ANSWER = ".answer"
+RUNNING = "running"
+"""A file that is locked as long as the run goes on."""
 CALL = re.compile(r"^>>>[ \t]*([\w.-]+)[ \t]*", re.MULTILINE)
 
 
@@ -61,6 +64,9 @@ class ManualBackend:
         self._name = name
         self._folder = folder / FOLDER / name
         self._stop = stop
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._running = (self._folder / RUNNING).open("w")
+        fcntl.flock(self._running, fcntl.LOCK_SH)
 
     @property
     def name(self) -> str:
@@ -75,7 +81,7 @@ class ManualBackend:
         return ManualModel(self._name, self._folder, prefix, context.role, self._stop)
 
     def close(self) -> None:
-        """Nothing to close."""
+        self._running.close()
 
 
 class ManualModel:
@@ -103,7 +109,6 @@ class ManualModel:
             tools=tuple(tools),
             answer_only=sampling.tool_choice == "none",
         )
-        self._folder.mkdir(parents=True, exist_ok=True)
         asked = self._folder / f"{request.id}.json"
         answered = asked.with_suffix(ANSWER)
         write_text(asked, json.dumps(asdict(request), ensure_ascii=False))
@@ -116,6 +121,21 @@ class ManualModel:
             answered.unlink(missing_ok=True)
         finish_reason = "tool_calls" if message.tool_calls else "stop"
         return Completion(message, Usage(), 0.0, 0.0, finish_reason)
+
+
+def is_over(run: Path) -> bool:
+    """Whether a run that was played has ended, or its process is gone."""
+    found = list(run.glob(f"**/{FOLDER}/*/{RUNNING}"))
+    return bool(found) and not any(map(_is_locked, found))
+
+
+def _is_locked(path: Path) -> bool:
+    with path.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
 
 
 def open_requests(run: Path, role: str | None = None) -> list[Request]:

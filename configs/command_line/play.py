@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from collect.errors import ConfigError
-from collect.models.manual import BadAnswer, Request, answer_request, open_requests
+from collect.models.manual import BadAnswer, Request, answer_request, is_over, open_requests
 from collect.store.messages import Message
-from configs.command_line.shared import FAILED, console
+from configs.command_line.shared import console
 
 POLL_SECONDS = 0.2
 HOW = (
@@ -47,7 +47,7 @@ def play(options: argparse.Namespace) -> int:
     while True:
         request = _next_request(options)
         if request is None:
-            return FAILED
+            return 0
         _show(request, options.whole)
         if not sys.stdin.isatty():
             return 0
@@ -65,9 +65,8 @@ def _answer_from_file(options: argparse.Namespace) -> int:
     except BadAnswer as error:
         raise ConfigError(f"not sent: {error}") from None
     request = _next_request(options)
-    if request is None:
-        return FAILED
-    _show(request, options.whole)
+    if request is not None:
+        _show(request, options.whole)
     return 0
 
 
@@ -77,11 +76,14 @@ def _waiting(options: argparse.Namespace) -> list[Request]:
 
 
 def _next_request(options: argparse.Namespace) -> Request | None:
+    """None if the run is over. Raises ConfigError if no request comes in time."""
     deadline = time.monotonic() + options.wait
     while not (waiting := _waiting(options)):
-        if time.monotonic() > deadline:
-            console.print(f"no request came within {options.wait:g} s; is the run over?")
+        if is_over(options.run):
+            console.print(f"the run is over: stepinto view {options.run}")
             return None
+        if time.monotonic() > deadline:
+            raise ConfigError(f"no request came within {options.wait:g} s, but the run goes on")
         time.sleep(POLL_SECONDS)
     return waiting[0]
 
