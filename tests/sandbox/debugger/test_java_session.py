@@ -162,6 +162,14 @@ def test_a_failing_assertion_is_post_mortem_in_the_test(tests: JavaBench) -> Non
     assert tests.debugger.restart().stop_reason is StopReason.ENTRY
 
 
+def test_an_exception_of_a_library_is_found_by_its_simple_name(tests: JavaBench) -> None:
+    raised = BreakpointRequest(exception="AssertionFailedError")
+    event = tests.start(raised, test="demo.NewTest#fails")
+    assert [point.hits for point in event.breakpoints] == [1], event
+    assert event.exception is not None
+    assert event.exception.type == "org.opentest4j.AssertionFailedError"
+
+
 def test_jupiter_fails_alike(tests: JavaBench) -> None:
     event = run(tests, "demo.NewTest#fails")
     assert (event.state, event.function) == (State.POST_MORTEM, "NewTest.fails")

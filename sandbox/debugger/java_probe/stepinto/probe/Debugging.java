@@ -68,7 +68,7 @@ final class Debugging {
         events = new EventInbox(machine.eventQueue());
         invoker = new ThreadInvoker(machine, requests, events);
         values = new ValueText(limits, invoker);
-        evaluator = new Evaluator(machine, values, invoker, sources);
+        evaluator = new Evaluator(machine, values, invoker, program);
         diagnosis = new Diagnosis(machine, program);
         requests.enable(requests.manager().createVMDeathRequest());
     }

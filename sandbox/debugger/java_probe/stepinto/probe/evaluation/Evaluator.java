@@ -17,7 +17,7 @@ import stepinto.probe.evaluation.values.Services;
 import stepinto.probe.evaluation.values.Types;
 import stepinto.probe.program.EvaluationFailed;
 import stepinto.probe.program.FrameAt;
-import stepinto.probe.program.Sources;
+import stepinto.probe.program.Program;
 import stepinto.probe.rendering.ValueText;
 import stepinto.probe.threads.Invoker;
 
@@ -45,8 +45,9 @@ public final class Evaluator {
             };
     private Map<String, Scope.Declared> declared = new HashMap<>();
 
-    public Evaluator(VirtualMachine machine, ValueText values, Invoker invoker, Sources sources) {
-        this.services = new Services(new Types(machine, invoker, sources), invoker, values);
+    public Evaluator(VirtualMachine machine, ValueText values, Invoker invoker, Program program) {
+        Types types = new Types(machine, invoker, program.sources);
+        this.services = new Services(types, invoker, values, program);
         this.snippets = new Snippets(services);
     }
 

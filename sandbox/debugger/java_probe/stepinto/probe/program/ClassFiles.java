@@ -1,12 +1,16 @@
 package stepinto.probe.program;
 
 import java.io.File;
+import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.zip.ZipEntry;
+import java.util.zip.ZipFile;
 
 /** The program's compiled classes, by their source files: known before they are loaded. */
 public final class ClassFiles {
@@ -73,6 +77,26 @@ public final class ClassFiles {
                         found.add(read);
                     }
                 }
+            }
+        }
+        return found;
+    }
+
+    /** The classes of this simple name in the libraries on the program's class path. */
+    public List<String> inLibraries(String simple) {
+        List<String> found = new ArrayList<>();
+        for (String library : target.libraries()) {
+            try (ZipFile jar = new ZipFile(library)) {
+                for (ZipEntry entry : Collections.list(jar.entries())) {
+                    String path = entry.getName();
+                    boolean named = path.endsWith("/" + simple + ENDING);
+                    if (named || path.endsWith("$" + simple + ENDING)) {
+                        String inner = path.substring(0, path.length() - ENDING.length());
+                        found.add(inner.replace('/', '.'));
+                    }
+                }
+            } catch (IOException unreadable) {
+                continue; // the program can't load classes from it either
             }
         }
         return found;

@@ -66,6 +66,13 @@ public final class Program {
         return facts.path;
     }
 
+    /** The file of a place as the reader knows it: relative to the workspace, if it is there. */
+    public String shownPath(Location location) {
+        String path = path(location);
+        String folder = target.workspace + "/";
+        return path.startsWith(folder) ? path.substring(folder.length()) : path;
+    }
+
     private String findPath(Location location) {
         try {
             String path = location.sourcePath();

@@ -25,6 +25,20 @@ public final class Target {
 
     private final boolean attach;
 
+    /** The jars on the program's class path. */
+    List<String> libraries() {
+        int option = command.indexOf("-cp");
+        List<String> found = new ArrayList<>();
+        if (option >= 0 && option + 1 < command.size()) {
+            for (String path : command.get(option + 1).split(File.pathSeparator)) {
+                if (path.endsWith(".jar")) {
+                    found.add(path);
+                }
+            }
+        }
+        return found;
+    }
+
     public Target(Map<String, Object> fields) {
         command = texts(fields.get("command"));
         folder = (String) fields.get("cwd");

@@ -76,7 +76,7 @@ public final class BreakpointTable {
         String file = text(arguments, "file");
         Object line = arguments.get("line");
         if (point.exception != null) {
-            point.classes.add(ExceptionNames.find(point.exception, classFiles));
+            point.classes.addAll(ExceptionNames.find(point.exception, classFiles));
         } else if (!text(arguments, "function").isEmpty()) {
             places.onFunction(point, file, text(arguments, "function"));
         } else if (!file.isEmpty() && line instanceof Number) {

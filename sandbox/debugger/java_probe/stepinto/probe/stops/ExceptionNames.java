@@ -1,6 +1,7 @@
 package stepinto.probe.stops;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
@@ -20,8 +21,11 @@ final class ExceptionNames {
 
     private ExceptionNames() {}
 
-    /** The class's whole name: the program's own first, then the JDK's, then as it was given. */
-    static String find(String name, ClassFiles classFiles) throws Refusal {
+    /**
+     * The class's whole name: the program's own first, then the JDK's, then those of the libraries,
+     * of which several may have it.
+     */
+    static List<String> find(String name, ClassFiles classFiles) throws Refusal {
         List<String> own = new ArrayList<>();
         Set<String> known = new TreeSet<>();
         for (ClassFile type : classFiles.named("")) {
@@ -31,22 +35,24 @@ final class ExceptionNames {
             }
         }
         if (own.size() == 1) {
-            return own.get(0);
+            return own;
         }
         if (own.size() > 1) {
             throw new Refusal(name + " is ambiguous: " + Nearest.list(own));
         }
         if (name.indexOf('.') >= 0) {
-            return name; // perhaps a library's, which is known once it is loaded
+            return Collections.singletonList(name); // perhaps a library's, which is known once it is loaded
         }
         for (String folder : PACKAGES) {
             if (isException(folder + name)) {
-                return folder + name;
+                return Collections.singletonList(folder + name);
             }
         }
-        throw new Refusal(
-                "there is no exception class " + name + Nearest.names(name, known)
-                        + "; name a library's with its package");
+        List<String> libraries = classFiles.inLibraries(name);
+        if (libraries.isEmpty()) {
+            throw new Refusal("there is no exception class " + name + Nearest.names(name, known));
+        }
+        return libraries;
     }
 
     private static boolean isException(String name) {
