@@ -56,6 +56,11 @@ EXPRESSIONS = {
     "stock[1] + stock.length": ("5", "int"),
     "item.price + item.doubled()": ("15", "int"),
     "new Item(4).doubled()": ("8", "int"),
+    'new java.io.BufferedReader(new java.io.StringReader("x"))': (
+        "BufferedReader{...}",
+        "BufferedReader",
+    ),
+    "new Object()": ("Object{}", "Object"),
     "list.get(0) + 1": ("4", "int"),
     'map.get("one") + map.size()': ("3", "int"),
     "boxed == 42 && boxed.equals(42)": ("true", "boolean"),

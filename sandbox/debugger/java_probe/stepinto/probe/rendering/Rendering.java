@@ -164,6 +164,12 @@ final class Rendering {
     }
 
     private void composed(ObjectReference object, Kind kind) {
+        if (kind == Kind.FIELDS && TypeNames.isPlatform(object.referenceType().name())) {
+            // The insides of the JDK's own objects tell little; `fields` shows them.
+            boolean empty = Heap.instanceFields(object.referenceType()).isEmpty();
+            text.put(name(object) + (empty ? "{}" : "{...}"));
+            return;
+        }
         if (kind != Kind.TEXT) {
             fields(object, kind == Kind.RECORD);
             return;
