@@ -80,7 +80,16 @@ COLUMNS = {
         "oracle where the scripted oracle took part, which knows the gold patch; played where a "
         "person or a program did by hand; else model"
     ),
-    "model": Column("which model wrote the assistant's turns"),
+    "model": Column("which model wrote the assistant's turns: its name in the run's config"),
+    "served_model": Column(
+        "the name that the server gave for that model; null where it gave none, as the oracle"
+    ),
+    "resolved": Column("whether the rollout fixed the bug", Kind.FLAG),
+    "instance_hash": Column("hash of the bug's files, tests and gold patch"),
+    "question_id": Column("the runtime question, if the rollout was about one", Kind.TEXT),
+    "prompt_tokens": Column("tokens that the model was sent, over all its replies", Kind.INTEGER),
+    "completion_tokens": Column("tokens that it wrote", Kind.INTEGER),
+    "code_version": Column("the version of StepInto that recorded it"),
     "attempt": Column("0-based", Kind.INTEGER),
     "category": Column("of the runtime question that was asked, else of the bug; null: not known"),
     "difficulty": Column(

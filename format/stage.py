@@ -61,6 +61,20 @@ def label_columns(candidate: Candidate, config: FormatConfig) -> dict[str, Any]:
     }
 
 
+def provenance_columns(candidate: Candidate) -> dict[str, Any]:
+    """The columns that say what a candidate's row is of, and what it cost, by name."""
+    outcome, rows = candidate.outcome, candidate.conversation.messages
+    return {
+        "served_model": next((row.served_model for row in rows if row.served_model), None),
+        "resolved": outcome.resolved,
+        "instance_hash": outcome.instance_hash,
+        "question_id": outcome.question_id,
+        "prompt_tokens": sum(row.prompt_tokens for row in rows),
+        "completion_tokens": sum(row.completion_tokens for row in rows),
+        "code_version": outcome.code_version,
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """The row of a kept conversation."""
@@ -118,7 +132,7 @@ class Judge:
         outcome, said, texts = candidate.outcome, candidate.said, candidate.texts
         assert texts is not None, "the filters have let it through"
         columns = stored_row(said, texts, outcome.language, outcome.teacher, outcome.system)
-        columns |= label_columns(candidate, self.config)
+        columns |= provenance_columns(candidate) | label_columns(candidate, self.config)
         return Row(columns, characters(said), Mark.of(said, self.config))
 
 

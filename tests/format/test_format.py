@@ -87,11 +87,15 @@ def test_a_row_shows_the_reasoning_that_it_should(
     rows = list(sub.messages)
     at = next(i for i, row in enumerate(rows) if row.message.role == "assistant")
     said = replace(rows[at].message, content="I look.", reasoning="Is it 7?")
-    rows[at] = replace(rows[at], message=said)
+    rows[at] = replace(rows[at], message=said, prompt_tokens=7, served_model="large-2026")
     thinking = (rollout, (main_agent, replace(sub, messages=tuple(rows))))
     run = write_run(tmp_path / "run", [thinking])
     run_format(ALL_TRAIN.model_copy(update={"reasoning": Reasoning(reasoning)}), run)
     [row] = load(run, "train", tmp_path)
+    assert (row["resolved"], row["served_model"]) == (True, "large-2026")
+    assert row["prompt_tokens"] == sum(each.prompt_tokens for each in rows) > 0
+    assert row["instance_hash"] == rollout.instance_hash
+    assert row["code_version"] == rollout.code_version
     shown = row["messages"][at]
     assert (shown["content"], shown.get("reasoning_content")) == (content, separate)
 
