@@ -277,7 +277,6 @@ def _session(context: RolloutContext, variant: Variant, current: Round) -> Itera
             current.version.failing.id,
             instance.solution,
             reset=lambda: context.reset(current.version.code),
-            stack_follows=config.repair.inspector_form == "react",
         )
         started = session.begin()
         tools = inspector_tools(session, _limits(context), RULES.get(variant, any_code))

@@ -57,8 +57,6 @@ class InspectorSession:
     solution: str
     reset: Callable[[], None] = lambda: None
     """Resets the workspace, since a killed test does not clean up after itself."""
-    stack_follows: bool = False
-    """Whether the session's state follows each answer, so that the answer needs no stack."""
 
     def restart(self) -> DebugEvent:
         """Restart on a clean workspace, unless the session's state forbids it."""
@@ -77,15 +75,14 @@ class InspectorSession:
         return render_snapshot(self.debugger.snapshot())
 
     def shown(self, event: DebugEvent) -> ToolReply:
-        """A stop as an answer. Of the program and of the test, which the task shows, it has the
-        current line alone, and nothing of tests that the task does not show.
+        """A stop as an answer, without its stack, which the session's state shows. Of the program
+        and of the test, which are in the task, it has the current line alone, and nothing of tests
+        that the task does not show.
         """
-        kept = event
+        kept = replace(event, frames=())
         if event.file in (self.solution, self.test.partition("::")[0]):
             current = (line for line in event.source if line.startswith("->"))
-            kept = replace(event, source=tuple(current))
-        if self.stack_follows:
-            kept = replace(kept, frames=())
+            kept = replace(kept, source=tuple(current))
         return replace(reply(kept, {}), event=event)
 
     def after_run(self, event: DebugEvent) -> ToolReply:
