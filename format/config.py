@@ -138,6 +138,7 @@ class FormatConfig(BaseModel):
         TurnQuality.INVALID,
         TurnQuality.REFUSED,
         TurnQuality.REPEATED,
+        TurnQuality.SHORTENED,
     )
     """Turns that remain as context but are not trained on."""
     only_replay_verified: bool = False

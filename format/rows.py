@@ -103,8 +103,8 @@ COLUMNS = {
     ),
     "claims": Column("how many of them were observed, given and ungrounded", Kind.CLAIMS),
     "turn_quality": Column(
-        "a label for each assistant message, in order: invalid, refused, repeated, timeout, "
-        "tool_error, recovery or ok",
+        "a label for each assistant message, in order: shortened, invalid, refused, repeated, "
+        "timeout, tool_error, recovery or ok",
         Kind.TEXTS,
     ),
     "trained_turns": Column(

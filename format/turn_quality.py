@@ -42,6 +42,8 @@ VARIES = re.compile(r"0x[0-9a-fA-F]+|\b\d+\.\d+ ?s(?:econds)?\b")
 class TurnQuality(StrEnum):
     """The result of a turn; the first label that applies."""
 
+    SHORTENED = "shortened"
+    """The model was not sent all that precedes the turn, since its context was full."""
     INVALID = "invalid"
     """A call was invalid: no such tool, or arguments that don't match its schema; or the turn had
     neither a call nor the expected answer."""
@@ -153,7 +155,9 @@ def turn_qualities(conversation: Conversation) -> tuple[TurnQuality, ...]:
     ends_once = conversation.role in ANSWER_ONCE
     for turn in turns(conversation):
         repeated = seen.repeats(turn)
-        if turn.asked_again and ends_once:
+        if turn.row.elided:
+            labels.append(TurnQuality.SHORTENED)
+        elif turn.asked_again and ends_once:
             labels.append(TurnQuality.INVALID)
         else:
             labels.append(_label(turn, repeated, labels[-1] if labels else TurnQuality.OK))

@@ -15,6 +15,13 @@ from collect.store.records import EventRow, MessageRow, Role, StopReason, ToolOu
 from sandbox.debugger import Action
 
 STARTS = (Action.START, Action.RESTART)
+CHARS_PER_TOKEN = 4.0
+"""Of models whose servers don't report tokens."""
+LEFT_OUT = "[an older tool result of {count} characters is left out here: the context is full]"
+ROOM = 0.7
+"""Share of a context budget that is left filled once it is exceeded, so that the server's cache of
+the prompt holds for some requests.
+"""
 MAX_NAME_CHARS = 80
 """Maximum length of a tool name sent by the model."""
 
@@ -44,6 +51,10 @@ class ConversationLog:
     dollars: float = 0.0
     steps: int = 0
     stop_reason: StopReason = StopReason.FAILURE
+    elided: set[int] = field(default_factory=set)
+    """Indexes of the tool results that are no longer sent."""
+    chars_per_token: float = CHARS_PER_TOKEN
+    """Of the last request."""
     rollout_log: RolloutLog = NO_LOG
 
     @property
@@ -66,7 +77,37 @@ class ConversationLog:
 
     def sent(self) -> list[Message]:
         """The conversation so far, as sent to the model."""
-        return [row.message for row in self.rows]
+        return [
+            _without_content(row.message) if index in self.elided else row.message
+            for index, row in enumerate(self.rows)
+        ]
+
+    def fit(self, tokens: int) -> None:
+        """Leave out the oldest tool results if the next request would have more tokens."""
+        if self._sent_chars() > tokens * self.chars_per_token:
+            self.make_room(ROOM * tokens * self.chars_per_token)
+
+    def make_room(self, chars: float | None = None) -> bool:
+        """Leave out the oldest tool results until the next request has at most so many characters,
+        by default half of what it has now. The results since the last reply stay. Returns whether
+        any was left out.
+        """
+        left = self._sent_chars()
+        wanted = left / 2 if chars is None else chars
+        replies = [at for at, row in enumerate(self.rows) if row.message.role == "assistant"]
+        before = len(self.elided)
+        for index, row in enumerate(self.rows[: replies[-1] if replies else 0]):
+            saved = len(row.message.content) - len(_without_content(row.message).content)
+            if left > wanted and row.message.role == "tool" and saved > 0:
+                left -= 0 if index in self.elided else saved
+                self.elided.add(index)
+        return len(self.elided) > before
+
+    def _sent_chars(self) -> int:
+        return sum(
+            len(message.content) + sum(len(call.arguments) for call in message.tool_calls)
+            for message in self.sent()
+        )
 
     def add(self, message: Message) -> None:
         """Add a message without cost."""
@@ -82,6 +123,8 @@ class ConversationLog:
         """Add a model's reply with its tokens and price; returns the reply as stored."""
         self.steps += 1
         self.usage += completion.usage
+        if completion.usage.prompt_tokens:
+            self.chars_per_token = self._sent_chars() / completion.usage.prompt_tokens
         self.dollars += completion.dollars
         self.add_row(
             MessageRow(
@@ -94,6 +137,7 @@ class ConversationLog:
                 finish_reason=completion.finish_reason,
                 served_model=completion.served_model,
                 text_calls=completion.text_calls,
+                elided=tuple(sorted(self.elided)),
             )
         )
         self._tell(
@@ -137,3 +181,8 @@ class ConversationLog:
     def count(self, outcome: ToolOutcome) -> int:
         """The number of tool calls with this outcome."""
         return sum(row.tool_outcome is outcome for row in self.rows)
+
+
+def _without_content(message: Message) -> Message:
+    """What is sent in place of an older tool result."""
+    return replace(message, content=LEFT_OUT.format(count=len(message.content)))

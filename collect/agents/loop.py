@@ -11,7 +11,7 @@ from collect.agents.conversation import ConversationLog
 from collect.agents.debug_tools import placed, withheld
 from collect.agents.forms import ActionForm, Answered, MalformedAction, ToolCalling
 from collect.agents.tools import Toolbox
-from collect.errors import ModelFailure, RolloutStopped
+from collect.errors import ContextTooLong, ModelFailure, RolloutStopped
 from collect.models.base import Model, Sampling
 from collect.store.messages import Message, ToolCall
 from collect.store.records import MessageRow, StopReason, ToolOutcome
@@ -50,6 +50,8 @@ class AgentRun:
     sampling: Sampling
     log: ConversationLog
     stop: Event
+    context_tokens: int | None = None
+    """Maximum tokens of a request; the oldest tool results are left out of a longer one."""
 
     def run(self, task: str) -> StopReason:
         """Run the conversation to its end; a further call continues it with another task.
@@ -89,7 +91,14 @@ class AgentRun:
             sampling = sampling.model_copy(update={"tool_choice": "none"})
         if self.spec.form.stop:
             sampling = sampling.model_copy(update={"stop": self.spec.form.stop})
-        completion = self.model.complete(self.log.sent(), self.log.tools, sampling)
+        if self.context_tokens is not None:
+            self.log.fit(self.context_tokens)
+        try:
+            completion = self.model.complete(self.log.sent(), self.log.tools, sampling)
+        except ContextTooLong:
+            if not self.log.make_room():
+                raise
+            completion = self.model.complete(self.log.sent(), self.log.tools, sampling)
         return self.log.add_completion(completion)
 
     def _act(self, reply: Message, steps_left: int) -> bool:

@@ -117,4 +117,8 @@ class RolloutContext:
                 self.log,
             )
         )
-        return AgentRun(spec, model, role_model.sampling, log, self.stop)
+        tokens = {
+            Role.MAIN: self.config.main_context_tokens,
+            Role.DEBUG_SUBAGENT: self.config.sub_context_tokens,
+        }
+        return AgentRun(spec, model, role_model.sampling, log, self.stop, tokens.get(role))

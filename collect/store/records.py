@@ -206,6 +206,10 @@ class MessageRow:
     """
     text_calls: int = 0
     """How many of a reply's calls were read from its text (`models.NAME.text_calls`)."""
+    elided: tuple[int, ...] = ()
+    """Indexes of the earlier tool results that the model was not sent for this reply, since its
+    context was full.
+    """
     tool_outcome: ToolOutcome | None = None
 
 

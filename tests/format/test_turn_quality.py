@@ -9,6 +9,7 @@ import pytest
 
 from collect.store.messages import Message
 from collect.store.records import Conversation, MessageRow, Role, ToolOutcome
+from format.config import FormatConfig
 from format.turn_quality import TurnQuality, trained_turns, turn_qualities
 from sandbox.debugger import Action, DebugEvent, ErrorKind, State
 from tests.format.sessions import Session, failed, see, stop
@@ -18,6 +19,16 @@ INVALID, REFUSED, ERROR = ToolOutcome.INVALID, ToolOutcome.REFUSED, ToolOutcome.
 
 def labels(session: Session) -> list[str]:
     return [label.value for label in turn_qualities(session.answer("Done."))]
+
+
+def test_a_turn_whose_model_did_not_see_everything_is_not_trained() -> None:
+    conversation = Session().debug(stop()).debug(see(("n", "1")), what="locals").answer("Done.")
+    rows = list(conversation.messages)
+    last = max(at for at, row in enumerate(rows) if row.message.role == "assistant")
+    rows[last] = replace(rows[last], elided=(3,))
+    qualities = turn_qualities(replace(conversation, messages=tuple(rows)))
+    assert qualities[-1] is TurnQuality.SHORTENED
+    assert list(trained_turns(qualities, FormatConfig().masked_turns))[-1] is False
 
 
 def test_what_became_of_the_calls() -> None:

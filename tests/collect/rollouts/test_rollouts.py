@@ -25,13 +25,20 @@ from collect.benchmarks.base import Instance, TestResults
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.code.patches import changed_lines
 from collect.config import RuntimeConfig
-from collect.errors import ConfigError, FailureKind, InfrastructureFailure, ModelFailure
+from collect.errors import (
+    ConfigError,
+    ContextTooLong,
+    FailureKind,
+    InfrastructureFailure,
+    ModelFailure,
+)
 from collect.models.base import (
     Completion,
     ConversationContext,
     Model,
     ModelBackend,
     Sampling,
+    Usage,
 )
 from collect.models.config import OracleConfig
 from collect.models.replay import ScriptedBackend
@@ -294,6 +301,59 @@ def test_a_subagent_may_have_to_start_its_session_itself() -> None:
     assert "Paused at" not in log.rows[TASK_MESSAGE].message.content
     assert "Start with debug_start_session" in log.rows[0].message.content
     assert not log.events
+
+
+class SmallModel:
+    """A model with room for so many characters, that repeats one reply until it may end."""
+
+    name = "small"
+
+    def __init__(self, chars: int, replies: Sequence[Message]) -> None:
+        self._chars, self._replies = chars, list(replies)
+        self.seen: list[list[Message]] = []
+
+    def open(self, context: ConversationContext) -> Model:
+        return self
+
+    def close(self) -> None: ...
+
+    def complete(
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
+    ) -> Completion:
+        size = sum(len(each.content) for each in messages)
+        if size > self._chars:
+            raise ContextTooLong(f"{size} characters")
+        self.seen.append(list(messages))
+        return Completion(self._replies.pop(0), Usage(size // 4, 1), 0.0, 0.0, "stop")
+
+
+LONG = [call("bash", f'{{"command": "seq {n}000 {n}900"}}', str(n)) for n in range(1, 7)]
+
+
+@pytest.mark.parametrize(
+    ("chars", "tokens"), [(14_000, None), (10**6, 3_500)], ids=["server", "budget"]
+)
+def test_a_full_context_leaves_out_the_oldest_tool_results(chars: int, tokens: int | None) -> None:
+    model = SmallModel(chars, [*LONG, Message("assistant", "Done.")])
+    agents = AgentsConfig(main_context_tokens=tokens)
+    trace = rollout(Variant.BASELINE, model, agents=agents)
+    assert trace.failure is None, trace.failure
+    rows = trace.logs[0].rows
+    last = model.seen[-1]
+    assert sum(len(each.content) for each in last) <= 14_000
+    assert last[:3] == [row.message for row in rows[:3]], "prompt and task stay"
+    assert "6900" in last[-1].content, "and so does the newest result"
+    assert last[3].content.startswith("[an older tool result of 4")
+    assert "1900" in rows[3].message.content, "the record keeps it"
+    left_out = [row.elided for row in rows if row.message.role == "assistant"]
+    assert left_out[0] == ()
+    assert 3 in left_out[-1]
+
+
+def test_what_does_not_fit_without_tool_results_ends_the_rollout() -> None:
+    trace = rollout(Variant.BASELINE, SmallModel(100, []))
+    assert trace.failure is not None
+    assert trace.failure.type == "ContextTooLong"
 
 
 @pytest.mark.parametrize("reminders", [1, 0])
