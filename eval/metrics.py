@@ -105,6 +105,8 @@ class ArmMetrics:
     dollars: float
     """Total spent, also by rollouts that are in no rate."""
     dollars_per_rollout: float | None
+    sub_dollars_per_rollout: float | None
+    """The debugging agents' part of it."""
     dollars_per_fix: float | None
     """Dollars of the rollouts with a verdict, divided by the number resolved; None if that is 0."""
     fixes_per_dollar: float | None
@@ -247,6 +249,7 @@ def arm_metrics(
         sub_tokens_all=_mean([row.sub_tokens for row in rows]) if has_subagent else None,
         dollars=sum(row.dollars for row in rollouts),
         dollars_per_rollout=_ratio(dollars, len(rows)),
+        sub_dollars_per_rollout=_ratio(sum(row.sub_dollars for row in rows), len(rows)),
         dollars_per_fix=_ratio(dollars, resolved),
         fixes_per_dollar=_ratio(resolved, dollars),
         seconds=_mean([row.seconds for row in rows]),

@@ -35,7 +35,7 @@ OUTCOME = (
     *("rollout_id", "benchmark", "instance_id", "instance_hash", "variant", "main_model"),
     *("sub_model", "attempt", "teacher", "resolved", "tampered", "failure_kind"),
     *("failure_type", "sub_calls", "debug_calls", "debug_stops", "main_steps", "sub_steps"),
-    *("dollars", "patch_attempts", "seconds", "scoring_seconds"),
+    *("dollars", "sub_dollars", "patch_attempts", "seconds", "scoring_seconds"),
 )
 """Fields of each rollout that results.json contains."""
 CHANGES = ("pass_rate", "main_steps", "main_tokens")

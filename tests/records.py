@@ -105,6 +105,7 @@ def make_rollout(instance_id: str = "ledger-cache-1", attempt: int = 0, **change
         "sub_prompt_tokens": 5_000,
         "sub_completion_tokens": 300,
         "dollars": 0.04,
+        "sub_dollars": 0.01,
         "started_at": 1_760_000_000.25,
         "seconds": 12.5,
         "scoring_seconds": 1.5,

@@ -186,6 +186,7 @@ def rows_of(
         sub_prompt_tokens=_usage(sub).prompt_tokens,
         sub_completion_tokens=_usage(sub).completion_tokens,
         dollars=sum(log.dollars for log in logs),
+        sub_dollars=sum(log.dollars for log in sub),
         started_at=trace.started_at,
         seconds=trace.seconds,
         scoring_seconds=trace.scoring_seconds,

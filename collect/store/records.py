@@ -160,6 +160,8 @@ class Rollout:
     sub_prompt_tokens: int
     sub_completion_tokens: int
     dollars: float
+    sub_dollars: float
+    """Part of `dollars` that the debugging agents cost."""
     started_at: float
     """Unix time, seconds."""
     seconds: float
