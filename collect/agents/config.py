@@ -117,9 +117,9 @@ class AgentsConfig(BaseModel):
     sub_max_reminders: int = Field(default=1, ge=0)
     """How often a subagent is reminded if its answer has no valid block."""
     main_context_tokens: int | None = Field(default=None, ge=1000)
-    """Maximum tokens of the main agent's requests, tools left aside; the oldest tool results are
-    left out of longer ones, with a mark in their place. null: they are left out once the server
-    says that a request is too long.
+    """Maximum tokens of the main agent's requests, estimated by the last reply's usage. The oldest
+    tool results are left out of longer ones, with a mark in their place. null: they are left out
+    once the server says that a request is too long.
     """
     sub_context_tokens: int | None = Field(default=None, ge=1000)
     """The same for the Debug Subagent."""
