@@ -153,6 +153,8 @@ def _raised(event: DebugEvent) -> str:
 
 def _done(event: DebugEvent) -> str:
     found, nothing = HEADINGS.get(event.action, ("Breakpoints:", "No breakpoints are set."))
+    if event.action is Action.SET_BREAKPOINT and not event.notes:
+        found = "Breakpoint set:"
     shown = event.values or event.breakpoints or event.frames or event.threads
     return found if shown else nothing
 
@@ -284,7 +286,10 @@ def _breakpoints(event: DebugEvent) -> Iterable[str]:
     hit = event.stop_reason in (StopReason.EXCEPTION, StopReason.BREAKPOINT)
     if hit and event.action not in STARTS:
         return ()
-    lines = [_breakpoint(point) for point in event.breakpoints]
+    points = event.breakpoints
+    if event.action is Action.SET_BREAKPOINT and not event.notes:
+        points = points[-1:]  # the new one; the others have been told before
+    lines = [_breakpoint(point) for point in points]
     heading = ["Breakpoints:"] if lines and event.stop_reason is not None else []
     return heading + lines
 
