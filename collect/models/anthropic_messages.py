@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import anthropic
-from pydantic import BaseModel, ConfigDict, ValidationError
 
-from collect.field_errors import first_wrong_field
 from collect.models.base import Sampling, Tokens, Usage
 from collect.models.config import AnthropicConfig
-from collect.models.endpoint_client import Reply, connection
-from collect.models.tool_parsing import BROKEN, arguments_object
+from collect.models.endpoint_client import Api, Part, Reply, own_items
+from collect.models.tool_parsing import arguments_object
 from collect.store.messages import Message, ToolCall, ToolSchema
-from sandbox.text import storable
 
-ADDRESS = "https://api.anthropic.com"
 FINISH_REASONS = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -33,22 +28,17 @@ NO_TEXT = "(no text)"
 """Stands for a reply without text or calls, which the API would not take back."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True)
-
-
-class _Usage(_Part):
+class _Usage(Part):
     input_tokens: Tokens
     output_tokens: Tokens = 0
     cache_read_input_tokens: Tokens | None = None
     cache_creation_input_tokens: Tokens | None = None
 
 
-class _Completion(_Part):
+class _Completion(Reply):
     content: list[dict[str, Any]]
     stop_reason: str | None = None
     usage: _Usage | None = None
-    model: Any = None
 
     @property
     def tokens(self) -> Usage | None:
@@ -60,28 +50,47 @@ class _Completion(_Part):
         prompt = self.usage.input_tokens + read + written
         return Usage(prompt, self.usage.output_tokens, read, written)
 
+    @property
+    def finish_reason(self) -> str:
+        reason = self.stop_reason or "end_turn"
+        return FINISH_REASONS.get(reason, reason)
 
-class AnthropicMessages:
-    """See `collect.models.endpoint.Api`."""
-
-    name = "Messages reply"
-    sdk: Any = anthropic
-
-    def __init__(self, config: AnthropicConfig) -> None:
-        self._config = config
-
-    def open(self, key: str | None) -> anthropic.Anthropic:
-        config = self._config
-        address = config.base_url or os.environ.get("ANTHROPIC_BASE_URL") or ADDRESS
-        return anthropic.Anthropic(
-            api_key=key or "none",
-            **connection(config, address, key, anthropic.Timeout, anthropic.DefaultHttpxClient),
+    def message(self, sampling: Sampling, id_prefix: str) -> Message:
+        blocks = self.content
+        thought = [each for each in blocks if each.get("type") in THINKING]
+        said = [str(each.get("text", "")) for each in blocks if each.get("type") == "text"]
+        reasoning = [str(each["thinking"]) for each in thought if each.get("thinking")]
+        calls: list[ToolCall] = []
+        for block in blocks:
+            if block.get("type") != "tool_use":
+                continue
+            name, given = block.get("name"), block.get("input")
+            if not isinstance(name, str) or not isinstance(given, dict):
+                raise ValueError(f"a tool call has no name, or no input: {str(block)[:200]!r}")
+            call_id = str(block.get("id") or f"{id_prefix}{len(calls)}")
+            calls.append(ToolCall(call_id, name, json.dumps(given, ensure_ascii=False)))
+        return Message(
+            role="assistant",
+            content="".join(said),
+            reasoning="\n\n".join(reasoning) or None,
+            tool_calls=tuple(calls),
+            provider_items=json.dumps({"anthropic": blocks}, ensure_ascii=False)
+            if thought
+            else None,
         )
+
+
+class AnthropicMessages(Api[AnthropicConfig]):
+    """See `collect.models.endpoint_client.Api`."""
+
+    name, reply = "Messages reply", _Completion
+    sdk, client = anthropic, anthropic.Anthropic
+    address_variable, default_address = "ANTHROPIC_BASE_URL", "https://api.anthropic.com"
 
     def fields(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
     ) -> dict[str, Any]:
-        config = self._config
+        config = self.config
         system = "\n\n".join(each.content for each in messages if each.role == "system")
         fields: dict[str, Any] = {
             "model": config.model,
@@ -93,70 +102,30 @@ class AnthropicMessages:
             "cache_control": {"type": "ephemeral"} if config.cache_prompts else None,
         }
         if tools:
-            fields["tools"] = [_tool(tool["function"]) for tool in tools]
+            fields["tools"] = [
+                {
+                    "name": tool["function"]["name"],
+                    "description": tool["function"].get("description", ""),
+                    "input_schema": tool["function"]["parameters"],
+                }
+                for tool in tools
+            ]
             fields["tool_choice"] = self._tool_choice(sampling)
         body = {"temperature": sampling.temperature, "top_p": sampling.top_p, **config.extra_body}
         fields["extra_body"] = {name: value for name, value in body.items() if value is not None}
-        return {name: value for name, value in fields.items() if value is not None}
+        return fields
 
     def _tool_choice(self, sampling: Sampling) -> dict[str, Any] | None:
-        chosen = sampling.tool_choice or self._config.tool_choice
+        chosen = sampling.tool_choice or self.config.tool_choice
         if isinstance(chosen, str):
             chosen = {"type": "any" if chosen == "required" else chosen}
-        if self._config.parallel_tool_calls is not None and sampling.tool_choice is None:
+        if self.config.parallel_tool_calls is not None and sampling.tool_choice is None:
             chosen = dict(chosen or {"type": "auto"})
-            chosen["disable_parallel_tool_use"] = not self._config.parallel_tool_calls
+            chosen["disable_parallel_tool_use"] = not self.config.parallel_tool_calls
         return chosen
 
-    def send(self, client: anthropic.Anthropic, fields: dict[str, Any]) -> str:
-        return client.messages.with_raw_response.create(**fields).http_response.text
-
-    def read(self, body: str) -> Reply:
-        try:
-            completion = _Completion.model_validate_json(body)
-        except ValidationError as error:
-            raise ValueError(first_wrong_field(error, _Completion)) from error
-        reason, model = completion.stop_reason or "end_turn", completion.model
-        return Reply(
-            completion.tokens,
-            storable(FINISH_REASONS.get(reason, reason)),
-            storable(model) if isinstance(model, str) else None,
-            {"content": completion.content},
-        )
-
-    def message(self, reply: Reply, sampling: Sampling, id_prefix: str) -> Message:
-        blocks: list[dict[str, Any]] = reply.raw["content"]
-        thought = [each for each in blocks if each.get("type") in THINKING]
-        calls = [each for each in blocks if each.get("type") == "tool_use"]
-        said = [str(each.get("text", "")) for each in blocks if each.get("type") == "text"]
-        reasoning = [str(each["thinking"]) for each in thought if each.get("thinking")]
-        kept = json.dumps({"anthropic": blocks}, ensure_ascii=False) if thought else None
-        return Message(
-            role="assistant",
-            content="".join(said),
-            reasoning="\n\n".join(reasoning) or None,
-            provider_items=kept,
-            tool_calls=tuple(
-                _read_call(call, f"{id_prefix}{index}") for index, call in enumerate(calls)
-            ),
-        ).storable()
-
-
-def _read_call(block: Mapping[str, Any], fallback_id: str) -> ToolCall:
-    name, given = block.get("name"), block.get("input")
-    if not isinstance(name, str) or not isinstance(given, dict):
-        raise ValueError(f"a tool call has no name, or no input: {str(block)[:200]!r}")
-    return ToolCall(
-        str(block.get("id") or fallback_id), name, json.dumps(given, ensure_ascii=False)
-    )
-
-
-def _tool(function: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "name": function["name"],
-        "description": function.get("description", ""),
-        "input_schema": function["parameters"],
-    }
+    def requests(self, client: anthropic.Anthropic) -> Any:
+        return client.messages
 
 
 def _turns(messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -178,13 +147,8 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
     if message.role == "tool":
         answered = {"tool_use_id": message.tool_call_id, "content": message.content}
         return [{"type": "tool_result", **answered}]
-    if message.provider_items:
-        try:
-            own = json.loads(message.provider_items).get("anthropic")
-        except BROKEN:
-            own = None
-        if own:
-            return list(own)
+    if items := own_items(message, "anthropic"):
+        return items
     blocks: list[dict[str, Any]] = []
     if message.content.strip():
         blocks.append({"type": "text", "text": message.content})

@@ -7,115 +7,64 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import openai
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
-from collect.field_errors import first_wrong_field
+from collect.errors import ConfigError
 from collect.models.base import Sampling, Tokens, Usage
 from collect.models.config import OpenAIConfig
-from collect.models.endpoint_client import Reply, open_client
+from collect.models.endpoint_client import (
+    SERVER_ADVICE,
+    Api,
+    Part,
+    Reply,
+    UnreadableReply,
+    api_key,
+    bounded,
+    mask_of,
+    read_refusal,
+)
 from collect.models.tool_parsing import BROKEN, arguments_object
 from collect.store.messages import Message, ToolCall, ToolSchema, to_openai
-from sandbox.text import storable
 
 EXCERPT = 200
 """Characters of an invalid call that an error quotes."""
 
 
-class _Part(BaseModel):
-    """Part of a reply; a server may add fields."""
-
-    model_config = ConfigDict(strict=True, frozen=True)
-
-
-class _Details(_Part):
+class _Details(Part):
     cached_tokens: Tokens | None = None
 
 
-class _Usage(_Part):
+class _Usage(Part):
     prompt_tokens: Tokens | None = None
     completion_tokens: Tokens | None = None
     prompt_tokens_details: _Details | None = None
 
 
-class _Choice(_Part):
+class _Choice(Part):
     message: dict[str, Any]
     finish_reason: str | None = None
 
 
-class _Completion(_Part):
+class _Completion(Reply):
     choices: Annotated[list[_Choice], Field(min_length=1)]
     usage: _Usage | None = None
-    model: Any = None
 
     @property
     def tokens(self) -> Usage | None:
-        """None if the server reports none. Cached tokens are capped at the tokens sent: a wrong
-        count would lower the reply's cost.
-        """
-        counted = self.usage
-        if counted is None or counted.prompt_tokens is None:
+        """Cached tokens are capped at the tokens sent: a wrong count would lower the cost."""
+        usage = self.usage
+        if usage is None or usage.prompt_tokens is None:
             return None
-        details = counted.prompt_tokens_details or _Details()
-        cached = min(details.cached_tokens or 0, counted.prompt_tokens)
-        return Usage(counted.prompt_tokens, counted.completion_tokens or 0, cached)
+        details = usage.prompt_tokens_details or _Details()
+        cached = min(details.cached_tokens or 0, usage.prompt_tokens)
+        return Usage(usage.prompt_tokens, usage.completion_tokens or 0, cached)
 
+    @property
+    def finish_reason(self) -> str:
+        return self.choices[0].finish_reason or "stop"
 
-class ChatCompletions:
-    """See `collect.models.endpoint.Api`."""
-
-    name = "chat completion"
-    sdk: Any = openai
-
-    def __init__(self, config: OpenAIConfig) -> None:
-        self._config = config
-
-    def open(self, key: str | None) -> openai.OpenAI:
-        return open_client(self._config, key)
-
-    def fields(
-        self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
-    ) -> dict[str, Any]:
-        config = self._config
-        fields: dict[str, Any] = {
-            "model": config.model,
-            "messages": [_sent(message, config.reasoning_field) for message in messages],
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
-            "stop": list(sampling.stop) if sampling.stop else None,
-            "seed": sampling.seed,
-            config.max_tokens_field: sampling.max_tokens,
-        }
-        if tools:
-            fields["tools"] = list(tools)
-            fields["tool_choice"] = sampling.tool_choice or config.tool_choice
-            fields["parallel_tool_calls"] = config.parallel_tool_calls
-        return {name: value for name, value in fields.items() if value is not None}
-
-    def send(self, client: openai.OpenAI, fields: dict[str, Any]) -> str:
-        raw = client.chat.completions.with_raw_response.create(
-            **fields, extra_body=self._config.extra_body or None
-        )
-        return raw.http_response.text
-
-    def read(self, body: str) -> Reply:
-        try:
-            decoded = json.loads(body)
-        except BROKEN as error:
-            raise ValueError(f"not JSON ({error})") from error
-        try:
-            completion = _Completion.model_validate(decoded)
-        except ValidationError as error:
-            raise ValueError(first_wrong_field(error, _Completion)) from error
-        choice, model = completion.choices[0], completion.model
-        return Reply(
-            completion.tokens,
-            storable(choice.finish_reason or "stop"),
-            storable(model) if isinstance(model, str) else None,
-            choice.message,
-        )
-
-    def message(self, reply: Reply, sampling: Sampling, id_prefix: str) -> Message:
-        plain = reply.raw
+    def message(self, sampling: Sampling, id_prefix: str) -> Message:
+        plain = self.choices[0].message
         content, calls = plain.get("content"), plain.get("tool_calls")
         if not isinstance(content, str | list | None):
             raise ValueError(f"the content is no text: {type(content).__name__}")
@@ -128,7 +77,55 @@ class ChatCompletions:
             tool_calls=tuple(
                 _read_call(call, f"{id_prefix}{index}") for index, call in enumerate(calls or ())
             ),
-        ).storable()
+        )
+
+
+class ChatCompletions(Api[OpenAIConfig]):
+    """See `collect.models.endpoint_client.Api`."""
+
+    name, reply = "chat completion", _Completion
+    sdk, client = openai, openai.OpenAI
+
+    def fields(
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
+    ) -> dict[str, Any]:
+        config = self.config
+        fields: dict[str, Any] = {
+            "model": config.model,
+            "messages": [_sent(message, config.reasoning_field) for message in messages],
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "stop": list(sampling.stop) if sampling.stop else None,
+            "seed": sampling.seed,
+            config.max_tokens_field: sampling.max_tokens,
+            "extra_body": config.extra_body or None,
+        }
+        if tools:
+            fields["tools"] = list(tools)
+            fields["tool_choice"] = sampling.tool_choice or config.tool_choice
+            fields["parallel_tool_calls"] = config.parallel_tool_calls
+        return fields
+
+    def requests(self, client: openai.OpenAI) -> Any:
+        return client.chat.completions
+
+
+def list_models(config: OpenAIConfig) -> list[str]:
+    """The models that a server lists. Raises ConfigError if it does not answer with a list."""
+    key = api_key(config)
+    with ChatCompletions(config).open(key) as client:
+        try:
+            body = client.models.with_raw_response.list().http_response.text
+            return [str(each["id"]) for each in json.loads(body)["data"]]
+        except openai.APIStatusError as error:
+            refusal = read_refusal(error.status_code, error.response.text, error.response.headers)
+            said, advice = str(refusal), refusal.advice
+        except (UnreadableReply, TimeoutError, openai.APIConnectionError) as error:
+            mask = mask_of(config.base_url or "", key)
+            said, advice = mask(f"{error} {error.__cause__ or ''}"), SERVER_ADVICE
+        except (*BROKEN, KeyError, TypeError):
+            said, advice = f"its answer is no list of models: {bounded(body)}", SERVER_ADVICE
+    raise ConfigError(f"the server at {config.base_url} lists no models: {said}. {advice}")
 
 
 def _sent(message: Message, reasoning_field: str | None) -> dict[str, Any]:
@@ -146,26 +143,13 @@ def _sent(message: Message, reasoning_field: str | None) -> dict[str, Any]:
 def _read_call(plain: Any, fallback_id: str) -> ToolCall:
     function = plain.get("function") if isinstance(plain, dict) else None
     if not isinstance(function, dict):
-        raise ValueError(f"a tool call is no function call: {_excerpt(plain)}")
-    call_id, name = plain.get("id"), function.get("name")
+        raise ValueError(f"a tool call is no function call: {str(plain)[:EXCERPT]}")
+    call_id, name, arguments = plain.get("id"), function.get("name"), function.get("arguments")
     if not isinstance(call_id, str | int | None) or not isinstance(name, str | None):
-        raise ValueError(f"a tool call has an id or a name that is none: {_excerpt(plain)}")
-    arguments = function.get("arguments")
-    if arguments is None:
-        arguments = ""
-    if not isinstance(arguments, str):
-        try:
-            arguments = json.dumps(arguments)
-        except RecursionError as error:
-            raise ValueError("the arguments of a tool call are nested too deeply") from error
-    return ToolCall(str(call_id or fallback_id), name or "", arguments)
-
-
-def _excerpt(plain: Any) -> str:
-    try:
-        return repr(plain)[:EXCERPT]
-    except RecursionError:
-        return "nested too deeply"
+        raise ValueError(f"a tool call has an id or a name that is none: {str(plain)[:EXCERPT]}")
+    if not isinstance(arguments, str | None):
+        arguments = json.dumps(arguments)
+    return ToolCall(str(call_id or fallback_id), name or "", arguments or "")
 
 
 def _text(content: Any) -> str:

@@ -112,19 +112,24 @@ class ChatConfig(EndpointConfig):
     """Send earlier reasoning back under this name, for servers that require it."""
 
 
-class OpenAIConfig(ChatConfig):
-    """Any server with OpenAI's chat-completions API: a vendor's, vLLM ..."""
+class RemoteConfig(EndpointConfig):
+    """A model of a server that is not StepInto's."""
 
-    backend: Literal["openai"]
     model: str
     """The server's name for the model."""
     base_url: str | None = None
-    """None: $OPENAI_BASE_URL, or OpenAI itself."""
+    """Anthropic's without `/v1`. None: $OPENAI_BASE_URL or $ANTHROPIC_BASE_URL, else the vendor."""
     api_key_env: str | None = "OPENAI_API_KEY"
     """The environment variable with the key. null for a server without keys."""
 
 
-class _SeedlessConfig(EndpointConfig):
+class OpenAIConfig(RemoteConfig, ChatConfig):
+    """Any server with OpenAI's chat-completions API: a vendor's, vLLM ..."""
+
+    backend: Literal["openai"]
+
+
+class _SeedlessConfig(RemoteConfig):
     @model_validator(mode="after")
     def _no_seed(self) -> Self:
         if self.sampling.seed is not None:
@@ -138,12 +143,7 @@ class AnthropicConfig(_SeedlessConfig):
     """
 
     backend: Literal["anthropic"]
-    model: str
-    """The server's name for the model."""
-    base_url: str | None = None
-    """Without `/v1`. None: $ANTHROPIC_BASE_URL, or Anthropic itself."""
     api_key_env: str | None = "ANTHROPIC_API_KEY"
-    """The environment variable with the key. null for a server without keys."""
     thinking: dict[str, Any] | None = None
     """The API's `thinking`, such as `{type: adaptive}` or `{type: enabled, budget_tokens: 4096}`.
     None: not sent.
@@ -160,21 +160,10 @@ class ResponsesConfig(_SeedlessConfig):
     """
 
     backend: Literal["responses"]
-    model: str
-    """The server's name for the model."""
-    base_url: str | None = None
-    """None: $OPENAI_BASE_URL, or OpenAI itself."""
-    api_key_env: str | None = "OPENAI_API_KEY"
-    """The environment variable with the key. null for a server without keys."""
     reasoning: dict[str, Any] | None = None
     """The API's `reasoning`, such as `{effort: high, summary: auto}`: without `summary` the rows
     have no readable reasoning. None: not sent.
     """
-
-
-RemoteConfig = OpenAIConfig | AnthropicConfig | ResponsesConfig
-"""A model of a server that is not StepInto's."""
-REMOTE = (OpenAIConfig, AnthropicConfig, ResponsesConfig)
 
 
 class ServerConfig(_Settings):

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from collect.errors import ContentRefused, ContextTooLong, EndpointFailure, InvalidReply
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
@@ -16,12 +16,13 @@ from collect.models.budget import Limits
 from collect.models.config import (
     AnthropicConfig,
     ChatConfig,
+    OpenAIConfig,
     RemoteConfig,
     ResponsesConfig,
-    Retries,
 )
 from collect.models.endpoint_client import (
     INVALID,
+    Api,
     EndpointCircuitBreaker,
     Refusal,
     Reply,
@@ -32,49 +33,20 @@ from collect.models.endpoint_client import (
     read_refusal,
     shortened,
 )
-from collect.models.tool_parsing import parse_written
+from collect.models.tool_parsing import BROKEN, parse_written
 from collect.models.waiting import (
     call_unless_stopped,
     sleep_unless_stopped,
     slot_unless_stopped,
 )
-from collect.quantities import counted, duration
 from collect.rollout_log import NO_LOG, RolloutLog
 from collect.store.messages import Message, ToolSchema
+from sandbox.text import storable
 
 logger = logging.getLogger(__name__)
 
 
-class Api(Protocol):
-    """One vendor's API: how a conversation is sent, and a reply read."""
-
-    name: str
-    """What a reply is called in errors."""
-    sdk: Any
-    """The vendor's package, with `APIStatusError`, `APITimeoutError` and `APIConnectionError`."""
-
-    def open(self, key: str | None) -> Any:
-        """The SDK's client. Raises ConfigError if the address is malformed."""
-
-    def fields(
-        self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
-    ) -> dict[str, Any]:
-        """The fields of one request; what is None is left to the server."""
-
-    def send(self, client: Any, fields: dict[str, Any]) -> str:
-        """The reply's body. Raises the SDK's errors."""
-
-    def read(self, body: str) -> Reply:
-        """Raises ValueError with the reason if it is no reply."""
-
-    def message(self, reply: Reply, sampling: Sampling, id_prefix: str) -> Message:
-        """The reply's message, with storable text and the raw arguments. Raises ValueError.
-
-        `id_prefix` makes ids for calls without one.
-        """
-
-
-def api_of(config: RemoteConfig) -> Api:
+def api_of(config: RemoteConfig) -> Api[Any]:
     """The API that a config names; imports its SDK."""
     if isinstance(config, AnthropicConfig):
         from collect.models.anthropic_messages import AnthropicMessages
@@ -84,6 +56,7 @@ def api_of(config: RemoteConfig) -> Api:
         from collect.models.openai_responses import OpenAIResponses
 
         return OpenAIResponses(config)
+    assert isinstance(config, OpenAIConfig)
     from collect.models.chat_completions import ChatCompletions
 
     return ChatCompletions(config)
@@ -104,7 +77,7 @@ class EndpointBackend:
 
         `ready` is called before each request: it returns once the request may be sent, or raises.
         """
-        self._name = name
+        self.name = name
         self.config = config
         self._limits = limits
         self._stop = stop
@@ -117,13 +90,8 @@ class EndpointBackend:
         self._outage = EndpointCircuitBreaker(
             f"{name} ({self.where})", config.retries.outage_wait, stop
         )
-        self._telling = threading.Lock()
         self._told: set[tuple[int | None, str]] = set()
-
-    @property
-    def name(self) -> str:
-        """The model's name in the config."""
-        return self._name
+        """The kinds of refusals that were retried and reported."""
 
     def open(self, context: ConversationContext) -> EndpointModel:
         """The same for every conversation: the server keeps no state."""
@@ -132,21 +100,37 @@ class EndpointBackend:
     def close(self) -> None:
         self._client.close()
 
+    @property
+    def where(self) -> str:
+        """The model and its server, for error messages."""
+        return f"model {self.config.model} at {self.address}"
+
+    @property
+    def address(self) -> str:
+        """The server's address, without a password."""
+        return str(self._client.base_url.copy_with(userinfo=b""))
+
     def complete(self, fields: dict[str, Any], log: RolloutLog) -> Reply:
         """Send one request until it is answered. Raises like `Model.complete`."""
         retry, retries = 0, self.config.retries
         sent_at = refused_at = time.monotonic()
         while isinstance(answer := self._send(fields), Refusal):
-            said = self._said(answer)
-            if self._outage.ended_since(refused_at):
+            said = self._mask(str(answer))
+            if self._outage.ended_at > refused_at:
                 retry = 0  # it has waited for the server's return
-            wait = _wait_seconds(answer, retry, retries)
-            if retry >= retries.max_retries or not self._is_retried(answer):
+            backoff = min(retries.backoff_max, retries.backoff_base * 2.0**retry)
+            wait = max(backoff * random.uniform(0.5, 1.0), answer.retry_after)
+            too_long = answer.retry_after > retries.retry_after_max
+            if retry >= retries.max_retries or too_long or not answer.retried:
                 if not self._outage.covers(answer, said, sent_at, refused_at):
-                    raise self._failure(answer, retry)
+                    raise self._failure(answer, said, retry)
                 retry, wait = 0, shortened(wait)
             else:
-                self._tell_once(answer, said)
+                kind = (answer.status, answer.code)
+                if kind not in self._told:
+                    self._told.add(kind)
+                    told = f"{self.name} ({self.where}): {said}; such requests are sent again"
+                    logger.warning(f"{told} (retries)")
             log.note("retried", why=said, wait=wait)
             refused_at, retry = time.monotonic(), retry + 1
             sleep_unless_stopped(wait, self._stop)
@@ -164,48 +148,34 @@ class EndpointBackend:
         self._limits.add(dollars)
         return dollars
 
-    @property
-    def where(self) -> str:
-        """The model and its server, for error messages."""
-        return f"model {self.config.model} at {self.address}"
-
-    @property
-    def address(self) -> str:
-        """The server's address, without a password."""
-        return str(self._client.base_url.copy_with(userinfo=b""))
-
     def _send(self, fields: dict[str, Any]) -> Reply | Refusal:
         """Send one request as soon as it may be sent."""
+        seconds = self.config.timeout
         with self._outage.passage(), slot_unless_stopped(self._slots, self._stop):
             self._ready()
             if not self.config.prices.free:
                 self._limits.check()
-            answer = self._answer(fields)
+            answer: Reply | Refusal
+            try:
+                # A server may send nothing past the timeout. Such a request is left to end by
+                # itself and holds no slot.
+                answer = call_unless_stopped(lambda: self._request(fields), self._stop, seconds)
+            except TimeoutError:
+                answer = Refusal(None, f"no whole reply within {seconds:g} s (`timeout`)")
             if isinstance(answer, Refusal) and answer.retried:
                 self._outage.refused(answer)
             else:
                 self._outage.answered()
             return answer
 
-    def _answer(self, fields: dict[str, Any]) -> Reply | Refusal:
-        """One request: the reply, or why there is none.
-
-        A server may send nothing past the timeout. Such a request is left to end by itself and
-        holds no slot.
-        """
-        seconds = self.config.timeout
-        try:
-            return call_unless_stopped(lambda: self._request(fields), self._stop, seconds)
-        except TimeoutError:
-            return Refusal(None, f"no whole reply within {seconds:g} s (`timeout`)")
-
     def _request(self, fields: dict[str, Any]) -> Reply | Refusal:
-        """See `_answer`. Raises TimeoutError. Anything with status 200 that is no reply is retried
-        like a 5xx.
+        """One request: the reply, or why there is none. Raises TimeoutError. Anything with status
+        200 that is no reply is retried like a 5xx.
         """
         sdk = self.api.sdk
         try:
-            body = self.api.send(self._client, fields)
+            requests = self.api.requests(self._client).with_raw_response
+            body = requests.create(**fields).http_response.text
         except sdk.APIStatusError as error:
             return read_refusal(error.status_code, error.response.text, error.response.headers)
         except sdk.APITimeoutError as error:
@@ -224,41 +194,17 @@ class EndpointBackend:
             wrong = f"the reply is no {self.api.name}: {said}; {bounded(str(error))}"
             return Refusal(None, wrong, INVALID)
 
-    def _is_retried(self, refusal: Refusal) -> bool:
-        return refusal.retried and (refusal.retry_after or 0) <= self.config.retries.retry_after_max
-
-    def _tell_once(self, refusal: Refusal, said: str) -> None:
-        """Report the first retried refusal of each kind."""
-        kind, retries = (refusal.status, refusal.code), self.config.retries
-        with self._telling:
-            if kind in self._told:
-                return
-            self._told.add(kind)
-        times = counted(retries.max_retries, "time")
-        waits = duration(_longest_waits(refusal, retries))
-        told = f"such a request is sent again, {times} at most, with waits of {waits} in all"
-        if retries.outage_wait:
-            longest = duration(retries.outage_wait)
-            told += f", and waits {longest} at most for a server that has answered before"
-        logger.warning(f"{self._name} ({self.where}): {said}; {told} (retries)")
-
-    def _failure(self, refusal: Refusal, retry: int) -> Exception:
+    def _failure(self, refusal: Refusal, said: str, retry: int) -> Exception:
         """The error of a request whose last retry was refused."""
-        said = self._said(refusal)
-        if refusal.context_exceeded:
+        failure = refusal.failure
+        if failure is ContextTooLong:
             return ContextTooLong(f"the context is too long for {self.where}: {said}")
-        if refusal.content_refused:
+        if failure is ContentRefused:
             return ContentRefused(f"the content was refused by {self.where}: {said}")
-        too_long = (refusal.retry_after or 0) > self.config.retries.retry_after_max
+        too_long = refusal.retry_after > self.config.retries.retry_after_max
         asked = f" It asks to wait {refusal.retry_after:.0f} s." if too_long else ""
         tried = f" after {retry + 1} requests" if retry else ""
-        return refusal.failure(
-            f"{self.where} failed{tried}: {said}.{asked} What to do: {refusal.advice}"
-        )
-
-    def _said(self, refusal: Refusal) -> str:
-        """The server's message, without the key."""
-        return self._mask(str(refusal))
+        return failure(f"{self.where} failed{tried}: {said}.{asked} What to do: {refusal.advice}")
 
 
 class EndpointModel:
@@ -273,54 +219,32 @@ class EndpointModel:
         """See `collect.models.base.Model`. `seconds` includes retries and waits for a slot or for
         the server's return.
         """
-        backend = self._backend
+        backend, config, id_prefix = self._backend, self._backend.config, f"call_{len(messages)}_"
         started = time.monotonic()
         fields = backend.api.fields(messages, tools, sampling)
-        reply = backend.complete(fields, self._log)
-        usage, finish_reason = reply.tokens, reply.finish_reason
-        dollars = backend.charge(usage)
+        given = {name: value for name, value in fields.items() if value is not None}
+        reply = backend.complete(given, self._log)
+        dollars = backend.charge(reply.tokens)
         try:
-            message = backend.api.message(reply, sampling, f"call_{len(messages)}_")
-        except ValueError as error:
+            message = reply.message(sampling, id_prefix).storable()
+        except (*BROKEN, TypeError) as error:
             raise InvalidReply(
                 f"{backend.where} gave an invalid reply: {error}. "
                 "What to do: check the server's tool-call parser"
             ) from error
-        if finish_reason == "content_filter":
+        if reply.finish_reason == "content_filter":
             raise ContentRefused(f"the reply was withheld by {backend.where}: content_filter")
-        message, text_calls = _with_text_calls(backend.config, message, tools, len(messages))
-        seconds = time.monotonic() - started
+        text_calls = 0
+        if isinstance(config, ChatConfig) and config.text_calls and not message.tool_calls:
+            names = {tool["function"]["name"] for tool in tools}
+            content, calls = parse_written(message.content, names, id_prefix)
+            message, text_calls = replace(message, content=content, tool_calls=calls), len(calls)
         return Completion(
             message,
-            usage or Usage(),
+            reply.tokens or Usage(),
             dollars,
-            seconds,
-            finish_reason,
-            reply.served_model,
+            time.monotonic() - started,
+            storable(reply.finish_reason),
+            storable(reply.model) if isinstance(reply.model, str) else None,
             text_calls,
         )
-
-
-def _with_text_calls(
-    config: RemoteConfig, message: Message, tools: Sequence[ToolSchema], index: int
-) -> tuple[Message, int]:
-    """The reply with the calls that its text holds, if they are to be read; and their number."""
-    if not isinstance(config, ChatConfig) or not config.text_calls or message.tool_calls:
-        return message, 0
-    names = {tool["function"]["name"] for tool in tools}
-    content, calls = parse_written(message.content, names, f"call_{index}_")
-    return replace(message, content=content, tool_calls=calls), len(calls)
-
-
-def _wait_seconds(refusal: Refusal, retry: int, retries: Retries) -> float:
-    return max(_backoff(retry, retries) * random.uniform(0.5, 1.0), refusal.retry_after or 0.0)
-
-
-def _longest_waits(refusal: Refusal, retries: Retries) -> float:
-    """Seconds of all retries if a request is refused each time."""
-    each = (_backoff(retry, retries) for retry in range(retries.max_retries))
-    return sum(max(wait, refusal.retry_after or 0.0) for wait in each)
-
-
-def _backoff(retry: int, retries: Retries) -> float:
-    return min(retries.backoff_max, retries.backoff_base * 2.0**retry)

@@ -1,4 +1,4 @@
-"""Talks to a model's server: address, key, bounded replies, model list, outages."""
+"""What all models behind a server share: the API's form, bounded replies, masked keys, outages."""
 
 from __future__ import annotations
 
@@ -11,39 +11,198 @@ import os
 import re
 import threading
 import time
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
-import openai
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from collect.errors import ConfigError, EndpointDown, EndpointFailure, InvalidReply, RateLimited
-from collect.models.base import Usage
-from collect.models.config import OpenAIConfig, RemoteConfig, ResponsesConfig
+from collect.errors import (
+    ConfigError,
+    ContentRefused,
+    ContextTooLong,
+    EndpointDown,
+    EndpointFailure,
+    InvalidReply,
+    RateLimited,
+    RolloutError,
+)
+from collect.field_errors import first_wrong_field
+from collect.models.base import Sampling, Usage
+from collect.models.config import RemoteConfig
 from collect.models.tool_parsing import BROKEN
 from collect.models.waiting import POLL_SECONDS, sleep_unless_stopped
 from collect.quantities import duration
+from collect.store.messages import Message, ToolSchema
 from sandbox.text import storable
 
 logger = logging.getLogger(__name__)
 
+Config = TypeVar("Config", bound=RemoteConfig)
 
-@dataclass(frozen=True)
-class Reply:
+
+class Part(BaseModel):
+    """Part of a reply; a server may add fields."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class Reply(Part):
     """A reply whose message is not read yet."""
 
-    tokens: Usage | None
-    """None if the server reports none."""
-    finish_reason: str
-    """In the words of chat completions."""
-    served_model: str | None
-    raw: Mapping[str, Any]
-    """What the message is read from."""
+    model: Any = None
+    """The server's own name for the model."""
+
+    @property
+    def tokens(self) -> Usage | None:
+        """None if the server reports none."""
+        raise NotImplementedError
+
+    @property
+    def finish_reason(self) -> str:
+        """In the words of chat completions."""
+        raise NotImplementedError
+
+    def message(self, sampling: Sampling, id_prefix: str) -> Message:
+        """The reply's message, with the raw arguments. Raises ValueError.
+
+        `id_prefix` makes ids for calls without one.
+        """
+        raise NotImplementedError
+
+
+class Api(ABC, Generic[Config]):
+    """One vendor's API: how a conversation is sent, and a reply read."""
+
+    name: str
+    """What a reply is called in errors."""
+    reply: type[Reply]
+    sdk: Any
+    """The vendor's package, with `APIStatusError`, `APITimeoutError` and `APIConnectionError`."""
+    client: Any
+    """The class of its clients."""
+    address_variable = "OPENAI_BASE_URL"
+    default_address = "https://api.openai.com/v1"
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    @abstractmethod
+    def fields(
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
+    ) -> dict[str, Any]:
+        """The fields of one request; what is None is left to the server."""
+
+    @abstractmethod
+    def requests(self, client: Any) -> Any:
+        """The part of the client that has `create`."""
+
+    def open(self, key: str | None) -> Any:
+        """The client, which does not retry and bounds replies. Raises ConfigError if the address is
+        malformed.
+        """
+        config = self.config
+        address = config.base_url or os.environ.get(self.address_variable) or self.default_address
+        if not address.startswith(("http://", "https://")):
+            raise ConfigError(
+                f"model {config.model}: the base URL {address!r} does not begin with http:// or "
+                "https://"
+            )
+
+        def set_deadline(request: Any) -> None:
+            """For the whole reply; httpx's own timeout applies to each chunk."""
+            request.extensions.setdefault("deadline", time.monotonic() + config.timeout)
+
+        connect = min(CONNECT_SECONDS, config.timeout)
+        return self.client(
+            api_key=key or "none",
+            base_url=address,
+            timeout=self.sdk.Timeout(config.timeout, connect=connect),
+            max_retries=0,
+            http_client=self.sdk.DefaultHttpxClient(
+                # A proxy from the environment can't reach servers on this machine.
+                trust_env=urlsplit(address).hostname not in LOOPBACK,
+                headers={"Accept-Encoding": "identity"},
+                event_hooks={
+                    "request": [set_deadline],
+                    "response": [partial(_read_bounded, mask=mask_of(address, key))],
+                },
+            ),
+        )
+
+    def read(self, body: str) -> Reply:
+        """Raises ValueError with the reason if it is no reply."""
+        try:
+            return self.reply.model_validate(json.loads(body))
+        except ValidationError as error:
+            raise ValueError(first_wrong_field(error, self.reply)) from error
+        except BROKEN as error:
+            raise ValueError(f"not JSON ({error})") from error
+
+
+def own_items(message: Message, api: str) -> list[dict[str, Any]]:
+    """The items of an earlier reply as its API wrote them; empty if it kept none."""
+    try:
+        return list(json.loads(message.provider_items or "{}").get(api) or ())
+    except BROKEN:
+        return []
+
+
+CONNECT_SECONDS = 20.0
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+MAX_REPLY_BYTES = 16 * 1024 * 1024
+"""128,000 tokens take about half a megabyte; parsed JSON from a malicious reply can take twenty
+times its size.
+"""
+
+
+class UnreadableReply(Exception):
+    """A reply that can't be read, or not to its end."""
+
+
+def api_key(config: RemoteConfig) -> str | None:
+    """The key from its environment variable. Raises ConfigError if the variable is empty."""
+    if config.api_key_env is None:
+        return None
+    key = os.environ.get(config.api_key_env)
+    if not key:
+        raise ConfigError(
+            f"model {config.model}: the environment variable {config.api_key_env} holds no key; "
+            "set it, or write `api_key_env: null` for a server that needs none"
+        )
+    return key
+
+
+def _read_bounded(response: Any, mask: Mask) -> None:
+    """Read the reply first, to bound its size and time.
+
+    `response` comes from the httpx that openai uses; there are two. Raises UnreadableReply,
+    TimeoutError, which some versions of openai wrap in an APIConnectionError; the connection is
+    then closed.
+    """
+    deadline, body = response.request.extensions["deadline"], bytearray()
+    encoding = response.headers.pop("content-encoding", "identity")
+    try:
+        if encoding.lower() not in ("", "identity"):  # a megabyte may hold gigabytes
+            raise UnreadableReply(
+                f"the reply's Content-Encoding was not asked for: {encoding[:80]!r}"
+            )
+        for piece in response.stream:
+            body += piece
+            if len(body) > MAX_REPLY_BYTES:
+                raise UnreadableReply(f"the reply has more than {MAX_REPLY_BYTES} bytes")
+            if time.monotonic() > deadline:
+                raise TimeoutError("the reply has not ended in time")
+    finally:
+        response.stream.close()
+    said = mask(body.decode("utf-8", "replace")).encode()
+    response.stream = type(response)(response.status_code, content=said).stream
+    # JSON is UTF-8. A charset may name any Python codec, including those that decompress.
+    response.headers.pop("content-type", None)
 
 
 # Errors of a model's server: their cause, and whether to retry.
@@ -53,6 +212,7 @@ MESSAGE_LIMIT = 600
 """Characters of a server's message that are quoted in an error."""
 TOO_MANY = 429
 RETRIED_STATUSES = frozenset({408, 409, 425, TOO_MANY})
+BAD_REQUESTS = frozenset({400, 413, 422})
 INVALID = "invalid_reply"
 """Code for a response with status 200 that is no reply."""
 QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
@@ -90,7 +250,7 @@ class Refusal:
     """None if there was no answer at all."""
     message: str
     code: str = ""
-    retry_after: float | None = None
+    retry_after: float = 0.0
     """Seconds to wait, as asked by the server."""
 
     @property
@@ -101,28 +261,15 @@ class Refusal:
         return self.status is None or self.status in RETRIED_STATUSES or self.status >= 500
 
     @property
-    def passing(self) -> bool:
-        """Whether the server is down or limits the rate, regardless of the client."""
-        return self.failure in (EndpointDown, RateLimited)
-
-    @property
-    def context_exceeded(self) -> bool:
-        """Whether the conversation is too long for the model."""
-        text = self.message.lower()
-        return self._bad_request and (
-            self.code in CONTEXT_CODES or any(known in text for known in CONTEXT_TEXTS)
-        )
-
-    @property
-    def content_refused(self) -> bool:
-        """Whether the server rejects this content."""
-        return self._bad_request and self.code.lower() in REFUSAL_CODES
-
-    @property
-    def failure(self) -> type[EndpointFailure]:
-        """The failure's type if retries don't help."""
+    def failure(self) -> type[RolloutError]:
+        """What it is if retries don't help."""
         if self.code in QUOTA_CODES:
             return EndpointFailure
+        if self.status in BAD_REQUESTS:
+            text = self.message.lower()
+            if self.code in CONTEXT_CODES or any(known in text for known in CONTEXT_TEXTS):
+                return ContextTooLong
+            return ContentRefused if self.code.lower() in REFUSAL_CODES else EndpointFailure
         if self.status == TOO_MANY:
             return RateLimited
         if self.code == INVALID:
@@ -132,15 +279,9 @@ class Refusal:
     @property
     def advice(self) -> str:
         """What the user can do."""
-        if self.code in QUOTA_CODES:
-            return ADVICE[402]
-        if self.status in ADVICE:
-            return ADVICE[self.status]
-        return BAD_REQUEST_ADVICE if self._bad_request else SERVER_ADVICE
-
-    @property
-    def _bad_request(self) -> bool:
-        return self.status in (400, 413, 422)
+        status = 402 if self.code in QUOTA_CODES else self.status
+        bad_request = self.status in BAD_REQUESTS
+        return ADVICE.get(status or 0, BAD_REQUEST_ADVICE if bad_request else SERVER_ADVICE)
 
     def __str__(self) -> str:
         status = "no answer" if self.status is None else f"HTTP {self.status}"
@@ -148,34 +289,32 @@ class Refusal:
 
 
 def read_refusal(status: int, body: str, headers: Mapping[str, str]) -> Refusal:
-    """Read an error response of any server."""
-    error = _error_object(body)
+    """Read an error response of any server: OpenAI's {"error": {...}}, vLLM's older plain object,
+    or any text.
+    """
+    try:
+        decoded = json.loads(body)
+    except BROKEN:
+        decoded = None
+    error = decoded.get("error", decoded) if isinstance(decoded, dict) else {}
+    if not isinstance(error, dict):
+        error = {"message": error}
     message = error.get("message") or error.get("detail") or body or "an empty body"
     code = error.get("code") or error.get("type") or ""
     return Refusal(status, bounded(str(message)), str(code), retry_after(headers))
 
 
-def _error_object(body: str) -> dict[str, Any]:
-    """OpenAI's {"error": {...}}, vLLM's older plain object, or {}."""
-    try:
-        decoded = json.loads(body)
-    except BROKEN:
-        return {}
-    if not isinstance(decoded, dict):
-        return {}
-    inner = decoded.get("error", decoded)
-    return inner if isinstance(inner, dict) else {"message": inner}
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The Retry-After header in seconds from now, given as a number or as a date (RFC 9110)."""
+def retry_after(headers: Mapping[str, str]) -> float:
+    """The Retry-After header in seconds from now, given as a number or as a date (RFC 9110); 0 if
+    there is none.
+    """
     value = headers.get("retry-after", "")
     try:
         if value.strip()[:1].isdigit():
             return float(value)
         return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
     except (ValueError, OverflowError):
-        return None
+        return 0.0
 
 
 def bounded(text: str) -> str:
@@ -208,6 +347,11 @@ def key_mask(keys: Iterable[str | None]) -> Mask:
     return partial(re.compile("|".join(forms)).sub, MASK)
 
 
+def mask_of(address: str, key: str | None) -> Mask:
+    """Masks the credentials that are sent to the server."""
+    return key_mask((key, urlsplit(address).password))
+
+
 def _forms(key: str) -> Iterable[str]:
     yield "".join(map(_escaped_or_not, key))
     data = key.encode("utf-8", "surrogateescape")
@@ -232,152 +376,6 @@ def _digit(digit: str) -> str:
     return f"(?:{'|'.join(map(_escaped_or_not, alike))})"
 
 
-CONNECT_SECONDS = 20.0
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
-MAX_REPLY_BYTES = 16 * 1024 * 1024
-"""Uncompressed size. 128,000 tokens take about half a megabyte; parsed JSON from a malicious reply
-can take twenty times its size.
-"""
-PIECE_BYTES = 64 * 1024
-COMPRESSIONS = ("gzip", "deflate")
-"""Encodings offered to the server."""
-GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
-
-
-class UnreadableReply(Exception):
-    """A reply that can't be read, or not to its end."""
-
-
-def api_key(config: RemoteConfig) -> str | None:
-    """The key from its environment variable. Raises ConfigError if the variable is empty."""
-    if config.api_key_env is None:
-        return None
-    key = os.environ.get(config.api_key_env)
-    if not key:
-        raise ConfigError(
-            f"model {config.model}: the environment variable {config.api_key_env} holds no key; "
-            "set it, or write `api_key_env: null` for a server that needs none"
-        )
-    return key
-
-
-def open_client(config: OpenAIConfig | ResponsesConfig, key: str | None) -> openai.OpenAI:
-    """Raises ConfigError if the address is malformed."""
-    address = config.base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
-    return openai.OpenAI(
-        api_key=key or "none",
-        **connection(config, address, key, openai.Timeout, openai.DefaultHttpxClient),
-    )
-
-
-def connection(
-    config: RemoteConfig,
-    address: str,
-    key: str | None,
-    timeout: Callable[..., Any],
-    http_client: Callable[..., Any],
-) -> dict[str, Any]:
-    """The arguments of a vendor's client: address, time-outs, no retries, bounded replies. The last
-    two parameters are its SDK's classes. Raises ConfigError if the address is malformed.
-    """
-    if not address.startswith(("http://", "https://")):
-        raise ConfigError(
-            f"model {config.model}: the base URL {address!r} does not begin with http:// or https://"
-        )
-    return {
-        "base_url": address,
-        "timeout": timeout(config.timeout, connect=min(CONNECT_SECONDS, config.timeout)),
-        "max_retries": 0,
-        "http_client": http_client(
-            # A proxy from the environment can't reach servers on this machine.
-            trust_env=urlsplit(address).hostname not in LOOPBACK,
-            headers={"Accept-Encoding": ", ".join(COMPRESSIONS)},
-            event_hooks={
-                "request": [partial(_set_deadline, seconds=config.timeout)],
-                "response": [partial(_read_bounded, mask=mask_of(address, key))],
-            },
-        ),
-    }
-
-
-def _set_deadline(request: Any, seconds: float) -> None:
-    """A deadline for the whole reply; httpx's own timeout applies to each chunk."""
-    request.extensions.setdefault("deadline", time.monotonic() + seconds)
-
-
-def mask_of(address: str, key: str | None) -> Mask:
-    """Masks the credentials that are sent to the server."""
-    return key_mask((key, urlsplit(address).password))
-
-
-def _read_bounded(response: Any, mask: Mask) -> None:
-    """Read the reply first, to bound its size and time.
-
-    `response` comes from the httpx that openai uses; there are two. Raises UnreadableReply,
-    TimeoutError, which some versions of openai wrap in an APIConnectionError; the connection is
-    then closed.
-    """
-    deadline, body = response.request.extensions["deadline"], bytearray()
-    try:
-        for piece in _decompressed(response.stream, response.headers.get("content-encoding", "")):
-            body += piece
-            if len(body) > MAX_REPLY_BYTES:
-                raise UnreadableReply(f"the reply has more than {MAX_REPLY_BYTES} bytes")
-            if time.monotonic() > deadline:
-                raise TimeoutError("the reply has not ended in time")
-    finally:
-        response.stream.close()
-    said = mask(body.decode("utf-8", "replace")).encode()
-    response.stream = type(response)(response.status_code, content=said).stream
-    response.headers.pop("content-encoding", None)
-    # JSON is UTF-8. A charset may name any Python codec, including those that decompress.
-    response.headers.pop("content-type", None)
-
-
-def _decompressed(stream: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    """Decompress in pieces, since a megabyte may hold gigabytes. Raises UnreadableReply."""
-    if encoding.lower() in ("", "identity"):
-        yield from stream
-        return
-    if encoding.lower() not in COMPRESSIONS:
-        raise UnreadableReply(f"the reply's Content-Encoding was not asked for: {encoding[:80]!r}")
-    inflater = zlib.decompressobj(GZIP_OR_ZLIB)
-    for piece in stream:
-        rest = piece
-        while rest and not inflater.eof:
-            try:
-                yield inflater.decompress(rest, PIECE_BYTES)
-            except zlib.error as error:
-                raise UnreadableReply(f"the reply is no {encoding}: {error}") from error
-            rest = inflater.unconsumed_tail
-        yield b""  # so that the deadline is checked even if there is no output
-
-
-class _Listed(BaseModel):
-    id: str
-
-
-class _Models(BaseModel):
-    data: list[_Listed]
-
-
-def list_models(config: OpenAIConfig) -> list[str]:
-    """The models that a server lists. Raises ConfigError if it does not answer with a list."""
-    with open_client(config, api_key(config)) as client:
-        try:
-            body = client.models.with_raw_response.list().http_response.text
-            return [each.id for each in _Models.model_validate_json(body).data]
-        except ValidationError:
-            said, advice = f"its answer is no list of models: {bounded(body)}", SERVER_ADVICE
-        except openai.APIStatusError as error:
-            refusal = read_refusal(error.status_code, error.response.text, error.response.headers)
-            said, advice = str(refusal), refusal.advice
-        except (UnreadableReply, TimeoutError, openai.APIConnectionError) as error:
-            mask = mask_of(config.base_url or "", api_key(config))
-            said, advice = mask(f"{error} {error.__cause__ or ''}"), SERVER_ADVICE
-    raise ConfigError(f"the server at {config.base_url} lists no models: {said}. {advice}")
-
-
 # When a model's server is down, its requests wait together for its return.
 
 
@@ -397,8 +395,9 @@ class EndpointCircuitBreaker:
         """`where` names the model and its server in messages."""
         self._where, self._patience, self._stop = where, patience, stop
         self._lock = threading.Lock()
+        self.ended_at = -math.inf
+        """When the last outage ended, by the monotonic clock."""
         self._answered_at: float | None = None
-        self._ended_at = -math.inf
         self._began_at: float | None = None
         """None if there is no outage."""
         self._wait = self._next_at = 0.0
@@ -417,17 +416,25 @@ class EndpointCircuitBreaker:
                 if self._asking == threading.get_ident():
                     self._asking = None
 
+    def _may_pass(self) -> bool:
+        now = time.monotonic()
+        with self._lock:
+            if self._began_at is None or now >= self._began_at + self._patience:
+                return True
+            if self._asking is not None or now < self._next_at:
+                return False
+            self._asking = threading.get_ident()
+            return True
+
     def answered(self) -> None:
         """Record that the server answered."""
         with self._lock:
-            self._answered_at = time.monotonic()
+            self._answered_at = now = time.monotonic()
             began_at, self._began_at = self._began_at, None
             if began_at is not None:
-                self._ended_at = self._answered_at
+                self.ended_at = now
         if began_at is not None:
-            logger.info(
-                f"{self._where} is back in service, after {duration(time.monotonic() - began_at)}"
-            )
+            logger.info(f"{self._where} is back in service, after {duration(now - began_at)}")
 
     def refused(self, refusal: Refusal) -> None:
         """Record that the server refused a request for now or did not answer."""
@@ -436,11 +443,6 @@ class EndpointCircuitBreaker:
                 self._wait = min(2 * self._wait, LONGEST_WAIT)
                 self._next_at = time.monotonic() + max(self._wait, shortened(refusal.retry_after))
 
-    def ended_since(self, moment: float) -> bool:
-        """Whether an outage has ended since a moment of the monotonic clock."""
-        with self._lock:
-            return self._ended_at > moment
-
     def covers(self, refusal: Refusal, said: str, sent_at: float, refused_at: float) -> bool:
         """Whether to resend a request that has used up its retries.
 
@@ -448,15 +450,16 @@ class EndpointCircuitBreaker:
         refused, but answered before: an address that never worked is no outage. If it answers
         others, a rate limit may let this request pass within `patience` seconds after `sent_at`.
         """
-        now = time.monotonic()
-        too_long = (refusal.retry_after or 0.0) >= self._patience
+        failure, now = refusal.failure, time.monotonic()
+        if failure not in (EndpointDown, RateLimited) or refusal.retry_after >= self._patience:
+            return False
         with self._lock:
-            if not refusal.passing or self._answered_at is None or too_long:
+            if self._answered_at is None:
                 return False
             if self._began_at is not None:
-                return not self._is_over_long(now)
+                return now < self._began_at + self._patience
             if self._answered_at > refused_at:
-                return refusal.failure is RateLimited and now < sent_at + self._patience
+                return failure is RateLimited and now < sent_at + self._patience
             self._began_at, self._wait = now, FIRST_WAIT
             self._next_at = now + max(FIRST_WAIT, shortened(refusal.retry_after))
         longest = duration(self._patience)
@@ -466,20 +469,7 @@ class EndpointCircuitBreaker:
         )
         return True
 
-    def _may_pass(self) -> bool:
-        now = time.monotonic()
-        with self._lock:
-            if self._began_at is None or self._is_over_long(now):
-                return True
-            if self._asking is not None or now < self._next_at:
-                return False
-            self._asking = threading.get_ident()
-            return True
 
-    def _is_over_long(self, now: float) -> bool:
-        return self._began_at is not None and now >= self._began_at + self._patience
-
-
-def shortened(wait: float | None) -> float:
+def shortened(wait: float) -> float:
     """The seconds that a server asks for, shortened during an outage since it may end sooner."""
-    return min(wait or 0.0, LONGEST_WAIT)
+    return min(wait, LONGEST_WAIT)

@@ -9,10 +9,10 @@ from collect.errors import ConfigError
 from collect.models.base import ModelBackend
 from collect.models.budget import Limits
 from collect.models.config import (
-    REMOTE,
     LocalConfig,
     ManualConfig,
     ModelConfig,
+    RemoteConfig,
     ReplayConfig,
     VllmConfig,
 )
@@ -32,7 +32,7 @@ def open_model(
     is set, all waiting and later requests raise RolloutStopped. `folder` is for the logs of
     servers and the requests of manual models.
     """
-    if isinstance(config, REMOTE):
+    if isinstance(config, RemoteConfig):
         from collect.models.endpoint import EndpointBackend
 
         return EndpointBackend(name, config, limits, stop)
@@ -70,7 +70,7 @@ def open_and_ask(
 ) -> tuple[ModelBackend, str]:
     """A backend, and a description of what answered. An endpoint is sent one request, with a tool
     call if agents send it `tools`. Raises ConfigError."""
-    if not isinstance(config, REMOTE):
+    if not isinstance(config, RemoteConfig):
         return open_model(name, config, limits, stop, folder), _described(config)
     from collect.models.endpoint import EndpointBackend
     from collect.models.first_request import ask_first

@@ -13,9 +13,9 @@ from pathlib import Path
 from collect.errors import ConfigError
 from collect.models.base import ConversationContext, Model
 from collect.models.budget import Limits
+from collect.models.chat_completions import list_models
 from collect.models.config import ChatConfig, OpenAIConfig, ServerConfig, VllmConfig
 from collect.models.endpoint import EndpointBackend, EndpointModel
-from collect.models.endpoint_client import list_models
 from collect.models.first_request import RUNNING_ADVICE, STARTED_ADVICE, check_tool_call
 from collect.models.serving.launch import SERVED_NAME
 from collect.models.serving.server import VllmServer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import socket
 import subprocess
@@ -213,14 +212,6 @@ def flood() -> Iterator[bytes]:
         yield b"[" * 65_536
 
 
-def empty_gzip() -> Iterator[bytes]:
-    """Blocks that hold nothing, for ever."""
-    yield zlib.compressobj(9, zlib.DEFLATED, 31).flush(zlib.Z_SYNC_FLUSH)
-    while True:
-        time.sleep(0.02)
-        yield b"\0\0\0\xff\xff"
-
-
 PEAK = """
 import resource, sys, threading
 from collect.errors import RolloutError, ConfigError
@@ -229,7 +220,7 @@ from collect.models.base import Sampling
 from collect.models.budget import Budget
 from collect.models.config import OpenAIConfig, Retries
 from collect.models.endpoint import EndpointBackend
-from collect.models.endpoint_client import list_models
+from collect.models.chat_completions import list_models
 from tests.collect.models.contexts import context
 
 def peak():
@@ -255,7 +246,7 @@ print(peak() - before)
 @pytest.mark.parametrize(
     ("sent", "headers", "said"),
     [
-        (b'{"choices": [', {"Content_Encoding": "gzip"}, "more than 16777216 bytes"),
+        (b'{"choices": [', {"Content_Encoding": "gzip"}, "not asked for: 'gzip'"),
         (b"", {"Content_Type": "application/json; charset=zlib"}, "no chat completion"),
     ],
     ids=["encoding", "charset"],
@@ -272,8 +263,8 @@ def test_a_bomb_takes_little_memory(sent: bytes, headers: dict[str, str], said: 
     assert int(megabytes) < 100, told
 
 
-@pytest.mark.parametrize("encoding", ["br", "gzip, gzip", "zstd"])
-def test_no_other_compression_is_read(encoding: str) -> None:
+@pytest.mark.parametrize("encoding", ["br", "gzip", "zstd"])
+def test_no_compression_is_read(encoding: str) -> None:
     reply_to_all = Flood(lambda: iter([b"{}"]), Content_Encoding=encoding)
     with (
         reply_to_all.running() as server,
@@ -282,19 +273,12 @@ def test_no_other_compression_is_read(encoding: str) -> None:
         ask(server)
 
 
-def test_a_compressed_reply_is_read() -> None:
-    packed = gzip.compress(raw().body.encode())
-    with Flood(lambda: iter([packed]), Content_Encoding="gzip").running() as zipped:
-        assert ask(zipped).message.content == "Hello."
-
-
-@pytest.mark.parametrize("pieces", [drip, flood, empty_gzip])
+@pytest.mark.parametrize("pieces", [drip, flood])
 def test_an_endless_reply_is_closed_at_its_time_out(
     pieces: Callable[[], Iterator[bytes]],
 ) -> None:
-    encoding = {"Content_Encoding": "gzip"} if pieces is empty_gzip else {}
     too_large = pieces is flood
-    with Flood(pieces, **encoding).running() as server:
+    with Flood(pieces).running() as server:
         with pytest.raises(InvalidReply if too_large else EndpointDown):
             ask(server, timeout=0.5)
         assert server.closed.wait(2), "nothing is read any more"

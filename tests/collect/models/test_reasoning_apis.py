@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from collect.errors import ContentRefused, ContextTooLong, EndpointFailure
 from collect.models.base import Completion, Sampling
 from collect.models.budget import Budget
-from collect.models.config import REMOTE, ModelConfig
+from collect.models.config import ModelConfig, RemoteConfig
 from collect.models.endpoint import EndpointBackend
 from collect.store.messages import Message, ToolCall
 from collect.store.run_store import RunStore
@@ -90,7 +90,7 @@ class Vendor:
                 **self.settings,
             }
         )
-        assert isinstance(config, REMOTE)
+        assert isinstance(config, RemoteConfig)
         return EndpointBackend("main", config, budget or Budget(None), threading.Event())
 
 
