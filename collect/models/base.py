@@ -85,6 +85,12 @@ class Completion:
     """How many of the calls were read from the text."""
 
 
+def scripted_completion(message: Message) -> Completion:
+    """A completion without cost."""
+    finish_reason = "tool_calls" if message.tool_calls else "stop"
+    return Completion(message, Usage(), 0.0, 0.0, finish_reason)
+
+
 class Model(Protocol):
     """A model in one conversation."""
 

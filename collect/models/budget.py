@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -15,7 +14,7 @@ from collect.store.atomic_files import write_text
 
 SPENT = "spent.txt"
 """Dollars of all starts, including rollouts that were stopped or repeated."""
-PARTS = (("eval", "questions"), ("eval",), ())
+PARTS = (Path(), Path("eval"), Path("eval/questions"))
 """The folders of a run with their own rollouts, and so their own `SPENT`."""
 
 
@@ -25,8 +24,7 @@ class Slots(Protocol):
     def acquire(self, *, timeout: float) -> bool:
         """Take a slot; returns whether one became free in time."""
 
-    def release(self) -> None:
-        """Release a slot."""
+    def release(self) -> None: ...
 
 
 class Limits(Protocol):
@@ -46,7 +44,7 @@ class Limits(Protocol):
 
 
 class Budget:
-    """The limits of one process. Thread-safe.
+    """The limits of one process. See `Limits`.
 
     Requests in progress when the limit is reached are still paid for, so a run can exceed it by the
     price of its concurrent requests.
@@ -60,20 +58,13 @@ class Budget:
         """
         self.limit_dollars = limit_dollars
         """None: no limit."""
-        self._spent = spent
+        self.spent = spent
+        """Dollars spent so far in this folder."""
         self._elsewhere = 0.0 if folder is None else spent_elsewhere(folder)
         self._folder = folder
         self._lock = threading.Lock()
-        self._noting = threading.Lock()
-
-    @property
-    def spent(self) -> float:
-        """Dollars spent so far in this folder."""
-        with self._lock:
-            return self._spent
 
     def check(self) -> None:
-        """See `Limits`."""
         spent = self.spent + self._elsewhere
         if self.limit_dollars is not None and spent >= self.limit_dollars:
             raise BudgetExhausted(
@@ -82,18 +73,15 @@ class Budget:
             )
 
     def add(self, dollars: float) -> None:
-        """See `Limits`."""
         with self._lock:
-            self._spent += dollars
+            self.spent += dollars
 
     def slots(self, model: str, limit: int) -> Slots:
-        """See `Limits`."""
         return threading.BoundedSemaphore(limit)
 
     def note(self) -> None:
-        """See `Limits`."""
         if self._folder is not None:
-            with self._noting:
+            with self._lock:
                 write_text(self._folder / SPENT, f"{self.spent}\n")
 
 
@@ -117,14 +105,5 @@ def read_spent(folder: Path, of_rows: float = 0.0) -> float:
 def spent_elsewhere(folder: Path) -> float:
     """The amount spent in the run's other folders."""
     here = folder.resolve()
-    part = next(each for each in PARTS if _is_part(here, each))
-    run = here.parents[len(part) - 1] if part else here
-    return sum(read_spent(run.joinpath(*other)) for other in PARTS if other != part)
-
-
-def _is_part(folder: Path, part: Sequence[str]) -> bool:
-    """Whether the folder is that part of a run, and not a run of that name."""
-    if not part:
-        return True
-    of_a_run = (folder.parents[len(part) - 1] / SAVED_NAME).is_file()
-    return folder.parts[-len(part) :] == tuple(part) and of_a_run
+    run = next((each for each in (here, *here.parents[:2]) if (each / SAVED_NAME).is_file()), here)
+    return sum(read_spent(run / part) for part in PARTS if run / part != here)

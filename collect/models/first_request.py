@@ -8,7 +8,7 @@ import logging
 import time
 
 from collect.errors import BudgetExhausted, ConfigError, RolloutError
-from collect.models.base import Completion, Model, Sampling
+from collect.models.base import Model, Sampling
 from collect.models.budget import Limits
 from collect.models.endpoint import EndpointBackend, EndpointModel
 from collect.models.tool_parsing import arguments_object
@@ -41,19 +41,18 @@ TOOL: ToolSchema = {
 SAMPLING = Sampling(temperature=0.0, max_tokens=256)
 SHOWN = 200
 """Characters of a reply that a warning quotes."""
+NO_CALLS = "or set check_tools: false where no agent of the run calls tools"
 STARTED_ADVICE = (
     "set server.tool_call_parser to the parser of the model's family and, where the model has no "
-    "chat template with tools, server.chat_template; or check_tools: false where no agent of the "
-    "run calls tools"
+    f"chat template with tools, server.chat_template; {NO_CALLS}"
 )
 RUNNING_ADVICE = (
     "start it with --enable-auto-tool-choice and --tool-call-parser, and where the model has no "
-    "chat template with tools, with --chat-template; or set check_tools: false where no agent of "
-    "the run calls tools"
+    f"chat template with tools, with --chat-template; {NO_CALLS}"
 )
 ENDPOINT_ADVICE = (
     "choose a model that takes tools, or a server that passes them on (`base_url`, `extra_body`); "
-    "or set check_tools: false where no agent of the run calls tools"
+    f"{NO_CALLS}"
 )
 
 
@@ -70,8 +69,31 @@ def check_tool_call(
         raise ConfigError(
             f"{where} answers without tools, and refuses them: {refusal}. With tools: {advice}"
         ) from refusal
-    told = _what_is_wrong(completion, sampling)
-    return f"{where}: asked to call a tool once, {told}" if told else None
+    message = completion.message
+    said = f"{message.content or message.reasoning or ''!r:.{SHOWN}}"
+    if message.tool_calls:
+        call = message.tool_calls[0]
+        expression = arguments_object(call.arguments).get("expression")
+        if call.name == NAME and isinstance(expression, str):
+            return None
+        told = (
+            f"it called {call.name!r} with {call.arguments!r:.{SHOWN}}, which is not what the "
+            "tool takes. An untuned model may do so"
+        )
+    elif completion.finish_reason == "length":
+        told = f"it had not called it after {sampling.max_tokens} tokens: {said}"
+    elif NAME in message.content and "{" in message.content:
+        told = (
+            f"it wrote what looks like a call, which the parser did not read as one: {said}. If it "
+            "was trained to call tools, its tool_call_parser or chat template is another one; else "
+            "set text_calls: true, which reads calls in the text"
+        )
+    else:
+        told = (
+            f"it answered without a call: {said}. An untuned model may do so; if it was trained to "
+            "call tools, look at its chat template and tool_call_parser"
+        )
+    return f"{where}: asked to call a tool once, {told}"
 
 
 def check_reply(model: Model, sampling: Sampling = SAMPLING) -> None:
@@ -80,37 +102,6 @@ def check_reply(model: Model, sampling: Sampling = SAMPLING) -> None:
         model.complete([QUESTION], [], sampling)
     except RolloutError as error:
         raise ConfigError(f"a first request failed: {error}") from error
-
-
-def _what_is_wrong(completion: Completion, sampling: Sampling) -> str | None:
-    message = completion.message
-    if message.tool_calls:
-        call = message.tool_calls[0]
-        if call.name == NAME and isinstance(
-            arguments_object(call.arguments).get("expression"), str
-        ):
-            return None
-        return (
-            f"it called {call.name!r} with {_excerpt(call.arguments)}, which is not what the tool "
-            "takes. An untuned model may do so; one that was trained to call tools should not"
-        )
-    said = _excerpt(message.content or message.reasoning or "")
-    if completion.finish_reason == "length":
-        return f"it had not called it after {sampling.max_tokens} tokens: {said}"
-    if NAME in message.content and "{" in message.content:
-        return (
-            f"it wrote what looks like a call, which the parser did not read as one: {said}. If it "
-            "was trained to call tools, its tool_call_parser or chat template is another one; else "
-            "set text_calls: true, which reads calls in the text"
-        )
-    return (
-        f"it answered without a call: {said}. An untuned model may do so; if it was trained to "
-        "call tools, look at its chat template and tool_call_parser"
-    )
-
-
-def _excerpt(text: str) -> str:
-    return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]} ...")
 
 
 MAX_TOKENS = 1024
@@ -125,11 +116,22 @@ def ask_first(endpoint: EndpointBackend, limits: Limits, tools: bool) -> str:
     """
     if not endpoint.config.check_tools:
         return "not asked (check_tools: false)"
-    if not endpoint.config.prices.free and _spent(limits):
-        return "not asked: the budget is spent"
-    started = time.monotonic()
+    if not endpoint.config.prices.free:
+        try:
+            limits.check()
+        except BudgetExhausted:
+            return "not asked: the budget is spent"  # the rollouts report that themselves
+    # Uses the config's sampling, since some models accept only one temperature.
+    own = endpoint.config.sampling
+    limit = min(own.max_tokens or MAX_TOKENS, MAX_TOKENS)
+    sampling = own.model_copy(update={"max_tokens": limit})
+    model, started, warning = EndpointModel(endpoint), time.monotonic(), None
     try:
-        warning = _ask(endpoint, tools)
+        if tools:
+            where = f"{endpoint.name} ({endpoint.where})"
+            warning = check_tool_call(model, where, ENDPOINT_ADVICE, sampling)
+        else:
+            check_reply(model, sampling)
     finally:
         limits.note()
     if warning is not None:
@@ -137,25 +139,3 @@ def ask_first(endpoint: EndpointBackend, limits: Limits, tools: bool) -> str:
         return "answered, but not as it was asked to: see the warning"
     did = "called a tool" if tools else "answered"
     return f"{did} after {time.monotonic() - started:.1f} s"
-
-
-def _ask(endpoint: EndpointBackend, tools: bool) -> str | None:
-    # Uses the config's sampling, since some models accept only one temperature.
-    own = endpoint.config.sampling
-    limit = min(own.max_tokens or MAX_TOKENS, MAX_TOKENS)
-    sampling = own.model_copy(update={"max_tokens": limit})
-    model = EndpointModel(endpoint)
-    if tools:
-        where = f"{endpoint.name} ({endpoint.where})"
-        return check_tool_call(model, where, ENDPOINT_ADVICE, sampling)
-    check_reply(model, sampling)
-    return None
-
-
-def _spent(limits: Limits) -> bool:
-    """Whether the budget is spent; the rollouts report that themselves."""
-    try:
-        limits.check()
-    except BudgetExhausted:
-        return True
-    return False

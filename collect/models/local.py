@@ -181,17 +181,12 @@ class LocalBackend:
 
     def __init__(self, name: str, config: LocalConfig, stop: threading.Event) -> None:
         """Raises ConfigError where packages or files are missing; `open` loads the model."""
-        self._name = name
+        self.name = name
         self.config = config
         self.stop = stop
         self._lock = threading.Lock()
         self._loaded: LoadedModel | None = None
         _check(config)
-
-    @property
-    def name(self) -> str:
-        """The model's name in the config."""
-        return self._name
 
     def open(self, context: ConversationContext) -> LocalModel:
         """The first call loads the model. Raises ConfigError."""

@@ -17,10 +17,11 @@ import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+
+from pydantic import TypeAdapter
 
 from collect.errors import ConfigError
-from collect.models.base import Completion, ConversationContext, Sampling, Usage
+from collect.models.base import Completion, ConversationContext, Sampling, scripted_completion
 from collect.models.waiting import POLL_SECONDS, sleep_unless_stopped
 from collect.store.atomic_files import write_text
 from collect.store.messages import Message, ToolCall, ToolSchema
@@ -57,44 +58,35 @@ class Request:
         return self.messages[ours[-1] + 1 :] if ours else self.messages
 
 
+_REQUEST = TypeAdapter(Request)
+
+
 class ManualBackend:
     """Puts each request into a file, and waits for its answer as long as the run goes on."""
 
     def __init__(self, name: str, folder: Path, stop: threading.Event) -> None:
-        self._name = name
-        self._folder = folder / FOLDER / name
-        self._stop = stop
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._running = (self._folder / RUNNING).open("w")
+        self.name = name
+        self.folder = folder / FOLDER / name
+        self.stop = stop
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._running = (self.folder / RUNNING).open("w")
         fcntl.flock(self._running, fcntl.LOCK_SH)
 
-    @property
-    def name(self) -> str:
-        """The model's name in the config."""
-        return self._name
-
     def open(self, context: ConversationContext) -> ManualModel:
-        """A conversation; its id doesn't tell the bug's name."""
-        facts = f"{context.instance.id}\0{context.variant}\0{context.attempt}\0{context.ask}"
-        rollout = hashlib.sha256(facts.encode()).hexdigest()[:8]
-        prefix = f"{rollout}-{context.index}"
-        return ManualModel(self._name, self._folder, prefix, context.role, self._stop)
+        return ManualModel(self, context)
 
     def close(self) -> None:
         self._running.close()
 
 
 class ManualModel:
-    """One conversation."""
+    """One conversation; its id doesn't tell the bug's name."""
 
-    def __init__(
-        self, name: str, folder: Path, prefix: str, role: str, stop: threading.Event
-    ) -> None:
-        self._name = name
-        self._folder = folder
-        self._prefix = prefix
-        self._role = role
-        self._stop = stop
+    def __init__(self, backend: ManualBackend, context: ConversationContext) -> None:
+        facts = f"{context.instance.id}\0{context.variant}\0{context.attempt}\0{context.ask}"
+        rollout = hashlib.sha256(facts.encode()).hexdigest()[:8]
+        self._id = f"{rollout}-{context.index}"
+        self._backend, self._role = backend, context.role
 
     def complete(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
@@ -102,40 +94,36 @@ class ManualModel:
         """See `collect.models.base.Model`. No tokens, dollars or seconds are made up."""
         step = sum(message.role == "assistant" for message in messages)
         request = Request(
-            id=f"{self._prefix}-{step}",
-            model=self._name,
+            id=f"{self._id}-{step}",
+            model=self._backend.name,
             role=self._role,
             messages=tuple(messages),
             tools=tuple(tools),
             answer_only=sampling.tool_choice == "none",
         )
-        asked = self._folder / f"{request.id}.json"
+        asked = self._backend.folder / f"{request.id}.json"
         answered = asked.with_suffix(ANSWER)
         write_text(asked, json.dumps(asdict(request), ensure_ascii=False))
         try:
             while not answered.is_file():
-                sleep_unless_stopped(POLL_SECONDS, self._stop)
+                sleep_unless_stopped(POLL_SECONDS, self._backend.stop)
             message = read_answer(answered.read_text(encoding="utf-8"), request)
         finally:
             asked.unlink(missing_ok=True)
             answered.unlink(missing_ok=True)
-        finish_reason = "tool_calls" if message.tool_calls else "stop"
-        return Completion(message, Usage(), 0.0, 0.0, finish_reason)
+        return scripted_completion(message)
 
 
 def is_over(run: Path) -> bool:
     """Whether a run that was played has ended, or its process is gone."""
     found = list(run.glob(f"**/{FOLDER}/*/{RUNNING}"))
-    return bool(found) and not any(map(_is_locked, found))
-
-
-def _is_locked(path: Path) -> bool:
-    with path.open() as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return True
-    return False
+    for path in found:
+        with path.open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return False
+    return bool(found)
 
 
 def open_requests(run: Path, role: str | None = None) -> list[Request]:
@@ -144,21 +132,13 @@ def open_requests(run: Path, role: str | None = None) -> list[Request]:
     found = []
     for path in run.glob(f"**/{FOLDER}/*/*.json"):
         try:
-            text, asked_at = path.read_text(encoding="utf-8"), path.stat().st_mtime
+            plain, asked_at = json.loads(path.read_text(encoding="utf-8")), path.stat().st_mtime
         except FileNotFoundError:
             continue  # just answered
-        if not path.with_suffix(ANSWER).is_file():
-            found.append((asked_at, _request(json.loads(text))))
+        if not path.with_suffix(ANSWER).is_file() and role in (None, plain["role"]):
+            found.append((asked_at, _REQUEST.validate_python(plain)))
     found.sort(key=lambda pair: pair[0])
-    return [request for _, request in found if role in (None, request.role)]
-
-
-def _request(plain: dict[str, Any]) -> Request:
-    messages = []
-    for each in plain["messages"]:
-        calls = tuple(ToolCall(**call) for call in each["tool_calls"])
-        messages.append(Message(**{**each, "tool_calls": calls}))
-    return Request(**{**plain, "messages": tuple(messages), "tools": tuple(plain["tools"])})
+    return [request for _, request in found]
 
 
 def answer_request(run: Path, request: Request, text: str) -> None:
@@ -175,12 +155,13 @@ def read_answer(text: str, request: Request) -> Message:
 
     Raises BadAnswer if it is empty, or a call doesn't fit the tools' schemas.
     """
-    starts = list(CALL.finditer(text))
-    said = text[: starts[0].start() if starts else len(text)].strip()
-    ends = [*(start.start() for start in starts[1:]), len(text)]
+    from jsonschema import Draft202012Validator
+
+    said, *rest = CALL.split(text)  # the text, and name and arguments in turn
+    said = said.strip()
     calls = tuple(
-        ToolCall(f"call_{request.id}_{number}", start[1], text[start.end() : end].strip() or "{}")
-        for number, (start, end) in enumerate(zip(starts, ends, strict=False))
+        ToolCall(f"call_{request.id}_{number}", name, arguments.strip() or "{}")
+        for number, (name, arguments) in enumerate(zip(rest[::2], rest[1::2], strict=True))
     )
     if not said and not calls:
         raise BadAnswer("the answer is empty: write text, or calls such as >>> NAME {...}")
@@ -188,22 +169,16 @@ def read_answer(text: str, request: Request) -> Message:
         raise BadAnswer("no calls are possible now: the agent has used up its steps; write text")
     schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in request.tools}
     for call in calls:
-        _check(call, schemas)
+        if call.name not in schemas:
+            raise BadAnswer(f"there is no tool {call.name}; the tools are: {', '.join(schemas)}")
+        try:
+            arguments = json.loads(call.arguments)
+        except ValueError as error:
+            raise BadAnswer(f"the arguments of {call.name} are not JSON: {error}") from None
+        problems = [
+            f"{'.'.join(map(str, problem.path)) or 'arguments'}: {problem.message}"
+            for problem in Draft202012Validator(schemas[call.name]).iter_errors(arguments)
+        ]
+        if problems:
+            raise BadAnswer(f"the arguments of {call.name} are wrong: {'; '.join(problems)}")
     return Message("assistant", said, tool_calls=calls)
-
-
-def _check(call: ToolCall, schemas: dict[str, Any]) -> None:
-    from jsonschema import Draft202012Validator
-
-    if call.name not in schemas:
-        raise BadAnswer(f"there is no tool {call.name}; the tools are: {', '.join(schemas)}")
-    try:
-        arguments = json.loads(call.arguments)
-    except ValueError as error:
-        raise BadAnswer(f"the arguments of {call.name} are not JSON: {error}") from None
-    problems = [
-        f"{'.'.join(map(str, problem.path)) or 'arguments'}: {problem.message}"
-        for problem in Draft202012Validator(schemas[call.name]).iter_errors(arguments)
-    ]
-    if problems:
-        raise BadAnswer(f"the arguments of {call.name} are wrong: {'; '.join(problems)}")

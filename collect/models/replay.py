@@ -12,8 +12,8 @@ leaves out fits any. The first line that fits a conversation is its recording.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,10 +21,16 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from collect.errors import ConfigError, ModelFailure
 from collect.field_errors import first_wrong_field
-from collect.models.base import Completion, ConversationContext, Sampling, Usage
+from collect.models.base import (
+    Completion,
+    ConversationContext,
+    Sampling,
+    Usage,
+    scripted_completion,
+)
 from collect.models.config import ReplayConfig
 from collect.store.messages import Message, ToolCall, ToolSchema
-from collect.store.records import MODEL_TEACHER, Conversation, MessageRow, combined_teacher
+from collect.store.records import MODEL_TEACHER, Conversation, combined_teacher
 from collect.store.run_store import RunStore
 
 
@@ -33,63 +39,55 @@ class Recording:
     """The completions of one conversation, or of every matching one."""
 
     completions: tuple[Completion, ...]
-    instance_id: str | None = None
-    """For this and the fields below, None matches any."""
-    variant: str | None = None
-    attempt: int | None = None
-    role: str | None = None
-    index: int | None = None
-    teacher: str | None = None
-    """The recorded teacher, or None if the record has none."""
-
-    def fits(self, context: ConversationContext) -> bool:
-        """Whether this recording matches a conversation."""
-        wanted = (self.instance_id, self.variant, self.attempt, self.role, self.index)
-        asked = (
-            context.instance.id,
-            context.variant,
-            context.attempt,
-            context.role,
-            context.index,
-        )
-        return all(mine in (None, theirs) for mine, theirs in zip(wanted, asked, strict=True))
+    of: Mapping[str, object]
+    """What it was recorded of, by the names of a line; what is left out fits any."""
+    teacher: str = MODEL_TEACHER
 
 
 class ReplayBackend:
     """Gives every conversation the completions of the first recording that matches it."""
 
     def __init__(self, name: str, recordings: Iterable[Recording]) -> None:
-        self._name = name
-        self.teacher = MODEL_TEACHER
-        """`oracle` if any recording comes from the oracle, which knows the gold patch."""
-        self._by_instance: dict[str | None, list[tuple[int, Recording]]] = {}
+        self.name = name
+        self._by_instance = defaultdict[object, list[tuple[int, Recording]]](list)
+        teachers = set()
         for place, recording in enumerate(recordings):
-            self._by_instance.setdefault(recording.instance_id, []).append((place, recording))
-            self.teacher = combined_teacher([self.teacher, recording.teacher or MODEL_TEACHER])
+            self._by_instance[recording.of.get("instance_id")].append((place, recording))
+            teachers.add(recording.teacher)
+        self.teacher = combined_teacher(teachers)
+        """`oracle` if any recording comes from the oracle, which knows the gold patch."""
 
     @classmethod
     def from_config(cls, name: str, config: ReplayConfig) -> ReplayBackend:
         """Raises ConfigError if the recording is missing or malformed."""
-        return cls(name, read_recordings(config.path))
-
-    @property
-    def name(self) -> str:
-        """The model's name in the config."""
-        return self._name
+        path = config.path
+        if path.is_dir():
+            if not (path / "conversations").is_dir():
+                raise ConfigError(f"{path} is no run folder: it has no `conversations` folder")
+            return cls(name, map(recording_of, RunStore(path).read_conversations()))
+        if path.is_file():
+            return cls(name, _read_lines(path))
+        raise ConfigError(f"no recording at {path}; give a run folder or a JSON-lines file")
 
     def open(self, context: ConversationContext) -> ReplayModel:
         """A conversation without a recording fails at its first completion."""
-        candidates = [
-            *self._by_instance.get(context.instance.id, ()),
-            *self._by_instance.get(None, ()),
-        ]
-        fitting = [(place, found) for place, found in candidates if found.fits(context)]
-        completions = min(fitting, key=lambda pair: pair[0])[1].completions if fitting else ()
+        asked = {
+            "instance_id": context.instance.id,
+            "variant": context.variant,
+            "attempt": context.attempt,
+            "role": context.role,
+            "index": context.index,
+        }
+        candidates = self._by_instance.get(context.instance.id, []) + self._by_instance.get(
+            None, []
+        )
+        fitting = [pair for pair in candidates if pair[1].of.items() <= asked.items()]
+        completions = min(fitting)[1].completions if fitting else ()
         what = (
             f"{context.role} conversation {context.index} of instance {context.instance.id}, "
             f"variant {context.variant}, attempt {context.attempt}"
         )
-        return ReplayModel(completions, f"{self._name}: {what}")
+        return ReplayModel(completions, f"{self.name}: {what}")
 
     def close(self) -> None:
         """Nothing to close."""
@@ -116,84 +114,29 @@ class ReplayModel:
         return self._completions[self._step - 1]
 
 
-class ScriptedBackend(ReplayBackend):
-    """Hand-written replies, for tests and demos. Records the requests."""
-
-    def __init__(self, name: str, replies: Mapping[str, Sequence[Message]]) -> None:
-        """`replies` by role; each conversation of a role starts with the first."""
-        recordings = [
-            Recording(tuple(map(scripted_completion, script)), role=role)
-            for role, script in replies.items()
-        ]
-        super().__init__(name, recordings)
-        self.requests: list[tuple[str, tuple[Message, ...], tuple[ToolSchema, ...]]] = []
-        """Role, messages and tools of every request, in order."""
-        self._lock = threading.Lock()
-
-    def open(self, context: ConversationContext) -> ReplayModel:
-        """A model with the replies for the conversation's role."""
-        return _ListeningModel(super().open(context), context.role, self)
-
-    def note(self, role: str, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> None:
-        """Record a request."""
-        with self._lock:
-            self.requests.append((role, tuple(messages), tuple(tools)))
-
-
-class _ListeningModel(ReplayModel):
-    def __init__(self, model: ReplayModel, role: str, backend: ScriptedBackend) -> None:
-        super().__init__(model._completions, model._what)
-        self._role = role
-        self._backend = backend
-
-    def complete(
-        self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
-    ) -> Completion:
-        self._backend.note(self._role, messages, tools)
-        return super().complete(messages, tools, sampling)
-
-
-def scripted_completion(message: Message) -> Completion:
-    """A completion without cost."""
-    finish_reason = "tool_calls" if message.tool_calls else "stop"
-    return Completion(message, Usage(), 0.0, 0.0, finish_reason)
-
-
-def read_recordings(path: Path) -> list[Recording]:
-    """Read a run folder or a JSON-lines file. Raises ConfigError."""
-    if path.is_dir():
-        if not (path / "conversations").is_dir():
-            raise ConfigError(f"{path} is no run folder: it has no `conversations` folder")
-        return [recording_of(row) for row in RunStore(path).read_conversations()]
-    if path.is_file():
-        return list(_read_lines(path))
-    raise ConfigError(f"no recording at {path}; give a run folder or a JSON-lines file")
-
-
 def recording_of(row: Conversation) -> Recording:
     """The model's replies in a recorded conversation."""
-    replies = (message for message in row.messages if message.message.role == "assistant")
-    return Recording(
-        completions=tuple(map(_from_row, replies)),
-        instance_id=row.instance_id,
-        variant=row.variant,
-        attempt=row.attempt,
-        role=row.role.value,
-        index=row.index,
-        teacher=row.teacher,
+    completions = tuple(
+        Completion(
+            reply.message,
+            Usage(reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens),
+            reply.dollars,
+            reply.seconds,
+            reply.finish_reason or "stop",
+            reply.served_model,
+            reply.text_calls,
+        )
+        for reply in row.messages
+        if reply.message.role == "assistant"
     )
-
-
-def _from_row(row: MessageRow) -> Completion:
-    return Completion(
-        row.message,
-        Usage(row.prompt_tokens, row.completion_tokens, row.cached_tokens),
-        row.dollars,
-        row.seconds,
-        row.finish_reason or "stop",
-        row.served_model,
-        row.text_calls,
-    )
+    of = {
+        "instance_id": row.instance_id,
+        "variant": row.variant,
+        "attempt": row.attempt,
+        "role": row.role.value,
+        "index": row.index,
+    }
+    return Recording(completions, of, row.teacher)
 
 
 class _Plain(BaseModel):
@@ -222,7 +165,8 @@ class _PlainConversation(_Plain):
     index: int | None = None
 
 
-def _read_lines(path: Path) -> Iterator[Recording]:
+def _read_lines(path: Path) -> list[Recording]:
+    recordings = []
     for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
         if not line.strip():
             continue
@@ -233,16 +177,14 @@ def _read_lines(path: Path) -> Iterator[Recording]:
             raise ConfigError(
                 f"{path}, line {number} is no recorded conversation: {told}"
             ) from error
-        completions = tuple(
-            scripted_completion(_plain_message(reply, step))
-            for step, reply in enumerate(plain.replies)
-        )
-        yield Recording(completions, **plain.model_dump(exclude={"replies"}))
-
-
-def _plain_message(reply: _PlainReply, step: int) -> Message:
-    calls = tuple(
-        ToolCall(call.id or f"call_{step}_{index}", call.name, call.arguments)
-        for index, call in enumerate(reply.tool_calls)
-    )
-    return Message("assistant", reply.content, reply.reasoning, calls)
+        completions = []
+        for step, reply in enumerate(plain.replies):
+            calls = tuple(
+                ToolCall(call.id or f"call_{step}_{index}", call.name, call.arguments)
+                for index, call in enumerate(reply.tool_calls)
+            )
+            message = Message("assistant", reply.content, reply.reasoning, calls)
+            completions.append(scripted_completion(message))
+        of = plain.model_dump(exclude={"replies"}, exclude_none=True)
+        recordings.append(Recording(tuple(completions), of))
+    return recordings

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any
 
 from collect.store.messages import ToolCall
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 _NAME = re.compile(r'"name"\s*:\s*"((?:[^"\\]|\\.)+)"')
-_SPACE = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
 BROKEN = (ValueError, RecursionError)
 """Errors on broken JSON; the second if a model repeats `[[[[`."""
@@ -42,74 +41,25 @@ def parse_hermes(text: str, id_prefix: str) -> tuple[str, tuple[ToolCall, ...]]:
     A call with broken JSON has its whole body as arguments if its name can be read; otherwise it
     stays in the content. Without calls the content is the unchanged reply.
     """
-    outside: list[str] = []
-    calls: list[ToolCall] = []
-    for piece in _pieces(text):
-        call = _call(piece, f"{id_prefix}{len(calls)}") if piece.startswith(OPEN) else None
-        if call is None:
-            outside.append(piece)
-        else:
-            calls.append(call)
-    content = "".join(outside)
-    return (content.strip() if calls else content), tuple(calls)
-
-
-_BLOCK = re.compile(
-    r"<tool_call>(?P<tagged>.*?)</tool_call>|^```[\w-]*[ \t]*\n(?P<fenced>.*?)^```[ \t]*$",
-    re.DOTALL | re.MULTILINE,
-)
-
-
-def parse_written(
-    text: str, names: Collection[str], id_prefix: str
-) -> tuple[str, tuple[ToolCall, ...]]:
-    """Split a reply into its content and the calls of these tools that are written in it as JSON:
-    between tags, in fenced blocks, or as the whole reply.
-
-    JSON that is no call of a known tool stays in the content.
-    """
-    found = [(block.span(), block["tagged"] or block["fenced"]) for block in _BLOCK.finditer(text)]
-    calls: list[ToolCall] = []
     content, position = "", 0
-    for (start, end), body in found or [((0, len(text)), text)]:
-        written = _written(body, names)
-        if written:
-            content, position = content + text[position:start], end
-            calls += [
-                ToolCall(f"{id_prefix}{len(calls) + number}", name, arguments)
-                for number, (name, arguments) in enumerate(written)
-            ]
+    calls: list[ToolCall] = []
+    while (start := text.find(OPEN, position)) >= 0:
+        content += text[position:start]
+        position = _call_end(text, start + len(OPEN))
+        piece = text[start:position]
+        body = piece.removeprefix(OPEN).removesuffix(CLOSE).strip()
+        try:
+            members = _raw_members(body)
+            name, arguments = json.loads(members.get("name", "null")), members.get("arguments")
+        except BROKEN:
+            found = _NAME.search(body)
+            name, arguments = (found[1] if found else None), body
+        if isinstance(name, str) and name:
+            calls.append(ToolCall(f"{id_prefix}{len(calls)}", name, arguments or "{}"))
+        else:
+            content += piece
     content += text[position:]
     return (content.strip() if calls else content), tuple(calls)
-
-
-def _written(text: str, names: Collection[str]) -> list[tuple[str, str]]:
-    """The calls in a text that consists of them; none if there is anything else in it."""
-    calls = []
-    position, text = 0, text.strip()
-    try:
-        while position < len(text):
-            value, end = _DECODER.raw_decode(text, position)
-            for each in value if isinstance(value, list) else [value]:
-                if not isinstance(each, dict) or each.get("name") not in names:
-                    return []
-                given = each.get("arguments", each.get("parameters", {}))
-                arguments = given if isinstance(given, str) else json.dumps(given)
-                calls.append((each["name"], arguments))
-            position = _skip_space(text, end)
-    except (*BROKEN, TypeError):
-        return []
-    return calls
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """The text split into calls, each from opening to closing tag, and the rest."""
-    position = 0
-    while (start := text.find(OPEN, position)) >= 0:
-        yield text[position:start]
-        position = _call_end(text, start + len(OPEN))
-        yield text[start:position]
-    yield text[position:]
 
 
 def _call_end(text: str, start: int) -> int:
@@ -117,29 +67,14 @@ def _call_end(text: str, start: int) -> int:
 
     Valid JSON is skipped first, since its strings may contain tags.
     """
-    body = start
     try:
         _, body = _DECODER.raw_decode(text, _skip_space(text, start))
     except BROKEN:
         body = start
-    close = text.find(CLOSE, body)
-    following = text.find(OPEN, body)
+    close, following = text.find(CLOSE, body), text.find(OPEN, body)
     if close >= 0 and not 0 <= following < close:
         return close + len(CLOSE)
     return following if following >= 0 else len(text)
-
-
-def _call(piece: str, call_id: str) -> ToolCall | None:
-    body = piece.removeprefix(OPEN).removesuffix(CLOSE).strip()
-    try:
-        members = _raw_members(body)
-        name = json.loads(members.get("name", "null"))
-    except BROKEN:
-        found = _NAME.search(body)
-        return ToolCall(call_id, found[1], body) if found else None
-    if not isinstance(name, str) or not name:
-        return None
-    return ToolCall(call_id, name, members.get("arguments", "{}"))
 
 
 def _raw_members(text: str) -> dict[str, str]:
@@ -160,6 +95,52 @@ def _raw_members(text: str) -> dict[str, str]:
 
 
 def _skip_space(text: str, position: int) -> int:
-    found = _SPACE.match(text, position)
-    assert found is not None, (text, position)
-    return found.end()
+    while text[position : position + 1].isspace():
+        position += 1
+    return position
+
+
+_BLOCK = re.compile(
+    r"<tool_call>(?P<tagged>.*?)</tool_call>|^```[\w-]*[ \t]*\n(?P<fenced>.*?)^```[ \t]*$",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def parse_written(
+    text: str, names: Collection[str], id_prefix: str
+) -> tuple[str, tuple[ToolCall, ...]]:
+    """Split a reply into its content and the calls of these tools that are written in it as JSON:
+    between tags, in fenced blocks, or as the whole reply.
+
+    JSON that is no call of a known tool stays in the content.
+    """
+    found = [(block.span(), block["tagged"] or block["fenced"]) for block in _BLOCK.finditer(text)]
+    content, position = "", 0
+    calls: list[ToolCall] = []
+    for (start, end), body in found or [((0, len(text)), text)]:
+        written = _written(body.strip(), names)
+        if written:
+            content, position = content + text[position:start], end
+        for name, arguments in written:
+            calls.append(ToolCall(f"{id_prefix}{len(calls)}", name, arguments))
+    content += text[position:]
+    return (content.strip() if calls else content), tuple(calls)
+
+
+def _written(text: str, names: Collection[str]) -> list[tuple[str, str]]:
+    """The calls in a text that consists of them; none if there is anything else in it."""
+    calls = []
+    position = 0
+    try:
+        while position < len(text):
+            value, end = _DECODER.raw_decode(text, position)
+            for each in value if isinstance(value, list) else [value]:
+                if not isinstance(each, dict) or each.get("name") not in names:
+                    return []
+                given = each.get("arguments", each.get("parameters", {}))
+                arguments = given if isinstance(given, str) else json.dumps(given)
+                calls.append((each["name"], arguments))
+            position = _skip_space(text, end)
+    except (*BROKEN, TypeError):
+        return []
+    return calls

@@ -22,7 +22,6 @@ from collect.agents.inspectcoder.actions import ActionCall, call_text
 from collect.agents.rollout_context import RoleModel
 from collect.agents.tools import Toolbox
 from collect.models.base import Sampling
-from collect.models.replay import ScriptedBackend
 from collect.rollouts.rollout import RolloutSettings, RolloutSpec, run_rollout
 from collect.rollouts.rows import RunIdentity, rows_of
 from collect.store.messages import Message, ToolCall
@@ -49,6 +48,7 @@ from tests.format.round_trip.back import to_inspector
 from tests.format.round_trip.inspector_writing import Form, write_inspector
 from tests.records import make_rollout
 from tests.repair_bug import BUG, CORRECT, FAULT_LINE, FILES, RepairBugs
+from tests.scripted_model import ScriptedBackend
 
 FORMS: tuple[Form, ...] = ("react", "tools")
 ALL_TRAIN = FormatConfig(test_fraction=0, max_similarity=None)

@@ -13,7 +13,7 @@ from collect.errors import ConfigError, ModelFailure
 from collect.models.base import Model, Sampling
 from collect.models.budget import Budget
 from collect.models.config import ReplayConfig
-from collect.models.replay import ReplayBackend, ScriptedBackend
+from collect.models.replay import ReplayBackend
 from collect.rollouts.executor import teacher_of
 from collect.rollouts.models import open_model
 from collect.store.messages import Message, ToolCall
@@ -21,6 +21,7 @@ from collect.store.records import MODEL_TEACHER, ORACLE_TEACHER, PLAYED_TEACHER
 from collect.store.run_store import RunStore
 from tests.collect.models.contexts import context
 from tests.records import make_conversations, make_rollout
+from tests.scripted_model import ScriptedBackend
 
 
 def step(model: Model) -> Message:

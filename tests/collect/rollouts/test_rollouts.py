@@ -41,7 +41,6 @@ from collect.models.base import (
     Usage,
 )
 from collect.models.config import OracleConfig
-from collect.models.replay import ScriptedBackend
 from collect.oracle import OracleBackend
 from collect.rollouts.rollout import RolloutSettings, RolloutSpec, RolloutTrace, run_rollout
 from collect.rollouts.rows import RunIdentity
@@ -56,6 +55,7 @@ from sandbox.debugger import StopReason as DebugStopReason
 from sandbox.errors import SandboxUnavailable
 from tests.repair_bug import BUG, FAILING, RepairBugs
 from tests.sandbox.image import TAG
+from tests.scripted_model import ScriptedBackend
 
 ROOT = Path(__file__).resolve().parents[3]
 BENCHMARK = BundledBenchmark()

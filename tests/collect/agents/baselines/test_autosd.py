@@ -12,7 +12,8 @@ from collect.agents.config import AgentsConfig, RepairConfig, Variant
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import ToolReply
 from collect.benchmarks.base import Instance
-from collect.models.replay import Recording, ReplayBackend, scripted_completion
+from collect.models.base import scripted_completion
+from collect.models.replay import Recording, ReplayBackend
 from collect.store.messages import Message
 from collect.store.records import Role, StopReason, ToolOutcome
 from sandbox import Sandbox, SandboxConfig, open_sandbox
@@ -202,7 +203,8 @@ def conversations(*replies: list[str]) -> ReplayBackend:
     """A model with these replies, conversation by conversation."""
     recordings = [
         Recording(
-            tuple(scripted_completion(Message("assistant", text)) for text in texts), index=index
+            tuple(scripted_completion(Message("assistant", text)) for text in texts),
+            {"index": index},
         )
         for index, texts in enumerate(replies)
     ]

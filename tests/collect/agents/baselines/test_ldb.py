@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from collect.agents.config import Variant
-from collect.models.replay import ScriptedBackend
 from collect.rollouts.rollout import RolloutTrace
 from collect.store.messages import Message
 from collect.store.records import Role, StopReason
 from tests.repair_bug import BUG, BUGGY, CORRECT, repair
+from tests.scripted_model import ScriptedBackend
 
 VERDICTS = (
     '{"block": "BLOCK-0", "correct": true, "explanation": "Fine."}\n'

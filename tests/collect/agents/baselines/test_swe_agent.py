@@ -12,12 +12,12 @@ from collect.agents.config import Variant
 from collect.agents.forms import MalformedAction
 from collect.agents.tools import ToolReply
 from collect.models.config import OracleConfig
-from collect.models.replay import ScriptedBackend
 from collect.oracle import OracleBackend
 from collect.rollouts.rollout import RolloutTrace
 from collect.store.messages import Message
 from collect.store.records import StopReason, ToolOutcome
 from tests.repair_bug import repair
+from tests.scripted_model import ScriptedBackend
 
 
 def act(command: str) -> Message:

@@ -9,7 +9,6 @@ import pytest
 
 from collect.agents.config import Variant
 from collect.errors import FailureKind
-from collect.models.replay import ScriptedBackend
 from collect.rollouts.rollout import RolloutTrace
 from collect.store.messages import Message, ToolCall
 from collect.store.records import Role, StopReason, ToolOutcome
@@ -17,6 +16,7 @@ from sandbox import SandboxConfig
 from sandbox.debugger import StopReason as DebugStopReason
 from tests.repair_bug import BUG, BUGGY, CORRECT, FAULT_LINE, repair
 from tests.sandbox.image import TAG
+from tests.scripted_model import ScriptedBackend
 
 WRONG = BUGGY.replace(".lower()", "")
 GOLD_LINE = "        if best is None or count > counts[best]:"
