@@ -10,7 +10,7 @@ from typing import Any
 from collect.benchmarks.config import BenchmarkConfig
 from collect.config import RuntimeConfig
 from collect.errors import ConfigError
-from collect.models.serving.backend import keep_servers
+from collect.models.serving.backend import POOL
 from collect.preflight import Finding
 from eval.config import EvalConfig
 from eval.end_to_end import FOLDER, InPlaceReport, InPlaceStage
@@ -40,7 +40,7 @@ class EvalReport:
         return "\n".join(part.summary for part in (self.in_place, self.alone) if part is not None)
 
 
-@keep_servers()
+@POOL.kept()
 def run_eval(
     runtime: RuntimeConfig,
     config: EvalConfig,
@@ -61,7 +61,7 @@ def run_eval(
     return EvalReport(arms, asked, _pages(config, run, labels))
 
 
-@keep_servers()
+@POOL.kept()
 def look_before_eval(
     runtime: RuntimeConfig, config: EvalConfig, collected: BenchmarkConfig, run: Path
 ) -> dict[str, list[Finding]]:

@@ -36,35 +36,31 @@ def guard(grace: float, command: Sequence[str]) -> int:
             command,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
-            preexec_fn=_die_with_guard,  # noqa: PLW1509  no thread runs yet
+            # No thread runs yet.
+            preexec_fn=lambda: _prctl(PR_SET_PDEATHSIG, signal.SIGKILL),  # noqa: PLW1509
         )
     except OSError as error:
         print(f"{command[0]} can't be started: {error}", flush=True)
         return CANNOT_START
-    threading.Thread(target=_await_end, args=(told,), daemon=True).start()
+
+    def await_end() -> None:
+        with contextlib.suppress(OSError):
+            while os.read(0, 1024):
+                pass
+        told.set()
+
+    threading.Thread(target=await_end, daemon=True).start()
     while server.poll() is None and not told.wait(POLL_SECONDS):
         pass
-    _end(server, grace)
-    _sweep()
-    status = server.returncode
-    return status if status >= 0 else 128 - status
-
-
-def _await_end(told: threading.Event) -> None:
-    with contextlib.suppress(OSError):
-        while os.read(0, 1024):
-            pass
-    told.set()
-
-
-def _end(server: subprocess.Popen[bytes], grace: float) -> None:
-    """Send SIGTERM to the server's group, then kill the rest."""
     if server.poll() is None:
         _signal_group(server.pid, signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             server.wait(timeout=grace)
     _signal_group(server.pid, signal.SIGKILL)
     server.wait()
+    _sweep()
+    status = server.returncode
+    return status if status >= 0 else 128 - status
 
 
 def _sweep() -> None:
@@ -95,10 +91,6 @@ def _children() -> Iterator[int]:
 def _signal_group(group: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
-
-
-def _die_with_guard() -> None:
-    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _prctl(option: int, value: int) -> None:

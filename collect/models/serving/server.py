@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from collect.errors import ConfigError, EndpointDown
@@ -25,23 +24,15 @@ from sandbox.environment import install_command
 
 logger = logging.getLogger(__name__)
 
-# One server process, with its output in a file.
-
-
 GRACE_SECONDS = 15.0
 """Seconds between the signal to end and the kill."""
 TAIL_BYTES = 256 * 1024
 
 
 class ServerProcess:
-    """A running server, which always ends with this process."""
+    """A running server with its output in a file. It always ends with this process."""
 
-    def __init__(
-        self,
-        command: Sequence[str],
-        environment: Mapping[str, str],
-        log: Path,
-    ) -> None:
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         """Start it and append its output to the log. Raises OSError if the log can't be written."""
         log.parent.mkdir(parents=True, exist_ok=True)
         self._log = log
@@ -58,11 +49,6 @@ class ServerProcess:
                 env={**os.environ, **environment},
                 start_new_session=True,  # Ctrl-C is for StepInto, which then stops its servers
             )
-
-    @property
-    def pid(self) -> int:
-        """The guard's process id."""
-        return self._guard.pid
 
     @property
     def exit_status(self) -> int | None:
@@ -92,35 +78,29 @@ HEALTH_TIMEOUT = 5.0
 """Seconds."""
 
 
-def free_port(host: str) -> int:
-    """A port that is free now."""
-    with _bound(host, 0) as held:
-        return int(held.getsockname()[1])
-
-
-def check_port(host: str, port: int) -> None:
-    """Raises ConfigError if something listens there.
+def usable_port(host: str, port: int) -> int:
+    """The port; 0 gives a free one. Raises ConfigError if something listens there.
 
     vLLM shares its port with other servers (SO_REUSEPORT): two of them on one port would answer in
     turn.
     """
-    try:
-        _bound(host, port).close()
-    except OSError as error:
-        raise ConfigError(
-            f"server.port: {host}:{port} can't be had ({error.strerror or error}); stop what "
-            "listens there, choose another port, or leave `port` out for a free one"
-        ) from error
-
-
-def reachable(host: str) -> str:
-    """The address under which this machine reaches a server that listens at `host`."""
-    return "127.0.0.1" if host in EVERYWHERE else host
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as held:
+        # A port in TIME_WAIT is free; one with a listener is not.
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            held.bind((host, port))
+        except OSError as error:
+            raise ConfigError(
+                f"server.port: {host}:{port} can't be had ({error.strerror or error}); stop what "
+                "listens there, choose another port, or leave `port` out for a free one"
+            ) from error
+        return int(held.getsockname()[1])
 
 
 def health(host: str, port: int) -> int | None:
     """The status of the server's /health, or None if it does not answer. Uses no proxy."""
-    connection = http.client.HTTPConnection(reachable(host), port, timeout=HEALTH_TIMEOUT)
+    connection = http.client.HTTPConnection(host, port, timeout=HEALTH_TIMEOUT)
     try:
         connection.request("GET", "/health")
         return connection.getresponse().status
@@ -130,82 +110,41 @@ def health(host: str, port: int) -> int | None:
         connection.close()
 
 
-def _bound(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    held = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        # A port in TIME_WAIT is free; one with a listener is not.
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.bind((host, port))
-    except OSError:
-        held.close()
-        raise
-    return held
-
-
-# Explains from a server's output why it did not start.
-
-
 SHOWN_LINES = 12
 ERROR = r"(?m)(?:^|\] )([A-Z]\w*(?:Error|Exception): [^\n]+)"
 """At the start of a line or after a logger's prefix: elsewhere an error is only mentioned."""
 LINE_LIMIT = 400
 """Characters of a log line that an error quotes."""
-
-
-@dataclass(frozen=True)
-class _Cause:
-    pattern: str
-    """A regular expression; its first group, if any, is quoted."""
-    told: str
-
-
 CAUSES = (
-    _Cause(
+    (
         r"(\S+ can't be started: [^\n]*)|No module named '?(vllm)",
         f"vLLM is not there: {install_command('serve')}, or set server.command",
     ),
-    _Cause(
-        r"(unrecognized arguments: [^\n]*|argument --\S+: [^\n]*)",
-        "an option is not one of this vLLM's: look at server.arguments, and at its version",
-    ),
-    _Cause(
+    (
         r"invalid tool call parser: (\S+)",
         "this vLLM has no such parser: set server.tool_call_parser to one that the log names",
     ),
-    _Cause(
-        r"(Address already in use)",
-        "the port is taken: choose another server.port, or leave it out for a free one",
-    ),
-    _Cause(
+    (
         r"(No available memory for the cache blocks"
         r"|larger than the (?:available|maximum)[^\n]{0,40}KV cache[^\n]{0,60})",
         "no memory is left for the context: lower server.max_context, raise "
         "server.gpu_memory_utilization, or on a CPU VLLM_CPU_KVCACHE_SPACE (GiB) under "
         "server.environment",
     ),
-    _Cause(
+    (
         r"(Free memory on device[^\n]{0,200}less than desired[^\n]{0,60})",
         "another program holds the GPU's memory: end it, or lower server.gpu_memory_utilization",
     ),
-    _Cause(
+    (
         r"(out of memory|OutOfMemoryError|[Cc]annot allocate memory|Not enough available memory)",
         "the memory does not suffice: lower server.max_context or server.gpu_memory_utilization, "
         "raise server.tensor_parallel, or take a smaller model",
     ),
-    _Cause(
+    (
         r"(greater than the derived max_model_len \([^)]*\))",
         "the model can't read so long a context: lower server.max_context",
     ),
-    _Cause(
-        r"(supplied chat template[^\n]*doesn't exist)",
-        "set server.chat_template to a file that is there",
-    ),
-    _Cause(
-        r"(Loading lora \S+ failed: [^\n]*|LoRA rank \d+ is greater than[^\n]*)",
-        "an adapter does not fit: look at server.adapters",
-    ),
-    _Cause(
+    (
         r"(Repo id must[^\n]*|Cannot find an appropriate cached snapshot[^\n]*"
         r"|Repository Not Found[^\n]*|is not a (?:local folder|valid model identifier)[^\n]*"
         r"|Invalid repository ID or local directory[^\n]*|[^\n]*\bgated repo\b[^\n]*"
@@ -213,33 +152,24 @@ CAUSES = (
         "the model can't be had: give a model's folder, or the id of one on a hub that this "
         "machine reaches ($HF_TOKEN for a gated one)",
     ),
-    _Cause(r"(Model architectures \[[^\]]*\] [^\n]*)", "this vLLM does not know the model's kind"),
-    _Cause(
-        r"(bfloat16 is only supported[^\n]*)", "the device has no such numbers: set server.dtype"
-    ),
 )
+"""Why a server did not start: patterns, whose first group is quoted, and what to do."""
 
 
 def explain(trouble: str, output: str, log: Path) -> str:
     """What went wrong, what to do, and the last lines of the server's output."""
-    return "\n".join(
-        [f"{trouble}: {_cause(output)}. Its log is {log}, and ends with:", *_last_lines(output)]
-    )
-
-
-def _cause(output: str) -> str:
-    for cause in CAUSES:
-        match = re.search(cause.pattern, output)
+    for pattern, told in CAUSES:
+        match = re.search(pattern, output)
         if match is not None:
             quoted = " ".join(next((group for group in match.groups() if group), "").split())
-            return f"{cause.told} ({quoted[:LINE_LIMIT]})"
-    error = re.search(ERROR, output)  # the first one caused the others
-    return f"its first error is {error[1][:LINE_LIMIT]!r}" if error else "see what it said"
-
-
-def _last_lines(output: str) -> list[str]:
+            cause = f"{told} ({quoted[:LINE_LIMIT]})"
+            break
+    else:
+        error = re.search(ERROR, output)  # the first one caused the others
+        cause = f"its first error is {error[1][:LINE_LIMIT]!r}" if error else "see what it said"
     lines = [line.rstrip() for line in output.splitlines() if line.strip()]
-    return [f"  {line[:LINE_LIMIT]}" for line in lines[-SHOWN_LINES:]] or ["  (nothing)"]
+    last = [f"  {line[:LINE_LIMIT]}" for line in lines[-SHOWN_LINES:]] or ["  (nothing)"]
+    return "\n".join([f"{trouble}: {cause}. Its log is {log}, and ends with:", *last])
 
 
 POLL_SECONDS = 0.2
@@ -253,86 +183,68 @@ BACKOFF_SECONDS, BACKOFF_MAX = 1.0, 60.0
 """Wait before the first restart; it doubles with each further one."""
 
 
-class _NotStarted(Exception):
-    """A start failed; the message says why."""
-
-
 class VllmServer:
     """One `vllm serve`, from `start` to `close`. Thread-safe."""
 
     def __init__(self, config: ServerConfig, log: Path) -> None:
-        """Raises ConfigError if something that it needs is missing."""
+        """Raises ConfigError if something that it needs is missing, or its port is taken."""
         self.config = config
         self.log = log
         self.launch = plan_launch(config)
+        self.users = 0
+        """How many models of the pool use it."""
         self.checked: set[str] = set()
         """Models whose tool calls were checked."""
         self.proven = threading.Event()
         """Set after its first answered request. Before that it is not restarted: it would die
         again.
         """
-        self._port = config.port or free_port(config.host)
+        self.given_up: str | None = None
+        """What happened if it died more often than it may be restarted."""
+        self._host = "127.0.0.1" if config.host in EVERYWHERE else config.host
+        self._port = usable_port(config.host, config.port or 0)
         self._process: ServerProcess | None = None
         self._ready = threading.Event()
         self._closed = threading.Event()
-        self._given_up: str | None = None
-        self._watcher: threading.Thread | None = None
+        self._watcher = threading.Thread(target=self._watch, name="vllm-watcher", daemon=True)
 
     @property
     def url(self) -> str:
         """The base URL of its chat completions."""
-        host = reachable(self.config.host)
-        return f"http://{f'[{host}]' if ':' in host else host}:{self._port}/v1"
-
-    @property
-    def given_up(self) -> bool:
-        """Whether it died more often than it may be restarted."""
-        return self._given_up is not None
-
-    @property
-    def pid(self) -> int | None:
-        """The guard's process id, or None if it does not run."""
-        return self._process.pid if self._process is not None else None
+        return f"http://{f'[{self._host}]' if ':' in self._host else self._host}:{self._port}/v1"
 
     def start(self) -> None:
         """Start it and wait until it answers. Raises ConfigError if it does not."""
-        check_port(self.config.host, self._port)
         logger.info(f"vLLM is started with {self.config.model}; its log is {self.log}")
         began = time.monotonic()
-        try:
-            self._start_once()
-        except _NotStarted as error:
-            raise ConfigError(str(error)) from error
+        self._start_once()
         logger.info(f"vLLM answers at {self.url} after {duration(time.monotonic() - began)}")
-        self._watcher = threading.Thread(target=self._keep, name="vllm-watcher", daemon=True)
         self._watcher.start()
 
     def wait_until_ready(self, stop: threading.Event) -> None:
         """Return as soon as requests can be sent: at once, except after a crash.
 
-        Raises EndpointDown if it is given up, and RolloutStopped.
+        Raises EndpointDown if it is given up or closed, and RolloutStopped.
         """
-        while not (self._ready.is_set() and self._runs()):
+        while not (
+            self._ready.is_set() and self._process is not None and self._process.exit_status is None
+        ):
             raise_if_stopped(stop)
-            if self._given_up is not None:
-                raise EndpointDown(self._given_up)
-            if self._closed.is_set():
-                raise EndpointDown(f"the server at {self.url} was stopped")
+            if not self._watcher.is_alive():
+                raise EndpointDown(self.given_up or f"the server at {self.url} was stopped")
             stop.wait(POLL_SECONDS)
 
     def close(self) -> None:
         """Stop it. Returns once nothing of it runs."""
         self._closed.set()
         self._ready.clear()
-        if self._watcher is not None:
+        if self._watcher.is_alive():
             self._watcher.join()
-        self._stop_process()
-
-    def _runs(self) -> bool:
-        return self._process is not None and self._process.exit_status is None
+        if self._process is not None:
+            self._process.stop()
 
     def _start_once(self) -> None:
-        """Start it once and wait until it answers. Raises _NotStarted."""
+        """Start it once and wait until it answers. Raises ConfigError."""
         address = ("--host", self.config.host, "--port", str(self._port))
         command = (*self.launch.command, *address)
         process = ServerProcess(command, self.config.environment, self.log)
@@ -340,11 +252,11 @@ class VllmServer:
         try:
             trouble = self._await_health(process)
         except BaseException:  # Ctrl-C while a large model is loaded into memory
-            self._stop_process()
+            process.stop()
             raise
         if trouble is not None:
-            self._stop_process()
-            raise _NotStarted(explain(trouble, process.output(), self.log))
+            process.stop()
+            raise ConfigError(explain(trouble, process.output(), self.log))
         self._ready.set()
 
     def _await_health(self, process: ServerProcess) -> str | None:
@@ -354,7 +266,7 @@ class VllmServer:
         while time.monotonic() < deadline:
             if process.exit_status is not None:
                 return f"vLLM ended with status {process.exit_status} before it was ready"
-            if health(self.config.host, self._port) == 200:
+            if health(self._host, self._port) == 200:
                 return None
             if self._closed.wait(POLL_SECONDS):
                 return "vLLM was stopped before it was ready"
@@ -362,13 +274,6 @@ class VllmServer:
             f"vLLM was not ready after {timeout:g} s; raise server.start_timeout if it only needs "
             "longer, to download a model for instance"
         )
-
-    def _keep(self) -> None:
-        try:
-            self._watch()
-        except Exception as error:  # without a watcher, requests would wait forever
-            self._given_up = f"the server at {self.url} is not watched any more: {error!r}"
-            raise
 
     def _watch(self) -> None:
         """Restart it each time that it dies, up to the limit."""
@@ -388,36 +293,32 @@ class VllmServer:
                     self._start_once()
                     began = time.monotonic()
                     break
-                except (_NotStarted, OSError) as error:
+                except (ConfigError, OSError) as error:
                     trouble = str(error)
                     deaths += 1
             else:
                 again = f"\nIt was started again {counted(allowed, 'time')}." if allowed else ""
-                self._given_up = f"{trouble}{again}"
+                self.given_up = f"{trouble}{again}"
                 return
 
     def _await_death(self) -> str | None:
         """The cause of its death, or None if it was closed."""
         process = self._process
         assert process is not None
-        sick = 0
-        next_look = time.monotonic() + HEALTH_EVERY
+        sick, next_look = 0, time.monotonic() + HEALTH_EVERY
         while not self._closed.wait(POLL_SECONDS):
+            trouble = None
             if process.exit_status is not None:
-                self._ready.clear()
                 trouble = f"vLLM ended with status {process.exit_status} while it was in use"
-                return explain(trouble, process.output(), self.log)
-            if time.monotonic() >= next_look:
-                status = health(self.config.host, self._port)
+            elif time.monotonic() >= next_look:
+                status = health(self._host, self._port)
                 # A check that times out doesn't count: a busy server answers late.
                 sick = sick + 1 if status is not None and status >= 500 else 0
                 next_look = time.monotonic() + HEALTH_EVERY
-            if sick >= UNHEALTHY:
+                if sick >= UNHEALTHY:
+                    trouble = "vLLM's engine is dead"
+            if trouble is not None:
                 self._ready.clear()
-                self._stop_process()
-                return explain("vLLM's engine is dead", process.output(), self.log)
+                process.stop()
+                return explain(trouble, process.output(), self.log)
         return None
-
-    def _stop_process(self) -> None:
-        if self._process is not None:
-            self._process.stop()
