@@ -7,10 +7,10 @@ every turn takes most of the time. `Slots` holds the replies, each in a row of i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.nn.functional import pad
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
@@ -20,45 +20,36 @@ GROWTH = 1_024
 """Tokens by which all slots are made longer at once."""
 
 
-@dataclass(frozen=True)
-class _Entry:
-    ids: tuple[int, ...]
-    layers: Layers
-
-
 class PrefixCache:
-    """The last prompts that were read, oldest first. Not thread-safe."""
+    """The last prompts that were read. Not thread-safe."""
 
     def __init__(self, model: Any, max_entries: int) -> None:
         self._model = model
         self._max_entries = max_entries
-        self._entries: list[_Entry] = []
+        self._entries: dict[tuple[int, ...], Layers] = {}
+        """By their tokens, oldest first."""
 
     def read(self, ids: tuple[int, ...]) -> tuple[int, Layers]:
         """How many of the tokens were known, and the keys and values of all of them."""
-        best = max(self._entries, key=lambda entry: common_prefix(entry.ids, ids), default=None)
-        known = common_prefix(best.ids, ids) if best else 0
-        start = (
-            [(keys[:, :, :known], values[:, :, :known]) for keys, values in best.layers]
-            if (best and known)
-            else []
-        )
-        layers = self._extend(start, ids[known:])
-        self._remember(_Entry(ids, layers))
+        best = max(self._entries, key=lambda entry: common_prefix(entry, ids), default=())
+        known = common_prefix(best, ids)
+        layers: Layers = []
+        if known:
+            layers = [
+                (keys[:, :, :known], values[:, :, :known]) for keys, values in self._entries[best]
+            ]
+        if known < len(ids):
+            cache = DynamicCache(layers or None)
+            tokens = torch.tensor([ids[known:]], device=self._model.device)
+            self._model(input_ids=tokens, past_key_values=cache, use_cache=True, logits_to_keep=1)
+            layers = [(layer.keys, layer.values) for layer in cache.layers]
+        # What is a prefix of the newest adds nothing.
+        for entry in [entry for entry in self._entries if ids[: len(entry)] == entry]:
+            del self._entries[entry]
+        self._entries[ids] = layers
+        while len(self._entries) > self._max_entries:
+            del self._entries[next(iter(self._entries))]
         return known, layers
-
-    def _extend(self, layers: Layers, ids: tuple[int, ...]) -> Layers:
-        if not ids:
-            return layers
-        cache = DynamicCache(layers or None)
-        tokens = torch.tensor([ids], device=self._model.device)
-        self._model(input_ids=tokens, past_key_values=cache, use_cache=True, logits_to_keep=1)
-        return [(layer.keys, layer.values) for layer in cache.layers]
-
-    def _remember(self, new: _Entry) -> None:
-        """The newest goes last; what is a prefix of it adds nothing."""
-        kept = [entry for entry in self._entries if new.ids[: len(entry.ids)] != entry.ids]
-        self._entries = [*kept, new][max(0, len(kept) + 1 - self._max_entries) :]
 
 
 def keeps_all_keys(model: Any) -> bool:
@@ -69,11 +60,8 @@ def keeps_all_keys(model: Any) -> bool:
 
 def common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
     """How many tokens two prompts have in common from the start."""
-    shorter = min(len(first), len(second))
-    for place in range(shorter):
-        if first[place] != second[place]:
-            return place
-    return shorter
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(first), len(second)))
 
 
 class Slots:
@@ -86,14 +74,14 @@ class Slots:
         self._lengths: list[int] = []
         self._layers: list[_SlotLayer] = []
 
-    def __len__(self) -> int:
-        return len(self._lengths)
-
     def add(self, layers: Layers, length: int) -> None:
         """One more row, the last one; `length` tokens have been read into the layers."""
+        if not self._layers:
+            self._layers = [_SlotLayer(keys, values, self._rows) for keys, values in layers]
+        self._grow(length)
         slot = len(self._lengths)
         self._lengths.append(length)
-        for layer, (keys, values) in zip(self._reserved(layers, length), layers, strict=True):
+        for layer, (keys, values) in zip(self._layers, layers, strict=True):
             layer.put(slot, keys, values)
 
     def remove(self, row: int) -> None:
@@ -128,12 +116,6 @@ class Slots:
         scores: torch.Tensor = output.logits[:, -1].float()
         return scores
 
-    def _reserved(self, like: Layers, length: int) -> list[_SlotLayer]:
-        if not self._layers:
-            self._layers = [_SlotLayer(keys, values, self._rows) for keys, values in like]
-        self._grow(length)
-        return self._layers
-
     def _grow(self, tokens: int) -> None:
         for layer in self._layers:
             layer.grow(-(-tokens // GROWTH) * GROWTH)
@@ -161,8 +143,9 @@ class _SlotLayer(DynamicLayer):  # type: ignore[misc]
 
     def grow(self, tokens: int) -> None:
         """Make room for so many tokens in each row. What is not used stays zero, hence finite."""
-        if tokens > self._keys.shape[2]:
-            self._keys, self._values = (_longer(e, tokens) for e in (self._keys, self._values))
+        room = tokens - self._keys.shape[2]
+        if room > 0:
+            self._keys, self._values = (pad(e, (0, 0, 0, room)) for e in (self._keys, self._values))
 
     def aim(self, numbers: torch.Tensor, places: torch.Tensor, width: int) -> None:
         """Where the next token of each row goes, and how much of the rows is looked at."""
@@ -176,10 +159,3 @@ class _SlotLayer(DynamicLayer):  # type: ignore[misc]
         self._values[self._numbers, :, self._places] = value_states[:, :, 0]
         rows = len(self._places)
         return self._keys[:rows, :, : self._width], self._values[:rows, :, : self._width]
-
-
-def _longer(old: torch.Tensor, tokens: int) -> torch.Tensor:
-    rows, heads, used, size = old.shape
-    new = old.new_zeros((rows, heads, tokens, size))
-    new[:, :, :used] = old
-    return new
