@@ -11,7 +11,7 @@ from collect.agents.config import Variant
 from collect.errors import TRIED_AGAIN
 from collect.question_records import Difficulty, Question
 from collect.questions.rows import VARIANT, question_rollout_id
-from collect.store.record_lines import stream_lines
+from collect.store.record_lines import read_lines
 from collect.store.records import Rollout
 
 WITHOUT_SUBAGENT = {
@@ -108,6 +108,6 @@ def levels(
             question.difficulty
         )
         for path in (paths if asked else ())
-        for question in stream_lines(path, Question, how)
+        for question in read_lines(path, Question, how)
         for model, attempt in asked
     }

@@ -29,19 +29,15 @@ def code_commit() -> str | None:
     """
     if not (REPOSITORY / ".git").exists():
         return None
+    git, quiet = ["git", "-C", str(REPOSITORY)], subprocess.DEVNULL
     try:
-        commit = _git("rev-parse", "HEAD")
-        return f"{commit}-dirty" if _git("status", "--porcelain") else commit
+        commit = subprocess.check_output(
+            [*git, "rev-parse", "HEAD"], text=True, stderr=quiet
+        ).strip()
+        changed = subprocess.check_output([*git, "status", "--porcelain"], stderr=quiet)
     except (OSError, subprocess.CalledProcessError):
         return None
-
-
-def _git(*arguments: str) -> str:
-    command = ["git", "-C", str(REPOSITORY), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-
-# Identifies pieces of work.
+    return f"{commit}-dirty" if changed else commit
 
 
 def digest(facts: Any) -> str:

@@ -19,7 +19,7 @@ rollouts part of the same id belongs to an unfinished rollout, or is in the comp
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -34,10 +34,7 @@ from collect.store.schema import (
     plain,
     rollout_from_plain,
 )
-from collect.store.tables import Table
-
-# Stored conversations in Arrow's form, split only between rollouts.
-
+from collect.store.tables import Table, rollout_batches
 
 ROWS_AT_ONCE = 32
 """Rows converted to Python objects at once."""
@@ -45,41 +42,10 @@ BYTES_AT_ONCE = 16_000_000
 """Size of a table in bytes, since conversations may be long."""
 
 
-def rollout_batches(
-    batches: Iterable[pa.RecordBatch], schema: pa.Schema, rows: int
-) -> Iterator[pa.Table]:
-    """The batches as tables of at least `rows` rows or `BYTES_AT_ONCE`, except the last. A
-    rollout's rows, which are adjacent, stay in one table.
-    """
-    held: list[pa.RecordBatch] = []
-    count = size = 0
-    for batch in batches:
-        rest = batch
-        if count >= rows or size >= BYTES_AT_ONCE:
-            same = _of_rollout(batch, held[-1]["rollout_id"][-1])
-            held.append(batch.slice(0, same))
-            rest = batch.slice(same)
-            if not rest.num_rows:
-                continue
-            yield pa.Table.from_batches(held, schema)
-            held, count, size = [], 0, 0
-        if rest.num_rows:
-            held.append(rest)
-            count, size = count + rest.num_rows, size + rest.nbytes
-    if held:
-        yield pa.Table.from_batches(held, schema)
-
-
 def conversations_of(table: pa.Table) -> Iterator[Conversation]:
     """The table's rows as records."""
     for batch in table.to_batches(max_chunksize=ROWS_AT_ONCE):
         yield from map(conversation_from_plain, batch.to_pylist())
-
-
-def _of_rollout(batch: pa.RecordBatch, rollout_id: pa.StringScalar) -> int:
-    """The number of leading rows that belong to a rollout."""
-    ids = batch["rollout_id"]
-    return next((i for i, each in enumerate(ids) if each != rollout_id), len(ids))
 
 
 class RunStore:
@@ -172,7 +138,7 @@ class RunStore:
         read them with `conversations_of`.
         """
         batches = self.conversations.batches(self._finished_parts())
-        return rollout_batches(batches, self.conversations.schema, rows)
+        return rollout_batches(batches, self.conversations.schema, rows, BYTES_AT_ONCE)
 
     def _finished_parts(self) -> dict[str, Path]:
         """Part files of conversations whose rollout is finished."""

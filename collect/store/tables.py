@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,6 @@ import pyarrow.parquet as pq
 from collect.errors import ConfigError, RowRefused
 from collect.store.atomic_files import TEMPORARY, replacing
 from collect.store.records import SCHEMA_VERSION
-
-# Reading Parquet files in batches.
 
 
 def open_parquet(path: Path) -> pq.ParquetFile:
@@ -67,7 +65,12 @@ class Table:
 
     def ids(self) -> list[str]:
         """The rollout ids of all rows, without duplicates."""
-        return list(dict.fromkeys([*self.parts(), *self._compacted_ids()]))
+        ids = dict.fromkeys(self.parts())
+        path = self.compacted()
+        if path is not None:
+            with _opened(path, self.schema) as file:
+                ids |= dict.fromkeys(file.read(["rollout_id"])["rollout_id"].to_pylist())
+        return list(ids)
 
     def rows(
         self,
@@ -91,10 +94,13 @@ class Table:
     ) -> Iterator[pa.RecordBatch]:
         """Like `rows`, but as Arrow batches."""
         parts = self.parts() if parts is None else parts
-        wanted = None if only is None else pa.array(list(only), pa.string())
-        read = {key: path for key, path in parts.items() if only is None or key in only}
-        for batch in self._batches(read, parts.keys(), columns):
-            yield batch if wanted is None else _among(batch, wanted)
+        if only is None:
+            yield from self._batches(parts, parts, columns)
+            return
+        wanted = pa.array(list(only), pa.string())
+        read = {key: path for key, path in parts.items() if key in only}
+        for batch in self._batches(read, parts, columns):
+            yield batch.filter(pc.is_in(batch["rollout_id"], wanted))
 
     def arrow(self, rows: list[dict[str, Any]]) -> pa.Table:
         """Rows in their stored form. Raises RowRefused."""
@@ -105,8 +111,8 @@ class Table:
 
     def write(self, rollout_id: str, table: pa.Table) -> None:
         """Write one part file; it is durable on return."""
-        target = self.folder / f"part-{rollout_id}.parquet"
-        _write_atomically(target, lambda file: pq.write_table(table, file, compression="zstd"))
+        with replacing(self.folder / f"part-{rollout_id}.parquet") as temporary:
+            pq.write_table(table, temporary, compression="zstd")
 
     def check(self) -> None:
         """Raises ConfigError if the compacted file is missing, broken or of another schema."""
@@ -153,13 +159,12 @@ class Table:
         """
         read = {key: path for key, path in parts.items() if key not in without}
         batches = self._batches(read, without={*parts, *without})
-
-        def write(file: pa.NativeFile) -> None:
-            with pq.ParquetWriter(file, self.schema, compression="zstd") as writer:
-                for group in _groups(batches, self.schema):
-                    writer.write_table(group, row_group_size=ROWS_PER_GROUP)
-
-        _write_atomically(self.folder / f"data-{generation}.parquet", write)
+        with (
+            replacing(self.folder / f"data-{generation}.parquet") as temporary,
+            pq.ParquetWriter(temporary, self.schema, compression="zstd") as writer,
+        ):
+            for group in rollout_batches(batches, self.schema, ROWS_PER_GROUP, BYTES_PER_GROUP):
+                writer.write_table(group)
 
     def _newest(self) -> Path | None:
         return max(self._all_compacted(), key=_generation, default=None)
@@ -167,13 +172,6 @@ class Table:
     def _all_compacted(self) -> list[Path]:
         found = self.folder.glob("data-*.parquet")
         return [path for path in found if path.stem.removeprefix("data-").isdecimal()]
-
-    def _compacted_ids(self) -> set[str]:
-        path = self.compacted()
-        if path is None:
-            return set()
-        with _opened(path, self.schema) as file:
-            return set(file.read(["rollout_id"])["rollout_id"].to_pylist())
 
     def _batches(
         self,
@@ -204,20 +202,28 @@ def _scan(path: Path, schema: pa.Schema, columns: Sequence[str] | None) -> Itera
             yield batch.select(wanted.names).cast(wanted)
 
 
-def _among(batch: pa.RecordBatch, rollout_ids: pa.Array) -> pa.RecordBatch:
-    return batch.filter(pc.is_in(batch["rollout_id"], rollout_ids))
-
-
-def _groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
-    """The batches joined into tables of row-group size."""
+def rollout_batches(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, rows: int, size: int
+) -> Iterator[pa.Table]:
+    """The batches as tables of at least `rows` rows or `size` bytes, except the last. A rollout's
+    rows, which are adjacent, stay in one table.
+    """
     held: list[pa.RecordBatch] = []
-    rows = size = 0
+    held_rows = held_size = 0
     for batch in batches:
-        held.append(batch)
-        rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows >= ROWS_PER_GROUP or size >= BYTES_PER_GROUP:
+        rest = batch
+        if held_rows >= rows or held_size >= size:
+            ids, last = batch["rollout_id"], held[-1]["rollout_id"][-1]
+            same = next((i for i, each in enumerate(ids) if each != last), len(ids))
+            held.append(batch.slice(0, same))
+            rest = batch.slice(same)
+            if not rest.num_rows:
+                continue
             yield pa.Table.from_batches(held, schema)
-            held, rows, size = [], 0, 0
+            held, held_rows, held_size = [], 0, 0
+        if rest.num_rows:
+            held.append(rest)
+            held_rows, held_size = held_rows + rest.num_rows, held_size + rest.nbytes
     if held:
         yield pa.Table.from_batches(held, schema)
 
@@ -226,7 +232,19 @@ def _groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa
 def _opened(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetFile]:
     try:
         with open_parquet(path) as file:
-            _check_schema(path, file.schema_arrow, schema)
+            found = file.schema_arrow
+            version = (found.metadata or {}).get(b"stepinto.schema_version", b"none").decode()
+            if version != str(SCHEMA_VERSION):
+                raise ConfigError(
+                    f"{path} has StepInto schema version {version}, this program reads "
+                    f"{SCHEMA_VERSION}; use the StepInto release that wrote it"
+                )
+            missing = [name for name in schema.names if name not in found.names]
+            if missing:
+                raise ConfigError(
+                    f"{path} lacks the columns {', '.join(missing)}; it was not written by "
+                    "StepInto, or was changed since: move it away"
+                )
             yield file
     except FileNotFoundError as error:
         raise TableChanged(
@@ -237,23 +255,3 @@ def _opened(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetFile]:
             f"{path} is not a readable Parquet file: {error}; "
             "move it away, and the next start does its rollouts again"
         ) from error
-
-
-def _check_schema(path: Path, found: pa.Schema, schema: pa.Schema) -> None:
-    version = (found.metadata or {}).get(b"stepinto.schema_version", b"none").decode()
-    if version != str(SCHEMA_VERSION):
-        raise ConfigError(
-            f"{path} has StepInto schema version {version}, this program reads {SCHEMA_VERSION}; "
-            "use the StepInto release that wrote it"
-        )
-    missing = [name for name in schema.names if name not in found.names]
-    if missing:
-        raise ConfigError(
-            f"{path} lacks the columns {', '.join(missing)}; it was not written by StepInto, or "
-            "was changed since: move it away"
-        )
-
-
-def _write_atomically(target: Path, write: Callable[[pa.NativeFile], None]) -> None:
-    with replacing(target) as temporary, pa.OSFile(str(temporary), "wb") as file:
-        write(file)

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from collect.errors import ConfigError
-from collect.store.run_store import RunStore, conversations_of, rollout_batches
+from collect.store.run_store import RunStore, conversations_of
+from collect.store.tables import rollout_batches
 from format.config import FormatConfig, PreferencesConfig, WorkersConfig
 from format.stage import run_format
 from tests.debugger_sessions import descendants
@@ -60,12 +61,12 @@ def test_chunks_are_cut_between_rollouts(run: Path) -> None:
     for _ in range(50):
         rows = chance.randrange(1, 12)
         cut = [batch.slice(start, 3) for batch in batches for start in range(0, batch.num_rows, 3)]
-        tables = list(rollout_batches(cut, store.conversations.schema, rows))
+        tables = list(rollout_batches(cut, store.conversations.schema, rows, 10**9))
         held = [[each.rollout_id for each in conversations_of(table)] for table in tables]
         assert all(len(each) >= rows for each in held[:-1])
         assert not any(set(one) & set(next_) for one, next_ in pairwise(held))
         assert [c.conversation_id for table in tables for c in conversations_of(table)] == whole
-    assert not list(rollout_batches([], store.conversations.schema, 3))
+    assert not list(rollout_batches([], store.conversations.schema, 3, 10**9))
 
 
 def test_processes_write_what_one_writes(run: Path) -> None:

@@ -52,9 +52,9 @@ def test_all_wrong_lines_are_told_at_once(tmp_path: Path) -> None:
     [
         (
             '{"text": "a"}\n'.encode("utf-16"),
-            "UTF-16, as PowerShell writes; save it as UTF-8",
+            "not UTF-8: byte 0xff in line 1; save it as UTF-8",
         ),
-        ('{"text": "a"}\n'.encode("utf-16-le"), "it is UTF-16, as PowerShell writes"),
+        ('{"text": "a"}\n'.encode("utf-16-le"), "line 1: not JSON"),
         ('{"text": "ä"}\n'.encode("latin-1"), "not UTF-8: byte 0xe4 in line 1; save it as UTF-8"),
         (b'{"text": "a"}\n{"text": "\xff"}\n', "not UTF-8: byte 0xff in line 2"),
         (b'[\n{"text": "a"},\n{"text": "b"}\n]\n', "a list: write one record a line, without"),
