@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from collect.agents.config import AgentsConfig, Variant
 from collect.benchmarks.config import BenchmarkConfig
@@ -16,10 +16,12 @@ from sandbox import SandboxConfig
 from sandbox.images import ImagesConfig
 
 
-class WandbSettings(BaseModel):
-    """Log metrics to wandb."""
-
+class _Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class WandbSettings(_Settings):
+    """Log metrics to wandb."""
 
     mode: Literal["offline", "online"] = "offline"
     """Offline writes below the run folder, for `wandb sync`."""
@@ -35,18 +37,10 @@ SAVED_NAME = "config.yaml"
 MOST_ATTEMPTS = 10_000
 """Maximum attempts per bug and variant."""
 MOST_AT_ONCE = 10_000
-REMOVED = ("copy_to", "copy_every", "copy_behind", "ask_above_dollars", "trackio")
-"""Settings of `runner` that earlier releases had."""
 
 
-def _oracle() -> dict[str, ModelConfig]:
-    return {"oracle": OracleConfig(backend="oracle")}
-
-
-class RayConfig(BaseModel):
+class RayConfig(_Settings):
     """Run rollouts on the nodes of a Ray cluster."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     address: str | None = None
     """`auto` for the cluster that this machine belongs to, or `HOST:PORT` of its head. None: a
@@ -60,10 +54,8 @@ class RayConfig(BaseModel):
     """Seconds that a rollout waits while no node is available."""
 
 
-class RunnerConfig(BaseModel):
+class RunnerConfig(_Settings):
     """Where rollouts run, how many at once, and what they may cost."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     backend: Literal["threads", "ray"] = "threads"
     """`threads`: in this process. `ray`: on the nodes of a cluster (needs the extra `ray`)."""
@@ -92,33 +84,9 @@ class RunnerConfig(BaseModel):
     logs: bool = True
     """Whether each rollout writes a log to `RUN/logs`."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_removed(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
-            return given
-        if given.get("copy_to") is not None:
-            copying = [name for name in REMOVED if name in given and name.startswith("copy_")]
-            raise ValueError(
-                f"{', '.join(copying)}: removed, take it out. To copy a run while it goes on, use "
-                'rclone or `aws s3 sync`, see "Copying a run while it runs" in docs/run-folder.md'
-            )
-        if given.get("ask_above_dollars") is not None:
-            raise ValueError(
-                "ask_above_dollars: removed, take it out. To limit what a run spends, set "
-                "runner.budget_dollars"
-            )
-        if given.get("trackio") is not None:
-            raise ValueError("trackio: removed, take it out. runner.wandb sends the same metrics")
-        # Saved configs of earlier releases hold these settings with their defaults.
-        kept = {name: value for name, value in given.items() if name not in REMOVED}
-        return {**kept, "backend": "threads"} if kept.get("backend") == "asyncio" else kept
 
-
-class RuntimeConfig(BaseModel):
+class RuntimeConfig(_Settings):
     """Settings that collect and eval share."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     seed: int = 0
     """Recorded in rows, plus the attempt's number. Models sample by their own `sampling.seed`."""
@@ -126,25 +94,24 @@ class RuntimeConfig(BaseModel):
     images: ImagesConfig = ImagesConfig()
     """How `stepinto bench pull` and cluster nodes fetch the images of bugs."""
     agents: AgentsConfig = AgentsConfig()
-    models: Mapping[str, ModelConfig] = Field(default_factory=_oracle)
+    models: Mapping[str, ModelConfig] = {"oracle": OracleConfig(backend="oracle")}
     """Models by the name that `collect` and `eval` use."""
     runner: RunnerConfig = RunnerConfig()
 
     def model_config_of(self, name: str) -> ModelConfig:
         """A model by name. Raises ConfigError listing the known ones."""
         if name not in self.models:
-            known = ", ".join(sorted(self.models))
-            oracle = "; add models.oracle={backend: oracle}" if name == "oracle" else ""
-            near = oracle or did_you_mean(name, self.models)
-            told = f"there is no model {name!r} under `models`; there are: {known}{near}"
-            raise ConfigError(told)
+            known, near = ", ".join(sorted(self.models)), did_you_mean(name, self.models)
+            if name == "oracle":
+                near = "; add models.oracle={backend: oracle}"
+            raise ConfigError(
+                f"there is no model {name!r} under `models`; there are: {known}{near}"
+            )
         return self.models[name]
 
 
-class CollectConfig(BaseModel):
+class CollectConfig(_Settings):
     """Which rollouts to collect: every instance, variant and attempt."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     benchmark: BenchmarkConfig = BenchmarkConfig(name="bundled")
     variants: tuple[Variant, ...] = Field(default=(Variant.DEBUG2FIX_TOOL_LIMIT,), min_length=1)

@@ -23,14 +23,7 @@ HIDDEN = re.compile(f"[{CONTROL}{BIDIRECTIONAL}{UNSEEN}]")
 
 def visible(text: str) -> str:
     """The text with invisible and reordering characters escaped as in Python."""
-    return HIDDEN.sub(_shown, text)
-
-
-def _shown(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    if code <= 0xFF:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+    return HIDDEN.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 class VisibleConsole(Console):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,17 +41,13 @@ class Finding:
 
 def look_at_all(checks: Iterable[Check]) -> list[Finding]:
     """All findings, even if some are bad."""
-    return [_finding(check) for check in checks]
-
-
-def _finding(check: Check) -> Finding:
-    try:
-        return Finding(check.name, True, check.look())
-    except (ConfigError, SandboxError) as error:
-        return Finding(check.name, False, str(error))
-
-
-# Checks free space on the disks that a run writes to.
+    findings = []
+    for check in checks:
+        try:
+            findings.append(Finding(check.name, True, check.look()))
+        except (ConfigError, SandboxError) as error:
+            findings.append(Finding(check.name, False, str(error)))
+    return findings
 
 
 ROLLOUT_BYTES = 100_000
@@ -67,11 +64,13 @@ class DiskTooFull(ConfigError):
 
 def room_for_rows(store: RunStore, missing: int, runner: RunnerConfig) -> str:
     """Check that the run folder's disk has room for the rows to come. Raises ConfigError."""
-    written, rows = _written(store)
+    folder = store.folder
+    files = [*folder.glob("rollouts/*.parquet"), *folder.glob("conversations/*.parquet")]
+    written, rows = sum(os.path.getsize(file) for file in files), len(store.rollouts.ids())
     each = max(ROLLOUT_BYTES, written / rows if rows else 0)
     needed = REWRITTEN * missing * each + written
     advice = "set runs_folder to a larger disk, or free some of it"
-    return _room(store.folder, needed, runner, f"the rows of {counted(missing, 'rollout')}", advice)
+    return _room(folder, needed, runner, f"the rows of {counted(missing, 'rollout')}", advice)
 
 
 def room_for_sandboxes(first: Instance, runtime: RuntimeConfig) -> str:
@@ -104,8 +103,10 @@ def short_of_images(runtime: RuntimeConfig) -> str | None:
     root = local_root()
     if root is None:
         return None
+    with closing(connect()) as client, engine_errors():
+        taken = image_bytes(client)
     limit, floor = runtime.images.disk_gb, runtime.runner.min_free_disk_gb
-    free, taken = shutil.disk_usage(root).free, _taken_by_images()
+    free = shutil.disk_usage(root).free
     if (limit + floor) * GIGABYTE <= free + taken:
         return None
     return (
@@ -113,15 +114,6 @@ def short_of_images(runtime: RuntimeConfig) -> str | None:
         f"{_shown(free)} free in {root}, of which runner.min_free_disk_gb={floor:g} stay so; set "
         "it lower, or the engine's data-root to a larger disk"
     )
-
-
-@engine_errors()
-def _taken_by_images() -> int:
-    client = connect()
-    try:
-        return image_bytes(client)
-    finally:
-        client.close()
 
 
 def _room(folder: Path, needed: float, runner: RunnerConfig, what: str, advice: str) -> str:
@@ -134,16 +126,6 @@ def _room(folder: Path, needed: float, runner: RunnerConfig, what: str, advice: 
             f"{runner.min_free_disk_gb:g} on top; {advice}, or lower that (0 starts all the same)"
         )
     return found
-
-
-def _written(store: RunStore) -> tuple[int, int]:
-    """Bytes and rows of the stored rollouts."""
-    files = _parquet_files([store.folder / "rollouts", store.folder / "conversations"])
-    return sum(os.path.getsize(file) for file in files), len(set(store.rollouts.ids()))
-
-
-def _parquet_files(folders: Sequence[Path]) -> list[Path]:
-    return [file for folder in folders for file in folder.glob("*.parquet")]
 
 
 def _shown(amount: float) -> str:

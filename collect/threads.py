@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import TypeVar
 
 Job = TypeVar("Job")
@@ -28,25 +29,18 @@ def run_in_threads(
     # The pool's threads outlive every job: a sandbox dies with the thread that started it.
     with _stopped_by_signals(stop), ThreadPoolExecutor(concurrency) as pool:
         try:
-            for job in jobs:
-                if stop.is_set():
-                    break
-                running.add(pool.submit(do, job))
-                if len(running) == concurrency:
-                    running = _without_ended(running)
-            while running:
-                running = _without_ended(running)
+            waiting = iter(jobs)
+            while True:
+                for job in islice(waiting, 0 if stop.is_set() else concurrency - len(running)):
+                    running.add(pool.submit(do, job))
+                if not running:
+                    return
+                ended, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    future.result()
         except BaseException:
             stop.set()
             raise
-
-
-def _without_ended(running: set[Future[None]]) -> set[Future[None]]:
-    """Wait until one has ended; those that go on. Raises what an ended one has raised."""
-    ended, others = wait(running, return_when=FIRST_COMPLETED)
-    for future in ended:
-        future.result()
-    return others
 
 
 @contextmanager
@@ -57,8 +51,15 @@ def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
 
     def handle(number: int, frame: object) -> None:
         if number == signal.SIGHUP:
-            # It may come several times: of the shell, and of the kernel.
-            _print_nowhere()
+            # It may come several times: of the shell, and of the kernel. What is printed from now
+            # on vanishes, unless it goes to a file: on a terminal that is gone it raises, and so it
+            # does in a pipe whose reader has ended with that terminal.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            for output in (1, 2):
+                with suppress(OSError):
+                    if not stat.S_ISREG(os.fstat(output).st_mode):
+                        os.dup2(nowhere, output)
+            os.close(nowhere)
         elif stop.is_set():
             os._exit(128 + number)
         stop.set()
@@ -72,14 +73,3 @@ def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
     finally:
         for number, handler in earlier.items():
             signal.signal(number, handler)
-
-
-def _print_nowhere() -> None:
-    """Let what is printed from now on vanish, unless it goes to a file: on a terminal that is gone
-    it raises, and so it does in a pipe whose reader has ended with that terminal."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for output in (1, 2):
-        with suppress(OSError):
-            if not stat.S_ISREG(os.fstat(output).st_mode):
-                os.dup2(nowhere, output)
-    os.close(nowhere)

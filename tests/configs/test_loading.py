@@ -116,27 +116,12 @@ def test_a_refused_run_leaves_nothing_unless_it_has_worked(config_file: Path) ->
         ("collect=null", "collect: must be a mapping (it is null)"),
         ("collect.attempts=many", """collect.attempts: must be a whole number (it is "many")"""),
         ("runner.logs=often", """runner.logs: must be true or false (it is "often")"""),
-        ("runner.ask_above_dollars=7", "ask_above_dollars: removed, take it out"),
-        ("runner.copy_to=s3://bucket", "copy_to: removed, take it out"),
     ],
 )
 def test_bad_overrides_are_refused(config_file: Path, override: str, told: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load_config(config_file, [override])
     assert told in str(caught.value)
-
-
-def test_what_earlier_releases_saved_by_default_is_read(config_file: Path) -> None:
-    """As in the saved configs of earlier releases."""
-    removed = (
-        "copy_to=null",
-        "copy_every=60",
-        "copy_behind=600",
-        "ask_above_dollars=null",
-        "backend=asyncio",
-    )
-    config = load_config(config_file, [f"runner.{each}" for each in removed])
-    assert config.runner == load_config(config_file).runner
 
 
 def test_a_wrong_name_in_a_list_is_one_problem(config_file: Path) -> None:

@@ -18,10 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from collect.errors import ConfigError
 from collect.store.records import Conversation, Rollout
 from collect.store.run_store import RunStore
-from configs.loading import load_config
 from tests.records import make_conversations, make_failed_rollout, make_rollout
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -146,8 +144,3 @@ def _check(copy: Path, finished: int) -> int:
         assert [each.final_answer for each in said] == [f"{row.dollars:.0f}"] * 2
     assert len(done) >= finished
     return len(done)
-
-
-def test_settings_of_copies_are_refused_in_words() -> None:
-    with pytest.raises(ConfigError, match=r"runner: copy_to: removed, .*rclone or `aws s3 sync`"):
-        load_config(ROOT / "configs" / "quickstart.yaml", ["runner.copy_to=s3://bucket/runs"])

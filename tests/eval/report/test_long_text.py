@@ -38,7 +38,7 @@ def test_folding() -> None:
 
 def test_what_is_hidden_becomes_visible() -> None:
     hidden = "\x1b[31m\x00\r\x7f\x9b\u202e\u2067\u200b\ufeff\ud800\U000e0041"
-    told = r"\x1b[31m\x00\x0d\x7f\x9b\u202e\u2067\u200b\ufeff\ud800\U000e0041"
+    told = r"\x1b[31m\x00\r\x7f\x9b\u202e\u2067\u200b\ufeff\ud800\U000e0041"
     assert visible(hidden) == told
     kept = "tab\tline\n\u05d0\u4e2d\U0001f469\u200d\U0001f4bb\u00e9"
     assert visible(kept) == kept
