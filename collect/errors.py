@@ -1,21 +1,5 @@
 """Errors that end a rollout early, by cause. Each becomes a row, never a crash.
 
-RolloutError
-├── ModelFailure            the model's fault: no valid reply, an unreadable workspace
-│   ├── ContextTooLong
-│   └── ContentRefused
-├── InfrastructureFailure   the test harness did not work
-│   ├── EndpointFailure     a model's server refuses permanently: key, address, quota, bad request
-│   │   ├── EndpointDown
-│   │   ├── RateLimited
-│   │   └── InvalidReply
-│   ├── LocalModelFailed
-│   ├── OutOfDisk
-│   ├── RowRefused          the result can't be stored
-│   └── NodeLost            its cluster nodes disappeared
-├── BudgetExhausted         the run's dollars are spent
-└── RolloutStopped          the user stopped the run; leaves no row
-
 `sandbox.errors` has the sandbox errors. ConfigError is bad input that is found before work starts.
 `collect.rollouts.faults` decides what happens after each error.
 """
@@ -36,7 +20,7 @@ TRIED_AGAIN = (FailureKind.INFRASTRUCTURE, FailureKind.BUDGET)
 
 
 class RolloutError(Exception):
-    """Base of errors that end a rollout early."""
+    """Base of errors that end a rollout early. docs/failures.md lists them."""
 
     kind = FailureKind.INFRASTRUCTURE
 
@@ -57,8 +41,6 @@ class ContentRefused(ModelFailure):
 
 class InfrastructureFailure(RolloutError):
     """Something around the model failed; the rollout says nothing about the model."""
-
-    kind = FailureKind.INFRASTRUCTURE
 
 
 class EndpointFailure(InfrastructureFailure):

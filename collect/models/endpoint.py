@@ -31,7 +31,6 @@ from collect.models.endpoint_client import (
     bounded,
     mask_of,
     read_refusal,
-    shortened,
 )
 from collect.models.tool_parsing import BROKEN, parse_written
 from collect.models.waiting import (
@@ -124,7 +123,7 @@ class EndpointBackend:
             if retry >= retries.max_retries or too_long or not answer.retried:
                 if not self._outage.covers(answer, said, sent_at, refused_at):
                     raise self._failure(answer, said, retry)
-                retry, wait = 0, shortened(wait)
+                retry, wait = 0, backoff
             else:
                 kind = (answer.status, answer.code)
                 if kind not in self._told:
@@ -163,7 +162,7 @@ class EndpointBackend:
             except TimeoutError:
                 answer = Refusal(None, f"no whole reply within {seconds:g} s (`timeout`)")
             if isinstance(answer, Refusal) and answer.retried:
-                self._outage.refused(answer)
+                self._outage.refused()
             else:
                 self._outage.answered()
             return answer

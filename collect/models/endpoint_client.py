@@ -436,12 +436,12 @@ class EndpointCircuitBreaker:
         if began_at is not None:
             logger.info(f"{self._where} is back in service, after {duration(now - began_at)}")
 
-    def refused(self, refusal: Refusal) -> None:
+    def refused(self) -> None:
         """Record that the server refused a request for now or did not answer."""
         with self._lock:
             if self._asking == threading.get_ident():
                 self._wait = min(2 * self._wait, LONGEST_WAIT)
-                self._next_at = time.monotonic() + max(self._wait, shortened(refusal.retry_after))
+                self._next_at = time.monotonic() + self._wait
 
     def covers(self, refusal: Refusal, said: str, sent_at: float, refused_at: float) -> bool:
         """Whether to resend a request that has used up its retries.
@@ -461,15 +461,10 @@ class EndpointCircuitBreaker:
             if self._answered_at > refused_at:
                 return failure is RateLimited and now < sent_at + self._patience
             self._began_at, self._wait = now, FIRST_WAIT
-            self._next_at = now + max(FIRST_WAIT, shortened(refusal.retry_after))
+            self._next_at = now + FIRST_WAIT
         longest = duration(self._patience)
         logger.warning(
             f"{self._where} is out of service: {said}; its requests wait, for {longest} at most "
             "(retries.outage_wait)"
         )
         return True
-
-
-def shortened(wait: float) -> float:
-    """The seconds that a server asks for, shortened during an outage since it may end sooner."""
-    return min(wait, LONGEST_WAIT)

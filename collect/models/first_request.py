@@ -41,19 +41,9 @@ TOOL: ToolSchema = {
 SAMPLING = Sampling(temperature=0.0, max_tokens=256)
 SHOWN = 200
 """Characters of a reply that a warning quotes."""
-NO_CALLS = "or set check_tools: false where no agent of the run calls tools"
-STARTED_ADVICE = (
-    "set server.tool_call_parser to the parser of the model's family and, where the model has no "
-    f"chat template with tools, server.chat_template; {NO_CALLS}"
-)
-RUNNING_ADVICE = (
-    "start it with --enable-auto-tool-choice and --tool-call-parser, and where the model has no "
-    f"chat template with tools, with --chat-template; {NO_CALLS}"
-)
-ENDPOINT_ADVICE = (
-    "choose a model that takes tools, or a server that passes them on (`base_url`, `extra_body`); "
-    f"{NO_CALLS}"
-)
+STARTED_ADVICE = "set server.tool_call_parser to the parser of the model's family"
+RUNNING_ADVICE = "start it with --enable-auto-tool-choice and --tool-call-parser"
+ENDPOINT_ADVICE = "choose a model that takes tools, or a server that passes them on (`base_url`)"
 
 
 def check_tool_call(
@@ -67,7 +57,8 @@ def check_tool_call(
     except RolloutError as refusal:
         check_reply(model, sampling)
         raise ConfigError(
-            f"{where} answers without tools, and refuses them: {refusal}. With tools: {advice}"
+            f"{where} answers without tools, and refuses them: {refusal}. With tools: {advice}; "
+            "or set check_tools: false where no agent of the run calls tools"
         ) from refusal
     message = completion.message
     said = f"{message.content or message.reasoning or ''!r:.{SHOWN}}"
@@ -82,16 +73,11 @@ def check_tool_call(
         )
     elif completion.finish_reason == "length":
         told = f"it had not called it after {sampling.max_tokens} tokens: {said}"
-    elif NAME in message.content and "{" in message.content:
-        told = (
-            f"it wrote what looks like a call, which the parser did not read as one: {said}. If it "
-            "was trained to call tools, its tool_call_parser or chat template is another one; else "
-            "set text_calls: true, which reads calls in the text"
-        )
     else:
         told = (
             f"it answered without a call: {said}. An untuned model may do so; if it was trained to "
-            "call tools, look at its chat template and tool_call_parser"
+            "call tools, look at its chat template and tool_call_parser. text_calls: true reads "
+            "calls in the text"
         )
     return f"{where}: asked to call a tool once, {told}"
 

@@ -20,7 +20,6 @@ from collect.models.serving import guard
 from collect.models.serving.launch import plan_launch
 from collect.models.waiting import raise_if_stopped
 from collect.quantities import counted, duration
-from sandbox.environment import install_command
 
 logger = logging.getLogger(__name__)
 
@@ -115,58 +114,12 @@ ERROR = r"(?m)(?:^|\] )([A-Z]\w*(?:Error|Exception): [^\n]+)"
 """At the start of a line or after a logger's prefix: elsewhere an error is only mentioned."""
 LINE_LIMIT = 400
 """Characters of a log line that an error quotes."""
-CAUSES = (
-    (
-        r"(\S+ can't be started: [^\n]*)|No module named '?(vllm)",
-        f"vLLM is not there: {install_command('serve')}, or set server.command",
-    ),
-    (
-        r"invalid tool call parser: (\S+)",
-        "this vLLM has no such parser: set server.tool_call_parser to one that the log names",
-    ),
-    (
-        r"(No available memory for the cache blocks"
-        r"|larger than the (?:available|maximum)[^\n]{0,40}KV cache[^\n]{0,60})",
-        "no memory is left for the context: lower server.max_context, raise "
-        "server.gpu_memory_utilization, or on a CPU VLLM_CPU_KVCACHE_SPACE (GiB) under "
-        "server.environment",
-    ),
-    (
-        r"(Free memory on device[^\n]{0,200}less than desired[^\n]{0,60})",
-        "another program holds the GPU's memory: end it, or lower server.gpu_memory_utilization",
-    ),
-    (
-        r"(out of memory|OutOfMemoryError|[Cc]annot allocate memory|Not enough available memory)",
-        "the memory does not suffice: lower server.max_context or server.gpu_memory_utilization, "
-        "raise server.tensor_parallel, or take a smaller model",
-    ),
-    (
-        r"(greater than the derived max_model_len \([^)]*\))",
-        "the model can't read so long a context: lower server.max_context",
-    ),
-    (
-        r"(Repo id must[^\n]*|Cannot find an appropriate cached snapshot[^\n]*"
-        r"|Repository Not Found[^\n]*|is not a (?:local folder|valid model identifier)[^\n]*"
-        r"|Invalid repository ID or local directory[^\n]*|[^\n]*\bgated repo\b[^\n]*"
-        r"|Can't load the configuration[^\n]*)",
-        "the model can't be had: give a model's folder, or the id of one on a hub that this "
-        "machine reaches ($HF_TOKEN for a gated one)",
-    ),
-)
-"""Why a server did not start: patterns, whose first group is quoted, and what to do."""
 
 
 def explain(trouble: str, output: str, log: Path) -> str:
-    """What went wrong, what to do, and the last lines of the server's output."""
-    for pattern, told in CAUSES:
-        match = re.search(pattern, output)
-        if match is not None:
-            quoted = " ".join(next((group for group in match.groups() if group), "").split())
-            cause = f"{told} ({quoted[:LINE_LIMIT]})"
-            break
-    else:
-        error = re.search(ERROR, output)  # the first one caused the others
-        cause = f"its first error is {error[1][:LINE_LIMIT]!r}" if error else "see what it said"
+    """What went wrong, with the first error and the last lines of the server's output."""
+    error = re.search(ERROR, output)  # the first one caused the others
+    cause = f"its first error is {error[1][:LINE_LIMIT]!r}" if error else "see what it said"
     lines = [line.rstrip() for line in output.splitlines() if line.strip()]
     last = [f"  {line[:LINE_LIMIT]}" for line in lines[-SHOWN_LINES:]] or ["  (nothing)"]
     return "\n".join([f"{trouble}: {cause}. Its log is {log}, and ends with:", *last])

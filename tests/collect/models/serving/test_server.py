@@ -58,7 +58,7 @@ def test_a_kept_server_waits_for_its_next_user(scripted: Scripted) -> None:
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"SCRIPT_SAYS": "KeyError: 'invalid tool call parser: hermes9 (chose"}, "no such parser"),
+        ({"SCRIPT_SAYS": "KeyError: 'invalid tool call parser: hermes9 (chose"}, "hermes9 .chose"),
         ({"SCRIPT_SAYS": "Hm."}, "see what it said"),
         ({"command": ["/dev/null"]}, "no program /dev/null"),
     ],

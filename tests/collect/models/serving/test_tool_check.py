@@ -41,7 +41,7 @@ def test_a_call_that_parses_says_nothing(
     ("writes", "told"),
     [
         ("The total is 3.", "answered without a call: 'The total is 3.'"),
-        ('{"name": "evaluate"}', "what looks like a call, which the parser did not read"),
+        ('{"name": "evaluate"}', "text_calls: true reads calls in the text"),
     ],
 )
 def test_a_model_that_does_not_call_is_a_warning(
