@@ -74,7 +74,7 @@ def _explained(problem: ErrorDetails, kind: type[BaseModel]) -> str:
         value = value.get(key) if isinstance(value, dict) else None
     place, siblings = _resolved(location, kind)
     if error == UNKNOWN:
-        return f"{place}: there is no such key{_like(str(location[-1]), siblings)}"
+        return f"{place}: there is no such key{_what_is_meant(str(location[-1]), siblings)}"
     if error in ("missing", "union_tag_not_found"):
         return f"{place}: it is missing"
     holds_more = isinstance(value, dict | list | tuple | set | BaseModel)
@@ -95,17 +95,13 @@ def _explained(problem: ErrorDetails, kind: type[BaseModel]) -> str:
     return f"{place}: {re.sub(AFTER, '', what)}{shown}{near}"
 
 
-def _like(name: str, siblings: Sequence[type[BaseModel]]) -> str:
-    """What an unknown key may have meant: a key inside one of the known ones, or a similar one."""
+def _what_is_meant(name: str, siblings: Sequence[type[BaseModel]]) -> str:
+    """A key inside one of the known ones, or a similar one."""
     fields = {key: field for model in siblings for key, field in model.model_fields.items()}
-    outer = [
-        key
-        for key, field in sorted(fields.items())
-        if typing.get_origin(field.annotation) is not collections.abc.Mapping
-        and any(name in each.model_fields for each in _models(field.annotation))
-    ]
-    if outer:
-        return f"; did you mean {' or '.join(repr(f'{key}.{name}') for key in outer)}?"
+    for key, field in sorted(fields.items()):
+        named = typing.get_origin(field.annotation) is collections.abc.Mapping
+        if not named and any(name in each.model_fields for each in _models(field.annotation)):
+            return f"; did you mean {f'{key}.{name}'!r}?"
     there_are = f"; there are: {', '.join(sorted(fields))}" if fields else ""
     return did_you_mean(name, fields) or there_are
 

@@ -122,6 +122,12 @@ class RemoteConfig(EndpointConfig):
     api_key_env: str | None = "OPENAI_API_KEY"
     """The environment variable with the key. null for a server without keys."""
 
+    @model_validator(mode="after")
+    def _no_seed(self) -> Self:
+        if self.sampling.seed is not None and not isinstance(self, ChatConfig):
+            raise ValueError("this API takes no seed: leave sampling.seed out")
+        return self
+
 
 class OpenAIConfig(RemoteConfig, ChatConfig):
     """Any server with OpenAI's chat-completions API: a vendor's, vLLM ..."""
@@ -129,15 +135,7 @@ class OpenAIConfig(RemoteConfig, ChatConfig):
     backend: Literal["openai"]
 
 
-class _SeedlessConfig(RemoteConfig):
-    @model_validator(mode="after")
-    def _no_seed(self) -> Self:
-        if self.sampling.seed is not None:
-            raise ValueError("this API takes no seed: leave sampling.seed out")
-        return self
-
-
-class AnthropicConfig(_SeedlessConfig):
+class AnthropicConfig(RemoteConfig):
     """Anthropic's Messages API, or a server that speaks it. Thinking is kept, and is sent back with
     its signatures.
     """
@@ -154,7 +152,7 @@ class AnthropicConfig(_SeedlessConfig):
     """Sent if `sampling.max_tokens` is not set, since the API requires a limit."""
 
 
-class ResponsesConfig(_SeedlessConfig):
+class ResponsesConfig(RemoteConfig):
     """OpenAI's Responses API, or a server that speaks it. Nothing is stored at the server;
     encrypted reasoning is kept and sent back.
     """

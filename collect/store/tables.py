@@ -53,15 +53,19 @@ class Table:
         found = sorted(self.folder.glob("part-*.parquet"))
         return {path.stem.removeprefix("part-"): path for path in found}
 
+    def generations(self) -> list[int]:
+        """The numbers of the compacted files, valid or not, from the oldest on."""
+        numbers = [path.stem.removeprefix("data-") for path in self.folder.glob("data-*.parquet")]
+        return sorted(int(number) for number in numbers if number.isdecimal())
+
     def compacted(self) -> Path | None:
         """The valid compacted file; it includes the contents of older ones."""
-        newest = self._numbered_by._newest()
-        return self.folder / newest.name if newest is not None else None
+        numbers = self._numbered_by.generations()
+        return self.folder / f"data-{numbers[-1]}.parquet" if numbers else None
 
     def next_generation(self) -> int:
         """The number for the next compacted file."""
-        newest = self._newest()
-        return _generation(newest) + 1 if newest is not None else 0
+        return max(self.generations(), default=-1) + 1
 
     def ids(self) -> list[str]:
         """The rollout ids of all rows, without duplicates."""
@@ -78,11 +82,7 @@ class Table:
         only: Collection[str] | None = None,
         columns: Sequence[str] | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """All rows as plain dicts, read in batches.
-
-        `parts`: the valid part files, if not all are. `only`: the rollouts to read, default all.
-        `columns`: the columns to read, including the rollout's id.
-        """
+        """All rows as plain dicts, read in batches. See `batches`."""
         for batch in self.batches(parts, only, columns):
             yield from batch.to_pylist()
 
@@ -91,16 +91,35 @@ class Table:
         parts: Mapping[str, Path] | None = None,
         only: Collection[str] | None = None,
         columns: Sequence[str] | None = None,
+        without: Collection[str] = (),
     ) -> Iterator[pa.RecordBatch]:
-        """Like `rows`, but as Arrow batches."""
+        """All rows as Arrow batches: the compacted ones, then those of the parts.
+
+        `parts`: the valid part files, if not all are. `only`: the rollouts to read, default all.
+        `columns`: the columns to read, including the rollout's id. `without`: rollouts to leave
+        out.
+        """
         parts = self.parts() if parts is None else parts
-        if only is None:
-            yield from self._batches(parts, parts, columns)
-            return
-        wanted = pa.array(list(only), pa.string())
-        read = {key: path for key, path in parts.items() if key in only}
-        for batch in self._batches(read, parts, columns):
-            yield batch.filter(pc.is_in(batch["rollout_id"], wanted))
+        superseded = pa.array([*parts, *without], pa.string())
+        wanted = None if only is None else pa.array(list(only), pa.string())
+        read = self.schema
+        if columns is not None:
+            read = pa.schema([self.schema.field(name) for name in columns])
+        compacted = self.compacted()
+        paths = [] if compacted is None else [compacted]
+        for key, path in parts.items():
+            if key not in without and (only is None or key in only):
+                paths.append(path)
+        for path in paths:
+            with _opened(path, self.schema) as file:
+                for stored in file.iter_batches(ROWS_PER_BATCH, columns=read.names):
+                    batch = stored.select(read.names).cast(read)
+                    if path == compacted:
+                        batch = batch.filter(pc.invert(pc.is_in(batch["rollout_id"], superseded)))
+                    if wanted is not None:
+                        batch = batch.filter(pc.is_in(batch["rollout_id"], wanted))
+                    if batch.num_rows:
+                        yield batch
 
     def arrow(self, rows: list[dict[str, Any]]) -> pa.Table:
         """Rows in their stored form. Raises RowRefused."""
@@ -132,9 +151,10 @@ class Table:
         self.folder.mkdir(parents=True, exist_ok=True)
         for leftover in self.folder.glob(f"{TEMPORARY}*"):
             leftover.unlink()
-        counts = self.compacted()
-        for path in self._all_compacted():
-            if path != counts:
+        valid = self.compacted()
+        for number in self.generations():
+            path = self.folder / f"data-{number}.parquet"
+            if path != valid:
                 path.unlink()
 
     def drop_parts(self, rollout_ids: Collection[str]) -> None:
@@ -157,49 +177,13 @@ class Table:
 
         `without`: rollouts to leave out. The replaced files stay.
         """
-        read = {key: path for key, path in parts.items() if key not in without}
-        batches = self._batches(read, without={*parts, *without})
+        batches = self.batches(parts, without=without)
         with (
             replacing(self.folder / f"data-{generation}.parquet") as temporary,
             pq.ParquetWriter(temporary, self.schema, compression="zstd") as writer,
         ):
             for group in rollout_batches(batches, self.schema, ROWS_PER_GROUP, BYTES_PER_GROUP):
                 writer.write_table(group)
-
-    def _newest(self) -> Path | None:
-        return max(self._all_compacted(), key=_generation, default=None)
-
-    def _all_compacted(self) -> list[Path]:
-        found = self.folder.glob("data-*.parquet")
-        return [path for path in found if path.stem.removeprefix("data-").isdecimal()]
-
-    def _batches(
-        self,
-        parts: Mapping[str, Path],
-        without: Collection[str],
-        columns: Sequence[str] | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        """The compacted rows except some rollouts, then these parts."""
-        path = self.compacted()
-        if path is not None:
-            left_out = pa.array(list(without), pa.string())
-            for batch in _scan(path, self.schema, columns):
-                kept = batch.filter(pc.invert(pc.is_in(batch["rollout_id"], left_out)))
-                if kept.num_rows:
-                    yield kept
-        for path in parts.values():
-            yield from _scan(path, self.schema, columns)
-
-
-def _generation(path: Path) -> int:
-    return int(path.stem.removeprefix("data-"))
-
-
-def _scan(path: Path, schema: pa.Schema, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-    wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-    with _opened(path, schema) as file:
-        for batch in file.iter_batches(ROWS_PER_BATCH, columns=wanted.names):
-            yield batch.select(wanted.names).cast(wanted)
 
 
 def rollout_batches(

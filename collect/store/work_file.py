@@ -37,13 +37,28 @@ class WorkFile(Generic[Outcome]):
         self._path = output.with_name(f"{name}.work.jsonl")
         self._lock_path = output.with_name(f".{name}.lock")
         self._held = locked(self._lock_path)
-        self._kind, self._key, self._advice = kind, key, advice
+        self._key = key
         self._lock = threading.Lock()
         self.outcomes: dict[str, Outcome] = {}
-        if self._path.is_file():
-            self._read(settings)
-        else:
-            write_text(self._path, json.dumps({"settings": settings}) + "\n")
+        heading = json.dumps({"settings": settings})
+        if not self._path.is_file():
+            write_text(self._path, f"{heading}\n")
+            return
+        first, *lines = self._path.read_bytes().split(b"\n")
+        if first != heading.encode():
+            raise ConfigError(f"{self._path} is of a run with {advice}")
+        kept = [first]
+        for line in lines:
+            try:
+                outcome = kind.model_validate_json(line)
+            except ValidationError:
+                # The last line of a run that was killed while writing, possibly cut within a
+                # character.
+                continue
+            self.outcomes[key(outcome)] = outcome
+            kept.append(line)
+        with replacing(self._path) as temporary:
+            temporary.write_bytes(b"\n".join([*kept, b""]))
 
     def add(self, outcome: Outcome) -> None:
         """Append one outcome."""
@@ -57,20 +72,3 @@ class WorkFile(Generic[Outcome]):
         self._path.unlink()
         self._lock_path.unlink()
         self._held.close()
-
-    def _read(self, settings: str) -> None:
-        first, *lines = self._path.read_bytes().split(b"\n")
-        if first != json.dumps({"settings": settings}).encode():
-            raise ConfigError(f"{self._path} is of a run with {self._advice}")
-        kept = [first]
-        for line in lines:
-            try:
-                outcome = self._kind.model_validate_json(line)
-            except ValidationError:
-                # The last line of a run that was killed while writing, possibly cut within a
-                # character.
-                continue
-            self.outcomes[self._key(outcome)] = outcome
-            kept.append(line)
-        with replacing(self._path) as temporary:
-            temporary.write_bytes(b"\n".join([*kept, b""]))

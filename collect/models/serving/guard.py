@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 POLL_SECONDS = 0.1
@@ -68,7 +68,13 @@ def _sweep() -> None:
     children.
     """
     for _ in range(SWEEPS):
-        orphans = list(_children())
+        orphans = []
+        for status in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                # The name may contain spaces and brackets; the parent is the second field after it.
+                parent = status.read_text(errors="replace").rpartition(")")[2].split()[1]
+                if int(parent) == os.getpid():
+                    orphans.append(int(status.parent.name))
         if not orphans:
             return
         for pid in orphans:
@@ -77,15 +83,6 @@ def _sweep() -> None:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, 0)
         time.sleep(POLL_SECONDS / 10)
-
-
-def _children() -> Iterator[int]:
-    own = os.getpid()
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            # The name may contain spaces and brackets; the parent is the second field after it.
-            if int(status.read_text(errors="replace").rpartition(")")[2].split()[1]) == own:
-                yield int(status.parent.name)
 
 
 def _signal_group(group: int, number: int) -> None:
