@@ -109,7 +109,7 @@ def trained_tokens_trainer() -> Any:
     only."""
     import torch
 
-    from collect.models.local_cache import keeps_all_keys
+    from collect.models.local_generation import keeps_all_keys
     from train.trl_trainers import MeasuringTrainer
 
     class TrainedTokensTrainer(MeasuringTrainer):

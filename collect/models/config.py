@@ -72,8 +72,8 @@ class Retries(_Settings):
     """
     outage_wait: NonNegativeFloat = 1800.0
     """Seconds that requests wait, after their retries, for a server that worked before and now
-    answers nobody (failed or timed-out connections, 429, 5xx). One request at a time is sent, after
-    waits of 1 to 60 seconds; all others wait for its answer. 0: requests fail after their retries.
+    answers nobody (failed or timed-out connections, 429, 5xx). Each is sent again after waits of 1
+    to 60 seconds. 0: requests fail after their retries.
     """
 
 

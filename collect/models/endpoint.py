@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import random
 import threading
 import time
@@ -10,7 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from collect.errors import ContentRefused, ContextTooLong, EndpointFailure, InvalidReply
+from collect.errors import (
+    ContentRefused,
+    ContextTooLong,
+    EndpointDown,
+    EndpointFailure,
+    InvalidReply,
+    RateLimited,
+)
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
 from collect.models.budget import Limits
 from collect.models.config import (
@@ -23,7 +31,6 @@ from collect.models.config import (
 from collect.models.endpoint_client import (
     INVALID,
     Api,
-    EndpointCircuitBreaker,
     Refusal,
     Reply,
     UnreadableReply,
@@ -38,11 +45,15 @@ from collect.models.waiting import (
     sleep_unless_stopped,
     slot_unless_stopped,
 )
+from collect.quantities import duration
 from collect.rollout_log import NO_LOG, RolloutLog
 from collect.store.messages import Message, ToolSchema
 from sandbox.text import storable
 
 logger = logging.getLogger(__name__)
+
+FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
+"""Shortest and longest seconds before a request is sent again in an outage."""
 
 
 def api_of(config: RemoteConfig) -> Api[Any]:
@@ -86,9 +97,11 @@ class EndpointBackend:
         self._client = self.api.open(key)
         self._mask = mask_of(str(self._client.base_url), key)
         self._slots = limits.slots(name, config.concurrency)
-        self._outage = EndpointCircuitBreaker(
-            f"{name} ({self.where})", config.retries.outage_wait, stop
-        )
+        self._answered_at: float | None = None
+        """When it answered a request last, by the monotonic clock."""
+        self._outage_began_at: float | None = None
+        self._outage_ended_at = -math.inf
+        self._lock = threading.Lock()
         self._told: set[tuple[int | None, str]] = set()
         """The kinds of refusals that were retried and reported."""
 
@@ -115,15 +128,15 @@ class EndpointBackend:
         sent_at = refused_at = time.monotonic()
         while isinstance(answer := self._send(fields), Refusal):
             said = self._mask(str(answer))
-            if self._outage.ended_at > refused_at:
+            if self._outage_ended_at > refused_at:
                 retry = 0  # it has waited for the server's return
             backoff = min(retries.backoff_max, retries.backoff_base * 2.0**retry)
             wait = max(backoff * random.uniform(0.5, 1.0), answer.retry_after)
             too_long = answer.retry_after > retries.retry_after_max
             if retry >= retries.max_retries or too_long or not answer.retried:
-                if not self._outage.covers(answer, said, sent_at, refused_at):
+                if not self._is_outage(answer, said, sent_at, refused_at):
                     raise self._failure(answer, said, retry)
-                retry, wait = 0, backoff
+                wait = min(max(wait, FIRST_WAIT), LONGEST_WAIT)
             else:
                 kind = (answer.status, answer.code)
                 if kind not in self._told:
@@ -131,9 +144,41 @@ class EndpointBackend:
                     told = f"{self.name} ({self.where}): {said}; such requests are sent again"
                     logger.warning(f"{told} (retries)")
             log.note("retried", why=said, wait=wait)
-            refused_at, retry = time.monotonic(), retry + 1
+            refused_at, retry = time.monotonic(), min(retry + 1, retries.max_retries)
             sleep_unless_stopped(wait, self._stop)
         return answer
+
+    def _is_outage(self, refusal: Refusal, said: str, sent_at: float, refused_at: float) -> bool:
+        """Whether to resend a request that has used up its retries.
+
+        True if the server has answered nobody since `refused_at`, when this request was last
+        refused, but answered before: an address that never worked is no outage. If it answers
+        others, a rate limit may let this request pass. An outage lasts `outage_wait` seconds at
+        most; after that requests fail until one is answered.
+        """
+        failure, now, patience = refusal.failure, time.monotonic(), self.config.retries.outage_wait
+        if failure not in (EndpointDown, RateLimited) or refusal.retry_after >= patience:
+            return False
+        with self._lock:
+            if self._answered_at is None:
+                return False
+            if self._answered_at > refused_at:
+                return failure is RateLimited and now < sent_at + patience
+            if self._outage_began_at is None:
+                self._outage_began_at = now
+                logger.warning(
+                    f"{self.name} ({self.where}) is out of service: {said}; its requests wait, for "
+                    f"{duration(patience)} at most (retries.outage_wait)"
+                )
+            return now < self._outage_began_at + patience
+
+    def _note_answer(self) -> None:
+        with self._lock:
+            self._answered_at = now = time.monotonic()
+            if self._outage_began_at is not None:
+                lasted = duration(now - self._outage_began_at)
+                self._outage_began_at, self._outage_ended_at = None, now
+                logger.info(f"{self.name} ({self.where}) is back in service, after {lasted}")
 
     def charge(self, usage: Usage | None) -> float:
         """Add a reply's cost in dollars to the budget."""
@@ -150,7 +195,7 @@ class EndpointBackend:
     def _send(self, fields: dict[str, Any]) -> Reply | Refusal:
         """Send one request as soon as it may be sent."""
         seconds = self.config.timeout
-        with self._outage.passage(), slot_unless_stopped(self._slots, self._stop):
+        with slot_unless_stopped(self._slots, self._stop):
             self._ready()
             if not self.config.prices.free:
                 self._limits.check()
@@ -161,10 +206,8 @@ class EndpointBackend:
                 answer = call_unless_stopped(lambda: self._request(fields), self._stop, seconds)
             except TimeoutError:
                 answer = Refusal(None, f"no whole reply within {seconds:g} s (`timeout`)")
-            if isinstance(answer, Refusal) and answer.retried:
-                self._outage.refused()
-            else:
-                self._outage.answered()
+            if not (isinstance(answer, Refusal) and answer.retried):
+                self._note_answer()
             return answer
 
     def _request(self, fields: dict[str, Any]) -> Reply | Refusal:

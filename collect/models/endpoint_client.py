@@ -1,19 +1,15 @@
-"""What all models behind a server share: the API's form, bounded replies, masked keys, outages."""
+"""What all models behind a server share: the API's form, bounded replies, masked keys."""
 
 from __future__ import annotations
 
 import base64
 import email.utils
 import json
-import logging
-import math
 import os
 import re
-import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -35,12 +31,8 @@ from collect.field_errors import first_wrong_field
 from collect.models.base import Sampling, Usage
 from collect.models.config import RemoteConfig
 from collect.models.tool_parsing import BROKEN
-from collect.models.waiting import POLL_SECONDS, sleep_unless_stopped
-from collect.quantities import duration
 from collect.store.messages import Message, ToolSchema
 from sandbox.text import storable
-
-logger = logging.getLogger(__name__)
 
 Config = TypeVar("Config", bound=RemoteConfig)
 
@@ -374,97 +366,3 @@ def _digit(digit: str) -> str:
     """A base64 digit in both alphabets."""
     alike = {"+": "+-", "/": "/_"}.get(digit, digit)
     return f"(?:{'|'.join(map(_escaped_or_not, alike))})"
-
-
-# When a model's server is down, its requests wait together for its return.
-
-
-FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
-"""Seconds between two requests to a server that is down."""
-
-
-class EndpointCircuitBreaker:
-    """For one model in one process. Thread-safe.
-
-    During an outage one request at a time is sent, after longer and longer waits, and all others
-    wait for its result. The first answer ends the outage. After `patience` seconds, requests are
-    sent and fail as without a breaker until one is answered.
-    """
-
-    def __init__(self, where: str, patience: float, stop: threading.Event) -> None:
-        """`where` names the model and its server in messages."""
-        self._where, self._patience, self._stop = where, patience, stop
-        self._lock = threading.Lock()
-        self.ended_at = -math.inf
-        """When the last outage ended, by the monotonic clock."""
-        self._answered_at: float | None = None
-        self._began_at: float | None = None
-        """None if there is no outage."""
-        self._wait = self._next_at = 0.0
-        self._asking: int | None = None
-        """The thread whose request is being sent during an outage."""
-
-    @contextmanager
-    def passage(self) -> Iterator[None]:
-        """Held while a request is sent. Raises RolloutStopped during the wait."""
-        while not self._may_pass():
-            sleep_unless_stopped(POLL_SECONDS, self._stop)
-        try:
-            yield
-        finally:
-            with self._lock:
-                if self._asking == threading.get_ident():
-                    self._asking = None
-
-    def _may_pass(self) -> bool:
-        now = time.monotonic()
-        with self._lock:
-            if self._began_at is None or now >= self._began_at + self._patience:
-                return True
-            if self._asking is not None or now < self._next_at:
-                return False
-            self._asking = threading.get_ident()
-            return True
-
-    def answered(self) -> None:
-        """Record that the server answered."""
-        with self._lock:
-            self._answered_at = now = time.monotonic()
-            began_at, self._began_at = self._began_at, None
-            if began_at is not None:
-                self.ended_at = now
-        if began_at is not None:
-            logger.info(f"{self._where} is back in service, after {duration(now - began_at)}")
-
-    def refused(self) -> None:
-        """Record that the server refused a request for now or did not answer."""
-        with self._lock:
-            if self._asking == threading.get_ident():
-                self._wait = min(2 * self._wait, LONGEST_WAIT)
-                self._next_at = time.monotonic() + self._wait
-
-    def covers(self, refusal: Refusal, said: str, sent_at: float, refused_at: float) -> bool:
-        """Whether to resend a request that has used up its retries.
-
-        True if the server has answered nobody since `refused_at`, when this request was last
-        refused, but answered before: an address that never worked is no outage. If it answers
-        others, a rate limit may let this request pass within `patience` seconds after `sent_at`.
-        """
-        failure, now = refusal.failure, time.monotonic()
-        if failure not in (EndpointDown, RateLimited) or refusal.retry_after >= self._patience:
-            return False
-        with self._lock:
-            if self._answered_at is None:
-                return False
-            if self._began_at is not None:
-                return now < self._began_at + self._patience
-            if self._answered_at > refused_at:
-                return failure is RateLimited and now < sent_at + self._patience
-            self._began_at, self._wait = now, FIRST_WAIT
-            self._next_at = now + FIRST_WAIT
-        longest = duration(self._patience)
-        logger.warning(
-            f"{self._where} is out of service: {said}; its requests wait, for {longest} at most "
-            "(retries.outage_wait)"
-        )
-        return True

@@ -262,8 +262,7 @@ def _load(config: LocalConfig, stop: threading.Event) -> LoadedModel:
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils.logging import disable_progress_bar
 
-    from collect.models.local_cache import PrefixCache, keeps_all_keys
-    from collect.models.local_generation import ContinuousGenerator
+    from collect.models.local_generation import ContinuousGenerator, PrefixCache, keeps_all_keys
 
     if config.threads is not None:
         torch.set_num_threads(config.threads)

@@ -17,8 +17,7 @@ from collect.models.chat_completions import list_models
 from collect.models.config import ChatConfig, OpenAIConfig, ServerConfig, VllmConfig
 from collect.models.endpoint import EndpointBackend, EndpointModel
 from collect.models.first_request import RUNNING_ADVICE, STARTED_ADVICE, check_tool_call
-from collect.models.serving.launch import SERVED_NAME
-from collect.models.serving.server import VllmServer
+from collect.models.serving.server import SERVED_NAME, VllmServer
 
 logger = logging.getLogger(__name__)
 

@@ -84,7 +84,8 @@ def question(text: str) -> Message:
 def test_many_are_answered_as_single_requests_are(
     open_local: Open, monkeypatch: pytest.MonkeyPatch, max_batch: int, prefix_cache: int
 ) -> None:
-    monkeypatch.setattr("collect.models.local_cache.GROWTH", 8)  # more room is made in mid-reply
+    # More room is made in mid-reply.
+    monkeypatch.setattr("collect.models.local_generation.GROWTH", 8)
     alone = open_local(max_batch=1, prefix_cache=0)
     expected = [ask(alone, question(text)) for text in QUESTIONS * 2]
     together = open_local(max_batch=max_batch, prefix_cache=prefix_cache)

@@ -10,7 +10,7 @@ import pytest
 
 from collect.errors import ConfigError
 from collect.models.config import ServerConfig
-from collect.models.serving.launch import plan_launch
+from collect.models.serving.server import plan_launch
 from tests.collect.models.serving.conftest import write_adapter
 
 
