@@ -103,7 +103,7 @@ def short_of_images(runtime: RuntimeConfig) -> str | None:
     root = local_root()
     if root is None:
         return None
-    with closing(connect()) as client, engine_errors():
+    with engine_errors(), closing(connect()) as client:
         taken = image_bytes(client)
     limit, floor = runtime.images.disk_gb, runtime.runner.min_free_disk_gb
     free = shutil.disk_usage(root).free

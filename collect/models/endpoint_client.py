@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import email.utils
 import json
 import os
 import re
@@ -293,20 +292,11 @@ def read_refusal(status: int, body: str, headers: Mapping[str, str]) -> Refusal:
         error = {"message": error}
     message = error.get("message") or error.get("detail") or body or "an empty body"
     code = error.get("code") or error.get("type") or ""
-    return Refusal(status, bounded(str(message)), str(code), retry_after(headers))
-
-
-def retry_after(headers: Mapping[str, str]) -> float:
-    """The Retry-After header in seconds from now, given as a number or as a date (RFC 9110); 0 if
-    there is none.
-    """
-    value = headers.get("retry-after", "")
     try:
-        if value.strip()[:1].isdigit():
-            return float(value)
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, OverflowError):
-        return 0.0
+        retry_after = float(headers.get("retry-after", ""))
+    except ValueError:  # there is none, or a date
+        retry_after = 0.0
+    return Refusal(status, bounded(str(message)), str(code), max(0.0, retry_after))
 
 
 def bounded(text: str) -> str:

@@ -25,14 +25,7 @@ if TYPE_CHECKING:
     from collect.models.local_generation import ContinuousGenerator
 
 _MARK = "stepinto_mark"
-_PROBE_TOOL: ToolSchema = {
-    "type": "function",
-    "function": {
-        "name": _MARK,
-        "description": "",
-        "parameters": {"type": "object", "properties": {}},
-    },
-}
+_FUNCTION = {"name": _MARK, "description": "", "parameters": {"type": "object", "properties": {}}}
 
 
 class ChatFormat:
@@ -44,7 +37,7 @@ class ChatFormat:
         self._where = where
         self._lock = threading.Lock()
         if not tokenizer.chat_template or _MARK not in self._render(
-            [{"role": "user", "content": "hello"}], [_PROBE_TOOL]
+            [{"role": "user", "content": "hello"}], [{"type": "function", "function": _FUNCTION}]
         ):
             raise ConfigError(
                 f"the chat template of {where} shows the model no tools; set `chat_template` to a "

@@ -49,14 +49,10 @@ def read_json(path: Path) -> dict[str, Any] | None:
         raise ConfigError(f"{path} can't be read: {error}") from error
 
 
-def is_path(model: str) -> bool:
-    """Whether a model is a folder; a hub name is `name` or `owner/name`."""
-    return Path(model).exists() or model.startswith((".", "/", "~")) or model.count("/") > 1
-
-
 def check_model_folder(model: str) -> None:
-    """Raises ConfigError if it is a path without a model."""
-    if is_path(model) and not (Path(model) / "config.json").is_file():
+    """Raises ConfigError if it is a path without a model; a hub name is `name` or `owner/name`."""
+    is_path = Path(model).exists() or model.startswith((".", "/", "~")) or model.count("/") > 1
+    if is_path and not (Path(model) / "config.json").is_file():
         raise ConfigError(
             f"model {model}: there is no model in that folder (no config.json); train one "
             "with `stepinto train`, or give a folder that save_pretrained wrote, or a hub name"

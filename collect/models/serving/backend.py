@@ -114,7 +114,7 @@ class VllmBackend:
             endpoint = _as_endpoint(config, model, server.url)
             ready = partial(server.wait_until_ready, stop)
             self._endpoint = EndpointBackend(name, endpoint, limits, stop, ready)
-            if config.check_tools and server.launch.takes_tools and model not in server.checked:
+            if config.check_tools and server.takes_tools and model not in server.checked:
                 self._check_tools(STARTED_ADVICE)
                 server.checked.add(model)
             server.proven.set()

@@ -56,16 +56,11 @@ class Adapter:
     """Its base model: a folder or an id on the hub; empty if unknown."""
 
 
-@dataclass(frozen=True)
-class Launch:
-    """How to start a server; its address is added later."""
+def plan_launch(server: ServerConfig) -> list[str]:
+    """The command that starts the server, without its address.
 
-    command: tuple[str, ...]
-    takes_tools: bool
-
-
-def plan_launch(server: ServerConfig) -> Launch:
-    """Raises ConfigError if vLLM, a folder or a template is missing, or they don't fit together."""
+    Raises ConfigError if vLLM, a folder or a template is missing, or they don't fit together.
+    """
     model, adapters = _what_is_served(server)
     parser = _parser(server)
     options: dict[str, object] = {
@@ -92,8 +87,7 @@ def plan_launch(server: ServerConfig) -> Launch:
         arguments += [f"{name}={adapter.folder}" for name, adapter in adapters.items()]
     if parser is not None:
         arguments += ["--enable-auto-tool-choice", "--tool-call-parser", parser]
-    command = (*_command(server, model), *arguments, *server.arguments)
-    return Launch(command, parser is not None)
+    return [*_command(server, model), *arguments, *server.arguments]
 
 
 def _what_is_served(server: ServerConfig) -> tuple[str, dict[str, Adapter]]:
@@ -304,7 +298,8 @@ class VllmServer:
         """Raises ConfigError if something that it needs is missing, or its port is taken."""
         self.config = config
         self.log = log
-        self.launch = plan_launch(config)
+        self._command = plan_launch(config)
+        self.takes_tools = "--tool-call-parser" in self._command
         self.users = 0
         """How many models of the pool use it."""
         self.checked: set[str] = set()
@@ -360,7 +355,7 @@ class VllmServer:
     def _start_once(self) -> None:
         """Start it once and wait until it answers. Raises ConfigError."""
         address = ("--host", self.config.host, "--port", str(self._port))
-        command = (*self.launch.command, *address)
+        command = (*self._command, *address)
         process = ServerProcess(command, self.config.environment, self.log)
         self._process = process
         try:

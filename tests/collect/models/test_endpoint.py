@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from email.utils import formatdate
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ from collect.models.base import Completion, Sampling, Usage
 from collect.models.budget import Budget
 from collect.models.config import OpenAIConfig, Prices, Retries
 from collect.models.endpoint import EndpointBackend
-from collect.models.endpoint_client import retry_after
+from collect.models.endpoint_client import read_refusal
 from collect.store.messages import Message, ToolCall
 from tests.collect.models.chat_server import Answer, ChatServer, error, reply
 from tests.collect.models.contexts import context
@@ -371,11 +370,17 @@ def test_the_address_can_come_from_the_environment(
         backend(server, base_url="localhost:8000")
 
 
-def test_retry_after_is_read_as_number_or_date() -> None:
-    assert retry_after({"retry-after": "2.5"}) == 2.5
-    assert retry_after({"retry-after": formatdate(0, usegmt=True)}) == 0.0
-    assert retry_after({"retry-after": "soon"}) == 0.0
-    assert retry_after({}) == 0.0
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        ({"retry-after": "2.5"}, 2.5),
+        ({"retry-after": "soon"}, 0),
+        ({"retry-after": "nan"}, 0),
+        ({}, 0),
+    ],
+)
+def test_retry_after_is_read_as_a_number(given: dict[str, str], seconds: float) -> None:
+    assert read_refusal(503, "", given).retry_after == seconds
 
 
 def test_calls_in_the_text_are_read_where_the_config_says_so(server: ChatServer) -> None:

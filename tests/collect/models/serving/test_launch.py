@@ -16,7 +16,7 @@ from tests.collect.models.serving.conftest import write_adapter
 
 def command(**settings: Any) -> list[str]:
     config = ServerConfig.model_validate({"model": "org/model", "command": ["true"]} | settings)
-    return list(plan_launch(config).command)
+    return plan_launch(config)
 
 
 def value(given: list[str], option: str) -> str:
