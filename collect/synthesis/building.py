@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import Progress, TaskID
+from rich.progress import Progress
 from rich.table import Table
 
 from collect.benchmarks.local import BUGS_FILE, LocalBenchmark
@@ -63,7 +63,7 @@ def make_bugs(runtime: RuntimeConfig, config: FactoryConfig, run: Path) -> Made:
     with Progress(console=Console(stderr=True)) as bar:
         for wanted in config.projects:
             task = bar.add_task(wanted.place, total=config.bugs_per_project)
-            made = maker.make(wanted, partial(_show, bar, task))
+            made = maker.make(wanted, partial(bar.update, task))
             if made is None:
                 return Made(folder, None)
             done.append(made)
@@ -77,10 +77,6 @@ def make_bugs(runtime: RuntimeConfig, config: FactoryConfig, run: Path) -> Made:
     instances = LocalBenchmark(folder, languages=("python", "java")).instances()
     note_verified(instances, runtime.sandbox)
     return Made(folder, card)
-
-
-def _show(bar: Progress, task: TaskID, bugs: int) -> None:
-    bar.update(task, completed=bugs)
 
 
 def _card(runtime: RuntimeConfig, config: FactoryConfig, done: Sequence[ProjectBugs]) -> Card:

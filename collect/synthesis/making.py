@@ -6,121 +6,36 @@ parallelism, or on where an earlier run was killed.
 
 from __future__ import annotations
 
-import ast
-import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from collect.benchmarks.base import TestStatus
-from collect.benchmarks.local import LocalBug
+from collect.benchmarks.local import Difficulty, EditRecord, FailureRecord, LocalBug
 from collect.benchmarks.projects import layout
 from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
-from collect.benchmarks.projects.issue_text import read_symptom, write_issue
 from collect.benchmarks.projects.java_layout import arrange as arrange_java
-from collect.benchmarks.projects.project import Project, ProjectRefused, Source, read_reasons
+from collect.benchmarks.projects.project import Project, ProjectRefused, Source
 from collect.benchmarks.projects.sources import fetch
-from collect.benchmarks.pytest_run import PytestJob, run_job, statuses
-from collect.benchmarks.workspace import with_environment
+from collect.code.patches import diff_trees
 from collect.config import RuntimeConfig
 from collect.funnel import funnel
 from collect.store.atomic_files import write_text
 from collect.store.build_info import code_version, digest
 from collect.store.work_file import WorkFile
-from collect.synthesis.bug import Caught, make_bug
-from collect.synthesis.candidates import Candidate, Candidates, Place, find_candidates
+from collect.synthesis.candidates import Candidate, Candidates, find_candidates
 from collect.synthesis.java.workbench import JavaWorkbench
-from collect.synthesis.mutations import CombinedMutation, Mutation
+from collect.synthesis.mutations import Mutation
 from collect.synthesis.records import Outcome, ProjectCard, Step
-from collect.synthesis.suite import Suite, run_suite
-from collect.synthesis.workbench import TrialRun, Workbench
+from collect.synthesis.suite import Suite
+from collect.synthesis.workbench import PythonWorkbench, TrialRun, Workbench
 from collect.threads import run_in_threads
-from sandbox import SandboxConfig, open_sandbox
+from sandbox import SandboxConfig
 from sandbox.errors import ImageMissing, SandboxUnavailable
 from sandbox.java.scan import BUILD_FILES
-
-PLUGIN = "stepinto_distance"
-FAULT_FILE = "fault.json"
-DISTANCE_FILE = "distance.json"
-
-
-@dataclass(frozen=True)
-class PythonWorkbench:
-    """See `collect.synthesis.workbench.Workbench`."""
-
-    project: Project
-    sandbox: SandboxConfig
-    config: FactoryConfig
-
-    def run_suite(self) -> Suite:
-        return run_suite(self.project, self.sandbox, self.config)
-
-    def edited(self, mutation: Mutation | CombinedMutation) -> Mapping[str, bytes] | None:
-        code = mutation.apply()
-        try:
-            ast.parse(code)
-        except (SyntaxError, ValueError):
-            return None
-        return {**self.project.source.files, mutation.path: code.encode()}
-
-    def run(
-        self,
-        files: Mapping[str, bytes],
-        tests: Sequence[str],
-        timeout: float,
-        measured: tuple[Candidate, str] | None = None,
-    ) -> TrialRun:
-        job = PytestJob(list(dict.fromkeys(map(self.group_of, tests))), tests)
-        if measured is not None:
-            job = _measured(job, *measured)
-        with open_sandbox(with_environment(self.sandbox, self.project.environment)) as opened:
-            opened.write_files(files)
-            run = run_job(opened, job, timeout)
-        return TrialRun(
-            statuses(run.reports),
-            read_reasons(run.reports),
-            run.output,
-            run.result.timed_out,
-            json.loads(run.outputs.get(DISTANCE_FILE, b"{}")),
-        )
-
-    def group_of(self, test: str) -> str:
-        return test.partition("::")[0]
-
-    def write_issue(self, caught: Caught, seed: str) -> str:
-        symptom = read_symptom(
-            self.project.source.name,
-            caught.failing,
-            files=self.project.source.files,
-            exception=caught.reason.type,
-            message=caught.reason.message,
-            output=caught.output,
-        )
-        return write_issue(symptom, seed)
-
-
-def _measured(job: PytestJob, candidate: Candidate, test: str) -> PytestJob:
-    scopes = [
-        {
-            "path": part.path,
-            "name": part.scope.rpartition(".")[2],
-            "first": part.scope_lines[0],
-            "last": part.scope_lines[1],
-        }
-        for part in candidate.parts
-    ]
-    return replace(
-        job,
-        plugins={PLUGIN: Path(__file__).with_name("distance_plugin.py").read_bytes()},
-        inputs={FAULT_FILE: json.dumps({"test": test, "scopes": scopes}).encode()},
-        outputs=(DISTANCE_FILE,),
-    )
-
 
 # Judge an edit: some tests must catch it, twice for the same reason.
 
@@ -130,6 +45,16 @@ PATIENCE = 5.0
 START_SECONDS = 10.0
 MAX_TEST_SECONDS = 1.0
 """Limit in seconds for tests that are run only as extra passing tests."""
+MAX_MESSAGE = 500
+"""Maximum characters of a failure's message."""
+
+
+class _Dropped(Exception):
+    """A candidate does not pass a step of the funnel."""
+
+    def __init__(self, step: Step) -> None:
+        super().__init__(step)
+        self.step = step
 
 
 @dataclass(frozen=True)
@@ -146,73 +71,46 @@ class Judge:
 
         Raises OSError, SandboxUnavailable and ImageMissing, which would affect every candidate.
         """
-        kind = candidate.mutation.kind
+        outcome = Outcome(candidate_id=candidate.id, kind=candidate.kind)
         try:
-            found = self._found(candidate)
+            return outcome.model_copy(update={"bug": self._bug(candidate)})
+        except _Dropped as dropped:
+            return outcome.model_copy(update={"dropped_at": dropped.step})
         except (OSError, SandboxUnavailable, ImageMissing):
             raise
         except Exception as error:  # One edit of thousands must not end the run.
-            problem = f"{candidate.id} ({kind}): {type(error).__name__}: {error}"
-            return Outcome(
-                candidate_id=candidate.id, kind=kind, dropped_at=Step.JUDGED, problem=problem
-            )
-        if isinstance(found, Step):
-            return Outcome(candidate_id=candidate.id, kind=kind, dropped_at=found)
-        return Outcome(candidate_id=candidate.id, kind=kind, bug=found)
+            problem = f"{candidate.id} ({candidate.kind}): {type(error).__name__}: {error}"
+            return outcome.model_copy(update={"dropped_at": Step.JUDGED, "problem": problem})
 
-    def _found(self, candidate: Candidate) -> LocalBug | Step:
-        buggy = self.workbench.edited(candidate.mutation)
+    def _bug(self, candidate: Candidate) -> LocalBug:
+        buggy = self.workbench.edited(candidate.parts)
         if buggy is None:
-            return Step.PARSES
+            raise _Dropped(Step.PARSES)
         first = self._run(buggy, candidate.tests)
-        step = self._stopped_at(first, candidate)
-        if step is not None:
-            return step
-        caught = self._caught_again(candidate, buggy, first)
-        if isinstance(caught, Step):
-            return caught
-        kept = (*caught.failing, *caught.passing)
-        correct = self._run(self.project.source.files, kept)
-        if correct.of_status(kept, TestStatus.PASSED) != kept:
-            return Step.FIXED
-        several = len(candidate.parts) > 1
-        if several and any(self._is_idle(part, caught.failing) for part in candidate.parts):
-            return Step.EACH
-        seed = f"{self.config.seed}:{candidate.id}"
-        return make_bug(self.project, candidate, caught, self.workbench.write_issue(caught, seed))
-
-    def _stopped_at(self, run: TrialRun, candidate: Candidate) -> Step | None:
-        if run.timed_out:
-            return Step.ENDS
-        found = run.statuses
-        if any(found.get(test) in (None, TestStatus.MISSING) for test in candidate.tests):
-            return Step.LOADS
-        failing = len(run.of_status(candidate.tests, TestStatus.FAILED))
-        if failing == 0:
-            return Step.FAILS
-        return Step.FEW_FAIL if failing > self.config.max_failing else None
-
-    def _caught_again(
-        self, candidate: Candidate, buggy: Mapping[str, bytes], first: TrialRun
-    ) -> Caught | Step:
-        """Run again, and measure the distance to the first failure."""
         failing = first.of_status(candidate.tests, TestStatus.FAILED)
+        if first.timed_out:
+            raise _Dropped(Step.ENDS)
+        found = [first.statuses.get(test) for test in candidate.tests]
+        if None in found or TestStatus.MISSING in found:
+            raise _Dropped(Step.LOADS)
+        if not failing:
+            raise _Dropped(Step.FAILS)
+        if len(failing) > self.config.max_failing:
+            raise _Dropped(Step.FEW_FAIL)
         tests = (*candidate.tests, *self._neighbours(candidate, failing))
-        second = self._run(buggy, tests, (candidate, failing[0]))
+        second = self._run(buggy, tests, (candidate.parts, failing[0]))
         if second.reasons != first.reasons:
-            return Step.REPEATS
+            raise _Dropped(Step.REPEATS)
         passing = second.of_status(tests, TestStatus.PASSED)[: self.config.max_pass_to_pass]
         if not passing:
-            return Step.OTHERS_PASS
-        return Caught(
-            files=buggy,
-            failing=failing,
-            passing=passing,
-            reason=second.reasons[failing[0]],
-            output=second.output,
-            distance=second.distance,
-            trace=second.traces.get(failing[0], ""),
-        )
+            raise _Dropped(Step.OTHERS_PASS)
+        correct = self._run(self.project.source.files, (*failing, *passing))
+        if any(correct.statuses.get(t) is not TestStatus.PASSED for t in (*failing, *passing)):
+            raise _Dropped(Step.FIXED)
+        several = len(candidate.parts) > 1
+        if several and any(self._is_idle(part, failing) for part in candidate.parts):
+            raise _Dropped(Step.EACH)
+        return self._record(candidate, buggy, failing, passing, second)
 
     def _neighbours(self, candidate: Candidate, failing: Sequence[str]) -> list[str]:
         """Tests that don't reach the fault, first those in the failing tests' files."""
@@ -230,18 +128,62 @@ class Judge:
     def _is_idle(self, part: Mutation, failing: Sequence[str]) -> bool:
         """Whether one of several edits makes no test fail by itself, so that the others alone are
         the bug."""
-        buggy = self.workbench.edited(part)
+        buggy = self.workbench.edited([part])
         return buggy is None or not self._run(buggy, failing).of_status(failing, TestStatus.FAILED)
 
     def _run(
         self,
         files: Mapping[str, bytes],
         tests: Sequence[str],
-        measured: tuple[Candidate, str] | None = None,
+        measured: tuple[Sequence[Mutation], str] | None = None,
     ) -> TrialRun:
         usual = sum(self.suite.seconds[test] for test in tests)
         timeout = min(self.config.test_timeout, START_SECONDS + PATIENCE * usual)
         return self.workbench.run(files, tests, timeout, measured)
+
+    def _record(
+        self,
+        candidate: Candidate,
+        buggy: Mapping[str, bytes],
+        failing: tuple[str, ...],
+        passing: tuple[str, ...],
+        run: TrialRun,
+    ) -> LocalBug:
+        """One line of the benchmark file; `run` is on the buggy tree, with the distance."""
+        source, environment = self.project.source, self.project.environment
+        reason = run.reasons[failing[0]]
+        edits = tuple(
+            EditRecord(
+                kind=part.kind,
+                category=part.category,
+                path=part.path,
+                line=part.line,
+                scope=part.scope,
+            )
+            for part in candidate.parts
+        )
+        counts = {"failing_tests": len(failing), "covering_tests": candidate.covering}
+        return LocalBug(
+            id=f"{source.slug}__{candidate.id}",
+            repository=f"repositories/{source.slug}",
+            project=source.name,
+            language=self.project.language,
+            problem_statement=self.workbench.write_issue(
+                failing, run, f"{self.config.seed}:{candidate.id}"
+            ),
+            fail_to_pass=failing,
+            pass_to_pass=passing,
+            gold_patch=diff_trees(buggy, source.files),
+            holds="correct",
+            test_paths=self.project.test_paths,
+            packages=environment.packages,
+            import_paths=environment.import_paths,
+            variables=environment.variables,
+            category=edits[0].category if len(edits) == 1 else "combined",
+            edits=edits,
+            failure=FailureRecord(type=reason.type, message=reason.message[:MAX_MESSAGE]),
+            difficulty=Difficulty.model_validate({**counts, **run.distance}),
+        )
 
 
 # Select among the verified bugs: no two alike, and not too many in one place.
@@ -254,7 +196,7 @@ class Selection:
         self._config = config
         self._patches: set[str] = set()
         self._symptoms: set[tuple[object, ...]] = set()
-        self._functions: Counter[Place] = Counter()
+        self._functions: Counter[tuple[str, str]] = Counter()
         self.kept: list[LocalBug] = []
         self.dropped: Counter[Step] = Counter()
         self.problems: list[str] = []
@@ -265,35 +207,31 @@ class Selection:
         """Whether there are as many bugs as requested."""
         return len(self.kept) >= self._config.bugs_per_project
 
-    def is_crowded(self, places: Iterable[Place]) -> bool:
+    def is_crowded(self, places: set[tuple[str, str]]) -> bool:
         """Whether one of these places already has as many bugs as allowed."""
         wanted = self._config.bugs_per_function
         return any(self._functions[place] >= wanted for place in places)
 
     def add(self, outcome: Outcome) -> None:
         """Keep the outcome's bug, or count the step at which it was dropped."""
-        step = outcome.dropped_at
-        if step is None and outcome.bug is not None:
-            step = self._judge(outcome.bug)
-            if step is None:
-                self.kept.append(outcome.bug)
-        if step is not None:
-            self.dropped[step] += 1
         if outcome.problem:
             self.problems.append(outcome.problem)
-
-    def _judge(self, bug: LocalBug) -> Step | None:
+        bug = outcome.bug
+        if bug is None:
+            self.dropped[outcome.dropped_at or Step.JUDGED] += 1
+            return
         places = {(edit.path, edit.scope) for edit in bug.edits}
         # For a user, two edits in one place that the same tests catch in the same way are one bug.
         symptom = (frozenset(places), bug.fail_to_pass, bug.failure)
         if bug.gold_patch in self._patches or symptom in self._symptoms:
-            return Step.NEW
-        if self.is_crowded(places) or self.full:
-            return Step.WANTED
-        self._patches.add(bug.gold_patch)
-        self._symptoms.add(symptom)
-        self._functions.update(places)
-        return None
+            self.dropped[Step.NEW] += 1
+        elif self.is_crowded(places) or self.full:
+            self.dropped[Step.WANTED] += 1
+        else:
+            self._patches.add(bug.gold_patch)
+            self._symptoms.add(symptom)
+            self._functions.update(places)
+            self.kept.append(bug)
 
 
 # The supported languages.
@@ -329,34 +267,35 @@ LATER = {"projects", "bugs_per_project", "bugs_per_function", "output"}
 
 
 class Work:
-    """Results of earlier runs for one project. `outcomes` are by candidate id."""
+    """Results of earlier runs for one project."""
 
-    def __init__(self, folder: Path, project: Project, settings: str) -> None:
+    def __init__(
+        self, folder: Path, runtime: RuntimeConfig, config: FactoryConfig, project: Project
+    ) -> None:
         """Raises ConfigError if the files are from a run with other settings."""
         work = folder / WORK_FOLDER
         work.mkdir(parents=True, exist_ok=True)
         slug = project.source.slug
         self._suite_file = work / f"{slug}.suite.json"
         self._seconds_file = work / f"{slug}.seconds"
-        self._outcomes = WorkFile(
-            work / slug, settings, Outcome, lambda outcome: outcome.candidate_id, ADVICE
+        settings = {
+            "factory": config.model_dump(mode="json", exclude=LATER),
+            "sandbox": runtime.sandbox.model_dump(mode="json"),
+            "project": [project.source.origin, repr(project.environment)],
+            "paths": [project.test_paths, project.code_paths],
+            "code": code_version(),
+        }
+        self.file = WorkFile(
+            work / slug, digest(settings), Outcome, lambda outcome: outcome.candidate_id, ADVICE
         )
-        self.outcomes = self._outcomes.outcomes
 
-    def suite(self) -> Suite | None:
-        """The suite that an earlier run measured."""
-        try:
+    def suite(self, workbench: Workbench) -> Suite:
+        """The suite that an earlier run measured, or else measures it now."""
+        if self._suite_file.is_file():
             return Suite.model_validate_json(self._suite_file.read_text("utf-8"))
-        except (FileNotFoundError, ValidationError):
-            return None
-
-    def keep_suite(self, suite: Suite) -> None:
-        """Save the suite for a later run."""
+        suite = workbench.run_suite()
         write_text(self._suite_file, suite.model_dump_json())
-
-    def add(self, outcome: Outcome) -> None:
-        """Save an outcome. Thread-safe."""
-        self._outcomes.add(outcome)
+        return suite
 
     @property
     def seconds(self) -> float:
@@ -366,18 +305,6 @@ class Work:
     def add_seconds(self, seconds: float) -> None:
         """Add seconds of this run."""
         write_text(self._seconds_file, str(self.seconds + seconds))
-
-
-def settings_hash(runtime: RuntimeConfig, config: FactoryConfig, project: Project) -> str:
-    """16 hex digits over everything that affects the outcomes of a project's candidates."""
-    facts: Mapping[str, object] = {
-        "factory": config.model_dump(mode="json", exclude=LATER),
-        "sandbox": runtime.sandbox.model_dump(mode="json"),
-        "project": [project.source.origin, repr(project.environment)],
-        "paths": [project.test_paths, project.code_paths],
-        "code": code_version(),
-    }
-    return digest(facts)
 
 
 SHOWN_PROBLEMS = 5
@@ -405,45 +332,54 @@ class ProjectMaker:
     folder: Path
     stop: threading.Event
 
-    def make(self, wanted: ProjectConfig, on_kept: Callable[[int], None]) -> ProjectBugs | None:
+    def make(self, wanted: ProjectConfig, on_kept: Callable[..., None]) -> ProjectBugs | None:
         """A project's bugs; none if it is refused, with the reason on the card.
 
         None if the run was stopped before the end. `on_kept` is called with the number of bugs so
-        far. Raises ConfigError if a work file has other settings, SandboxError.
+        far, as `completed`. Raises ConfigError if a work file has other settings, SandboxError.
         """
-        source: Source | None = None
+        source = Source(wanted.place, "", wanted.place, "", {})
         try:
             source = fetch(wanted, self.config)
             project = arrange(wanted, source, self.runtime.sandbox)
-            return self._make(project, on_kept)
+            work = Work(self.folder, self.runtime, self.config, project)
+            return self._make(project, work, on_kept)
         except ProjectRefused as refusal:
-            return ProjectBugs(_refused(wanted, source, refusal))
+            return ProjectBugs(_card(source, refused=str(refusal)))
 
-    def _make(self, project: Project, on_kept: Callable[[int], None]) -> ProjectBugs | None:
-        work = Work(self.folder, project, settings_hash(self.runtime, self.config, project))
+    def _make(
+        self, project: Project, work: Work, on_kept: Callable[..., None]
+    ) -> ProjectBugs | None:
         workbench = open_workbench(project, self.runtime.sandbox, self.config)
         began = time.monotonic()
         try:
-            suite = work.suite()
-            if suite is None:
-                suite = workbench.run_suite()
-                work.keep_suite(suite)
+            suite = work.suite(workbench)
             candidates = find_candidates(project, suite, self.config)
             judge = Judge(project, suite, workbench, self.config)
-            selection = self._select(judge, candidates.chosen, work, on_kept)
+            selection = self._select(judge, candidates, work, on_kept)
         finally:
             work.add_seconds(time.monotonic() - began)
         if self.stop.is_set():
             return None
-        card = _card(project, suite, candidates, selection, work.seconds)
+        unread = [f"not parsed: {', '.join(candidates.unread)}"] if candidates.unread else []
+        tried = sum(selection.dropped.values()) + len(selection.kept)
+        card = _card(
+            project.source,
+            notes=(*project.notes, *unread, *selection.problems[:SHOWN_PROBLEMS]),
+            tests=len(suite.tests),
+            failing_tests=suite.failing,
+            flaky_tests=suite.flaky,
+            edits_found=candidates.found,
+            edits_reached=candidates.reached,
+            edits_tried=tried,
+            steps=funnel(Step, selection.dropped, tried),
+            bugs=len(selection.kept),
+            seconds=work.seconds,
+        )
         return ProjectBugs(card, selection.kept, project.source.files)
 
     def _select(
-        self,
-        judge: Judge,
-        candidates: Sequence[Candidate],
-        work: Work,
-        on_kept: Callable[[int], None],
+        self, judge: Judge, candidates: Candidates, work: Work, on_kept: Callable[..., None]
     ) -> Selection:
         """Judge wave after wave, until there are enough bugs or no candidates are left.
 
@@ -451,57 +387,29 @@ class ProjectMaker:
         """
         selection = Selection(self.config)
         size = max(MIN_WAVE, self.config.bugs_per_project // 2)
-        for start in range(0, len(candidates), size):
+        for start in range(0, len(candidates.chosen), size):
             wave = [
                 candidate
-                for candidate in candidates[start : start + size]
+                for candidate in candidates.chosen[start : start + size]
                 if not selection.is_crowded(candidate.places)
             ]
-            missing = [candidate for candidate in wave if candidate.id not in work.outcomes]
+            missing = [candidate for candidate in wave if candidate.id not in work.file.outcomes]
             run_in_threads(
                 missing,
-                lambda candidate: work.add(judge.judge(candidate)),
+                lambda candidate: work.file.add(judge.judge(candidate)),
                 self.runtime.runner.concurrency,
                 self.stop,
             )
             if self.stop.is_set():
                 break
             for candidate in wave:
-                selection.add(work.outcomes[candidate.id])
-            on_kept(len(selection.kept))
+                selection.add(work.file.outcomes[candidate.id])
+            on_kept(completed=len(selection.kept))
             if selection.full:
                 break
         return selection
 
 
-def _refused(wanted: ProjectConfig, source: Source | None, refusal: Exception) -> ProjectCard:
-    return ProjectCard(
-        name=wanted.place if source is None else source.name,
-        version="" if source is None else source.version,
-        origin=wanted.place if source is None else source.origin,
-        license="" if source is None else source.license,
-        refused=str(refusal),
-    )
-
-
-def _card(
-    project: Project, suite: Suite, candidates: Candidates, selection: Selection, seconds: float
-) -> ProjectCard:
-    unread = [f"not parsed: {', '.join(candidates.unread)}"] if candidates.unread else []
-    tried = sum(selection.dropped.values()) + len(selection.kept)
-    return ProjectCard(
-        name=project.source.name,
-        version=project.source.version,
-        origin=project.source.origin,
-        license=project.source.license,
-        notes=(*project.notes, *unread, *selection.problems[:SHOWN_PROBLEMS]),
-        tests=len(suite.tests),
-        failing_tests=suite.failing,
-        flaky_tests=suite.flaky,
-        edits_found=candidates.found,
-        edits_reached=candidates.reached,
-        edits_tried=tried,
-        steps=funnel(Step, selection.dropped, tried),
-        bugs=len(selection.kept),
-        seconds=seconds,
-    )
+def _card(source: Source, **results: object) -> ProjectCard:
+    names = ("name", "version", "origin", "license")
+    return ProjectCard.model_validate({name: getattr(source, name) for name in names} | results)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -16,11 +16,9 @@ from collect.benchmarks.workspace import with_environment
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.errors import SandboxUnavailable
 
-PLUGIN = "stepinto_coverage"
-CODE_FILE = "code.json"
 COVERAGE_FILE = "coverage.json"
 SHOWN_OUTPUT = 1500
-"""Characters from the end of pytest's output that a message shows."""
+"""Characters from the end of the runner's output that a message shows."""
 
 
 class Suite(BaseModel):
@@ -41,32 +39,83 @@ class Suite(BaseModel):
     that run only during imports."""
 
 
-def run_suite(project: Project, sandbox: SandboxConfig, config: FactoryConfig) -> Suite:
-    """Run the suite twice, the first time with coverage.
+def read_suite(
+    project: Project,
+    config: FactoryConfig,
+    first: Mapping[str, TestStatus],
+    second: Mapping[str, TestStatus],
+    *,
+    seconds: Iterable[tuple[str, float]],
+    covered: Mapping[str, Mapping[int, Iterable[str]]],
+    output: str,
+) -> Suite:
+    """Build the suite from the statuses of two runs.
 
-    Raises ProjectRefused if too few tests pass, or none runs the project's code; SandboxError.
+    `seconds` are durations of tests or their phases, `covered` the tests that run each file's
+    lines. Raises ProjectRefused if too few tests pass, or none runs the project's code.
     """
-    inputs = {CODE_FILE: json.dumps(project.code_paths).encode()}
-    plugin = Path(__file__).with_name("coverage_plugin.py").read_bytes()
-    watched = PytestJob(project.test_paths, None, {PLUGIN: plugin}, inputs, (COVERAGE_FILE,))
+    everything = {**first, **second}
+    flaky = {test for test in everything if first.get(test) is not second.get(test)}
+    passed = [t for t in everything if t not in flaky and second[t] is TestStatus.PASSED]
+    if len(passed) < config.min_tests:
+        raise ProjectRefused(
+            f"{project.source.slug}: only {len(passed)} tests pass, fewer than factory.min_tests "
+            f"({config.min_tests}), of {len(everything)} that were run; the last lines of its "
+            f"suite:\n{output.strip()[-SHOWN_OUTPUT:]}"
+        )
+    durations = dict.fromkeys(passed, 0.0)
+    for test, duration in seconds:
+        if test in durations:
+            durations[test] += duration
+    index = {test: number for number, test in enumerate(passed)}
+    lines: dict[str, dict[int, tuple[int, ...]]] = {}
+    for path, by_line in covered.items():
+        for line, tests in sorted(by_line.items()):
+            kept = tuple(sorted(index[test] for test in tests if test in index))
+            if kept:
+                lines.setdefault(path, {})[line] = kept
+    if not lines:
+        raise ProjectRefused(
+            f"{project.source.slug}: its tests run no line of its files; if it is Python, set "
+            "import_paths to the folder that its packages lie in"
+        )
+    return Suite(
+        tests=tuple(passed),
+        seconds=durations,
+        failing=len(everything) - len(passed) - len(flaky),
+        flaky=len(flaky),
+        lines=lines,
+    )
+
+
+def run_suite(project: Project, sandbox: SandboxConfig, config: FactoryConfig) -> Suite:
+    """Run a Python project's suite twice, the first time with coverage.
+
+    Raises ProjectRefused, SandboxError.
+    """
+    inputs = {"code.json": json.dumps(project.code_paths).encode()}
+    plugins = {"stepinto_coverage": Path(__file__).with_name("coverage_plugin.py").read_bytes()}
+    watched = PytestJob(project.test_paths, None, plugins, inputs, (COVERAGE_FILE,))
     first = _run(project, sandbox, config, watched)
     if COVERAGE_FILE not in first.outputs:
-        _refuse(project, first, config)
+        raise _refusal(project, first, config)
     second = _run(project, sandbox, config, PytestJob(project.test_paths))
     if second.result.timed_out:
-        _refuse(project, second, config)
-    suite = _suite(first, second)
-    if len(suite.tests) < config.min_tests:
-        raise ProjectRefused(
-            f"{project.source.slug}: only {len(suite.tests)} tests pass, fewer than "
-            f"factory.min_tests ({config.min_tests}); the last lines of its suite:\n{_end(second)}"
-        )
-    if not suite.lines:
-        raise ProjectRefused(
-            f"{project.source.slug}: its tests run no line of its files; set import_paths to the "
-            "folder that its packages lie in"
-        )
-    return suite
+        raise _refusal(project, second, config)
+    coverage = json.loads(first.outputs[COVERAGE_FILE])
+    names = coverage["tests"]
+    return read_suite(
+        project,
+        config,
+        statuses(first.reports),
+        statuses(second.reports),
+        seconds=[(str(each["nodeid"]), float(str(each["seconds"]))) for each in second.reports],
+        covered={
+            path: {int(line): [names[test] for test in tests] for line, tests in by_line.items()}
+            for path, by_line in coverage["lines"].items()
+        },
+        output=second.output,
+    )
 
 
 def _run(
@@ -77,51 +126,16 @@ def _run(
         return run_job(opened, job, config.suite_timeout)
 
 
-def _refuse(project: Project, run: PytestRun, config: FactoryConfig) -> None:
+def _refusal(project: Project, run: PytestRun, config: FactoryConfig) -> Exception:
     if "No module named 'coverage'" in run.output:
-        raise SandboxUnavailable(
+        return SandboxUnavailable(
             "the sandbox's Python has no coverage.py: install it there, or set sandbox.python to "
             "an interpreter that has it"
         )
     if run.result.timed_out:
-        raise ProjectRefused(
+        return ProjectRefused(
             f"{project.source.slug}: its suite did not end in factory.suite_timeout "
             f"({config.suite_timeout:.0f} s); name fewer `tests`, or raise it"
         )
-    raise ProjectRefused(f"{project.source.slug}: its suite does not run:\n{_end(run)}")
-
-
-def _suite(first: PytestRun, second: PytestRun) -> Suite:
-    one, two = statuses(first.reports), statuses(second.reports)
-    everything = {**one, **two}
-    flaky = {test for test in everything if one.get(test) is not two.get(test)}
-    passed = [t for t in everything if t not in flaky and two[t] is TestStatus.PASSED]
-    seconds = dict.fromkeys(passed, 0.0)
-    for report in second.reports:
-        test = str(report["nodeid"])
-        if test in seconds:
-            seconds[test] += float(str(report["seconds"]))
-    return Suite(
-        tests=tuple(passed),
-        seconds=seconds,
-        failing=len(everything) - len(passed) - len(flaky),
-        flaky=len(flaky),
-        lines=_lines(first, passed),
-    )
-
-
-def _lines(run: PytestRun, passed: list[str]) -> dict[str, dict[int, tuple[int, ...]]]:
-    covered = json.loads(run.outputs[COVERAGE_FILE])
-    index = {test: number for number, test in enumerate(passed)}
-    renumbered = [index.get(test) for test in covered["tests"]]
-    lines: dict[str, dict[int, tuple[int, ...]]] = {}
-    for path, by_line in covered["lines"].items():
-        for line, tests in by_line.items():
-            kept = tuple(sorted(n for n in (renumbered[each] for each in tests) if n is not None))
-            if kept:
-                lines.setdefault(path, {})[int(line)] = kept
-    return lines
-
-
-def _end(run: PytestRun) -> str:
-    return run.output.strip()[-SHOWN_OUTPUT:]
+    end = run.output.strip()[-SHOWN_OUTPUT:]
+    return ProjectRefused(f"{project.source.slug}: its suite does not run:\n{end}")

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import posixpath
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
 from tree_sitter import Node
 
 from collect.benchmarks.projects.layout import is_below
 from collect.benchmarks.projects.project import Project, ProjectRefused
 from collect.code.java_tree import has_modifier, parse, text_of, walk, words
-from collect.synthesis.java_mutations.variables import CLASSES, METHODS
+from collect.synthesis.java_mutations.base import CLASSES, METHODS, field_text
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import BuildFailed, JavaError, JavaUnavailable, SandboxUnavailable
 from sandbox.java.build import built_test
@@ -24,9 +26,6 @@ from sandbox.java.project import BuildJob, BuildKind, CompileStep, JavaProject
 from sandbox.java.scan import Scan
 from sandbox.shell import FOLDER, write_bytes
 
-# Find a project's test classes in its sources.
-
-
 _NAMED = re.compile(r"Test\w*|\w+(?:Test|Tests|TestCase)")
 """Surefire's default patterns."""
 _ANNOTATIONS = words("Test ParameterizedTest RepeatedTest TestFactory TestTemplate")
@@ -35,36 +34,28 @@ _ANNOTATIONS = words("Test ParameterizedTest RepeatedTest TestFactory TestTempla
 def test_classes(files: Mapping[str, bytes], folder: str) -> Iterator[str]:
     """The top-level classes with tests below a folder, with their packages, in path order."""
     for path in sorted(files):
-        if path.endswith(".java") and is_below(path, (folder,)):
-            root = parse(files[path])
-            package = package_of(root)
-            yield from (f"{package}.{name}".lstrip(".") for name in _classes(root))
+        if not path.endswith(".java") or not is_below(path, (folder,)):
+            continue
+        root = parse(files[path])
+        package = _package_of(root)
+        for node in root.named_children:
+            name = field_text(node, "name")
+            if node.type != "class_declaration" or has_modifier(node, "abstract"):
+                continue
+            if _NAMED.fullmatch(name) or any(
+                part.type in ("marker_annotation", "annotation")
+                and field_text(part, "name") in _ANNOTATIONS
+                for part in walk(node)
+            ):
+                yield f"{package}.{name}".lstrip(".")
 
 
-def package_of(root: Node) -> str:
+def _package_of(root: Node) -> str:
     """The package that a file declares; empty if none."""
     for node in root.named_children:
         if node.type == "package_declaration":
             return text_of(node.named_children[-1])
     return ""
-
-
-def _classes(root: Node) -> Iterator[str]:
-    for node in root.named_children:
-        name = node.child_by_field_name("name")
-        if node.type != "class_declaration" or name is None or has_modifier(node, "abstract"):
-            continue
-        if _NAMED.fullmatch(text_of(name)) or _has_tests(node):
-            yield text_of(name)
-
-
-def _has_tests(node: Node) -> bool:
-    return any(
-        part.type in ("marker_annotation", "annotation")
-        and (name := part.child_by_field_name("name")) is not None
-        and text_of(name) in _ANNOTATIONS
-        for part in walk(node)
-    )
 
 
 @dataclass(frozen=True)
@@ -85,13 +76,15 @@ class JavaBuild:
         return list({step.output: step for step in steps}.values())
 
     def step_of(self, path: str) -> CompileStep | None:
-        """The javac call that compiles a file."""
-        return next((step for step in self.steps if is_source(path, step, self.workspace)), None)
+        """The javac call that compiles a file, whose path is relative to the workspace."""
+        return next((step for step in self.steps if self.compiles(step, path)), None)
+
+    def compiles(self, step: CompileStep, path: str) -> bool:
+        full = posixpath.join(self.workspace, path)
+        return path.endswith(".java") and any(full.startswith(f"{r}/") for r in step.source_roots)
 
     def at(self, workspace: str) -> JavaBuild:
         """This build in another workspace."""
-        if workspace == self.workspace:
-            return self
         modules = {
             tests: _moved(project, self.workspace, workspace)
             for tests, project in self.modules.items()
@@ -99,10 +92,18 @@ class JavaBuild:
         return JavaBuild(modules, self.outputs, workspace)
 
 
-def is_source(path: str, step: CompileStep, workspace: str) -> bool:
-    """Whether a file is an input of a javac call; its path is relative to the workspace."""
-    full = posixpath.join(workspace, path)
-    return path.endswith(".java") and any(full.startswith(f"{r}/") for r in step.source_roots)
+def _moved(value: Any, old: str, new: str) -> Any:
+    """A module, or a part of it, with its paths in another folder."""
+    if isinstance(value, str):
+        return new if value == old else value.replace(f"{old}/", f"{new}/")
+    if isinstance(value, tuple):
+        return tuple(_moved(each, old, new) for each in value)
+    if isinstance(value, Mapping):
+        return {name: _moved(each, old, new) for name, each in value.items()}
+    if isinstance(value, JavaProject | CompileStep):
+        names = [each.name for each in dataclasses.fields(value) if each.name != "module"]
+        return replace(value, **{name: _moved(getattr(value, name), old, new) for name in names})
+    return value
 
 
 def build_project(project: Project, sandbox: SandboxConfig) -> JavaBuild:
@@ -120,7 +121,18 @@ def build_project(project: Project, sandbox: SandboxConfig) -> JavaBuild:
             raise ProjectRefused(
                 f"{project.source.slug}: no test classes in {', '.join(project.test_paths)}"
             )
-        return JavaBuild(modules, dict(_outputs(opened, modules.values())), opened.workspace)
+        folders = {
+            posixpath.relpath(path, opened.workspace)
+            for module in modules.values()
+            for path in module.class_path
+            if path.startswith(f"{opened.workspace}/") and not path.endswith(".jar")
+        }
+        outputs: dict[str, bytes] = {}
+        for folder in sorted(folders):
+            if opened.run(Command(["test", "-d", folder])).exit_code == 0:
+                for path, data in opened.read_tree(folder).items():
+                    outputs[posixpath.join(folder, path)] = data
+        return JavaBuild(modules, outputs, opened.workspace)
 
 
 def _built(project: Project, sandbox: Sandbox, test_class: str) -> JavaProject:
@@ -138,42 +150,6 @@ def _built(project: Project, sandbox: Sandbox, test_class: str) -> JavaProject:
     return built
 
 
-def _outputs(sandbox: Sandbox, modules: Iterable[JavaProject]) -> Iterator[tuple[str, bytes]]:
-    folders = {
-        posixpath.relpath(path, sandbox.workspace)
-        for module in modules
-        for path in module.class_path
-        if path.startswith(f"{sandbox.workspace}/") and not path.endswith(".jar")
-    }
-    for folder in sorted(folders):
-        if sandbox.run(Command(["test", "-d", folder])).exit_code == 0:
-            for path, data in sandbox.read_tree(folder).items():
-                yield posixpath.join(folder, path), data
-
-
-def _moved(project: JavaProject, old: str, new: str) -> JavaProject:
-    def one(text: str) -> str:
-        return text.replace(f"{old}/", f"{new}/")
-
-    def each(texts: Iterable[str]) -> tuple[str, ...]:
-        return tuple(one(text) for text in texts)
-
-    steps = [
-        CompileStep(one(step.output), each(step.source_roots), each(step.options))
-        for step in project.steps
-    ]
-    return replace(
-        project,
-        folder=new if project.folder == old else one(project.folder),
-        class_path=each(project.class_path),
-        class_roots=each(project.class_roots),
-        source_roots=each(project.source_roots),
-        jvm_options=each(project.jvm_options),
-        environment={name: one(value) for name, value in project.environment.items()},
-        steps=tuple(steps),
-    )
-
-
 # Compile an edited Java project in a sandbox with its build.
 #
 # If an edit changes only method bodies, no other class is affected: only its file is compiled, with
@@ -182,7 +158,6 @@ def _moved(project: JavaProject, old: str, new: str) -> JavaProject:
 
 COMPILE_TIMEOUT = 120.0
 """Seconds."""
-_CLASS_PATH = ("-classpath", "-cp", "--class-path")
 _COMPILE = r"""
 output=$1; names=$2; shift 2
 set -f
@@ -191,83 +166,71 @@ exec "$@"
 """
 
 
-@dataclass(frozen=True)
 class Compilation:
     """Compiles sources of a build in one sandbox."""
 
-    job: BuildJob
-    build: JavaBuild
-    files: Mapping[str, bytes]
-    """The current sources, by path."""
-    class_path: tuple[str, ...] = ()
-    """Additional class path entries."""
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         sandbox: Sandbox,
         build: JavaBuild,
         files: Mapping[str, bytes],
         class_path: tuple[str, ...] = (),
-    ) -> Compilation:
-        """A compilation that must finish within COMPILE_TIMEOUT from now. Raises JavaUnavailable,
-        SandboxError."""
+    ) -> None:
+        """`files` are the current sources, `class_path` additional entries. Must finish within
+        COMPILE_TIMEOUT from now. Raises JavaUnavailable, SandboxError."""
         deadline = time.monotonic() + COMPILE_TIMEOUT
-        job = BuildJob(sandbox, find_jdk(sandbox), Scan(), deadline)
-        return cls(job, build.at(sandbox.workspace), files, class_path)
+        self._job = BuildJob(sandbox, find_jdk(sandbox), Scan(), deadline)
+        self.build = build.at(sandbox.workspace)
+        self._files, self._class_path = files, class_path
 
     def changed(self, before: Mapping[str, bytes]) -> None:
         """Compile what differs from the tree that was built.
 
         Raises BuildFailed, SandboxError.
         """
-        paths = [path for path, data in self.files.items() if before.get(path) != data]
-        sources = [path for path in paths if self.build.step_of(path) is not None]
-        if all(
-            _outside_bodies(before.get(path, b"")) == _outside_bodies(self.files[path])
-            for path in sources
+        steps = {
+            path: step
+            for path, data in self._files.items()
+            if before.get(path) != data and (step := self.build.step_of(path)) is not None
+        }
+        if any(
+            _outside_bodies(before.get(path, b"")) != _outside_bodies(self._files[path])
+            for path in steps
         ):
-            for path in sources:
-                self._one(path)
-        else:
             self.all()
+            return
+        for path, step in steps.items():
+            own = self._with_class_path(step, step.output)
+            words = [*own.options, "-implicit:none", self._job.absolute(path)]
+            arguments = f"{FOLDER}/javac-one"
+            write_bytes(self._job.sandbox, arguments, "\n".join(map(_quoted, words)).encode())
+            argv = [self._job.jdk.javac, *FAST, f"@{arguments}"]
+            patterns = " ".join(_class_files(self._files[path]))
+            result = self._job.run(_COMPILE, step.output, patterns, *argv)
+            if result.exit_code != 0:
+                raise BuildFailed(f"the edited file does not compile:\n{result.output}", True)
 
     def all(self) -> None:
         """Compile everything. Raises BuildFailed, SandboxError."""
         for step in self.build.steps:
-            sources = [path for path in self.files if is_source(path, step, self.build.workspace)]
+            sources = [path for path in self._files if self.build.compiles(step, path)]
             if sources:
-                absolute = [self.job.absolute(path) for path in sources]
-                compile_sources(self.job, self._with_class_path(step), absolute)
-
-    def _one(self, path: str) -> None:
-        step = self.build.step_of(path)
-        if step is None:
-            return
-        own = self._with_class_path(step, step.output)
-        arguments = f"{FOLDER}/javac-one"
-        words = [*own.options, "-implicit:none", self.job.absolute(path)]
-        write_bytes(self.job.sandbox, arguments, "\n".join(map(_quoted, words)).encode())
-        argv = [self.job.jdk.javac, *FAST, f"@{arguments}"]
-        patterns = " ".join(_class_files(self.files[path]))
-        result = self.job.run(_COMPILE, step.output, patterns, *argv)
-        if result.exit_code != 0:
-            raise BuildFailed(f"the edited file does not compile:\n{result.output}", True)
+                absolute = [self._job.absolute(path) for path in sources]
+                compile_sources(self._job, self._with_class_path(step), absolute)
 
     def _with_class_path(self, step: CompileStep, *first: str) -> CompileStep:
         """The step with a longer class path, and with no search for other sources."""
-        extra = ":".join([*first, *self.class_path])
         options: list[str] = []
+        class_path = [*first, *self._class_path]
         words = iter(step.options)
-        found = ""
         for word in words:
-            if word in _CLASS_PATH:
-                found = next(words, "")
+            if word in ("-classpath", "-cp", "--class-path"):
+                class_path.append(next(words, ""))
             elif word in ("-sourcepath", "--source-path"):
                 next(words, "")
             else:
                 options.append(word)
-        whole = ":".join(part for part in (extra, found) if part)
+        whole = ":".join(filter(None, class_path))
         return replace(step, options=("-classpath", whole, *options) if whole else tuple(options))
 
 
@@ -277,23 +240,18 @@ def _quoted(word: str) -> str:
     return f'"{escaped}"'
 
 
-def _body(node: Node) -> Node | None:
-    """A method's or initialiser's block, which no other class depends on."""
-    if node.type == "static_initializer":
-        return node.named_children[-1]
-    if node.type == "block" and node.parent is not None and node.parent.type == "class_body":
-        return node
-    return node.child_by_field_name("body") if node.type in METHODS else None
-
-
 @lru_cache(maxsize=256)
 def _outside_bodies(source: bytes) -> bytes:
-    """A file without its method bodies."""
+    """A file without the bodies of methods and initialisers, which no other class depends on."""
     parts, position = [], 0
     pending = [parse(source)]
     while pending:
         node = pending.pop()
-        body = _body(node)
+        body = node.child_by_field_name("body") if node.type in METHODS else None
+        if node.type == "static_initializer":
+            body = node.named_children[-1]
+        elif node.type == "block" and node.parent is not None and node.parent.type == "class_body":
+            body = node
         if body is not None:
             parts.append(source[position : body.start_byte])
             position = body.end_byte
@@ -305,9 +263,8 @@ def _outside_bodies(source: bytes) -> bytes:
 def _class_files(source: bytes) -> Iterator[str]:
     """Patterns of a file's class files, in the classes folder."""
     root = parse(source)
-    folder = package_of(root).replace(".", "/")
+    folder = _package_of(root).replace(".", "/")
     for node in root.named_children:
-        name = node.child_by_field_name("name")
-        if node.type in CLASSES | {"annotation_type_declaration"} and name is not None:
-            path = posixpath.join(folder, text_of(name))
+        if node.type in CLASSES | {"annotation_type_declaration"}:
+            path = posixpath.join(folder, field_text(node, "name"))
             yield from (f"{path}.class", f"{path}$*.class")

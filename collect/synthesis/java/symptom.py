@@ -1,4 +1,5 @@
-"""What a failing Java test claims: what it calls, what it expects, and what it gets."""
+"""What a failing Java test claims: what it calls, what it expects, and what it gets; and the issue
+that tells it."""
 
 from __future__ import annotations
 
@@ -11,9 +12,12 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from collect.benchmarks.java_run import enclosing_classes
-from collect.benchmarks.projects.project import Reason
+from collect.benchmarks.projects.issue_text import MAX_LINES, Shown, compose
+from collect.benchmarks.projects.layout import is_below
+from collect.benchmarks.projects.project import Project, Reason
 from collect.benchmarks.projects.symptom import MAX_CHARACTERS, Claim, Outcome
 from collect.code.java_tree import called_name, declarators, line_of, parse, text_of, walk, words
+from collect.synthesis.java_mutations.base import arguments_of, field_text, fields
 
 # Read the failures of Java tests from the runner's stack traces.
 
@@ -36,6 +40,10 @@ class Frame:
     """Relative to its source root."""
     line: int
 
+    def path(self, sources: Sequence[str]) -> str | None:
+        """The path of its file, among these."""
+        return next((path for path in sources if f"/{path}".endswith(f"/{self.file}")), None)
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -54,8 +62,7 @@ class Failure:
         if self.type == "StackOverflowError":
             # Where the stack overflows depends on what else is on it.
             return Reason(self.type, "", "")
-        places = (frame for frame in self.frames if source_of(frame, sources) is not None)
-        place = next(places, None)
+        place = next((frame for frame in self.frames if frame.path(sources) is not None), None)
         return Reason(self.type, self.message, f"{place.file}:{place.line}" if place else "")
 
 
@@ -79,22 +86,12 @@ def read_failure(trace: str) -> Failure:
     named = _EXCEPTION.match(text)
     kind = re.split(r"[.$]", named[1])[-1] if named else "Exception"
     message = text[named.end() :].strip() if named else text
-    return Failure(kind, message, tuple(_frames(trace)), not trace.endswith("..."))
-
-
-def _frames(trace: str) -> Iterator[Frame]:
-    for found in _FRAME.finditer(trace):
-        class_name, method, name, line = found.groups()
+    frames = []
+    for class_name, method, name, line in _FRAME.findall(trace):
         inside = _LAMBDA.fullmatch(method)
-        folder = class_name.rpartition(".")[0].replace(".", "/")
-        yield Frame(
-            class_name, inside[1] if inside else method, posixpath.join(folder, name), int(line)
-        )
-
-
-def source_of(frame: Frame, sources: Sequence[str]) -> str | None:
-    """The path, among `sources`, of a frame's file."""
-    return next((path for path in sources if f"/{path}".endswith(f"/{frame.file}")), None)
+        file = posixpath.join(class_name.rpartition(".")[0].replace(".", "/"), name)
+        frames.append(Frame(class_name, inside[1] if inside else method, file, int(line)))
+    return Failure(kind, message, tuple(frames), not trace.endswith("..."))
 
 
 # A Java bug's symptom: which test fails, and how.
@@ -112,8 +109,6 @@ _BUILT_IN = words(
 class JavaSymptom:
     """How a bug shows."""
 
-    project: str
-    tests: tuple[str, ...]
     failure: Failure
     method: Node | None
     """The first failing test's method; None if it can't be found."""
@@ -124,67 +119,48 @@ class JavaSymptom:
 
 
 def read_java_symptom(
-    project: str,
-    tests: Sequence[str],
-    failure: Failure,
-    files: Mapping[str, bytes],
-    test_files: Sequence[str],
+    test: str, failure: Failure, files: Mapping[str, bytes], test_files: Sequence[str]
 ) -> JavaSymptom:
-    """The symptom of the first test's failure; `test_files` are the paths of the test sources."""
-    class_name, _, name = tests[0].partition("#")
-    path = class_name.partition("$")[0].replace(".", "/") + ".java"
-    inside = next(_inside(failure.frames, name, test_files), None)
-    wanted = inside.file if inside is not None else path
-    file = next((each for each in test_files if f"/{each}".endswith(f"/{wanted}")), "")
-    root = parse(files.get(file, b""))
-    method = _method(root, name, inside)
-    statement = _statement(method, inside) if inside is not None else None
-    shown = set(_WORD.findall(text_of(method))) if method is not None else set()
-    outside = [frame for frame in failure.frames if frame.file != wanted]
-    hidden = {word for frame in outside for word in _words(frame)}
-    return JavaSymptom(
-        project, tuple(tests), failure, method, statement, frozenset(hidden - shown - _BUILT_IN)
+    """The symptom of a test's failure; `test_files` are the paths of the test sources."""
+    class_name, _, name = test.partition("#")
+    inside = next(
+        (f for f in failure.frames if f.method == name and f.path(test_files) is not None), None
     )
+    path = class_name.partition("$")[0].replace(".", "/") + ".java"
+    own = inside or Frame(class_name, name, path, 0)
+    methods = (
+        node
+        for node in walk(parse(files.get(own.path(test_files) or "", b"")))
+        if node.type == "method_declaration" and field_text(node, "name") == name
+    )
+    method = next((m for m in methods if inside is None or _has_line(m, inside.line)), None)
+    hidden = {
+        word
+        for frame in failure.frames
+        if frame.file != own.file
+        for word in (frame.method, *re.split(r"[.$]", frame.class_name)[-2:])
+    }
+    shown = set(_WORD.findall(text_of(method))) if method is not None else set()
+    statement = _statement(method, inside.line) if method is not None and inside else None
+    return JavaSymptom(failure, method, statement, frozenset(hidden - shown - _BUILT_IN))
 
 
-def margin_text(node: Node) -> str:
-    """A node's source, dedented."""
-    return textwrap.dedent(" " * node.start_point.column + text_of(node))
+def _has_line(node: Node, line: int) -> bool:
+    return line_of(node) <= line <= node.end_point.row + 1
 
 
-def _words(frame: Frame) -> list[str]:
-    return [frame.method, *re.split(r"[.$]", frame.class_name)[-2:]]
-
-
-def _inside(frames: Sequence[Frame], name: str, files: Sequence[str]) -> Iterator[Frame]:
-    for frame in frames:
-        if frame.method == name and any(f"/{each}".endswith(f"/{frame.file}") for each in files):
-            yield frame
-
-
-def _method(root: Node, name: str, inside: Frame | None) -> Node | None:
-    for node in walk(root):
-        own = node.child_by_field_name("name")
-        if node.type != "method_declaration" or own is None or text_of(own) != name:
-            continue
-        if inside is None or line_of(node) <= inside.line <= node.end_point.row + 1:
-            return node
-    return None
-
-
-def _statement(method: Node | None, inside: Frame) -> Node | None:
+def _statement(method: Node, line: int) -> Node | None:
     """The innermost statement of a test at a line, outside lambdas."""
     found = None
-    pending = [method.child_by_field_name("body")] if method is not None else []
+    pending = fields(method, "body")
     while pending:
         node = pending.pop()
-        if node is None or not line_of(node) <= inside.line <= node.end_point.row + 1:
+        if not _has_line(node, line):
             continue
-        is_statement = node.type.endswith(("_statement", "_declaration"))
-        if is_statement and node.type not in _WRAPPERS:
-            found = node
-        elif node.type in _WRAPPERS or "block" in node.type or node.type.endswith("_clause"):
+        if node.type in _WRAPPERS or "block" in node.type or node.type.endswith("_clause"):
             pending += reversed(node.named_children)
+        elif node.type.endswith(("_statement", "_declaration")):
+            found = node
     return found
 
 
@@ -211,26 +187,50 @@ _OF_JDK = words(
 
 def read_java_claim(symptom: JavaSymptom) -> Claim:
     """The first failing test's claim, without anything that only the stack trace shows."""
-    checked = _call(symptom.statement)
-    arguments = _arguments(checked)
-    name = called_name(checked) if checked is not None else ""
-    subject = _given(_subject(name, arguments, symptom), symptom)
+    failure = symptom.failure
+    name, given = _outer_call(symptom.statement)
+    # JUnit 4 takes a message as the first argument, JUnit 5 as the last one.
+    at_end = any(frame.class_name.startswith("org.junit.jupiter.") for frame in failure.frames)
+    needed = 1 if name in _CONDITIONS and "{1}" not in _CONDITIONS[name] else 2
+    if not at_end and len(given) > needed and given[0].type == "string_literal":
+        given = given[1:]
+    subject = _initialised(_subject(name, given, symptom.statement), symptom.method)
     call, function = _code(subject), _called(subject)
-    if _NOTHING.search(symptom.failure.message):
-        return Claim(Outcome.NO_ERROR, call, function, _expected(name, arguments, symptom))
-    if (other := _OTHER.search(symptom.failure.message)) is not None and name in _THROWS:
-        expected = _expected(name, arguments, symptom)
+    expected = ""
+    if name in _THROWS and given:
+        expected = text_of(given[0]).removesuffix(".class")
+    elif told := re.match(r"Expected exception: ([\w.$]+)", failure.message):
+        expected = told[1].rpartition(".")[2]
+    if _NOTHING.search(failure.message):
+        return Claim(Outcome.NO_ERROR, call, function, expected)
+    if (other := _OTHER.search(failure.message)) is not None and name in _THROWS:
         return Claim(Outcome.WRONG_ERROR, call, function, expected, actual=other[1])
-    if symptom.failure.type not in _ASSERTIONS:
-        message = _shown(symptom.failure.message.split("\n")[0], symptom)
+    if failure.type not in _ASSERTIONS:
+        message = _visible(failure.message.split("\n")[0], symptom)
         return Claim(Outcome.ERROR, call, function, message=message)
-    expected, actual = _values(name, arguments, symptom)
+    expected, actual = _values(name, given, symptom)
     if expected and actual and expected != actual:
         return Claim(Outcome.WRONG_VALUE, call, function, expected, actual)
-    return Claim(Outcome.UNMET, call, function, condition=_condition(name, arguments, symptom))
+    form, texts = _CONDITIONS.get(name, ""), [_code(each) for each in given]
+    fits = form and len(texts) > form.count("{1}") and all(texts)
+    return Claim(Outcome.UNMET, call, function, condition=form.format(*texts) if fits else "")
 
 
-def thrown_in(arguments: Sequence[Node]) -> Node | None:
+def _outer_call(statement: Node | None) -> tuple[str, list[Node]]:
+    """Name and arguments of the outermost call of a statement; empty if it is none."""
+    inner = statement.named_children[:1] if statement is not None else []
+    if statement is not None and statement.type == "local_variable_declaration":
+        inner = _values_of(statement) or inner
+    if inner and inner[0].type == "method_invocation":
+        return called_name(inner[0]), list(arguments_of(inner[0]))
+    return "", []
+
+
+def _values_of(declaration: Node) -> list[Node]:
+    return [value for each in declarators(declaration) for value in fields(each, "value")]
+
+
+def _thrown_in(arguments: Sequence[Node]) -> Node | None:
     """The body of the lambda that an assertion calls."""
     for argument in arguments:
         if argument.type == "lambda_expression":
@@ -238,84 +238,41 @@ def thrown_in(arguments: Sequence[Node]) -> Node | None:
     return None
 
 
-def checked_call(statement: Node | None) -> tuple[str, list[Node]]:
-    """Name and arguments of the assertion in a statement; empty if it is none."""
-    call = _call(statement)
-    name = called_name(call) if call is not None else ""
-    is_check = name.startswith("assert") or name in ("fail", "verify")
-    return (name, _arguments(call)) if is_check else ("", [])
-
-
-def _call(statement: Node | None) -> Node | None:
-    """The outermost call of a statement."""
-    if statement is None or not statement.named_children:
-        return None
-    first = statement.named_children[0]
-    if statement.type == "local_variable_declaration":
-        value = _value(statement)
-        first = value if value is not None else first
-    return first if first.type == "method_invocation" else None
-
-
-def _arguments(call: Node | None) -> list[Node]:
-    given = call.child_by_field_name("arguments") if call is not None else None
-    return list(given.named_children) if given is not None else []
-
-
-def _without_message(arguments: Sequence[Node], count: int, symptom: JavaSymptom) -> Sequence[Node]:
-    """JUnit 4 takes a message as the first argument, JUnit 5 as the last one."""
-    frames = symptom.failure.frames
-    last = any(frame.class_name.startswith("org.junit.jupiter.") for frame in frames)
-    first = not last and len(arguments) > count and arguments[0].type == "string_literal"
-    return arguments[1:] if first else arguments
-
-
-def _subject(name: str, arguments: Sequence[Node], symptom: JavaSymptom) -> Node | None:
+def _subject(name: str, given: Sequence[Node], statement: Node | None) -> Node | None:
     """The expression that goes wrong; for a comparison, the side under test."""
     if name in _EQUAL:
-        both = _without_message(arguments, 2, symptom)
-        return both[_tested(both)] if len(both) > 1 else None
-    if name in _CONDITIONS:
-        return next(iter(_without_message(arguments, 1, symptom)), None)
+        return given[_tested(given)] if len(given) > 1 else None
     if name in _THROWS:
-        body = thrown_in(arguments)
+        body = _thrown_in(given)
         inner = body.named_children if body is not None and body.type == "block" else []
         return inner[-1].named_children[0] if inner and inner[-1].named_children else body
-    if name == "assertThat" and arguments:
-        return arguments[0]
-    if symptom.statement is None or symptom.statement.type == "local_variable_declaration":
-        return _value(symptom.statement)
-    first = next(iter(symptom.statement.named_children), None)
-    return first if first is not None and not name.startswith("assert") else None
+    found: Sequence[Node] = given if name in _CONDITIONS or name == "assertThat" else ()
+    if not found and statement is not None and not name.startswith("assert"):
+        declares = statement.type == "local_variable_declaration"
+        found = _values_of(statement) if declares else statement.named_children
+    return next(iter(found), None)
 
 
-def _given(subject: Node | None, symptom: JavaSymptom) -> Node | None:
-    """For a variable of the test, the call that initialised it."""
-    if subject is None or subject.type != "identifier" or symptom.method is None:
+def _initialised(subject: Node | None, method: Node | None) -> Node | None:
+    """For a variable of the test, the call that initialised it; else the subject itself."""
+    if subject is None or subject.type != "identifier" or method is None:
         return subject
-    for node in walk(symptom.method):
+    for node in walk(method):
         if node.type == "variable_declarator" and node.end_byte <= subject.start_byte:
-            name, value = (node.child_by_field_name(each) for each in ("name", "value"))
-            named = name is not None and text_of(name) == text_of(subject)
-            if named and value is not None and value.type == "method_invocation":
-                return value
+            for value in fields(node, "value"):
+                named = field_text(node, "name") == text_of(subject)
+                if named and value.type == "method_invocation":
+                    return value
     return subject
-
-
-def _value(statement: Node | None) -> Node | None:
-    if statement is None:
-        return None
-    values = [each.child_by_field_name("value") for each in declarators(statement)]
-    return next((value for value in values if value is not None), None)
-
-
-def _is_constant(node: Node) -> bool:
-    return not any(part.type in ("identifier", "method_invocation") for part in walk(node))
 
 
 def _tested(both: Sequence[Node]) -> int:
     """Index of the side of an equality that is under test; some assertions put it first."""
-    return 0 if _is_constant(both[1]) and not _is_constant(both[0]) else 1
+    constant = [
+        not any(part.type in ("identifier", "method_invocation") for part in walk(side))
+        for side in both[:2]
+    ]
+    return 0 if constant[1] and not constant[0] else 1
 
 
 def _code(node: Node | None) -> str:
@@ -328,33 +285,15 @@ def _code(node: Node | None) -> str:
 
 def _called(node: Node | None) -> str:
     """The program's method or class that an expression is about."""
-    if node is None:
-        return ""
-    for part in walk(node):
+    for part in walk(node) if node is not None else ():
         if part.type == "method_invocation" and called_name(part) not in _OF_JDK:
             return called_name(part)
         if part.type == "object_creation_expression":
-            kind = part.child_by_field_name("type")
-            return f"new {text_of(kind)}" if kind is not None else ""
+            return f"new {field_text(part, 'type')}"
     return ""
 
 
-def _condition(name: str, arguments: Sequence[Node], symptom: JavaSymptom) -> str:
-    form = _CONDITIONS.get(name, "")
-    given = _without_message(arguments, 1, symptom)
-    texts = [_code(each) for each in given]
-    fits = form and len(texts) > form.count("{1}") and all(texts)
-    return form.format(*texts) if fits else ""
-
-
-def _expected(name: str, arguments: Sequence[Node], symptom: JavaSymptom) -> str:
-    if name in _THROWS and arguments:
-        return text_of(arguments[0]).removesuffix(".class")
-    told = re.match(r"Expected exception: ([\w.$]+)", symptom.failure.message)
-    return told[1].rpartition(".")[2] if told else ""
-
-
-def _values(name: str, arguments: Sequence[Node], symptom: JavaSymptom) -> tuple[str, str]:
+def _values(name: str, given: Sequence[Node], symptom: JavaSymptom) -> tuple[str, str]:
     """Expected and actual value of an equality."""
     found = _VALUES.search(symptom.failure.message)
     if found is None or name not in _EQUAL:
@@ -365,14 +304,107 @@ def _values(name: str, arguments: Sequence[Node], symptom: JavaSymptom) -> tuple
         if any(text.count("[") != 1 or text.count("]") != 1 for text in (expected, actual)):
             return "", ""
         expected, actual = (text.replace("[", "").replace("]", "") for text in (expected, actual))
-    both = _without_message(arguments, 2, symptom)
-    if len(both) > 1 and _tested(both) == 0:
+    if len(given) > 1 and _tested(given) == 0:
         expected, actual = actual, expected
-    return _shown(expected, symptom), _shown(actual, symptom)
+    return _visible(expected, symptom), _visible(actual, symptom)
 
 
-def _shown(text: str, symptom: JavaSymptom) -> str:
+def _visible(text: str, symptom: JavaSymptom) -> str:
     """The text; empty if it is long, or has a name or an address that no user would see."""
-    unseen = set(re.findall(r"[A-Za-z_]\w*", text)) & symptom.hidden
+    unseen = set(_WORD.findall(text)) & symptom.hidden
     long = len(text) > MAX_CHARACTERS or "\n" in text
-    return "" if long or unseen or re.search(r"@\.\.\.|\.\.\.", text) else text.strip()
+    return "" if long or unseen or "..." in text else text.strip()
+
+
+# Issue texts for Java bugs, from the symptom alone.
+
+
+_NAMING = words("formal_parameter enhanced_for_statement resource catch_formal_parameter")
+
+
+def write_java_issue(project: Project, failing: Sequence[str], trace: str, seed: str) -> str:
+    """A bug report: what was called, what happened, what was expected; from the first test's stack
+    trace. Deterministic for a seed."""
+    tests = [path for path in project.source.files if is_below(path, project.test_paths)]
+    failure = read_failure(trace)
+    symptom = read_java_symptom(failing[0], failure, project.source.files, tests)
+    claim = read_java_claim(symptom)
+    exception = claim.actual if claim.outcome is Outcome.WRONG_ERROR else failure.type
+    shown = Shown(project.source.name, failing, exception, java_snippet(symptom, claim))
+    return compose(claim, shown, seed, "java")
+
+
+def java_snippet(symptom: JavaSymptom, claim: Claim) -> str:
+    """The test's lines up to the failing one. Empty if there are too many, or if they need the
+    test's fields or helpers."""
+    body = symptom.method.child_by_field_name("body") if symptom.method is not None else None
+    last = symptom.statement
+    if body is None or last is None or last.parent != body:
+        return ""
+    before = [node for node in body.named_children if node.end_byte <= last.start_byte]
+    lines = [node for node in before if not _is_check(node)]
+    declared = {
+        text_of(name) for line in (*lines, last) for part in walk(line) for name in _declared(part)
+    }
+    if any(_is_foreign(part, declared) for line in (*lines, last) for part in walk(line)):
+        return ""
+    code = "\n".join([*map(_dedented, lines), _last_line(last, claim)])
+    long = len(code) > MAX_CHARACTERS or code.count("\n") >= MAX_LINES
+    return "" if long else code
+
+
+def _is_check(statement: Node) -> bool:
+    name = _outer_call(statement)[0]
+    return name.startswith("assert") or name in ("fail", "verify")
+
+
+def _dedented(node: Node) -> str:
+    return textwrap.dedent(" " * node.start_point.column + text_of(node))
+
+
+def _last_line(statement: Node, claim: Claim) -> str:
+    """The last line, reduced to the expression that the assertion checks."""
+    if not _is_check(statement):
+        return _dedented(statement)
+    thrown = _thrown_in(_outer_call(statement)[1])
+    if thrown is not None and claim.outcome in (Outcome.NO_ERROR, Outcome.WRONG_ERROR):
+        if thrown.type == "block":
+            return "\n".join(map(_dedented, thrown.named_children))
+        return f"{text_of(thrown)};"
+    if claim.call and claim.outcome is Outcome.WRONG_VALUE:
+        return f"System.out.println({claim.call});"
+    if claim.call and claim.outcome is Outcome.ERROR:
+        return f"{claim.call};"
+    return _dedented(statement)
+
+
+def _is_foreign(node: Node, declared: set[str]) -> bool:
+    """Whether it is a field or helper of the test's class, or else not declared."""
+    if node.type == "method_invocation" and not fields(node, "object"):
+        return not called_name(node).startswith("assert") and called_name(node) != "fail"
+    if node.type != "identifier":
+        return node.type == "this"
+    return _is_variable(node) and text_of(node) not in declared
+
+
+def _declared(node: Node) -> Iterator[Node]:
+    """The names that a node declares."""
+    for each in declarators(node):
+        yield from fields(each, "name")
+    if node.type in _NAMING:
+        yield from fields(node, "name")
+    if node.type == "lambda_expression":
+        for given in fields(node, "parameters"):
+            yield from [given] if given.type == "identifier" else given.named_children
+
+
+def _is_variable(identifier: Node) -> bool:
+    """Whether it names a variable, by Java's naming convention, and not a member."""
+    parent = identifier.parent
+    if parent is None or text_of(identifier)[:1].isupper():
+        return False
+    if parent.type == "method_invocation":
+        return identifier != parent.child_by_field_name("name")
+    if parent.type == "field_access":
+        return identifier == parent.child_by_field_name("object")
+    return parent.type != "method_reference" or identifier == parent.named_children[0]

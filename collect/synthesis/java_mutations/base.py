@@ -1,13 +1,17 @@
-"""The interface of a Java mutation kind, and its text edits."""
+"""A kind of Java mutation, the text edits that it makes, and the variables that it can name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from collect.synthesis.java_mutations.variables import Variables
+from collect.code.java_tree import declarators, declared_name, has_modifier, text_of, walk, words
+
+METHODS = words("method_declaration constructor_declaration compact_constructor_declaration")
+CLASSES = words("class_declaration enum_declaration record_declaration interface_declaration")
+BLOCKS = words("block constructor_body switch_block_statement_group")
 
 
 @dataclass(frozen=True)
@@ -16,11 +20,10 @@ class Edit:
 
     start: int
     end: int
-    text: str
+    text: str = ""
 
 
-Find = Callable[[Node, Variables], Iterator[Edit]]
-"""Finds the edits of one node; none if the kind does not apply."""
+Edits = Iterator[Edit]
 
 
 @dataclass(frozen=True)
@@ -33,17 +36,62 @@ class JavaKind:
     """One of `collect.synthesis.mutations.finding.CATEGORY_WEIGHTS`."""
     nodes: frozenset[str]
     """The types of node that it handles."""
-    find: Find
+    find: Callable[[Node, Variables], Edits]
+    """Finds the edits of one node; none if the kind does not apply."""
+
+
+def kind(category: str, nodes: str) -> Callable[[Callable[[Node, Variables], Edits]], JavaKind]:
+    """Make a function a kind of its own name, for these types of node."""
+    return lambda find: JavaKind(find.__name__, category, words(nodes), find)
+
+
+def fields(node: Node | None, *names: str) -> list[Node]:
+    """A node's children by their field names in the grammar; empty if it lacks one of them."""
+    found = [node.child_by_field_name(name) if node is not None else None for name in names]
+    there = [each for each in found if each is not None]
+    return there if len(there) == len(names) else []
+
+
+def field_text(node: Node, name: str) -> str:
+    """The text of a node's child; empty if it has none of this field name."""
+    child = node.child_by_field_name(name)
+    return text_of(child) if child is not None else ""
+
+
+def arguments_of(call: Node) -> list[Node]:
+    given = call.child_by_field_name("arguments")
+    return given.named_children if given is not None else []
+
+
+def around(node: Node, types: frozenset[str]) -> Node | None:
+    """The innermost node of one of these types around a node."""
+    found = node.parent
+    while found is not None and found.type not in types:
+        found = found.parent
+    return found
+
+
+def method_of(node: Node) -> Node | None:
+    """The method or constructor around a node, in its own class."""
+    found = around(node, CLASSES | METHODS)
+    return found if found is not None and found.type in METHODS else None
+
+
+def is_in(node: Node, types: frozenset[str]) -> bool:
+    """Whether the node's parent is of one of these types."""
+    return node.parent is not None and node.parent.type in types
 
 
 def replaced(node: Node, text: str) -> Edit:
-    """Replace a node's text."""
     return Edit(node.start_byte, node.end_byte, text)
 
 
-def field_of(node: Node, name: str) -> Node | None:
-    """A node's child by its field name in the grammar."""
-    return node.child_by_field_name(name)
+def swapped(one: Node, other: Node) -> Edit:
+    """Swap two children of a node, the first one first."""
+    assert one.parent is not None
+    data, start = one.parent.text or b"", one.parent.start_byte
+    between = data[one.end_byte - start : other.start_byte - start].decode()
+    return Edit(one.start_byte, other.end_byte, text_of(other) + between + text_of(one))
 
 
 def removed(statement: Node) -> Edit:
@@ -57,4 +105,102 @@ def removed(statement: Node) -> Edit:
     after = source.find(b"\n", end)
     after = len(source) if after < 0 else after + 1
     alone = not source[before:start].strip() and not source[end:after].strip()
-    return Edit(before, after, "") if alone else Edit(start, end, "")
+    return Edit(before, after) if alone else Edit(start, end)
+
+
+class Variables:
+    """Which variables of one file are visible where, and their types."""
+
+    def __init__(self, root: Node) -> None:
+        self._final = {
+            text_of(name)
+            for node in walk(root)
+            if node.type == "field_declaration" and has_modifier(node, "final")
+            for name in map(declared_name, declarators(node))
+            if name is not None
+        }
+        self._fields = {
+            node.id: dict(_members(node)) for node in walk(root) if node.type in CLASSES
+        }
+
+    def at(self, node: Node) -> dict[str, str]:
+        """Local variables and parameters that are certainly declared before a node, by name, with
+        their declared type."""
+        found: dict[str, str] = {}
+        child, outer = node, node.parent
+        while outer is not None and outer.type not in CLASSES:
+            for declared in _declared_before(outer, child):
+                for name, its_type in _named(declared):
+                    found.setdefault(name, its_type)
+            child, outer = outer, outer.parent
+        return found
+
+    def fields(self, node: Node) -> Mapping[str, str]:
+        """The fields of the class around a node, by name."""
+        owner = around(node, CLASSES)
+        return self._fields[owner.id] if owner is not None else {}
+
+    def type_of(self, name: Node) -> str:
+        """The type of the variable that an expression names; empty if it names none."""
+        text = text_of(name)
+        if name.type == "field_access" and text.startswith("this."):
+            return self.fields(name).get(text.removeprefix("this."), "")
+        if name.type != "identifier":
+            return ""
+        return self.at(name).get(text) or self.fields(name).get(text, "")
+
+    def is_field(self, target: Node) -> bool:
+        """Whether an expression names a field of its own class."""
+        text = text_of(target)
+        if target.type == "field_access":
+            return text.startswith("this.")
+        named = target.type == "identifier" and text in self.fields(target)
+        return named and text not in self.at(target)
+
+    def is_final(self, target: Node) -> bool:
+        """Whether an expression names a final field, which must be assigned."""
+        return self.is_field(target) and text_of(target).removeprefix("this.") in self._final
+
+
+def _members(node: Node) -> Iterator[tuple[str, str]]:
+    """The fields of a class, an enum or a record."""
+    body, parameters = (node.child_by_field_name(name) for name in ("body", "parameters"))
+    pending = [
+        *(body.named_children if body else ()),
+        *(parameters.named_children if parameters else ()),
+    ]
+    for member in pending:
+        if member.type == "enum_body_declarations":
+            pending += member.named_children
+        elif member.type.endswith(("field_declaration", "_parameter")):
+            yield from _named(member)
+
+
+def _named(declared: Node) -> Iterator[tuple[str, str]]:
+    its_type = declared.child_by_field_name("type")
+    if its_type is not None:
+        own = declared.child_by_field_name("name")
+        for name in [own, *map(declared_name, declarators(declared))]:
+            if name is not None:
+                yield text_of(name), text_of(its_type)
+
+
+def _declared_before(outer: Node, child: Node) -> Iterator[Node]:
+    """Declarations in a node that are visible in one of its children."""
+    if outer.type in METHODS or outer.type == "lambda_expression":
+        parameters = outer.child_by_field_name("parameters")
+        yield from parameters.named_children if parameters is not None else ()
+    elif outer.type == "enhanced_for_statement" and child == outer.child_by_field_name("body"):
+        yield outer
+    elif outer.type == "for_statement":
+        init = outer.child_by_field_name("init")
+        if init is not None and init.end_byte <= child.start_byte:
+            yield init
+    elif outer.type in BLOCKS:
+        for sibling in outer.named_children:
+            if sibling.end_byte > child.start_byte:
+                break
+            if sibling.type == "local_variable_declaration" and all(
+                fields(each, "value") for each in declarators(sibling)
+            ):
+                yield sibling

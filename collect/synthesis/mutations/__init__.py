@@ -4,10 +4,10 @@
 `Mutation.apply` makes one, leaving the rest of the source unchanged.
 """
 
-from collect.synthesis.mutations.base import Mutation, MutationKind
-from collect.synthesis.mutations.catalog import PROGRAM_KINDS, PROJECT_KINDS
+from collect.synthesis.mutations.base import Mutation, apply_all
 from collect.synthesis.mutations.finding import (
-    CombinedMutation,
+    PROGRAM_KINDS,
+    PROJECT_KINDS,
     chosen,
     combined,
     find_mutations,
@@ -18,9 +18,8 @@ from collect.synthesis.mutations.finding import (
 __all__ = [
     "PROGRAM_KINDS",
     "PROJECT_KINDS",
-    "CombinedMutation",
     "Mutation",
-    "MutationKind",
+    "apply_all",
     "chosen",
     "combined",
     "find_mutations",

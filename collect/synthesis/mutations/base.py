@@ -1,10 +1,10 @@
-"""The mutation interface: a kind of mistake, and one place to make it."""
+"""A mutation, and the kinds of mistake that a program can be broken with."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, get_args, get_type_hints
 
 import libcst as cst
 
@@ -12,6 +12,9 @@ from collect.synthesis.mutations.reading import Surroundings
 
 Replacement = cst.CSTNode | cst.RemovalSentinel | cst.FlattenSentinel[cst.CSTNode]
 """What can replace a node: another node, nothing, or several statements."""
+Replacements = Iterator[Replacement]
+Find = Callable[[Any, Surroundings], Replacements]
+"""Yields replacements for a node, the most likely first; none if the kind does not apply."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Mutation:
     scope_lines: tuple[int, int] = (1, 1)
     """First line, with `def` or `class`, and last line of the scope, 1-based."""
     path: str = ""
-    """The program's path as passed to `find_mutations`."""
+    """The program's path as passed to `find_project_mutations`."""
     source: str = field(default="", repr=False)
     """The original program."""
 
@@ -43,20 +46,33 @@ class Mutation:
         return self.source[: self.start] + self.text + self.source[self.end :]
 
 
-class MutationKind(Protocol):
+def apply_all(mutations: Sequence[Mutation]) -> str:
+    """The program with several edits, which are in text order and do not touch."""
+    code = mutations[0].source
+    for mutation in reversed(mutations):
+        code = code[: mutation.start] + mutation.text + code[mutation.end :]
+    return code
+
+
+@dataclass(frozen=True)
+class MutationKind:
     """A kind of mistake that programmers and models make."""
 
-    @property
-    def name(self) -> str:
-        """Unique, in lower case with underscores."""
+    name: str
+    """Unique, in lower case with underscores."""
+    category: str
+    """Its family, one of `finding.CATEGORY_WEIGHTS`."""
+    nodes: tuple[type[cst.CSTNode], ...]
+    """The types of node that it handles."""
+    find: Find
 
-    @property
-    def category(self) -> str:
-        """Its family: condition, arithmetic, boundary, data ..."""
 
-    @property
-    def nodes(self) -> tuple[type[cst.CSTNode], ...]:
-        """The types of node that it handles."""
+def kind(category: str) -> Callable[[Find], MutationKind]:
+    """Make a function a kind of its own name. The type of its parameter `node` tells which nodes it
+    handles."""
 
-    def replacements(self, node: cst.CSTNode, around: Surroundings) -> Iterator[Replacement]:
-        """Replacements for the node, the most likely first; empty if the kind does not apply."""
+    def made(find: Find) -> MutationKind:
+        handled = get_type_hints(find)["node"]
+        return MutationKind(find.__name__, category, get_args(handled) or (handled,), find)
+
+    return made

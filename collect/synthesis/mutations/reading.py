@@ -1,4 +1,4 @@
-"""Helpers with which the mutation kinds read syntax nodes."""
+"""Reads syntax nodes, their positions in the source, and the scopes around them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from typing import TypeVar
 import libcst as cst
 from libcst._nodes.internal import CodegenState
 
-Item = TypeVar("Item", bound=cst.CSTNode)
+Node = TypeVar("Node", bound=cst.CSTNode)
+Valued = TypeVar("Valued", cst.Arg, cst.BaseElement)
 
 _NO_READERS = (
     cst.AssignTarget
@@ -63,8 +64,9 @@ def dotted(node: cst.CSTNode) -> str:
 
 def self_attribute(node: cst.CSTNode) -> str:
     """`x` for `self.x`; else empty."""
-    if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name):
-        return node.attr.value if node.value.value in ("self", "cls") else ""
+    match node:
+        case cst.Attribute(cst.Name("self" | "cls"), cst.Name(name)):
+            return name
     return ""
 
 
@@ -74,10 +76,11 @@ def is_none(node: cst.CSTNode | None) -> bool:
 
 def is_empty(node: cst.CSTNode) -> bool:
     """Whether it creates an empty container or string."""
-    if isinstance(node, cst.List | cst.Dict | cst.Tuple):
-        return not node.elements
-    if isinstance(node, cst.Call):
-        return not node.args and calls(node, "set", "dict", "list", "deque", "Counter")
+    match node:
+        case cst.List([]) | cst.Dict([]) | cst.Tuple([]):
+            return True
+        case cst.Call(cst.Name("set" | "dict" | "list" | "deque" | "Counter"), []):
+            return True
     return isinstance(node, cst.SimpleString) and node.raw_value == ""
 
 
@@ -85,17 +88,18 @@ def targets(statement: cst.CSTNode | None) -> Iterator[cst.BaseExpression]:
     """The targets of an assignment, with tuples unpacked."""
     if isinstance(statement, cst.Assign):
         for target in statement.targets:
-            yield from _parts(target.target)
+            yield from unpacked(target.target)
     elif isinstance(statement, cst.AugAssign) or (
         isinstance(statement, cst.AnnAssign) and statement.value is not None
     ):
         yield statement.target
 
 
-def _parts(target: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+def unpacked(target: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """The parts of a tuple or list that is assigned to, at any depth."""
     if isinstance(target, cst.Tuple | cst.List):
         for element in target.elements:
-            yield from _parts(element.value)
+            yield from unpacked(element.value)
     else:
         yield target
 
@@ -111,29 +115,34 @@ def is_read(node: cst.Name, parent: cst.CSTNode) -> bool:
     return not isinstance(parent, _NO_READERS)
 
 
-def lines_above(statement: cst.CSTNode) -> list[cst.EmptyLine]:
-    """The comments and empty lines above a statement."""
-    return list(getattr(statement, "leading_lines", ()))
-
-
-def mentions(node: cst.CSTNode, name: str) -> bool:
-    """Whether the node reads or writes a variable."""
+def mentions(node: cst.CSTNode, *names: str) -> bool:
+    """Whether one of these names is in the code."""
     if isinstance(node, cst.Name):
-        return node.value == name
-    return any(mentions(child, name) for child in node.children)
+        return node.value in names
+    return any(mentions(child, *names) for child in node.children)
 
 
-def without(items: Sequence[Item], index: int) -> list[Item]:
+def minus_one(value: cst.BaseExpression) -> cst.BinaryOperation:
+    return cst.BinaryOperation(value, cst.Subtract(), cst.Integer("1"))
+
+
+def without(items: Sequence[Node], index: int) -> list[Node]:
     """A list's items or a call's arguments without one; the final comma stays as it is."""
     left = [*items[:index], *items[index + 1 :]]
     if left and index == len(left):
-        left[-1] = left[-1].with_changes(comma=_comma(items[index]))
+        last = items[index]
+        assert isinstance(last, cst.Arg | cst.BaseElement | cst.SubscriptElement), last
+        left[-1] = left[-1].with_changes(comma=last.comma)
     return left
 
 
-def _comma(item: cst.CSTNode) -> cst.Comma | cst.MaybeSentinel:
-    assert isinstance(item, cst.Arg | cst.BaseElement | cst.SubscriptElement), item
-    return item.comma
+def exchanged(items: Sequence[Valued], index: int) -> list[Valued]:
+    """The items with the values at `index` and after it swapped, but not their commas."""
+    changed = list(items)
+    first, second = items[index], items[index + 1]
+    changed[index] = first.with_changes(value=second.value)
+    changed[index + 1] = second.with_changes(value=first.value)
+    return changed
 
 
 # Positions of syntax nodes in the source, and the text of a replacement.
@@ -153,25 +162,21 @@ _UNRECORDED = (
 )
 
 
+@dataclass(slots=True, eq=False)
 class Place:
     """A node's position. Offsets are in characters."""
 
-    __slots__ = ("code_start", "end", "indents", "index", "last", "node", "parent", "start")
-
-    def __init__(
-        self, node: cst.CSTNode, parent: Place | None, start: int, indents: tuple[str, ...]
-    ) -> None:
-        self.node = node
-        self.parent = parent
-        self.start = start
-        """Start of its text, including its own comments and parentheses."""
-        self.code_start = start
-        """Start of its code."""
-        self.end = start
-        self.indents = indents
-        self.index = 0
-        self.last = 0
-        """Index after its last descendant."""
+    node: cst.CSTNode
+    parent: Place | None
+    indents: tuple[str, ...]
+    index: int
+    start: int
+    """Start of its text, including its own comments and parentheses."""
+    code_start: int
+    """Start of its code."""
+    end: int = 0
+    last: int = 0
+    """Index after its last descendant."""
 
     def ancestors(self) -> Iterator[Place]:
         """From the parent up to the module."""
@@ -205,19 +210,18 @@ class Places:
         """The place's descendants."""
         return iter(self.all[place.index + 1 : place.last])
 
-    def code(self, node: cst.CSTNode) -> str:
-        """An expression's text."""
-        return self._module.code_for_node(node)
+    def lines(self, place: Place) -> tuple[int, int]:
+        """First and last line of a block's code, without trailing comments."""
+        inside = reversed(self.all[place.index : place.last])
+        last = next((at for at in inside if isinstance(at.node, cst.BaseSmallStatement)), place)
+        return self.line(place.code_start), self.line(last.end)
 
     def text(self, place: Place, replacement: cst.CSTNode) -> str:
         """The replacement's text at this place."""
         state = CodegenState(self._module.default_indent, self._module.default_newline)
         state.indent_tokens.extend(place.indents)
-        if (
-            isinstance(replacement, cst.If)
-            and place.parent
-            and isinstance(place.parent.node, cst.If)
-        ):
+        inside_if = place.parent is not None and isinstance(place.parent.node, cst.If)
+        if isinstance(replacement, cst.If) and inside_if:
             replacement._codegen(state, is_elif=True)
         else:
             replacement._codegen(state)
@@ -255,10 +259,9 @@ class _Recorder(CodegenState):
         self._stack.append(self._parent)
         if isinstance(node, _UNRECORDED):
             return
-        place = Place(node, self._parent, self._offset, self._indents)
-        place.index = len(self.places)
-        self.places.append(place)
-        self._parent = place
+        at, index = self._offset, len(self.places)
+        self._parent = Place(node, self._parent, self._indents, index, at, at)
+        self.places.append(self._parent)
 
     def after_codegen(self, node: cst.CSTNode) -> None:
         place = self._parent
@@ -283,9 +286,6 @@ class _Recorder(CodegenState):
 # The context of a mutation.
 
 
-Node = TypeVar("Node", bound=cst.CSTNode)
-
-
 @dataclass(frozen=True)
 class Scope:
     """A function, a class or the module."""
@@ -293,18 +293,48 @@ class Scope:
     name: str
     """Qualified name; empty for the module."""
     place: Place
-    owner: cst.ClassDef | None
-    """The class that the scope is, or whose method it is."""
-    bound: tuple[tuple[str, int], ...]
-    """The function's own variables with the lines that bind them; empty in a class."""
-    attributes: tuple[str, ...]
-    """Names that the owner assigns on `self`, in order."""
     lines: tuple[int, int]
     """First line, with `def` or `class`, and last line with code."""
+    owner: cst.ClassDef | None = None
+    """The class that the scope is, or whose method it is."""
+    attributes: tuple[str, ...] = ()
+    """Names that the owner assigns on `self`, in order."""
+    bound: tuple[tuple[str, int], ...] = ()
+    """The function's own variables with the lines that bind them; empty in a class."""
 
     @property
     def function(self) -> cst.FunctionDef | None:
         return self.place.node if isinstance(self.place.node, cst.FunctionDef) else None
+
+    def opened(self, place: Place, places: Places) -> Scope:
+        """The scope of a function or class inside this one."""
+        node = place.node
+        assert isinstance(node, cst.FunctionDef | cst.ClassDef)
+        lines = places.lines(place)
+        name = f"{self.name}.{node.name.value}".removeprefix(".")
+        if isinstance(node, cst.FunctionDef):
+            bound = tuple(_bound(place, places))
+            return Scope(name, place, lines, self.owner, self.attributes, bound)
+        assigned = [self_attribute(t) for each in places.inside(place) for t in targets(each.node)]
+        return Scope(name, place, lines, node, tuple(dict.fromkeys(filter(None, assigned))))
+
+
+def _bound(function: Place, places: Places) -> Iterator[tuple[str, int]]:
+    """Parameters and assigned variables with their lines, without those of nested functions."""
+    index = function.index + 1
+    while index < function.last:
+        place = places.all[index]
+        node, line = place.node, places.line(place.code_start)
+        if isinstance(node, cst.FunctionDef | cst.Lambda):
+            index = place.last
+            continue
+        if isinstance(node, cst.Param) and node.name.value not in ("self", "cls"):
+            yield node.name.value, line
+        elif isinstance(node, cst.AssignTarget | cst.For):
+            for part in unpacked(node.target):
+                if isinstance(part, cst.Name):
+                    yield part.value, line
+        index += 1
 
 
 @dataclass(frozen=True)
@@ -326,6 +356,10 @@ class Surroundings:
     def parent(self) -> cst.CSTNode:
         return self.place.parent.node if self.place.parent else self.place.node
 
+    def nearest(self, *types: type[cst.CSTNode]) -> cst.CSTNode | None:
+        """The innermost parent of one of these types."""
+        return next((parent for parent in self.parents if isinstance(parent, types)), None)
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Variables of the enclosing function that are bound on an earlier line, in order."""
@@ -340,12 +374,6 @@ class Surroundings:
             return ()
         return [part for part in parent.body if isinstance(part, cst.BaseStatement)]
 
-    def next_sibling(self) -> cst.BaseStatement | None:
-        """The statement after the node, in the same indented block."""
-        after = iter(self.siblings)
-        found = any(sibling is self.place.node for sibling in after)
-        return next(after, None) if found else None
-
     def in_scope(self, kind: type[Node]) -> Iterator[Node]:
         """Nodes of a type in the enclosing function, class or module."""
         for place in self.places.inside(self.scope.place):
@@ -358,7 +386,3 @@ class Surroundings:
         for place in self.places.inside(next(owners, self.place)):
             if isinstance(place.node, kind):
                 yield place.node
-
-    def code(self, node: cst.CSTNode) -> str:
-        """An expression's text."""
-        return self.places.code(node)

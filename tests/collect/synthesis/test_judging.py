@@ -10,7 +10,6 @@ import pytest
 from collect.benchmarks.base import Environment
 from collect.benchmarks.projects.config import FactoryConfig
 from collect.benchmarks.projects.project import Project, Source
-from collect.synthesis.bug import Caught
 from collect.synthesis.candidates import Candidate
 from collect.synthesis.making import Judge, Selection
 from collect.synthesis.mutations import Mutation, find_project_mutations
@@ -36,7 +35,7 @@ class Failing:
     def run_suite(self) -> Suite:
         return SUITE
 
-    def edited(self, mutation: object) -> Mapping[str, bytes]:
+    def edited(self, edits: object) -> Mapping[str, bytes]:
         return PROJECT.source.files
 
     def run(self, *arguments: object) -> TrialRun:
@@ -45,13 +44,13 @@ class Failing:
     def group_of(self, test: str) -> str:
         return test
 
-    def write_issue(self, caught: Caught, seed: str) -> str:
+    def write_issue(self, failing: object, run: TrialRun, seed: str) -> str:
         return ""
 
 
 def candidate() -> Candidate:
     mutation: Mutation = find_project_mutations(CODE, "rows.py")[0]
-    return Candidate(mutation, (TEST,), 1)
+    return Candidate((mutation,), (TEST,), 1)
 
 
 @pytest.mark.parametrize("error", [SandboxDead("it is gone"), IndexError("out of range")])

@@ -7,11 +7,11 @@ import pytest
 from collect.benchmarks.projects.symptom import Outcome
 from collect.synthesis.java.symptom import (
     JavaSymptom,
+    java_snippet,
     read_failure,
     read_java_claim,
     read_java_symptom,
 )
-from collect.synthesis.java.workbench import java_snippet
 
 TEST = """\
 package shop;
@@ -34,7 +34,7 @@ def symptom(statement: str, message: str, *frames: str) -> JavaSymptom:
     path = "src/test/java/shop/StockTest.java"
     trace = "\n\tat ".join([message, *(frames or (JUPITER,)), OWN]) + "\n"
     files = {path: TEST.replace("STATEMENT", statement).encode()}
-    return read_java_symptom("shop", ["shop.StockTest#test"], read_failure(trace), files, [path])
+    return read_java_symptom("shop.StockTest#test", read_failure(trace), files, [path])
 
 
 FAILED = "org.opentest4j.AssertionFailedError: "

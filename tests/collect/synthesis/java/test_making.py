@@ -117,14 +117,14 @@ def test_gradle(tmp_path: Path) -> None:
     [guard] = [
         candidate
         for candidate in find_candidates(project, suite, config).chosen
-        if candidate.mutation.kind == "dropped_guard" and candidate.parts[0].scope == "Stock.add"
+        if candidate.kind == "dropped_guard" and candidate.parts[0].scope == "Stock.add"
     ]
     above = "shop.StockTest#aboveTheLimit"
     assert above in guard.tests
     assert guard.covering == 5
-    edited = workbench.edited(guard.mutation)
+    edited = workbench.edited(guard.parts)
     assert edited is not None
-    run = workbench.run(edited, guard.tests, 60, (guard, above))
+    run = workbench.run(edited, guard.tests, 60, (guard.parts, above))
     assert set(run.reasons) == {above}
     assert run.reasons[above].type == "AssertionError"
     expected = {"calls_to_failure": 1, "entries": 1, "call_depth": 1, "on_traceback": False}
