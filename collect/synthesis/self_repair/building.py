@@ -122,27 +122,18 @@ class Funnel:
     allow_timeouts: bool = False
 
     def judge(self, problem: Problem) -> Outcome:
-        """All steps after the date range. Raises SandboxError, RolloutError, RolloutStopped."""
+        """All steps after the date range: the first bug among the writer's solutions, or else the
+        furthest step that one of them reached. Raises SandboxError, RolloutError, RolloutStopped.
+        """
         missing = self.tester.missing(problem)
         if missing:
             return Outcome(problem_id=problem.id, dropped_at=Step.LIBRARIES, missing=missing)
-        edit_timeout = self._edit_timeout(problem)
-        if edit_timeout is None:
-            return Outcome(problem_id=problem.id, dropped_at=Step.CANONICAL)
-        return self._first_bug(problem, edit_timeout)
-
-    def _edit_timeout(self, problem: Problem) -> float | None:
-        """Seconds for an edit of the canonical solution; None if that fails itself."""
-        if problem.canonical is None:
-            return self.tester.timeout
-        trial = self.tester.try_out(problem, problem.canonical)
-        if trial.failing:
-            return None
-        return min(self.tester.timeout, PATIENCE * (trial.results.seconds + 0.5))
-
-    def _first_bug(self, problem: Problem, edit_timeout: float) -> Outcome:
-        """The first bug among the writer's solutions, or else the furthest step that one of them
-        reached."""
+        edit_timeout = self.tester.timeout
+        if problem.canonical is not None:
+            trial = self.tester.try_out(problem, problem.canonical)
+            if trial.failing:
+                return Outcome(problem_id=problem.id, dropped_at=Step.CANONICAL)
+            edit_timeout = min(edit_timeout, PATIENCE * (trial.results.seconds + 0.5))
         furthest, passed, dollars, endless = Step.WRITTEN, False, 0.0, 0
         for number, solution in enumerate(self.writer.solutions(problem)):
             dollars += solution.dollars
@@ -161,22 +152,34 @@ class Funnel:
             return Step.PARSES
         timeout = None if solution.edit is None else edit_timeout
         first = self.tester.try_out(problem, solution.code, timeout)
-        step = self._stopped_at(first)
-        if step is not None:
-            return step
-        second = self.tester.try_out(problem, solution.code, timeout)
-        if first.failing != second.failing or _failure(first).type != _failure(second).type:
-            return Step.REPEATS
-        return _bug(problem, solution, first, _failure(first))
-
-    def _stopped_at(self, trial: Trial) -> Step | None:
-        if not trial.failing:
+        if not first.failing:
             return Step.FAILS
-        if not set(trial.public) & set(trial.failing):
+        if not set(first.public) & set(first.failing):
             return Step.FAILS_PUBLIC
-        if trial.results.timed_out and not self.allow_timeouts:
+        if first.results.timed_out and not self.allow_timeouts:
             return Step.ENDS
-        return None
+        second = self.tester.try_out(problem, solution.code, timeout)
+        failure = _failure(first)
+        if first.failing != second.failing or failure.type != _failure(second).type:
+            return Step.REPEATS
+        return Bug(
+            id=problem.id,
+            source=problem.source,
+            problem_id=problem.id,
+            statement=task_text(problem),
+            files=lay_out(problem, solution.code),
+            hidden_files=hidden_files(problem),
+            entry_point=problem.entry_point,
+            fail_to_pass=first.failing,
+            pass_to_pass=first.passing,
+            gold_solution=problem.canonical,
+            failure=failure,
+            libraries=problem.libraries,
+            published=problem.published,
+            difficulty=problem.difficulty,
+            written_by=solution.written_by,
+            edit=solution.edit,
+        )
 
 
 def _failure(trial: Trial) -> Failure:
@@ -184,27 +187,6 @@ def _failure(trial: Trial) -> Failure:
     if trial.results.timed_out:
         return Failure(type="TimeoutError", message="the tests did not end within the time-out")
     return read_failure(trial.results.output, trial.failing[0])
-
-
-def _bug(problem: Problem, solution: Solution, trial: Trial, failure: Failure) -> Bug:
-    return Bug(
-        id=problem.id,
-        source=problem.source,
-        problem_id=problem.id,
-        statement=task_text(problem),
-        files=lay_out(problem, solution.code),
-        hidden_files=hidden_files(problem),
-        entry_point=problem.entry_point,
-        fail_to_pass=trial.failing,
-        pass_to_pass=trial.passing,
-        gold_solution=problem.canonical,
-        failure=failure,
-        libraries=problem.libraries,
-        published=problem.published,
-        difficulty=problem.difficulty,
-        written_by=solution.written_by,
-        edit=solution.edit,
-    )
 
 
 DEFAULT_NAME = "self_repair.jsonl"
@@ -238,16 +220,25 @@ def build(runtime: RuntimeConfig, config: SelfRepairConfig, run: Path) -> Built:
     chosen = in_dates[: config.limit]
     path = Path(config.output) if config.output is not None else run / DEFAULT_NAME
     path.parent.mkdir(parents=True, exist_ok=True)
-    settings = _settings(runtime, config, chosen)
-    work = WorkFile(path, settings, Outcome, lambda outcome: outcome.problem_id, ADVICE)
+    settings = {
+        "self_repair": config.model_dump(mode="json"),
+        "sandbox": runtime.sandbox.model_dump(mode="json"),
+        "models": {name: model.model_dump(mode="json") for name, model in runtime.models.items()},
+        "problems": [
+            hashlib.sha256(repr(astuple(problem)).encode()).hexdigest() for problem in chosen
+        ],
+        "code": code_version(),
+    }
+    work = WorkFile(path, digest(settings), Outcome, lambda outcome: outcome.problem_id, ADVICE)
     stopped = _judge_all(runtime, config, chosen, work, run)
     done = [work.outcomes[problem.id] for problem in chosen if problem.id in work.outcomes]
     if len(done) < len(chosen):
         return Built(path, None, stopped)
-    early = len(problems) - len(in_dates)
-    card = _card(runtime, config, done, early)
+    card = _card(config, done, early=len(problems) - len(in_dates))
     bugs = [outcome.bug for outcome in done if outcome.bug is not None]
-    _write(path, bugs, card)
+    # The card comes first, so that no benchmark file exists without one.
+    write_text(card_path(path), card.model_dump_json(indent=2) + "\n")
+    write_text(path, "".join(f"{bug.model_dump_json()}\n" for bug in bugs))
     work.remove()
     return Built(path, card)
 
@@ -325,23 +316,7 @@ def _is_in_dates(problem: Problem, config: SelfRepairConfig) -> bool:
     return first <= problem.published <= last
 
 
-def _settings(runtime: RuntimeConfig, config: SelfRepairConfig, problems: Sequence[Problem]) -> str:
-    """A hash over all settings that affect the outcomes."""
-    facts = {
-        "self_repair": config.model_dump(mode="json"),
-        "sandbox": runtime.sandbox.model_dump(mode="json"),
-        "models": {name: model.model_dump(mode="json") for name, model in runtime.models.items()},
-        "problems": [
-            hashlib.sha256(repr(astuple(problem)).encode()).hexdigest() for problem in problems
-        ],
-        "code": code_version(),
-    }
-    return digest(facts)
-
-
-def _card(
-    runtime: RuntimeConfig, config: SelfRepairConfig, outcomes: Sequence[Outcome], early: int
-) -> Card:
+def _card(config: SelfRepairConfig, outcomes: Sequence[Outcome], early: int) -> Card:
     dropped = Counter(outcome.dropped_at for outcome in outcomes if outcome.dropped_at is not None)
     dropped[Step.DATES] = early
     bugs = [outcome.bug for outcome in outcomes if outcome.bug is not None]
@@ -364,9 +339,3 @@ def _card(
         dollars=sum(outcome.dollars for outcome in outcomes),
         versions={"stepinto": code_version(), "python": platform.python_version()},
     )
-
-
-def _write(path: Path, bugs: Sequence[Bug], card: Card) -> None:
-    """Write the card first, so that no benchmark file exists without one."""
-    write_text(card_path(path), card.model_dump_json(indent=2) + "\n")
-    write_text(path, "".join(f"{bug.model_dump_json()}\n" for bug in bugs))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import ast
 import base64
-import binascii
 import io
 import json
 import pickle
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeGuard
+from typing import Any, Literal, NoReturn
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -30,6 +30,13 @@ from collect.benchmarks.self_repair.problem import (
 )
 from collect.errors import ConfigError
 from collect.synthesis.self_repair.config import SelfRepairConfig
+
+
+class _Row(BaseModel):
+    """Only the upstream columns that we use."""
+
+    model_config = ConfigDict(extra="ignore")
+
 
 # BigCodeBench (bigcode/bigcodebench): functions with library calls, tested by a unittest class.
 #
@@ -48,11 +55,7 @@ for _name in list(globals()):
 """
 
 
-class _BigCodeBenchRow(BaseModel):
-    """Only the upstream columns that we use."""
-
-    model_config = ConfigDict(extra="ignore")
-
+class _BigCodeBenchRow(_Row):
     task_id: str
     complete_prompt: str
     instruct_prompt: str
@@ -82,7 +85,11 @@ class BigCodeBench:
         if not names:
             raise ConfigError(f"{where}: column test: holds no class with test methods")
         program = parsed(where, "complete_prompt + canonical_solution", canonical)
-        libraries = {*_listed(where, task.libs), *imported_libraries(program, test)}
+        try:
+            listed = task.libs if isinstance(task.libs, list) else ast.literal_eval(task.libs)
+            libraries = {str(name).partition(".")[0] for name in listed}
+        except (SyntaxError, ValueError, TypeError) as error:
+            raise ConfigError(f"{where}: column libs: not a list of names: {error}") from error
         return Problem(
             id=task.task_id,
             source=self.name,
@@ -91,16 +98,8 @@ class BigCodeBench:
             canonical=canonical,
             entry_point=task.entry_point,
             public_tests=TestFile(IMPORT + task.test.rstrip() + "\n" + SHARED, names),
-            libraries=tuple(sorted(libraries)),
+            libraries=tuple(sorted(libraries | imported_libraries(program, test))),
         )
-
-
-def _listed(where: str, libraries: str | list[str]) -> list[str]:
-    try:
-        names = libraries if isinstance(libraries, list) else ast.literal_eval(libraries)
-        return [str(name).partition(".")[0] for name in names]
-    except (SyntaxError, ValueError, TypeError) as error:
-        raise ConfigError(f"{where}: column libs: not a list of names: {error}") from error
 
 
 # LeetCodeDataset (newfacade/LeetCodeDataset): methods of a `Solution` class, tested by asserts.
@@ -114,11 +113,7 @@ PRELUDE_IMPORT = "from prelude import *\n\n\n"
 _EXAMPLE = re.compile(r"Example \d+:\s*Input: ?(.*?)\n\s*Output", re.DOTALL)
 
 
-class _LeetCodeRow(BaseModel):
-    """Only the upstream columns that we use."""
-
-    model_config = ConfigDict(extra="ignore")
-
+class _LeetCodeRow(_Row):
     task_id: str
     problem_description: str
     starter_code: str
@@ -145,16 +140,20 @@ class LeetCodeDataset:
         canonical = PRELUDE_IMPORT + task.completion.strip() + "\n"
         program = parsed(where, "completion", canonical)
         prelude = parsed(where, "prompt", task.prompt)
-        public, private = _tests(where, task)
+        public, private = _split_tests(where, task)
         return Problem(
             id=task.task_id,
             source=self.name,
-            statement=_statement(task),
+            statement=(
+                f"{task.problem_description.strip()}\n\n"
+                f"Complete this code; the names that `prelude.py` defines are imported for it:\n\n"
+                f"```python\n{task.starter_code.strip()}\n```"
+            ),
             starter=PRELUDE_IMPORT + task.starter_code.strip() + "\n",
             canonical=canonical,
             entry_point=task.entry_point.replace("()", ""),
-            public_tests=public,
-            private_tests=private,
+            public_tests=numbered(IMPORTS, public),
+            private_tests=numbered(IMPORTS, private, private=True) if private else None,
             prelude=task.prompt.strip() + "\n",
             libraries=tuple(sorted(imported_libraries(program, prelude) - {"prelude"})),
             published=task.estimated_date,
@@ -162,15 +161,9 @@ class LeetCodeDataset:
         )
 
 
-def _statement(task: _LeetCodeRow) -> str:
-    return (
-        f"{task.problem_description.strip()}\n\n"
-        f"Complete this code; the names that `prelude.py` defines are imported for it:\n\n"
-        f"```python\n{task.starter_code.strip()}\n```"
-    )
-
-
-def _tests(where: str, task: _LeetCodeRow) -> tuple[TestFile, TestFile | None]:
+def _split_tests(where: str, task: _LeetCodeRow) -> tuple[list[str], list[str]]:
+    """The bodies of the public and the private tests. If no assert checks an example, as many first
+    ones are public as there are examples."""
     tree = parsed(where, "test", task.test)
     function = tree.body[0] if tree.body else None
     if not isinstance(function, ast.FunctionDef) or len(tree.body) != 1:
@@ -180,56 +173,34 @@ def _tests(where: str, task: _LeetCodeRow) -> tuple[TestFile, TestFile | None]:
         raise ConfigError(
             f"{where}: column test: check(candidate) must hold asserts, and only them"
         )
-    public = _examples(asserts, task.problem_description)
-    private = [each for each in asserts if each not in public]
-    bodies = [[_body(task, each) for each in group] for group in (public, private)]
-    hidden = numbered(IMPORTS, bodies[1], private=True) if private else None
-    return numbered(IMPORTS, bodies[0]), hidden
+    inputs = [_bare(text) for text in _EXAMPLE.findall(task.problem_description)]
+    public = [node for node in asserts if _bare(_arguments(node)) in inputs]
+    public = public or asserts[: max(1, len(inputs))]
+    private = [node for node in asserts if node not in public]
+    return [_body(task, node) for node in public], [_body(task, node) for node in private]
 
 
 def _body(task: _LeetCodeRow, node: ast.Assert) -> str:
     """A call that reports the actual value, or else upstream's assert."""
-    simple = node.test
-    if isinstance(simple, ast.Compare) and _is_call(simple.left) and len(simple.ops) == 1:
-        expected = simple.comparators[0]
-        if isinstance(simple.ops[0], ast.Eq) and not _uses_candidate(expected):
+    match node.test:
+        case ast.Compare(ast.Call(ast.Name("candidate"), [], keywords), [ast.Eq()], [expected]) if (
+            not any(isinstance(n, ast.Name) and n.id == "candidate" for n in ast.walk(expected))
+        ):
             method = task.entry_point.rpartition(".")[2]
-            named = ", ".join(
-                f"{each.arg!r}: {ast.unparse(each.value)}" for each in simple.left.keywords
-            )
+            named = ", ".join(f"{each.arg!r}: {ast.unparse(each.value)}" for each in keywords)
             return f"check_call({method!r}, {{{named}}}, {ast.unparse(expected)})"
     source = ast.get_source_segment(task.test, node) or ast.unparse(node)
     return f"candidate = load_solution().{task.entry_point}\n{source}"
 
 
-def _examples(asserts: Sequence[ast.Assert], description: str) -> list[ast.Assert]:
-    """The asserts that check the examples; if none is found, as many first asserts as there are
-    examples."""
-    inputs = [_bare(text) for text in _EXAMPLE.findall(description)]
-    found = [node for node in asserts if _bare(_arguments(node)) in inputs]
-    return found or list(asserts[: max(1, len(inputs))])
-
-
 def _arguments(node: ast.Assert) -> str:
     """The candidate's arguments in the description's format: `n = 4, queries = [[0,3]]`."""
-    named = [
-        f"{keyword.arg}={ast.unparse(keyword.value)}"
-        for call in ast.walk(node)
-        if _is_call(call)
-        for keyword in call.keywords
-    ]
+    named = []
+    for part in ast.walk(node):
+        match part:
+            case ast.Call(ast.Name("candidate"), [], keywords):
+                named += [f"{keyword.arg}={ast.unparse(keyword.value)}" for keyword in keywords]
     return ", ".join(named)
-
-
-def _is_call(node: ast.AST) -> TypeGuard[ast.Call]:
-    """Whether it calls the candidate with keyword arguments only."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-        return False
-    return node.func.id == "candidate" and not node.args
-
-
-def _uses_candidate(node: ast.AST) -> bool:
-    return any(isinstance(each, ast.Name) and each.id == "candidate" for each in ast.walk(node))
 
 
 def _bare(text: str) -> str:
@@ -240,37 +211,8 @@ def _bare(text: str) -> str:
 # pickle can call anything, so the unpickler refuses to look up any name.
 
 
-BROKEN = (
-    EOFError,
-    IndexError,
-    KeyError,
-    AttributeError,
-    TypeError,
-    OverflowError,
-    MemoryError,
-    RecursionError,
-)
 MAX_BYTES = 512 * 1024 * 1024
 """Limit for the decompressed tests of one problem."""
-
-
-def decode_tests(where: str, column: str, text: str) -> object:
-    """The JSON value. Raises ConfigError, also if the pickle is not a string."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        packed = text
-    try:
-        return json.loads(_unpickled(_decompressed(base64.b64decode(packed, validate=True))))
-    except (binascii.Error, zlib.error, pickle.UnpicklingError, ValueError) as error:
-        reason = str(error)
-    except BROKEN as error:
-        # The errors that the unpickler raises for a broken pickle.
-        reason = f"not a pickle: {error}"
-    raise ConfigError(
-        f"{where}: column {column}: neither JSON nor base64 of zlib of a pickled string of JSON: "
-        f"{reason}"
-    )
 
 
 class _StringsOnly(pickle.Unpickler):
@@ -283,21 +225,37 @@ class _StringsOnly(pickle.Unpickler):
         raise pickle.UnpicklingError("the pickle refers to something outside it")
 
 
-def _decompressed(data: bytes) -> bytes:
-    decompressor = zlib.decompressobj()
-    result = decompressor.decompress(data, MAX_BYTES)
-    if decompressor.unconsumed_tail:
-        raise ValueError(f"more than {MAX_BYTES} bytes when decompressed")
-    if not decompressor.eof:
-        raise ValueError("the compressed data is cut off")
-    return result
+def decode_tests(where: str, column: str, text: str) -> object:
+    """The JSON value. Raises ConfigError, also if the pickle is not a string."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        decompressor = zlib.decompressobj()
+        data = decompressor.decompress(base64.b64decode(text, validate=True), MAX_BYTES)
+        if decompressor.unconsumed_tail:
+            raise ValueError(f"more than {MAX_BYTES} bytes when decompressed")
+        if not decompressor.eof:
+            raise ValueError("the compressed data is cut off")
+        value = _unpickled(data)
+        if not isinstance(value, str):
+            raise ValueError(f"the pickle holds {type(value).__name__}, not text")
+        return json.loads(value)
+    except (zlib.error, pickle.UnpicklingError, ValueError, RecursionError) as error:
+        raise ConfigError(
+            f"{where}: column {column}: neither JSON nor base64 of zlib of a pickled string of "
+            f"JSON: {error}"
+        ) from error
 
 
-def _unpickled(data: bytes) -> str:
-    value = _StringsOnly(io.BytesIO(data)).load()
-    if not isinstance(value, str):
-        raise ValueError(f"the pickle holds {type(value).__name__}, not text")
-    return value
+def _unpickled(data: bytes) -> object:
+    try:
+        return _StringsOnly(io.BytesIO(data)).load()
+    except pickle.UnpicklingError:
+        raise
+    except Exception as error:  # Broken data makes the unpickler raise anything.
+        raise ValueError(f"not a pickle: {error}") from error
 
 
 # LiveCodeBench (livecodebench/code_generation_lite): contest problems with private tests.
@@ -307,39 +265,20 @@ def _unpickled(data: bytes) -> str:
 
 
 _MODULES = (
-    "string",
-    "re",
-    "datetime",
-    "collections",
-    "heapq",
-    "bisect",
-    "copy",
-    "math",
-    "random",
-    "statistics",
-    "itertools",
-    "functools",
-    "operator",
-    "io",
-    "sys",
-    "json",
+    "string re datetime collections heapq bisect copy math random statistics itertools functools "
+    "operator io sys json"
 )
 PRELUDE = (
-    "".join(f"from {name} import *\n" for name in (*_MODULES, "builtins", "typing"))
-    + "".join(f"import {name}\n" for name in _MODULES)
+    "".join(f"from {name} import *\n" for name in f"{_MODULES} builtins typing".split())
+    + "".join(f"import {name}\n" for name in _MODULES.split())
     + "\nsys.setrecursionlimit(50000)\n"
 )
 """The code that upstream runs before every solution (testing_util.py, import_string), in its order.
 """
-PUBLIC, PRIVATE = "public_test_cases", "private_test_cases"
 RELEASES = {f"release_v{number}": number for number in range(1, 7)}
 
 
-class _LiveCodeBenchRow(BaseModel):
-    """Only the upstream columns that we use."""
-
-    model_config = ConfigDict(extra="ignore")
-
+class _LiveCodeBenchRow(_Row):
     question_title: str
     question_content: str
     question_id: str
@@ -353,10 +292,8 @@ class _LiveCodeBenchRow(BaseModel):
     """A correct program, for the oracle to break. Upstream has no such column."""
 
 
-class _Case(BaseModel):
+class _Case(_Row):
     """One test in upstream's JSON."""
-
-    model_config = ConfigDict(extra="ignore")
 
     input: str
     output: str
@@ -383,90 +320,65 @@ class LiveCodeBench:
 
     def problem(self, where: str, row: object) -> Problem:
         task = checked(where, row, _LiveCodeBenchRow, self.hub_id)
-        public = _cases(where, PUBLIC, task.public_test_cases)
-        private = _cases(where, PRIVATE, task.private_test_cases)
-        function = _function_name(where, task)
+        try:
+            metadata = json.loads(task.metadata)
+        except ValueError as error:
+            raise ConfigError(f"{where}: column metadata: not JSON: {error}") from error
+        function = str(metadata.get("func_name") or "") if isinstance(metadata, dict) else ""
+        how = "Write a program that reads standard input and prints the answer."
+        imports, entry_point = "from checking import check_program\n", ""
+        if function:
+            how = f"Complete this code:\n\n```python\n{task.starter_code.strip()}\n```"
+            imports = "from checking import check_call\n"
+            in_class = "class Solution" in task.starter_code
+            entry_point = f"Solution.{function}" if in_class else function
+        public = _test_bodies(where, "public_test_cases", task.public_test_cases, function)
+        private = _test_bodies(where, "private_test_cases", task.private_test_cases, function)
+        libraries: set[str] = set()
+        if task.canonical_solution is not None:
+            program = parsed(where, "canonical_solution", task.canonical_solution)
+            libraries = imported_libraries(program)
         return Problem(
             id=task.question_id,
             source=self.name,
-            statement=_livecodebench_text(task, function),
+            statement=f"{task.question_title}\n\n{task.question_content.strip()}\n\n{how}",
             starter=task.starter_code,
             canonical=task.canonical_solution,
-            entry_point=_entry_point(function, task.starter_code),
-            public_tests=numbered(*_test_code(where, PUBLIC, public, function)),
-            private_tests=numbered(*_test_code(where, PRIVATE, private, function), private=True)
-            if private
-            else None,
+            entry_point=entry_point,
+            public_tests=numbered(imports, public),
+            private_tests=numbered(imports, private, private=True) if private else None,
             prelude=PRELUDE,
-            libraries=_libraries(where, task.canonical_solution),
+            libraries=tuple(sorted(libraries)),
             published=task.contest_date.date(),
             difficulty=task.difficulty,
         )
 
 
-def _cases(where: str, column: str, text: str) -> list[_Case]:
+def _test_bodies(where: str, column: str, text: str, function: str) -> list[str]:
     try:
-        return TypeAdapter(list[_Case]).validate_python(decode_tests(where, column, text))
+        cases = TypeAdapter(list[_Case]).validate_python(decode_tests(where, column, text))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the list"
         raise ConfigError(f"{where}: column {column}: test {place}: {first['msg']}") from error
-
-
-def _function_name(where: str, task: _LiveCodeBenchRow) -> str | None:
-    try:
-        metadata = json.loads(task.metadata)
-    except ValueError as error:
-        raise ConfigError(f"{where}: column metadata: not JSON: {error}") from error
-    name = metadata.get("func_name") if isinstance(metadata, dict) else None
-    return str(name) if name else None
-
-
-def _entry_point(function: str | None, starter: str) -> str:
-    if function is None:
-        return ""
-    return f"Solution.{function}" if "class Solution" in starter else function
-
-
-def _livecodebench_text(task: _LiveCodeBenchRow, function: str | None) -> str:
-    if function is None:
-        how = "Write a program that reads standard input and prints the answer."
-    else:
-        how = f"Complete this code:\n\n```python\n{task.starter_code.strip()}\n```"
-    return f"{task.question_title}\n\n{task.question_content.strip()}\n\n{how}"
-
-
-def _test_code(
-    where: str, column: str, cases: Sequence[_Case], function: str | None
-) -> tuple[str, list[str]]:
-    """The import lines of a test file, and the body of each test."""
-    if function is None:
-        bodies = [f"check_program({case.input!r}, {case.output!r})" for case in cases]
-        return "from checking import check_program\n", bodies
+    if not function:
+        return [f"check_program({case.input!r}, {case.output!r})" for case in cases]
     bodies = []
     for number, case in enumerate(cases):
         place = f"{where}: column {column}: test {number}"
         arguments = [_value(place, line) for line in case.input.split("\n")]
-        expected = _value(place, case.output)
-        bodies.append(f"check_call({function!r}, {arguments!r}, {expected!r})")
-    return "from checking import check_call\n", bodies
+        bodies.append(f"check_call({function!r}, {arguments!r}, {_value(place, case.output)!r})")
+    return bodies
 
 
 def _value(where: str, text: str) -> Any:
+    def refuse(constant: str) -> NoReturn:
+        raise ValueError(f"{constant} is no number of JSON")
+
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_constant=refuse)
     except ValueError as error:
         raise ConfigError(f"{where}: {text[:100]!r} is not JSON: {error}") from error
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no number of JSON")
-
-
-def _libraries(where: str, canonical: str | None) -> tuple[str, ...]:
-    if canonical is None:
-        return ()
-    return tuple(sorted(imported_libraries(parsed(where, "canonical_solution", canonical))))
 
 
 PROBLEMS = Path(__file__).parent / "bundled" / "problems"
@@ -478,8 +390,8 @@ SOURCES: dict[str, ProblemSource] = {
 def read_problems(config: SelfRepairConfig) -> list[Problem]:
     """All problems that the config selects, in order. Raises ConfigError."""
     problems = list(_problems(config))
-    ids = [problem.id for problem in problems]
-    twice = sorted({name for name in ids if ids.count(name) > 1})
+    ids = Counter(problem.id for problem in problems)
+    twice = sorted(name for name, count in ids.items() if count > 1)
     if twice:
         raise ConfigError(
             f"{data_name(config)}: {', '.join(twice[:5])} stands there more than once; remove the "
@@ -501,17 +413,13 @@ def data_name(config: SelfRepairConfig) -> str:
 def _problems(config: SelfRepairConfig) -> Iterator[Problem]:
     if config.source == "bundled":
         for name in ("bigcodebench", "livecodebench"):
-            for problem in _read(SOURCES[name], file_rows(PROBLEMS / f"{name}.jsonl", "bundled")):
-                yield replace(problem, source="bundled")
+            for where, row in file_rows(PROBLEMS / f"{name}.jsonl", "bundled"):
+                yield replace(SOURCES[name].problem(where, row), source="bundled")
         return
     source = SOURCES[config.source]
     if config.path is not None:
-        yield from _read(source, file_rows(Path(config.path), "self_repair.path"))
+        rows = file_rows(Path(config.path), "self_repair.path")
     else:
-        hub_id, split = config.hub_id or source.hub_id, config.split or source.split
-        yield from _read(source, source.hub_rows(hub_id, split))
-
-
-def _read(source: ProblemSource, rows: Rows) -> Iterator[Problem]:
+        rows = source.hub_rows(config.hub_id or source.hub_id, config.split or source.split)
     for where, row in rows:
         yield source.problem(where, row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -26,8 +26,6 @@ ORACLE = "oracle"
 ROLE = "solution_writer"
 """The role for which a model is opened; a recording for `replay` may name it."""
 PROMPT = Path(__file__).parent / "prompts" / "write_solution.md"
-ID_COLUMNS = ("task_id", "question_id")
-CODE_COLUMNS = ("buggy_solution", "solution")
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,19 @@ class ModelWriter:
     seed: int
 
     def solutions(self, problem: Problem) -> Iterator[Solution]:
-        model = self.backend.open(ConversationContext(_instance(problem), ROLE, 0, ROLE, 0))
+        # Models expect an instance; there is no bug yet.
+        instance = Instance(
+            id=problem.id,
+            benchmark=problem.source,
+            language="python",
+            repository=problem.id,
+            problem_statement=problem.statement,
+            fail_to_pass=(),
+            pass_to_pass=(),
+            gold_patch="",
+            solution=SOLUTION,
+        )
+        model = self.backend.open(ConversationContext(instance, ROLE, 0, ROLE, 0))
         sampling = self.sampling
         if sampling.seed is not None:
             sampling = sampling.model_copy(update={"seed": sampling.seed + self.seed})
@@ -92,7 +102,12 @@ class SolutionsFile:
     def __init__(self, path: Path) -> None:
         """Raises ConfigError."""
         self._path = path
-        self._code = _read_solutions(path)
+        self._code: dict[str, str] = {}
+        for where, row in file_rows(path, "self_repair.solutions"):
+            name = _cell(where, row, "task_id", "question_id")
+            if name in self._code:
+                raise ConfigError(f"{where}: a second solution for {name}; give one a problem")
+            self._code[name] = _cell(where, row, "buggy_solution", "solution")
 
     def solutions(self, problem: Problem) -> Iterator[Solution]:
         code = self._code.get(problem.id)
@@ -122,6 +137,15 @@ class SolutionsFile:
         return found
 
 
+def _cell(where: str, row: object, *columns: str) -> str:
+    """The text of the first of these columns that a row has."""
+    for column in columns:
+        value = row.get(column) if isinstance(row, dict) else None
+        if isinstance(value, str):
+            return value
+    raise ConfigError(f"{where}: must have the column {' or '.join(columns)}, with text in it")
+
+
 def prompt(problem: Problem) -> str:
     """The prompt for a model; the statement says how the program begins."""
     return PROMPT.read_text("utf-8").replace("{statement}", problem.statement)
@@ -135,37 +159,3 @@ def code_of(reply: str) -> str:
     blocks = fenced_blocks(reply)
     code = max(blocks, key=len) if blocks else reply
     return code.strip("\n").rstrip() + "\n" if code.strip() else ""
-
-
-def _instance(problem: Problem) -> Instance:
-    """The problem as an instance, which models expect; there is no bug yet."""
-    return Instance(
-        id=problem.id,
-        benchmark=problem.source,
-        language="python",
-        repository=problem.id,
-        problem_statement=problem.statement,
-        fail_to_pass=(),
-        pass_to_pass=(),
-        gold_patch="",
-        solution=SOLUTION,
-    )
-
-
-def _read_solutions(path: Path) -> Mapping[str, str]:
-    solutions: dict[str, str] = {}
-    for where, row in file_rows(path, "self_repair.solutions"):
-        cells = row if isinstance(row, dict) else {}
-        name = _cell(where, cells, ID_COLUMNS)
-        if name in solutions:
-            raise ConfigError(f"{where}: a second solution for {name}; give one a problem")
-        solutions[name] = _cell(where, cells, CODE_COLUMNS)
-    return solutions
-
-
-def _cell(where: str, cells: Mapping[str, object], columns: tuple[str, str]) -> str:
-    for column in columns:
-        value = cells.get(column)
-        if isinstance(value, str):
-            return value
-    raise ConfigError(f"{where}: must have the column {' or '.join(columns)}, with text in it")
