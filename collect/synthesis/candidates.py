@@ -11,9 +11,10 @@ from itertools import zip_longest
 from collect.benchmarks.projects.config import FactoryConfig
 from collect.benchmarks.projects.project import Project
 from collect.errors import ConfigError
-from collect.synthesis.java_mutations import find_java_mutations
-from collect.synthesis.mutations import Mutation, chosen, combined, find_project_mutations
-from collect.synthesis.suite import Suite
+from collect.synthesis.java_mutations.finding import find_java_mutations
+from collect.synthesis.mutations.base import Mutation
+from collect.synthesis.mutations.finding import chosen, combined, find_project_mutations
+from collect.synthesis.workbench import Suite
 
 TRIES_PER_FUNCTION = 3
 """Candidates tried in one function for each bug that may be kept there."""

@@ -1,6 +1,6 @@
 """A pytest plugin that records which lines of the workspace each test runs.
 
-It is copied into the sandbox (see `collect.synthesis.suite`) and runs there with coverage.py.
+It is copied into the sandbox (see `collect.synthesis.workbench`) and runs there with coverage.py.
 `code.json` next to it lists the files to watch, relative to the workspace. It writes `tests` (node
 ids) and `lines` (by file, then by line number, indices into `tests`) to `coverage.json`. A line
 that runs during imports belongs to no test.

@@ -58,7 +58,7 @@ def bench_answer(options: argparse.Namespace) -> int:
 def make(config: RunConfig) -> int:
     """Make the bugs of the config's `factory` section; returns the exit status."""
     from collect.funnel import funnel_table
-    from collect.synthesis.building import make_bugs, projects_table
+    from collect.synthesis.making import make_bugs, projects_table
 
     made = make_bugs(config, config.factory, config.folder)
     if made.card is None:

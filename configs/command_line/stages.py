@@ -379,7 +379,7 @@ def check_sections(config: RunConfig) -> None:
     """Raise ConfigError if one of the config's stages would refuse its section. Files that earlier
     stages write are checked when the stage starts."""
     if "make" in config.stages:
-        from collect.synthesis.building import check_factory
+        from collect.synthesis.making import check_factory
 
         check_factory(config.factory)
     if "answer" in config.stages:

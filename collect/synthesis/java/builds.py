@@ -155,7 +155,6 @@ def _built(project: Project, sandbox: Sandbox, test_class: str) -> JavaProject:
 # If an edit changes only method bodies, no other class is affected: only its file is compiled, with
 # the build tool's options. Otherwise everything is.
 
-
 COMPILE_TIMEOUT = 120.0
 """Seconds."""
 _COMPILE = r"""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import posixpath
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tree_sitter import Node
@@ -96,7 +96,6 @@ def read_failure(trace: str) -> Failure:
 
 # A Java bug's symptom: which test fails, and how.
 
-
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _WRAPPERS = words("try_statement for_statement while_statement enhanced_for_statement if_statement")
 _BUILT_IN = words(
@@ -116,6 +115,8 @@ class JavaSymptom:
     """Its failing statement; None if the test fails outside its own statements."""
     hidden: frozenset[str]
     """Names in the stack trace that the test does not show: no report may contain them."""
+    fields: frozenset[str]
+    """Names of the fields in the test's file."""
 
 
 def read_java_symptom(
@@ -128,12 +129,16 @@ def read_java_symptom(
     )
     path = class_name.partition("$")[0].replace(".", "/") + ".java"
     own = inside or Frame(class_name, name, path, 0)
-    methods = (
-        node
-        for node in walk(parse(files.get(own.path(test_files) or "", b"")))
-        if node.type == "method_declaration" and field_text(node, "name") == name
-    )
+    nodes = list(walk(parse(files.get(own.path(test_files) or "", b""))))
+    named = [node for node in nodes if field_text(node, "name") == name]
+    methods = [node for node in named if node.type == "method_declaration"]
     method = next((m for m in methods if inside is None or _has_line(m, inside.line)), None)
+    own_fields = {
+        field_text(each, "name")
+        for node in nodes
+        if node.type == "field_declaration"
+        for each in declarators(node)
+    }
     hidden = {
         word
         for frame in failure.frames
@@ -142,7 +147,8 @@ def read_java_symptom(
     }
     shown = set(_WORD.findall(text_of(method))) if method is not None else set()
     statement = _statement(method, inside.line) if method is not None and inside else None
-    return JavaSymptom(failure, method, statement, frozenset(hidden - shown - _BUILT_IN))
+    unseen = frozenset(hidden - shown - _BUILT_IN)
+    return JavaSymptom(failure, method, statement, unseen, frozenset(own_fields))
 
 
 def _has_line(node: Node, line: int) -> bool:
@@ -319,9 +325,6 @@ def _visible(text: str, symptom: JavaSymptom) -> str:
 # Issue texts for Java bugs, from the symptom alone.
 
 
-_NAMING = words("formal_parameter enhanced_for_statement resource catch_formal_parameter")
-
-
 def write_java_issue(project: Project, failing: Sequence[str], trace: str, seed: str) -> str:
     """A bug report: what was called, what happened, what was expected; from the first test's stack
     trace. Deterministic for a seed."""
@@ -343,10 +346,7 @@ def java_snippet(symptom: JavaSymptom, claim: Claim) -> str:
         return ""
     before = [node for node in body.named_children if node.end_byte <= last.start_byte]
     lines = [node for node in before if not _is_check(node)]
-    declared = {
-        text_of(name) for line in (*lines, last) for part in walk(line) for name in _declared(part)
-    }
-    if any(_is_foreign(part, declared) for line in (*lines, last) for part in walk(line)):
+    if any(_needs_class(part, symptom) for line in (*lines, last) for part in walk(line)):
         return ""
     code = "\n".join([*map(_dedented, lines), _last_line(last, claim)])
     long = len(code) > MAX_CHARACTERS or code.count("\n") >= MAX_LINES
@@ -378,33 +378,8 @@ def _last_line(statement: Node, claim: Claim) -> str:
     return _dedented(statement)
 
 
-def _is_foreign(node: Node, declared: set[str]) -> bool:
-    """Whether it is a field or helper of the test's class, or else not declared."""
+def _needs_class(node: Node, symptom: JavaSymptom) -> bool:
+    """Whether it is a field of the test's class, or a call of its helper."""
     if node.type == "method_invocation" and not fields(node, "object"):
         return not called_name(node).startswith("assert") and called_name(node) != "fail"
-    if node.type != "identifier":
-        return node.type == "this"
-    return _is_variable(node) and text_of(node) not in declared
-
-
-def _declared(node: Node) -> Iterator[Node]:
-    """The names that a node declares."""
-    for each in declarators(node):
-        yield from fields(each, "name")
-    if node.type in _NAMING:
-        yield from fields(node, "name")
-    if node.type == "lambda_expression":
-        for given in fields(node, "parameters"):
-            yield from [given] if given.type == "identifier" else given.named_children
-
-
-def _is_variable(identifier: Node) -> bool:
-    """Whether it names a variable, by Java's naming convention, and not a member."""
-    parent = identifier.parent
-    if parent is None or text_of(identifier)[:1].isupper():
-        return False
-    if parent.type == "method_invocation":
-        return identifier != parent.child_by_field_name("name")
-    if parent.type == "field_access":
-        return identifier == parent.child_by_field_name("object")
-    return parent.type != "method_reference" or identifier == parent.named_children[0]
+    return node.type == "this" or (node.type == "identifier" and text_of(node) in symptom.fields)

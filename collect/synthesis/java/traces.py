@@ -12,7 +12,8 @@ from collect.benchmarks.projects.project import Project, ProjectRefused
 from collect.code.java_tree import line_of, parse, walk, words
 from collect.synthesis.java.builds import Compilation, JavaBuild
 from collect.synthesis.java_mutations.base import BLOCKS, CLASSES, METHODS, field_text
-from collect.synthesis.mutations import Mutation
+from collect.synthesis.java_mutations.finding import scope_name
+from collect.synthesis.mutations.base import Mutation
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import BuildFailed, SandboxFileError
 from sandbox.java.javac import FAST
@@ -89,13 +90,7 @@ def instrument(source: bytes, first: int) -> Instrumented:
 
 def _method_key(method: Node) -> str:
     """A key that identifies a method within its file, independent of position."""
-    parts: list[str] = []
-    around: Node | None = method
-    while around is not None:
-        if around.type in CLASSES | METHODS:
-            parts.append(field_text(around, "name") + field_text(around, "parameters"))
-        around = around.parent
-    return ".".join(reversed(parts))
+    return scope_name(method) + field_text(method, "parameters")
 
 
 FOLDER = ".stepinto-trace"

@@ -18,9 +18,8 @@ from collect.synthesis.java.builds import Compilation, JavaBuild, build_project,
 from collect.synthesis.java.symptom import Failure, read_failure, read_traces, write_java_issue
 from collect.synthesis.java.traces import FOLDER, TRACE, TracedBuild, read_output, trace_project
 from collect.synthesis.java_mutations.base import CLASSES
-from collect.synthesis.mutations import Mutation, apply_all
-from collect.synthesis.suite import Suite, read_suite
-from collect.synthesis.workbench import TrialRun
+from collect.synthesis.mutations.base import Mutation, apply_all
+from collect.synthesis.workbench import Suite, TrialRun, read_suite
 from sandbox import Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import BuildFailed, JavaUnavailable, SandboxUnavailable
 from sandbox.java.project import JavaProject

@@ -2,7 +2,3 @@
 
 An edit may not compile: the caller has to check.
 """
-
-from collect.synthesis.java_mutations.finding import find_java_mutations
-
-__all__ = ["find_java_mutations"]

@@ -15,6 +15,7 @@ from collect.synthesis.java_mutations.base import (
     kind,
     replaced,
 )
+from collect.synthesis.mutations.reading import one_way
 
 _BOUNDS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 _OPPOSITES = {"==": "!=", "!=": "=="}
@@ -103,27 +104,16 @@ def lossy_comparison(node: Node, variables: Variables) -> Edits:
 
 # Arithmetic, constants and positions.
 
-
 _NUMBERS = words("int long short byte char double float Integer Long Short Byte Double Float")
 _OTHERS = {"+": "-", "-": "+", "*": "/", "/": "*", "%": "/"}
 _GIVE_NUMBERS = words("size length indexOf lastIndexOf intValue longValue getTime abs min max")
 _FIXED = words("switch_label array_access enum_constant ternary_expression")
 """In these nodes, a wrong number is obvious or does not compile."""
 _FROM_START = words("substring subList charAt get skip copyOfRange")
-_ROUNDING = {
-    "floor": "ceil",
-    "ceil": "floor",
-    "round": "floor",
-    "HALF_UP": "HALF_DOWN",
-    "HALF_EVEN": "HALF_UP",
-    "HALF_DOWN": "HALF_UP",
-    "CEILING": "FLOOR",
-    "FLOOR": "CEILING",
-    "UP": "DOWN",
-    "DOWN": "UP",
-    "floorMod": "floorDiv",
-    "floorDiv": "floorMod",
-}
+_ROUNDING = one_way(
+    "floor ceil, ceil floor, round floor, HALF_UP HALF_DOWN, HALF_EVEN HALF_UP, HALF_DOWN HALF_UP,"
+    "CEILING FLOOR, FLOOR CEILING, UP DOWN, DOWN UP, floorMod floorDiv, floorDiv floorMod"
+)
 
 
 @kind("arithmetic", "binary_expression")

@@ -9,13 +9,13 @@ from tree_sitter import Node
 
 from collect.code.java_tree import called_name, parse, text_of, words
 from collect.errors import ConfigError
-from collect.synthesis.java_mutations import expressions, names, statements
+from collect.synthesis.java_mutations import expressions, statements
 from collect.synthesis.java_mutations.base import CLASSES, METHODS, JavaKind, Variables, field_text
 from collect.synthesis.mutations.base import Mutation
 
 JAVA_KINDS = [
     kind
-    for module in (expressions, statements, names)
+    for module in (expressions, statements)
     for kind in vars(module).values()
     if isinstance(kind, JavaKind)
 ]
@@ -52,7 +52,7 @@ def find_java_mutations(code: str, path: str = "") -> list[Mutation]:
             start=characters(edit.start),
             end=characters(edit.end),
             text=edit.text,
-            scope=_scope_name(scope),
+            scope=scope_name(scope),
             scope_lines=(scope.start_point.row + 1, scope.end_point.row + 1),
             path=path,
             source=code,
@@ -77,7 +77,7 @@ def _visited(root: Node) -> Iterator[tuple[Node, Node]]:
         pending += [(child, inner) for child in reversed(node.named_children)]
 
 
-def _scope_name(node: Node) -> str:
+def scope_name(node: Node) -> str:
     """The qualified name of a method or class: `Cart.total`, `Cart.<init>`."""
     parts: list[str] = []
     around: Node | None = node

@@ -11,28 +11,20 @@ import libcst as cst
 from collect.synthesis.mutations.base import Replacements, kind
 from collect.synthesis.mutations.reading import (
     Surroundings,
+    both_ways,
     calls,
     dotted,
     exchanged,
     is_read,
     minus_one,
+    one_way,
     self_attribute,
     without,
 )
 
-
-def _one_way(text: str) -> dict[str, str]:
-    return dict(pair.split() for pair in text.split(","))
-
-
-def _both_ways(text: str) -> dict[str, str]:
-    pairs = _one_way(text)
-    return pairs | {other: one for one, other in pairs.items()}
-
-
 _CLEANING = {"strip", "lstrip", "rstrip", "lower", "upper", "copy", "title", "casefold"}
 _WRAPPING = {"sorted", "abs", "round", "reversed", "list", "tuple", "int", "str", "float"}
-_OPPOSITES = _one_way("popleft pop, appendleft append, find rfind, extend append") | _both_ways(
+_OPPOSITES = one_way("popleft pop, appendleft append, find rfind, extend append") | both_ways(
     "min max, any all, keys values, lower upper, startswith endswith, bisect_left bisect_right,"
     "ceil floor, lstrip rstrip"
 )
@@ -90,14 +82,13 @@ def wrong_function(node: cst.Call, around: Surroundings) -> Replacements:
 
 # Mistakes in what is passed on: a dropped option, a similar function.
 
-
 _OPTIONAL = {"key", "reverse", "default", "start", "strict", "fillvalue", "flags", "step"}
 _OPTIONAL |= {"maxsplit", "sort_keys", "separators", "ensure_ascii", "recursive", "initial"}
-_CONFUSED = _both_ways(
+_CONFUSED = both_ways(
     "partition rpartition, union intersection, issubset issuperset, ljust rjust,"
     "combinations permutations, nlargest nsmallest, isoweekday weekday, successors predecessors,"
     "in_edges out_edges, in_degree out_degree, isalpha isalnum, heappushpop heapreplace"
-) | _one_way(
+) | one_way(
     "search match, fullmatch match, rsplit split, rfind find, rindex index,"
     "symmetric_difference difference, dirname basename, takewhile filterfalse, isdigit isalnum,"
     "insort_left insort_right, extendleft extend, removeprefix lstrip, removesuffix rstrip,"
@@ -162,8 +153,7 @@ def _binds_itself(param: cst.Param) -> bool:
 
 # Mistakes in results: swapped values, a wrong unit, a value that is not returned.
 
-
-_FACTORS = _both_ways("1000 1024, 60 3600, 360 180, 256 255, 1e6 1e3") | _one_way(
+_FACTORS = both_ways("1000 1024, 60 3600, 360 180, 256 255, 1e6 1e3") | one_way(
     "24 60, 365 360, 1000000 1000, 1000000.0 1000.0, 1e9 1e6, 1_000_000 1_000, 86400 3600,"
     "100 1000, 100.0 1000.0"
 )
@@ -226,7 +216,6 @@ def wrong_length(node: cst.Call, around: Surroundings) -> Replacements:
 
 
 # Mistakes in names: a variable, attribute or key replaced by a similar one.
-
 
 MAX_NAMES = 2
 """Limit of other names tried in one place, the most similar first."""

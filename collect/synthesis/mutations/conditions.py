@@ -210,7 +210,6 @@ def _lists_cases(around: Surroundings) -> bool:
 
 # Mistakes in arithmetic and assignments.
 
-
 _Operators = Mapping[type[cst.CSTNode], Callable[..., cst.CSTNode]]
 _ARITHMETIC: _Operators = {
     cst.Add: cst.Subtract,
@@ -268,7 +267,6 @@ def lost_update(node: cst.AugAssign, around: Surroundings) -> Replacements:
 
 
 # What a kind of mistake must also meet in a real project, to be likely there.
-
 
 _ORDER_IS_KNOWN = ("isinstance", "issubclass", "map", "filter", "getattr", "hasattr", "setattr")
 _COUNTS = re.compile(

@@ -231,7 +231,6 @@ def _shared(one: str, other: str) -> int:
 
 # Select among the mutations of a program or a project.
 
-
 CATEGORY_WEIGHTS: Mapping[str, float] = {
     "state": 4.0,
     "default": 3.0,

@@ -9,11 +9,13 @@ import libcst as cst
 from collect.synthesis.mutations.base import Replacements, kind
 from collect.synthesis.mutations.reading import (
     Surroundings,
+    both_ways,
     called_name,
     calls,
     is_empty,
     mentions,
     minus_one,
+    one_way,
     only,
     targets,
     without,
@@ -209,7 +211,6 @@ def _subject(test: cst.BaseExpression) -> cst.BaseExpression | None:
 
 # Mistakes in control flow: a missing branch or statement, an early return or end.
 
-
 _UPDATING = {"add", "append", "sort", "update", "extend", "discard", "remove", "pop", "reverse"}
 
 
@@ -266,23 +267,12 @@ def wrong_loop_control(node: cst.SimpleStatementLine, around: Surroundings) -> R
 
 # Mistakes in error handling: the wrong error caught, one swallowed, missing cleanup.
 
-
-_CONFUSED = {
-    "KeyError": "IndexError",
-    "IndexError": "KeyError",
-    "LookupError": "KeyError",
-    "ValueError": "TypeError",
-    "TypeError": "ValueError",
-    "AttributeError": "KeyError",
-    "OSError": "FileNotFoundError",
-    "ArithmeticError": "ZeroDivisionError",
-    "ZeroDivisionError": "OverflowError",
-    "OverflowError": "ValueError",
-    "UnicodeError": "UnicodeDecodeError",
-    "UnicodeDecodeError": "UnicodeEncodeError",
-    "Exception": "ValueError",
-    "StopIteration": "IndexError",
-}
+_CONFUSED = both_ways("KeyError IndexError, ValueError TypeError") | one_way(
+    "LookupError KeyError, AttributeError KeyError, OSError FileNotFoundError,"
+    "ArithmeticError ZeroDivisionError, ZeroDivisionError OverflowError, OverflowError ValueError,"
+    "UnicodeError UnicodeDecodeError, UnicodeDecodeError UnicodeEncodeError, Exception ValueError,"
+    "StopIteration IndexError"
+)
 
 
 @kind("exception")

@@ -16,19 +16,9 @@ from libcst._nodes.internal import CodegenState
 Node = TypeVar("Node", bound=cst.CSTNode)
 Valued = TypeVar("Valued", cst.Arg, cst.BaseElement)
 
-_NO_READERS = (
-    cst.AssignTarget
-    | cst.AugAssign
-    | cst.AnnAssign
-    | cst.Param
-    | cst.NamedExpr
-    | cst.NameItem
-    | cst.FunctionDef
-    | cst.Element
-    | cst.AsName
-    # Another variable in place of an attribute mostly has another type, and fails at once.
-    | cst.Attribute
-)
+_WRITERS = (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.Param, cst.NamedExpr, cst.AsName)
+# Another variable in place of an attribute mostly has another type, and fails at once.
+_NO_READERS = (*_WRITERS, cst.NameItem, cst.FunctionDef, cst.Element, cst.Attribute)
 
 
 def only(statement: cst.CSTNode | None) -> cst.BaseSmallStatement | None:
@@ -126,6 +116,16 @@ def minus_one(value: cst.BaseExpression) -> cst.BinaryOperation:
     return cst.BinaryOperation(value, cst.Subtract(), cst.Integer("1"))
 
 
+def one_way(text: str) -> dict[str, str]:
+    """A mapping, from text such as `search match, rfind find`."""
+    return dict(pair.split() for pair in text.split(","))
+
+
+def both_ways(text: str) -> dict[str, str]:
+    pairs = one_way(text)
+    return pairs | {other: one for one, other in pairs.items()}
+
+
 def without(items: Sequence[Node], index: int) -> list[Node]:
     """A list's items or a call's arguments without one; the final comma stays as it is."""
     left = [*items[:index], *items[index + 1 :]]
@@ -147,19 +147,9 @@ def exchanged(items: Sequence[Valued], index: int) -> list[Valued]:
 
 # Positions of syntax nodes in the source, and the text of a replacement.
 
-
 _LINE_END = re.compile(r"\r\n|\n|\r")
-_UNRECORDED = (
-    cst.BaseParenthesizableWhitespace,
-    cst.Comma,
-    cst.Comment,
-    cst.Dot,
-    cst.EmptyLine,
-    cst.LeftParen,
-    cst.Newline,
-    cst.RightParen,
-    cst.TrailingWhitespace,
-)
+_SPACES = (cst.BaseParenthesizableWhitespace, cst.TrailingWhitespace, cst.EmptyLine, cst.Newline)
+_UNRECORDED = (*_SPACES, cst.Comma, cst.Comment, cst.Dot, cst.LeftParen, cst.RightParen)
 
 
 @dataclass(slots=True, eq=False)

@@ -104,7 +104,6 @@ def _is_boundary(around: Surroundings) -> bool:
 
 # Mistakes in defaults: a wrong one, or one that calls or objects share.
 
-
 _NUMBERS = re.compile(r"(?:n|k|max|min|size|count|limit|depth|index|start|stop|width|length)s?$")
 _TEXTS = re.compile(r"(?:sep|prefix|suffix|name|text|delimiter|separator|fill|indent|label|title)$")
 _LITERALS = {'" "': '""', '","': '", "', '", "': '","', '"\\n"': '" "', '"-"': '"_"'}
@@ -252,7 +251,6 @@ def _as_class_attribute(statement: cst.CSTNode) -> cst.Assign | None:
 
 
 # Mistakes in state: stale caches, missing resets, shared objects instead of copies.
-
 
 _CLEARING = re.compile(r"(?:clear|cache_clear|invalidate\w*|_?reset\w*|_?clear\w*|expire|discard)$")
 _KEYED = re.compile(r"cache|memo|seen|visited", re.IGNORECASE)

@@ -88,7 +88,6 @@ def read_failure(output: str, test: str) -> Failure:
 
 # The outcome of a problem: a bug, or the step of the funnel that it failed.
 
-
 ORDER = tuple(Step)
 MAX_ENDLESS = 3
 """Give up on a canonical solution after this many edits time out."""

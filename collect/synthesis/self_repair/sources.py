@@ -44,7 +44,6 @@ class _Row(BaseModel):
 # `solution.py`, runs upstream's test code unchanged, and finally gives `solution.py` the names that
 # it lacks: four canonical solutions use `os`, which only their tests import.
 
-
 IMPORT = "from solution import *  # noqa: F403\n\n"
 SHARED = """
 
@@ -106,7 +105,6 @@ class BigCodeBench:
 #
 # Upstream's import header becomes the prelude. Asserts that check an example from the description
 # are public, the others private.
-
 
 IMPORTS = "from checking import check_call, load_solution\nfrom prelude import *  # noqa: F403\n"
 PRELUDE_IMPORT = "from prelude import *\n\n\n"
@@ -210,7 +208,6 @@ def _bare(text: str) -> str:
 # LiveCodeBench publishes private tests as JSON, or as base64 of zlib of a pickled JSON string. A
 # pickle can call anything, so the unpickler refuses to look up any name.
 
-
 MAX_BYTES = 512 * 1024 * 1024
 """Limit for the decompressed tests of one problem."""
 
@@ -262,7 +259,6 @@ def _unpickled(data: bytes) -> object:
 #
 # A functional test calls a function with JSON values, one per input line. A standard input test
 # runs the program on text. Results are compared as upstream does (`runtime/checking.py`).
-
 
 _MODULES = (
     "string re datetime collections heapq bisect copy math random statistics itertools functools "

@@ -18,7 +18,7 @@ from collect.field_errors import the_nearest
 from collect.models.base import ConversationContext, ModelBackend, Sampling
 from collect.quantities import counted, first_of
 from collect.store.messages import Message
-from collect.synthesis.mutations import find_mutations, shuffled
+from collect.synthesis.mutations.finding import find_mutations, shuffled
 
 logger = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ from collect.benchmarks.projects.config import FactoryConfig
 from collect.benchmarks.projects.project import Project, Source
 from collect.synthesis.candidates import Candidate
 from collect.synthesis.making import Judge, Selection
-from collect.synthesis.mutations import Mutation, find_project_mutations
+from collect.synthesis.mutations.base import Mutation
+from collect.synthesis.mutations.finding import find_project_mutations
 from collect.synthesis.records import Step
-from collect.synthesis.suite import Suite
-from collect.synthesis.workbench import TrialRun
+from collect.synthesis.workbench import Suite, TrialRun
 from sandbox.errors import SandboxDead, SandboxUnavailable
 
 CODE = "def last(rows):\n    return rows[-1]\n"

@@ -15,9 +15,8 @@ from collect.benchmarks.projects.sources import fetch
 from collect.benchmarks.verify import verify
 from collect.config import RunnerConfig, RuntimeConfig
 from collect.errors import ConfigError
-from collect.synthesis.building import CARD_FILE, make_bugs
 from collect.synthesis.candidates import find_candidates
-from collect.synthesis.making import arrange, open_workbench
+from collect.synthesis.making import CARD_FILE, arrange, make_bugs, open_workbench
 from collect.synthesis.records import Card
 from sandbox import SandboxConfig
 from tests.collect.synthesis.java.sample import write_project

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from collect.errors import ConfigError
-from collect.synthesis.java_mutations import find_java_mutations
-from collect.synthesis.java_mutations.finding import JAVA_KINDS
+from collect.synthesis.java_mutations.finding import JAVA_KINDS, find_java_mutations
 from collect.synthesis.mutations.finding import CATEGORY_WEIGHTS
 
 AROUND = """\

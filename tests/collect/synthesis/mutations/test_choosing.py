@@ -3,7 +3,8 @@ from __future__ import annotations
 import ast
 from collections import Counter
 
-from collect.synthesis.mutations import apply_all, chosen, combined, find_project_mutations
+from collect.synthesis.mutations.base import apply_all
+from collect.synthesis.mutations.finding import chosen, combined, find_project_mutations
 
 PROGRAM = '''\
 class Stock:

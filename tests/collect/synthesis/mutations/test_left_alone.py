@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from collect.synthesis.mutations import find_mutations, find_project_mutations
+from collect.synthesis.mutations.finding import find_mutations, find_project_mutations
 
 ALONE = [
     "__all__ = ['a', 'b']",

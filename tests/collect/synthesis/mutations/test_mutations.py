@@ -6,7 +6,7 @@ import textwrap
 import pytest
 
 from collect.errors import ConfigError
-from collect.synthesis.mutations import PROGRAM_KINDS, find_mutations, shuffled
+from collect.synthesis.mutations.finding import PROGRAM_KINDS, find_mutations, shuffled
 
 PROGRAM = '''\
 import math

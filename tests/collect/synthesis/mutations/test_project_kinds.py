@@ -7,7 +7,8 @@ import textwrap
 
 import pytest
 
-from collect.synthesis.mutations import PROJECT_KINDS, Mutation, find_project_mutations
+from collect.synthesis.mutations.base import Mutation
+from collect.synthesis.mutations.finding import PROJECT_KINDS, find_project_mutations
 
 
 def found(code: str, kind: str) -> list[Mutation]:

@@ -15,7 +15,8 @@ from types import ModuleType
 
 import pytest
 
-from collect.synthesis.mutations import Mutation, find_project_mutations
+from collect.synthesis.mutations.base import Mutation
+from collect.synthesis.mutations.finding import find_project_mutations
 
 MODULES = (heapq, json.decoder, statistics, textwrap)
 
