@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import traceback
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
@@ -59,7 +60,9 @@ class Meter:
         if self.is_faulty(code.co_filename, code.co_name, code.co_firstlineno):
             self.entries += 1
             self.at_last_entry = self.calls
-            self.depth = depth(frame)
+            # Below the test, counting only functions of the project.
+            frames = (caller for caller, _ in traceback.walk_stack(frame))
+            self.depth = sum(is_project(each.f_code.co_filename) for each in frames) - 1
 
     def is_faulty(self, path: str, name: str, line: int) -> bool:
         return any(
@@ -84,16 +87,6 @@ class Meter:
 def is_project(path: str) -> bool:
     """Whether code belongs to the project or its tests."""
     return path.startswith(WORKSPACE) and not path.startswith(FOLDER)
-
-
-def depth(frame: FrameType) -> int:
-    """Call depth of a frame below the test, counting only functions of the project."""
-    count = -1
-    current: FrameType | None = frame
-    while current is not None:
-        count += is_project(current.f_code.co_filename)
-        current = current.f_back
-    return count
 
 
 def pytest_configure(config: pytest.Config) -> None:

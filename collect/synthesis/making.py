@@ -170,14 +170,7 @@ class Judge:
         source, environment = self.project.source, self.project.environment
         reason = run.reasons[failing[0]]
         edits = tuple(
-            EditRecord(
-                kind=part.kind,
-                category=part.category,
-                path=part.path,
-                line=part.line,
-                scope=part.scope,
-            )
-            for part in candidate.parts
+            EditRecord.model_validate(part, from_attributes=True) for part in candidate.parts
         )
         counts = {"failing_tests": len(failing), "covering_tests": candidate.covering}
         return LocalBug(
@@ -265,7 +258,6 @@ def arrange(wanted: ProjectConfig, source: Source, sandbox: SandboxConfig) -> Pr
 
 
 def open_workbench(project: Project, sandbox: SandboxConfig, config: FactoryConfig) -> Workbench:
-    """Open the workbench that runs and edits a project."""
     if project.language == "java":
         return JavaWorkbench(project, sandbox, config)
     return PythonWorkbench(project, sandbox, config)
@@ -319,7 +311,6 @@ class Work:
         return float(self._seconds_file.read_text()) if self._seconds_file.is_file() else 0.0
 
     def add_seconds(self, seconds: float) -> None:
-        """Add seconds of this run."""
         write_text(self._seconds_file, str(self.seconds + seconds))
 
 
@@ -476,7 +467,16 @@ def make_bugs(runtime: RuntimeConfig, config: FactoryConfig, run: Path) -> Made:
         why = [f"{m.card.name}: {m.card.refused or 'no edit became a bug'}" for m in done]
         raise ConfigError("not one bug could be made: " + "\n".join(why))
     card = _whole_card(runtime, config, done)
-    _write(folder, done, card)
+    # The bugs come last, so that no file of bugs exists without its repositories and card.
+    for made in done:
+        if made.bugs:
+            tree = folder / made.bugs[0].repository
+            shutil.rmtree(tree, ignore_errors=True)
+            write_folder(tree, made.files)
+    write_text(folder / CARD_FILE, card.model_dump_json(indent=2) + "\n")
+    lines = [bug.model_dump_json() for made in done for bug in made.bugs]
+    write_text(folder / BUGS_FILE, "".join(f"{line}\n" for line in lines))
+    shutil.rmtree(folder / WORK_FOLDER)
     instances = LocalBenchmark(folder, languages=("python", "java")).instances()
     note_verified(instances, runtime.sandbox)
     return Made(folder, card)
@@ -493,31 +493,14 @@ def _whole_card(runtime: RuntimeConfig, config: FactoryConfig, done: Sequence[Pr
         bugs=len(bugs),
         projects=tuple(made.card for made in done),
         steps=funnel(Step, dropped, sum(made.card.edits_tried for made in done)),
-        kinds=_most_first(kinds),
-        categories=_most_first(Counter(bug.category or "" for bug in bugs)),
-        failures=_most_first(failures),
+        kinds=dict(kinds.most_common()),
+        categories=dict(Counter(bug.category or "" for bug in bugs).most_common()),
+        failures=dict(failures.most_common()),
         concurrency=runtime.runner.concurrency,
         seconds=sum(made.card.seconds for made in done),
         settings=config.model_dump(mode="json"),
         versions={"stepinto": code_version(), "python": platform.python_version()},
     )
-
-
-def _most_first(counts: Counter[str]) -> dict[str, int]:
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _write(folder: Path, done: Sequence[ProjectBugs], card: Card) -> None:
-    """Write the bugs last, so that no file of bugs exists without its repositories and card."""
-    for made in done:
-        if made.bugs:
-            tree = folder / made.bugs[0].repository
-            shutil.rmtree(tree, ignore_errors=True)
-            write_folder(tree, made.files)
-    write_text(folder / CARD_FILE, card.model_dump_json(indent=2) + "\n")
-    lines = [bug.model_dump_json() for made in done for bug in made.bugs]
-    write_text(folder / BUGS_FILE, "".join(f"{line}\n" for line in lines))
-    shutil.rmtree(folder / WORK_FOLDER)
 
 
 def projects_table(card: Card) -> Table:

@@ -27,33 +27,33 @@ from sandbox.java.project import JavaProject
 
 @dataclass
 class _Runs:
-    """Test runs of one sandbox, module by module."""
+    """The results of test runs, module by module."""
 
-    sandbox: Sandbox
-    timeout: float
-    """Seconds left for tests."""
     reports: list[Mapping[str, object]] = field(default_factory=list)
-    output: list[str] = field(default_factory=list)
+    output: str = ""
     timed_out: bool = False
 
-    def run(
-        self,
-        modules: Mapping[str, JavaProject],
-        tests: Mapping[str, list[str]],
-        observer: str | None = None,
-    ) -> None:
-        """Run tests or classes, by the test path of their module. Raises SandboxError."""
-        for path, own in tests.items():
-            began = time.monotonic()
-            try:
-                timeout = max(self.timeout, 1.0)
-                ran = run_built(self.sandbox, modules[path], own, timeout, observer)
-            except JavaUnavailable as error:
-                raise SandboxUnavailable(str(error)) from error
-            self.timeout -= time.monotonic() - began
-            self.reports += ran.reports
-            self.output.append(ran.result.output.strip())
-            self.timed_out |= ran.result.timed_out
+
+def _run(
+    sandbox: Sandbox,
+    modules: Mapping[str, JavaProject],
+    tests: Mapping[str, list[str]],
+    timeout: float,
+    observer: str | None = None,
+) -> _Runs:
+    """Run tests or classes, by the test path of their module. Raises SandboxError."""
+    deadline = time.monotonic() + timeout
+    runs = _Runs()
+    for path, own in tests.items():
+        left = max(deadline - time.monotonic(), 1.0)
+        try:
+            ran = run_built(sandbox, modules[path], own, left, observer)
+        except JavaUnavailable as error:
+            raise SandboxUnavailable(str(error)) from error
+        runs.reports += ran.reports
+        runs.output += ran.result.output.strip() + "\n"
+        runs.timed_out |= ran.result.timed_out
+    return runs
 
 
 def _suite_statuses(reports: Sequence[Mapping[str, object]]) -> dict[str, TestStatus]:
@@ -85,9 +85,9 @@ class JavaWorkbench:
         files = self.project.source.files
         with open_sandbox(self.sandbox) as opened:
             opened.write_files({**files, **traced.sources, **traced.build.outputs})
-            first = _Runs(opened, self.config.suite_timeout)
             modules = traced.modules(opened.workspace, {"size": traced.next_number})
-            first.run(modules, self._by_module(self._modules), TRACE)
+            classes = self._by_module(self._modules)
+            first = _run(opened, modules, classes, self.config.suite_timeout, TRACE)
             hits = read_output(opened)
         one = _suite_statuses(first.reports)
         again = [
@@ -97,8 +97,8 @@ class JavaWorkbench:
         ]
         with open_sandbox(self.sandbox) as opened:
             opened.write_files({**files, **build.outputs})
-            second = _Runs(opened, self.config.suite_timeout)
-            second.run(build.at(opened.workspace).modules, self._by_module(again))
+            modules = build.at(opened.workspace).modules
+            second = _run(opened, modules, self._by_module(again), self.config.suite_timeout)
         not_passed = {test: each for test, each in one.items() if each is not TestStatus.PASSED}
         return read_suite(
             self.project,
@@ -109,7 +109,7 @@ class JavaWorkbench:
                 (str(each["test"]), float(str(each.get("seconds", 0.0)))) for each in second.reports
             ],
             covered=self._covered(hits, traced),
-            output="\n".join(first.output),
+            output=first.output,
         )
 
     def _covered(
@@ -166,12 +166,10 @@ class JavaWorkbench:
                 compilation.changed(before)
             except BuildFailed as error:
                 return TrialRun({}, {}, str(error))
-            runs = _Runs(opened, timeout)
-            if measured is None:
-                runs.run(compilation.build.modules, self._by_module(tests))
-            else:
-                modules = traced.modules(opened.workspace, properties)
-                runs.run(modules, self._by_module(tests), TRACE)
+            modules, observer = compilation.build.modules, None
+            if measured is not None:
+                modules, observer = traced.modules(opened.workspace, properties), TRACE
+            runs = _run(opened, modules, self._by_module(tests), timeout, observer)
             told = read_output(opened)
         traces = read_traces(tests, runs.reports)
         failures = {test: read_failure(trace) for test, trace in traces.items()}
@@ -184,7 +182,7 @@ class JavaWorkbench:
         return TrialRun(
             statuses=java_statuses(tests, runs.reports),
             reasons={test: failure.reason(paths) for test, failure in failures.items()},
-            output="\n".join(runs.output),
+            output=runs.output.strip(),
             timed_out=runs.timed_out,
             distance=distance,
             traces=traces,

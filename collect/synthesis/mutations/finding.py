@@ -6,13 +6,12 @@ import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import libcst as cst
 
 from collect.errors import ConfigError
-from collect.synthesis.mutations import calls, conditions, flow, values
-from collect.synthesis.mutations.base import Mutation, MutationKind, Replacement, Replacements
+from collect.synthesis.mutations import flow, values
+from collect.synthesis.mutations.base import Mutation, MutationKind, Replacement
 from collect.synthesis.mutations.reading import (
     Places,
     Scope,
@@ -24,7 +23,7 @@ from collect.synthesis.mutations.reading import (
 
 KINDS = {
     kind.name: kind
-    for module in (calls, conditions, flow, values)
+    for module in (flow, values)
     for kind in vars(module).values()
     if isinstance(kind, MutationKind)
 }
@@ -34,42 +33,13 @@ _FOR_PROGRAMS = """
     off_by_one wrong_start wrong_key wrong_variable swapped_arguments dropped_call
     missing_deduplication wrong_function dropped_branch wrong_loop_control
 """
-_FOR_PROJECTS = """
-    dropped_guard dropped_statement early_return wrong_boundary inverted_test wrong_boolean_operator
-    negated_condition dropped_condition wrong_arithmetic_operator wrong_division lost_update
-    off_by_one wrong_start confused_key confused_variable confused_attribute swapped_arguments
-    dropped_call missing_deduplication wrong_function dropped_branch wrong_loop_control
-    wrong_default wrong_flag wrong_fallback mutable_default shared_state stale_cache dropped_reset
-    forgetful_key shared_object shallow_copy empty_taken_for_none or_for_none cut_comparison
-    missing_case unguarded_statement wrong_exception swallowed_exception skipped_cleanup
-    missing_super dropped_option confused_function late_binding reset_in_loop used_up_iterator
-    wrong_slice_end nested_yield swapped_statements swapped_branches swapped_merge swapped_results
-    dropped_recursive_result wrong_unit wrong_length
-"""
-_ACCEPTED: Mapping[str, Callable[..., bool]] = {
-    "wrong_arithmetic_operator": conditions.of_numbers,
-    "wrong_function": conditions.no_other_type,
-    "off_by_one": conditions.no_minus_zero,
-    "swapped_arguments": conditions.arguments_alike,
-}
-"""What these kinds' replacements must also meet in projects."""
-
-
-def _in_projects(kind: MutationKind) -> MutationKind:
-    def find(node: cst.CSTNode, around: Surroundings) -> Replacements:
-        accepts = _ACCEPTED.get(kind.name)
-        for each in kind.find(node, around):
-            if accepts is None or accepts(node, each, around):
-                yield each
-
-    return replace(kind, find=find)
-
-
 PROGRAM_KINDS = [KINDS[name] for name in _FOR_PROGRAMS.split()]
 """For single-file programs. Self-repair benchmarks depend on these kinds and their order."""
-PROJECT_KINDS = [_in_projects(KINDS[name]) for name in _FOR_PROJECTS.split()]
-"""For modules of real projects. Some kinds for programs have narrower ones in their place: in a
-large module most other names and keys have another type, and fail at once."""
+_NOT_IN_PROJECTS = {"wrong_comparison", "wrong_key", "wrong_variable"}
+"""Narrower kinds replace them: in a large module most other names and keys have another type, and
+fail at once."""
+PROJECT_KINDS = [kind for kind in KINDS.values() if kind.name not in _NOT_IN_PROJECTS]
+"""For modules of real projects."""
 
 # Code to skip: a change there is no mistake, or is noticed at once.
 
@@ -98,7 +68,9 @@ def _skipped_in_projects(node: cst.CSTNode) -> bool:
         case cst.If(test):
             skipped = mentions(test, *_CONDITIONS)
         case cst.FunctionDef(cst.Name(name), decorators=decorators):
-            skipped = name in _FUNCTIONS or any(map(_is_abstract, decorators))
+            skipped = name in _FUNCTIONS or any(
+                _last_name(each.decorator) in _DECORATORS for each in decorators
+            )
         case cst.ClassDef(bases=bases):
             skipped = any(_last_name(base.value) in _BASES for base in bases)
         case cst.Try(cst.IndentedBlock([cst.SimpleStatementLine([first, *_]), *_])):
@@ -114,13 +86,8 @@ def _skipped_in_projects(node: cst.CSTNode) -> bool:
     return skipped or _skipped_in_programs(node)
 
 
-def _is_abstract(decorator: cst.Decorator) -> bool:
-    called = decorator.decorator
-    return _last_name(called.func if isinstance(called, cst.Call) else called) in _DECORATORS
-
-
 def _last_name(node: cst.CSTNode) -> str:
-    return dotted(node).rpartition(".")[2]
+    return called_name(node) if isinstance(node, cst.Call) else dotted(node).rpartition(".")[2]
 
 
 def find_mutations(code: str) -> list[Mutation]:
@@ -178,7 +145,7 @@ def _found(
             scopes.append(scopes[-1].opened(place, places))
         if type(node) not in by_type:
             by_type[type(node)] = [kind for kind in kinds if isinstance(node, kind.nodes)]
-        around = Surroundings(place, scopes[-1], keys, places)
+        around = Surroundings(place, scopes[-1], keys, places, in_project=kinds is PROJECT_KINDS)
         for kind in by_type[type(node)]:
             for replacement in kind.find(node, around):
                 mutation = _mutation(kind, around, replacement, path)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import libcst as cst
 from libcst._nodes.internal import CodegenState
@@ -126,9 +126,14 @@ def both_ways(text: str) -> dict[str, str]:
     return pairs | {other: one for one, other in pairs.items()}
 
 
+def spliced(items: Sequence[cst.CSTNode], at: int, count: int, *new: cst.CSTNode) -> list[Any]:
+    """The items, with others in place of `count` of them."""
+    return [*items[:at], *new, *items[at + count :]]
+
+
 def without(items: Sequence[Node], index: int) -> list[Node]:
     """A list's items or a call's arguments without one; the final comma stays as it is."""
-    left = [*items[:index], *items[index + 1 :]]
+    left: list[Node] = spliced(items, index, 1)
     if left and index == len(left):
         last = items[index]
         assert isinstance(last, cst.Arg | cst.BaseElement | cst.SubscriptElement), last
@@ -227,19 +232,10 @@ class _Recorder(CodegenState):
         self._offset = 0
         self._stack: list[Place | None] = []
         self._parent: Place | None = None
-        self._indents: tuple[str, ...] = ()
-
-    def increase_indent(self, value: str) -> None:
-        super().increase_indent(value)
-        self._indents = tuple(self.indent_tokens)
-
-    def decrease_indent(self) -> None:
-        super().decrease_indent()
-        self._indents = tuple(self.indent_tokens)
 
     def add_indent_tokens(self) -> None:
         super().add_indent_tokens()
-        self._offset += sum(map(len, self._indents))
+        self._offset += sum(map(len, self.indent_tokens))
 
     def add_token(self, value: str) -> None:
         self.tokens.append(value)
@@ -249,8 +245,8 @@ class _Recorder(CodegenState):
         self._stack.append(self._parent)
         if isinstance(node, _UNRECORDED):
             return
-        at, index = self._offset, len(self.places)
-        self._parent = Place(node, self._parent, self._indents, index, at, at)
+        at, indents = self._offset, tuple(self.indent_tokens)
+        self._parent = Place(node, self._parent, indents, len(self.places), at, at)
         self.places.append(self._parent)
 
     def after_codegen(self, node: cst.CSTNode) -> None:
@@ -336,6 +332,8 @@ class Surroundings:
     keys: tuple[str, ...]
     """Source of the string literals that the program uses as keys."""
     places: Places = field(repr=False)
+    in_project: bool
+    """Whether the program is a module of a project, rather than a small one in a single file."""
 
     @cached_property
     def parents(self) -> tuple[cst.CSTNode, ...]:
@@ -366,13 +364,13 @@ class Surroundings:
 
     def in_scope(self, kind: type[Node]) -> Iterator[Node]:
         """Nodes of a type in the enclosing function, class or module."""
-        for place in self.places.inside(self.scope.place):
-            if isinstance(place.node, kind):
-                yield place.node
+        return self._inside(self.scope.place, kind)
 
     def in_owner(self, kind: type[Node]) -> Iterator[Node]:
         """Nodes of a type in the enclosing class; none if there is no class."""
         owners = (place for place in self.place.ancestors() if place.node is self.scope.owner)
-        for place in self.places.inside(next(owners, self.place)):
-            if isinstance(place.node, kind):
-                yield place.node
+        return self._inside(next(owners, self.place), kind)
+
+    def _inside(self, place: Place, kind: type[Node]) -> Iterator[Node]:
+        inside = (each.node for each in self.places.inside(place))
+        return (node for node in inside if isinstance(node, kind))
