@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -234,17 +233,10 @@ def read_distance(lines: Sequence[str]) -> Mapping[str, int | None]:
 
 def shows(failure: Failure, edits: Sequence[Mutation]) -> bool | None:
     """Whether a stack trace contains a faulty method; None if that is unknown."""
-    in_methods = False
-    for edit in edits:
-        name = edit.scope.rpartition(".")[2]
-        if name[:1].isupper():
-            # A class: method names don't start with a capital.
-            continue
-        in_methods = True
-        first, last = edit.scope_lines
-        last += max(0, edit.text.count("\n") - edit.source[edit.start : edit.end].count("\n"))
-        for frame in failure.frames:
-            same_file = posixpath.join("/", edit.path).endswith(f"/{frame.file}")
-            if same_file and frame.method == name and first <= frame.line <= last:
-                return True
-    return False if failure.whole and in_methods else None
+    places = [(edit.path, edit.scope.rpartition(".")[2]) for edit in edits]
+    # Class names start with a capital, method names do not.
+    methods = [(path, name) for path, name in places if not name[:1].isupper()]
+    for frame in failure.frames:
+        if any(frame.method == name and frame.path([path]) for path, name in methods):
+            return True
+    return False if failure.whole and methods else None

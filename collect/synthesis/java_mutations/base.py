@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from collect.code.java_tree import declarators, declared_name, has_modifier, text_of, walk, words
+from collect.synthesis.mutations.base import MutationKind
 
 METHODS = words("method_declaration constructor_declaration compact_constructor_declaration")
 CLASSES = words("class_declaration enum_declaration record_declaration interface_declaration")
@@ -26,23 +27,9 @@ class Edit:
 Edits = Iterator[Edit]
 
 
-@dataclass(frozen=True)
-class JavaKind:
-    """A kind of mistake that programmers and models make."""
-
-    name: str
-    """Unique, in lower case with underscores."""
-    category: str
-    """One of `collect.synthesis.mutations.finding.CATEGORY_WEIGHTS`."""
-    nodes: frozenset[str]
-    """The types of node that it handles."""
-    find: Callable[[Node, Variables], Edits]
-    """Finds the edits of one node; none if the kind does not apply."""
-
-
-def kind(category: str, nodes: str) -> Callable[[Callable[[Node, Variables], Edits]], JavaKind]:
+def kind(category: str, nodes: str) -> Callable[[Callable[[Node, Variables], Edits]], MutationKind]:
     """Make a function a kind of its own name, for these types of node."""
-    return lambda find: JavaKind(find.__name__, category, words(nodes), find)
+    return lambda find: MutationKind(find.__name__, category, tuple(nodes.split()), find)
 
 
 def fields(node: Node | None, *names: str) -> list[Node]:

@@ -10,17 +10,10 @@ from tree_sitter import Node
 from collect.code.java_tree import called_name, parse, text_of, words
 from collect.errors import ConfigError
 from collect.synthesis.java_mutations import expressions, statements
-from collect.synthesis.java_mutations.base import CLASSES, METHODS, JavaKind, Variables, field_text
-from collect.synthesis.mutations.base import Mutation
+from collect.synthesis.java_mutations.base import CLASSES, METHODS, Variables, field_text
+from collect.synthesis.mutations.base import Mutation, MutationKind, kinds_in
 
-JAVA_KINDS = [
-    kind
-    for module in (expressions, statements)
-    for kind in vars(module).values()
-    if isinstance(kind, JavaKind)
-]
-
-
+JAVA_KINDS = kinds_in(expressions, statements)
 _ALWAYS = words(
     "annotation marker_annotation import_declaration package_declaration throw_statement "
     "assert_statement line_comment block_comment annotation_type_declaration module_declaration"
@@ -36,7 +29,7 @@ def find_java_mutations(code: str, path: str = "") -> list[Mutation]:
     if root.has_error:
         raise ConfigError(f"{path or 'the file to break'} is not Java that can be parsed")
     variables = Variables(root)
-    by_type: dict[str, list[JavaKind]] = {}
+    by_type: dict[str, list[MutationKind]] = {}
     for kind in JAVA_KINDS:
         for name in kind.nodes:
             by_type.setdefault(name, []).append(kind)

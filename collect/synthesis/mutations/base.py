@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any, get_args, get_type_hints
 
 import libcst as cst
@@ -14,7 +15,6 @@ Replacement = cst.CSTNode | cst.RemovalSentinel | cst.FlattenSentinel[cst.CSTNod
 """What can replace a node: another node, nothing, or several statements."""
 Replacements = Iterator[Replacement]
 Find = Callable[[Any, Surroundings], Replacements]
-"""Yields replacements for a node, the most likely first; none if the kind does not apply."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,10 @@ class MutationKind:
     """Unique, in lower case with underscores."""
     category: str
     """Its family, one of `finding.CATEGORY_WEIGHTS`."""
-    nodes: tuple[type[cst.CSTNode], ...]
-    """The types of node that it handles."""
-    find: Find
+    nodes: tuple[Any, ...]
+    """The types of node that it handles; their names for Java."""
+    find: Callable[[Any, Any], Iterator[Any]]
+    """Finds changes of one node, the most likely first; none if the kind does not apply."""
 
 
 def kind(category: str) -> Callable[[Find], MutationKind]:
@@ -76,3 +77,9 @@ def kind(category: str) -> Callable[[Find], MutationKind]:
         return MutationKind(find.__name__, category, get_args(handled) or (handled,), find)
 
     return made
+
+
+def kinds_in(*modules: ModuleType) -> list[MutationKind]:
+    """The kinds that modules define, in order."""
+    members = [member for module in modules for member in vars(module).values()]
+    return [member for member in members if isinstance(member, MutationKind)]

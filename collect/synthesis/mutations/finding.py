@@ -11,7 +11,7 @@ import libcst as cst
 
 from collect.errors import ConfigError
 from collect.synthesis.mutations import flow, values
-from collect.synthesis.mutations.base import Mutation, MutationKind, Replacement
+from collect.synthesis.mutations.base import Mutation, MutationKind, Replacement, kinds_in
 from collect.synthesis.mutations.reading import (
     Places,
     Scope,
@@ -21,12 +21,7 @@ from collect.synthesis.mutations.reading import (
     mentions,
 )
 
-KINDS = {
-    kind.name: kind
-    for module in (flow, values)
-    for kind in vars(module).values()
-    if isinstance(kind, MutationKind)
-}
+KINDS = {kind.name: kind for kind in kinds_in(flow, values)}
 _FOR_PROGRAMS = """
     dropped_guard dropped_statement early_return wrong_comparison wrong_boolean_operator
     negated_condition dropped_condition wrong_arithmetic_operator wrong_division lost_update

@@ -321,9 +321,8 @@ def skipped_cleanup(node: cst.Try, around: Surroundings) -> Replacements:
 def missing_super(node: cst.SimpleStatementLine, around: Surroundings) -> Replacements:
     """A method that does not call the one it overrides."""
     match only(node):
-        case cst.Expr(cst.Call(cst.Attribute(cst.Call(cst.Name("super"))))):
-            if len(around.siblings) > 1:
-                yield cst.RemoveFromParent()
+        case cst.Expr(cst.Call(cst.Attribute(cst.Call(cst.Name("super"))))) if around.siblings[1:]:
+            yield cst.RemoveFromParent()
 
 
 # Mistakes in calls: swapped arguments, a missing call, the wrong function.

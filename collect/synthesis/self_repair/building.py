@@ -233,8 +233,8 @@ def build(runtime: RuntimeConfig, config: SelfRepairConfig, run: Path) -> Built:
     done = [work.outcomes[problem.id] for problem in chosen if problem.id in work.outcomes]
     if len(done) < len(chosen):
         return Built(path, None, stopped)
-    card = _card(config, done, early=len(problems) - len(in_dates))
     bugs = [outcome.bug for outcome in done if outcome.bug is not None]
+    card = _card(config, done, bugs, early=len(problems) - len(in_dates))
     # The card comes first, so that no benchmark file exists without one.
     write_text(card_path(path), card.model_dump_json(indent=2) + "\n")
     write_text(path, "".join(f"{bug.model_dump_json()}\n" for bug in bugs))
@@ -315,10 +315,11 @@ def _is_in_dates(problem: Problem, config: SelfRepairConfig) -> bool:
     return first <= problem.published <= last
 
 
-def _card(config: SelfRepairConfig, outcomes: Sequence[Outcome], early: int) -> Card:
+def _card(
+    config: SelfRepairConfig, outcomes: Sequence[Outcome], bugs: Sequence[Bug], early: int
+) -> Card:
     dropped = Counter(outcome.dropped_at for outcome in outcomes if outcome.dropped_at is not None)
     dropped[Step.DATES] = early
-    bugs = [outcome.bug for outcome in outcomes if outcome.bug is not None]
     failures = Counter(bug.failure.type for bug in bugs)
     return Card(
         source=config.source,
