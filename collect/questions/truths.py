@@ -5,8 +5,6 @@ It depends only on the run, so that a second run in a fresh sandbox can confirm 
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from collect.question_records import (
@@ -18,7 +16,6 @@ from collect.question_records import (
     Observation,
     ReachAsk,
     ReachTruth,
-    RootCauseTruth,
     Truth,
     ValueAsk,
     ValueTruth,
@@ -35,6 +32,8 @@ ASSERTIONS = ("AssertionError", "AssertionFailedError", "ComparisonFailure", "Fa
 """Exceptions of failing assertions; `Failed` is pytest's own."""
 MAX_COUNT = 8
 """Maximum number of visits that is reasonable to count by continuing."""
+TracedAsk = ValueAsk | ExceptionAsk | AssertionAsk | ReachAsk
+"""Questions whose answers a run shows."""
 
 
 @dataclass(frozen=True)
@@ -45,82 +44,21 @@ class Finding:
     seen: tuple[Observation, ...]
 
 
-def find(
-    ask: ValueAsk | ExceptionAsk | AssertionAsk | ReachAsk, trace: Trace, program: Program
-) -> Finding | None:
+def find(ask: TracedAsk, trace: Trace, program: Program) -> Finding | None:
     """The answer from a run, or None if there is no comparable one."""
     match ask:
         case ValueAsk():
             return _value(ask, trace)
+        case ExceptionAsk(ends_test=True):
+            return _raised(_ending(trace, program), program)
         case ExceptionAsk():
-            return _exception(ask, trace, program)
+            own = (raised for raised in trace.raises if raised.file in program.modules)
+            wanted = (raised for raised in own if ask.function in ("", raised.function))
+            return _raised(next(wanted, None), program)
         case AssertionAsk():
             return _assertion(trace, program)
         case ReachAsk():
             return _reach(ask, trace)
-
-
-def agree(one: Truth, other: Truth) -> bool:
-    """Whether two runs gave the same answer."""
-    match one, other:
-        case AssertionTruth(), AssertionTruth():
-            pairs = [(one.actual, other.actual)]
-            if one.expected is not None and other.expected is not None:
-                pairs.append((one.expected, other.expected))
-            return one.place == other.place and all(agree(a, b) for a, b in pairs)
-        case RootCauseTruth(), RootCauseTruth():
-            return True
-    return one == other
-
-
-def entries(name: str, value: Value) -> Iterator[Value]:
-    """The entries of a dict, by the expression that reads each: `self.stock['jam']`."""
-    if value.type != "dict" or value.truncated or len(value.text) > 2000:
-        return
-    try:
-        node = ast.parse(value.text, mode="eval").body
-    except (SyntaxError, ValueError):
-        return
-    if not isinstance(node, ast.Dict):
-        return
-    for key, item in zip(node.keys, node.values, strict=True):
-        if isinstance(key, ast.Constant) and isinstance(key.value, str | int):
-            kind = type(item.value).__name__ if isinstance(item, ast.Constant) else ""
-            yield Value(f"{name}[{key.value!r}]", kind, ast.unparse(item))
-
-
-def values_at(stop: Stop) -> Mapping[str, Value]:
-    """All values seen at a stop, by expression."""
-    seen = {**stop.locals, **stop.fields}
-    inside = [entry for name, value in seen.items() for entry in entries(name, value)]
-    return {**seen, **{entry.name: entry for entry in inside}}
-
-
-def next_in_frame(stop: Stop, trace: Trace) -> Stop | None:
-    """The next stop of the same call; None if unknown or if there is none."""
-    position = trace.position(stop.statement.place, stop.hit)
-    for other in trace.stops[position + 1 :] if position is not None else ():
-        if other.depth < stop.depth:
-            return None
-        if other.depth == stop.depth:
-            here, there = stop.statement.place, other.statement.place
-            same = (here.file, here.function) == (there.file, there.function)
-            return other if same else None
-    return None
-
-
-def _value(ask: ValueAsk, trace: Trace) -> Finding | None:
-    position = trace.position(ask.place, ask.hit)
-    stop = trace.stops[position] if position is not None else None
-    if stop is not None and ask.after:
-        stop = next_in_frame(stop, trace)
-    value = values_at(stop).get(ask.expression) if stop is not None else None
-    if stop is None or value is None or value.truncated or len(value.text) > MAX_VALUE:
-        return None
-    if not is_comparable(value.text):
-        return None
-    seen = observed(stop, f"{ask.expression} = {value.text}")
-    return Finding(ValueTruth(type=value.type, text=value.text), (seen,))
 
 
 def observed(stop: Stop, text: str) -> Observation:
@@ -134,16 +72,22 @@ def observed(stop: Stop, text: str) -> Observation:
     )
 
 
-def _exception(ask: ExceptionAsk, trace: Trace, program: Program) -> Finding | None:
-    if ask.ends_test:
-        return _ending(trace, program)
-    own = (raised for raised in trace.raises if raised.file in program.modules)
-    wanted = (raised for raised in own if ask.function in ("", raised.function))
-    first = next(wanted, None)
-    return None if first is None else _raised(first, program)
+def _value(ask: ValueAsk, trace: Trace) -> Finding | None:
+    stop = trace.visit(ask.place, ask.hit)
+    if stop is not None and ask.after:
+        stop = trace.next_in_frame(stop)
+    value = stop.values.get(ask.expression) if stop is not None else None
+    if stop is None or value is None or value.truncated or not _is_askable(value):
+        return None
+    seen = observed(stop, f"{ask.expression} = {value.text}")
+    return Finding(ValueTruth(type=value.type, text=value.text), (seen,))
 
 
-def _ending(trace: Trace, program: Program) -> Finding | None:
+def _is_askable(value: Value) -> bool:
+    return len(value.text) <= MAX_VALUE and is_comparable(value.text)
+
+
+def _ending(trace: Trace, program: Program) -> Raise | None:
     """The exception post mortem, located at the innermost frame in the workspace."""
     if not trace.failed or trace.ending is None or trace.ending.exception is None:
         return None
@@ -153,11 +97,12 @@ def _ending(trace: Trace, program: Program) -> Finding | None:
     if not inside or (inside[0].file in program.tests and is_assertion):
         return None
     frame = inside[0]
-    origin = Raise(info.type, info.message, frame.file, frame.line, frame.function, len(inside))
-    return _raised(origin, program)
+    return Raise(info.type, info.message, frame.file, frame.line, frame.function, len(inside))
 
 
-def _raised(raised: Raise, program: Program) -> Finding:
+def _raised(raised: Raise | None, program: Program) -> Finding | None:
+    if raised is None:
+        return None
     origin = _location(program, raised.file, raised.line, raised.function)
     truth = ExceptionTruth(type=raised.type, message=raised.message[:MAX_SEEN], origin=origin)
     text = f"{raised.type}: {raised.message}"[:MAX_SEEN]
@@ -176,40 +121,36 @@ def _location(program: Program, file: str, line: int, function: str) -> Location
 
 
 def _assertion(trace: Trace, program: Program) -> Finding | None:
-    seen = trace.assertion
-    if seen is None or len(seen.actual.text) > MAX_VALUE or not is_comparable(seen.actual.text):
+    if trace.assertion is None:
         return None
-    expected = seen.expected
-    if expected is not None and (
-        len(expected.text) > MAX_VALUE or not is_comparable(expected.text)
-    ):
+    frame, sides = trace.assertion.frame, [trace.assertion.actual, trace.assertion.expected]
+    values = [value for value in sides if value is not None]
+    if not all(map(_is_askable, values)):
         return None
+    actual, *expected = [ValueTruth(type=value.type, text=value.text) for value in values]
     truth = AssertionTruth(
-        place=_location(program, seen.file, seen.line, seen.function),
-        actual=ValueTruth(type=seen.actual.type, text=seen.actual.text),
-        expected=ValueTruth(type=expected.type, text=expected.text) if expected else None,
+        place=_location(program, frame.file, frame.line, frame.function),
+        actual=actual,
+        expected=expected[0] if expected else None,
     )
-    compared = f", {expected.name} = {expected.text}" if expected else ""
-    text = f"{seen.actual.name} = {seen.actual.text}{compared}"
-    place = f"{seen.file}:{seen.line}"
-    found = Observation(place=place, function=seen.function, hit=0, depth=1, seen=text[:MAX_SEEN])
-    return Finding(truth, (found,))
+    text = ", ".join(f"{value.name} = {value.text}" for value in values)[:MAX_SEEN]
+    place = f"{frame.file}:{frame.line}"
+    seen = Observation(place=place, function=frame.function, hit=0, depth=1, seen=text)
+    return Finding(truth, (seen,))
 
 
 def _reach(ask: ReachAsk, trace: Trace) -> Finding | None:
     place = ask.place.file, ask.place.line
-    if trace.ending is None or place not in trace.bound:
-        return None
     hits = trace.hits[place]
     counted = place not in trace.capped and place not in trace.mixed
-    if not hits and not counted:
+    if trace.ending is None or place not in trace.bound or not (hits or counted):
         return None
     if ask.count and (not counted or hits > MAX_COUNT):
         return None
     truth = ReachTruth(reached=hits > 0, count=hits if counted else None)
-    first = trace.position(ask.place)
+    first = trace.visit(ask.place)
     if first is not None:
-        return Finding(truth, (observed(trace.stops[first], f"stopped here {hits} times"),))
+        return Finding(truth, (observed(first, f"stopped here {hits} times"),))
     missed = Observation(
         place=str(ask.place), function=ask.place.function, hit=0, depth=0, seen="never stopped here"
     )

@@ -24,9 +24,8 @@ from collect.question_records import (
     RootCauseAsk,
     ValueAsk,
 )
-from collect.questions.sides import is_literal, sides_at
-from collect.questions.statements import is_test_file
-from collect.questions.writing import ordinal
+from collect.questions.claims import ordinal
+from collect.questions.program import is_literal, is_test_file, sides_at
 from sandbox.text import source_lines
 
 # Answers to: what is this expression at that line?
