@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from collect.agents.config import Variant
 from collect.models.base import ConversationContext
 from collect.models.config import OracleConfig
+from collect.oracle.answering import OracleAnswerer
 from collect.oracle.baselines import OracleAutoSD, OracleLdb, OracleSweAgent
 from collect.oracle.inspector import OracleInspector, OracleSimulator, TerminalInspector
 from collect.oracle.main_agent import OracleMain
 from collect.oracle.patching import OraclePatchCoder, Patching
-from collect.oracle.questions import OracleAnswerer
 from collect.oracle.scripted import ExplorationPolicy, Script, ScriptedModel
 from collect.oracle.subagent import OracleSubagent, SilentSubagent
 from collect.store.records import Role
@@ -32,13 +32,7 @@ class OracleBackend:
     """Opens a scripted conversation for the requested role."""
 
     def __init__(self, name: str, config: OracleConfig) -> None:
-        self._name = name
-        self._config = config
-
-    @property
-    def name(self) -> str:
-        """The model's name in the config."""
-        return self._name
+        self.name, self._config = name, config
 
     def open(self, context: ConversationContext) -> ScriptedModel:
         """Deterministic by instance, attempt and conversation."""
@@ -48,33 +42,30 @@ class OracleBackend:
         """Nothing to close."""
 
     def _script(self, context: ConversationContext) -> Script:
-        rng = random.Random(_seed(context))
-        count = self._config.candidates
-        if context.role == Role.MAIN:
-            return OracleMain(context.instance, context.variant, count, rng)
-        if context.role == Role.PATCH_CODER:
-            patches = REPAIRS_ALONE.get(context.variant, OraclePatchCoder)
-            return patches(Patching(context.instance, count, rng))
-        if context.role == Role.INSPECTOR:
-            in_terminal = context.variant == Variant.INSPECTCODER_NO_INSPECTWARE
-            kind = TerminalInspector if in_terminal else OracleInspector
-            return kind(context.instance, context.variant, rng)
-        if context.role == Role.SIMULATOR:
-            return OracleSimulator()
-        return self._subagent(context, rng)
-
-    def _subagent(self, context: ConversationContext, rng: random.Random) -> Script:
-        if self._config.answer == "nothing":
-            return SilentSubagent()
+        instance, variant, ask = context.instance, context.variant, context.ask
+        # The variant is left out, so that paired variants differ in their abilities, not in luck.
+        facts = f"{instance.id}\0{context.attempt}\0{context.index}"
+        if ask is not None:
+            facts += f"\0{ask.model_dump_json()}"
+        rng = random.Random(int.from_bytes(hashlib.sha256(facts.encode()).digest()[:8], "big"))
         habits = ExplorationPolicy(rng, direct=self._config.sessions == "direct")
-        if context.ask is not None:
-            return OracleAnswerer(context.instance, context.ask, habits, context.run_code)
-        return OracleSubagent(context.instance, habits)
-
-
-def _seed(context: ConversationContext) -> int:
-    # The variant is left out, so that paired variants differ in their abilities, not in luck.
-    facts = f"{context.instance.id}\0{context.attempt}\0{context.index}"
-    if context.ask is not None:
-        facts += f"\0{context.ask.model_dump_json()}"
-    return int.from_bytes(hashlib.sha256(facts.encode()).digest()[:8], "big")
+        script: Script
+        match context.role:
+            case Role.MAIN:
+                script = OracleMain(instance, variant, self._config.candidates, rng)
+            case Role.PATCH_CODER:
+                patching = Patching(instance, self._config.candidates, rng)
+                script = REPAIRS_ALONE.get(variant, OraclePatchCoder)(patching)
+            case Role.INSPECTOR if variant == Variant.INSPECTCODER_NO_INSPECTWARE:
+                script = TerminalInspector(instance, variant, rng)
+            case Role.INSPECTOR:
+                script = OracleInspector(instance, variant, rng)
+            case Role.SIMULATOR:
+                script = OracleSimulator()
+            case _ if self._config.answer == "nothing":
+                script = SilentSubagent()
+            case _ if ask is not None:
+                script = OracleAnswerer(instance, ask, habits, context.run_code)
+            case _:
+                script = OracleSubagent(instance, habits)
+        return script

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from collect.agents.subagent_task import parse_answer
@@ -47,6 +47,18 @@ class Candidate:
         return self.place.rpartition(":")[0]
 
 
+@dataclass(frozen=True)
+class _WrongChange:
+    """A possible wrong candidate. A large project has thousands, and a diff takes time, so the diff
+    is made later.
+    """
+
+    line: ChangedRange
+    function: str
+    text: str
+    """The changed file's whole text."""
+
+
 def make_candidates(instance: Instance, count: int, rng: random.Random) -> list[Candidate]:
     """The gold patch and up to `count - 1` wrong ones, in random order.
 
@@ -65,11 +77,11 @@ def make_candidates(instance: Instance, count: int, rng: random.Random) -> list[
         if key in taken:
             spare.append(change)
         else:
-            chosen.append(change.candidate(instance.files))
+            chosen.append(_wrong_candidate(instance, change))
         taken.add(key)
     for change in spare:
-        if len(chosen) < count and all(_apart(change.line, other) for other in chosen):
-            chosen.append(change.candidate(instance.files))
+        if len(chosen) < count and all(_apart(change.line, each.ranges) for each in chosen):
+            chosen.append(_wrong_candidate(instance, change))
     rng.shuffle(chosen)
     return chosen
 
@@ -77,21 +89,17 @@ def make_candidates(instance: Instance, count: int, rng: random.Random) -> list[
 def gold_candidate(instance: Instance) -> Candidate:
     """The gold patch as a candidate. Raises ModelFailure if the oracle's tools can't apply it."""
     ranges = tuple(changed_lines(instance.gold_patch))
-    if not ranges:
-        raise _out_of_reach(instance, "it changes no line that is there, so nothing stops at it")
     try:
+        if not ranges:
+            raise PatchError("it changes no line that is there, so nothing stops at it")
         edits = tuple(hunk_edits(instance.files, instance.gold_patch))
     except PatchError as error:
-        raise _out_of_reach(instance, str(error)) from error
+        raise ModelFailure(
+            f"the oracle can't make the gold patch of {instance.id}: {error}; take another model "
+            "for this bug, or leave it out"
+        ) from error
     place = place_of(instance.files, ranges)
     return Candidate(ranges, edits, f"{place.path}:{place.line}", place.function)
-
-
-def _out_of_reach(instance: Instance, why: str) -> ModelFailure:
-    return ModelFailure(
-        f"the oracle can't make the gold patch of {instance.id}: {why}; take another model for "
-        "this bug, or leave it out"
-    )
 
 
 def choose(answer: str, candidates: list[Candidate], rng: random.Random) -> Candidate:
@@ -120,39 +128,26 @@ def _distance(candidate: Candidate, path: str, line: int) -> float:
     return min(distances, default=float("inf"))
 
 
-@dataclass(frozen=True)
-class _WrongChange:
-    """A possible wrong candidate. A large project has thousands, and a diff takes time, so the diff
-    is made later.
-    """
-
-    line: ChangedRange
-    function: str
-    text: str
-    """The changed file's whole text."""
-
-    def candidate(self, files: Mapping[str, bytes]) -> Candidate:
-        path = self.line.path
-        patch = diff_trees({path: files[path]}, {path: self.text.encode()})
-        edits = tuple(hunk_edits(files, patch))
-        return Candidate((self.line,), edits, f"{path}:{self.line.start}", self.function)
-
-
-def _apart(line: ChangedRange, other: Candidate) -> bool:
-    return all(
-        line.path != changed.path or line.start > changed.end or changed.start > line.end
-        for changed in other.ranges
-    )
-
-
 def _wrong_changes(instance: Instance, gold: Candidate) -> Iterator[_WrongChange]:
     for path, data in sorted(instance.files.items()):
         is_test = any(path == t or path.startswith(f"{t}/") for t in instance.test_paths)
         source = read_source(path, data) if not is_test else None
-        if source is None:
-            continue
-        for function in source.functions:
-            for mutation in source.mutations(function):
+        for function in source.functions if source is not None else ():
+            for mutation in source.mutations(function) if source is not None else ():
                 line = ChangedRange(path, mutation.line, mutation.line)
-                if _apart(line, gold):
+                if _apart(line, gold.ranges):
                     yield _WrongChange(line, function.name, mutation.text)
+
+
+def _wrong_candidate(instance: Instance, change: _WrongChange) -> Candidate:
+    path = change.line.path
+    patch = diff_trees({path: instance.files[path]}, {path: change.text.encode()})
+    edits = tuple(hunk_edits(instance.files, patch))
+    return Candidate((change.line,), edits, f"{path}:{change.line.start}", change.function)
+
+
+def _apart(line: ChangedRange, others: Sequence[ChangedRange]) -> bool:
+    return all(
+        line.path != other.path or line.start > other.end or other.start > line.end
+        for other in others
+    )

@@ -15,11 +15,10 @@ from collect.errors import ModelFailure
 from collect.oracle.candidates import Candidate, choose, make_candidates
 from collect.oracle.scripted import Turns, say
 
-# The current program during a repair, compared with the correct one.
-
-
 FENCED = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"^ *\d+  ?", re.MULTILINE)
+NOT_YET = "Don't write a repaired program yet"
+THOUGHT = "I can't tell from reading alone which of the lines that I suspect is the wrong one."
 
 
 def numbered_code(task: str) -> str:
@@ -62,8 +61,7 @@ def program(instance: Instance) -> str:
 
 def correct_program(instance: Instance) -> str:
     """The program after the gold patch."""
-    fixed = apply_patch(instance.files, instance.gold_patch)
-    return fixed[instance.solution].decode("utf-8", "replace")
+    return program(replace(instance, files=apply_patch(instance.files, instance.gold_patch)))
 
 
 @dataclass(frozen=True)
@@ -91,15 +89,10 @@ class Patching:
         return f"I change {chosen.place}.\n\n```python\n{code.rstrip()}\n```"
 
 
-# The oracle as Patch Coder: it can write patches, but must be told which is right.
-
-
-NOT_YET = "Don't write a repaired program yet"
-THOUGHT = "I can't tell from reading alone which of the lines that I suspect is the wrong one."
-
-
 class OraclePatchCoder:
-    """Chooses from the correct patch and wrong ones, by the given plan or at random."""
+    """Chooses from the correct patch and wrong ones, by the given plan or at random: it can write
+    patches, but must be told which is right.
+    """
 
     def __init__(self, patching: Patching) -> None:
         self._patching = patching
@@ -113,8 +106,7 @@ class OraclePatchCoder:
             if code:
                 plan = said.rpartition("### Repair Plan")[2]
                 self._reply = self._patching.reply(self._patching.now(code), plan)
-            thinks = NOT_YET in said
-            said = "".join((yield say(THOUGHT if thinks else self._reply)))
+            said = "".join((yield say(THOUGHT if NOT_YET in said else self._reply)))
 
     def last_word(self) -> str:
         """The same program."""
