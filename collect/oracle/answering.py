@@ -299,23 +299,23 @@ class OracleAnswerer:
         sides = sides_at(parse(instance.files[frame["file"]]), line)
         if sides is None:
             return None
+        checked, wanted = sides
         if self._habits.detour(0.5):
             why = "I read the whole assertion."
             yield from session.read(why, frame["file"], line - 2, line + 6)
-        why = f"The assertion checks `{sides.actual}`. What did it come to?"
-        if sides.expected is not None:
-            compared = f"`{sides.actual}` with `{sides.expected}`"
-            why = f"The assertion compares {compared}. I read the first."
-        actual = yield from session.evaluate(why, sides.actual, index)
+        why = f"The assertion checks `{checked}`. What did it come to?"
+        if wanted is not None:
+            why = f"The assertion compares `{checked}` with `{wanted}`. I read the first."
+        actual = yield from session.evaluate(why, checked, index)
         if actual is None:
             return None
         session.place = f"{frame['file']}:{line}"
-        session.note(f"{sides.actual} = {actual}")
-        if sides.expected is None:
+        session.note(f"{checked} = {actual}")
+        if wanted is None:
             return session.pick("truth_answers", place=session.place, actual=actual)
-        why = f"And the other side, `{sides.expected}`?"
-        expected = yield from session.evaluate(why, sides.expected, index)
-        session.note(f"{sides.expected} = {expected}")
+        why = f"And the other side, `{wanted}`?"
+        expected = yield from session.evaluate(why, wanted, index)
+        session.note(f"{wanted} = {expected}")
         values = {"actual": actual, "expected": expected}
         return session.pick("assertion_answers", place=session.place, **values)
 

@@ -146,7 +146,7 @@ class Investigator:
             second = self._trace(instance, program, test, patch)
         except InfrastructureFailure:
             return None
-        ended = first.ending is not None and second.ending is not None
+        ended = first.ended and second.ended
         return Runs(test, program, first, second, patch) if ended else None
 
     def _trace(self, instance: Instance, program: Program, test: str, patch: str) -> Trace:

@@ -1,24 +1,30 @@
-"""Chooses questions from all candidates: the rules and their funnel."""
+"""Chooses questions from all candidates, by rules and with a funnel, and writes their records."""
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import zip_longest
+from pathlib import Path
+
+import yaml
 
 from collect.benchmarks.base import Instance
-from collect.code.patches import changed_lines
+from collect.code.patches import changed_lines, changed_paths, reverse_patch
 from collect.code.source import function_at, read_source
 from collect.question_records import (
     Ask,
     AssertionAsk,
     AssertionTruth,
     Category,
+    Difficulty,
     Drop,
     ExceptionAsk,
     ExceptionTruth,
+    Hints,
     Location,
     PostFixAsk,
     PostFixTruth,
@@ -31,16 +37,28 @@ from collect.question_records import (
     ValueAsk,
     ValueTruth,
 )
+from collect.questions.claims import ordinal
 from collect.questions.comparing import GUESSED, Name, parse_value, same, without_addresses
 from collect.questions.config import QuestionsConfig
 from collect.questions.program import Program
-from collect.questions.tracing import Runs, Stop, Trace
-from collect.questions.truths import Finding, TracedAsk, find, observed
-from collect.questions.writing import Kept, write
+from collect.questions.tracing import Finding, Runs, Stop, Trace, TracedAsk, find, observed
 
 CODE_TYPES = ("function", "method", "builtin_function_or_method", "type", "module", "ABCMeta")
 FEW_STATEMENTS = 2
 Candidate = tuple[Category, TracedAsk]
+WORDINGS: Mapping[str, Sequence[str]] = yaml.safe_load(
+    Path(__file__).with_name("wordings.yaml").read_text(encoding="utf-8")
+)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A candidate that has passed the rules."""
+
+    category: Category
+    ask: Ask
+    finding: Finding
+    runs: Runs
 
 
 def candidates(trace: Trace, program: Program) -> Iterator[Candidate]:
@@ -58,7 +76,7 @@ def candidates(trace: Trace, program: Program) -> Iterator[Candidate]:
         yield Category.ASSERTION, AssertionAsk()
         yield Category.EXCEPTION, ExceptionAsk(ends_test=True)
     yield Category.EXCEPTION, ExceptionAsk(ends_test=False)
-    for function in dict.fromkeys(r.function for r in trace.raises if r.file in program.modules):
+    for function in dict.fromkeys(origin.function for origin, _ in trace.raises):
         yield Category.EXCEPTION, ExceptionAsk(ends_test=False, function=function)
 
 
@@ -282,14 +300,14 @@ class Chooser:
 
     def _agreed(self, category: Category, ask: TracedAsk, runs: Runs) -> Finding | None:
         """The first run's answer, if there is one and the second run agrees."""
-        one = find(ask, runs.first, runs.program)
+        one = find(ask, runs.first)
         if one is None and not isinstance(ask, ValueAsk):
             return None
         self.asked[category] += 1
         if one is None:
             self.dropped[category][Drop.UNREADABLE] += 1
             return None
-        other = find(ask, runs.second, runs.program)
+        other = find(ask, runs.second)
         place = ask.place if isinstance(ask, ValueAsk) else None
         unsteady = place is not None and (place.file, place.function) in runs.unsteady
         if unsteady or other is None or one.truth != other.truth:
@@ -336,3 +354,95 @@ def _key(category: Category, ask: Ask, truth: Truth, runs: Runs) -> tuple[object
         case _, AssertionTruth():
             return category, truth.place, truth.actual.text
     return category, runs.test
+
+
+def write(instance: Instance, seed: int, kept: Kept) -> Question:
+    """The record of a chosen question."""
+    runs, ask, seen = kept.runs, kept.ask, kept.finding.seen
+    facts = [instance.benchmark, instance.id, runs.test, runs.patch, ask.model_dump_json()]
+    digest = hashlib.sha256("\0".join(facts).encode()).hexdigest()[:10]
+    rng = random.Random(f"{seed}\0{digest}")
+    return Question(
+        id=f"{instance.id}.{kept.category}.{digest}",
+        benchmark=instance.benchmark,
+        instance_id=instance.id,
+        instance_hash=instance.hash,
+        repository=instance.repository,
+        language=instance.language,
+        category=kept.category,
+        question=_worded(kept, rng),
+        test=runs.test,
+        hints=_hints(ask, rng),
+        patch=runs.patch,
+        ask=ask,
+        truth=kept.finding.truth,
+        evidence=seen,
+        difficulty=Difficulty(
+            hit=max(seen[0].hit, 1),
+            depth=seen[0].depth,
+            stops=sum(runs.first.hits.values()),
+            in_test=seen[0].place.rpartition(":")[0] in runs.program.tests,
+        ),
+    )
+
+
+def _worded(kept: Kept, rng: random.Random) -> str:
+    """The question's text."""
+    ask, runs = kept.ask, kept.runs
+    about = ask.value if isinstance(ask, PostFixAsk) else ask
+    values = {"changed": _changed(runs), "function": getattr(ask, "function", "")}
+    if isinstance(about, ValueAsk | ReachAsk):
+        place, module = about.place, runs.program.module(about.place.file)
+        values |= {"place": str(place), "file": place.file, "line": str(place.line)}
+        values["source"] = module.lines[place.line - 1].strip() if module is not None else ""
+        values["function"] = place.function
+    if isinstance(about, ValueAsk):
+        hit = {"hit": str(about.hit), "ordinal": ordinal(about.hit)}
+        values |= {"expression": about.expression, **hit}
+    match ask:
+        case ValueAsk(after=True):
+            kind = "after"
+        case ValueAsk():
+            kind = "first_visit" if ask.hit == 1 else "later_visit"
+        case ExceptionAsk():
+            kind = "ending_exception" if ask.ends_test else "first_exception"
+            kind = "function_exception" if ask.function else kind
+        case AssertionAsk():
+            compares = getattr(kept.finding.truth, "expected", None) is not None
+            kind = "assertion" if compares else "truth_assertion"
+        case ReachAsk():
+            kind = "count" if ask.count else "reach"
+        case RootCauseAsk():
+            kind = "root_cause"
+        case PostFixAsk():
+            kind = "post_fix"
+    text = rng.choice(WORDINGS[kind]).format(**values)
+    if not values["changed"] or isinstance(ask, PostFixAsk):
+        return text
+    return f"{rng.choice(WORDINGS['after_edit']).format(**values)} {text}"
+
+
+def _changed(runs: Runs) -> str:
+    """What a patch changed, as `Cart.total` in shop/cart.py; empty without a patch."""
+    for path in sorted(changed_paths(runs.patch)) if runs.patch else ():
+        module = runs.program.modules.get(path)
+        if module is not None:
+            changed = changed_lines(reverse_patch(runs.patch))
+            statements = [module.at(each.start) for each in changed if each.path == path]
+            names = [each.place.function for each in statements if each is not None]
+            return f"`{names[0]}` in {path}" if names else path
+    return ""
+
+
+def _hints(ask: Ask, rng: random.Random) -> Hints:
+    """What the main agent gives besides the question: sometimes everything, sometimes less."""
+    about = ask.value if isinstance(ask, PostFixAsk) else ask
+    if not isinstance(about, ValueAsk | ReachAsk):
+        return Hints()
+    has_line, has_path, has_variables = rng.random() < 0.6, rng.random() < 0.8, rng.random() < 0.5
+    variables = (about.expression,) if isinstance(about, ValueAsk) else ()
+    return Hints(
+        path=about.place.file if has_path else None,
+        lines=(about.place.line,) if has_path and has_line else (),
+        variables=variables if has_variables else (),
+    )

@@ -235,17 +235,10 @@ def is_literal(node: ast.expr | str) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class Sides:
-    """The expressions of an assertion."""
-
-    actual: str
-    expected: str | None
-    """None if it compares with nothing."""
-
-
-def sides_at(tree: ast.Module, line: int) -> Sides | None:
-    """What the assertion at a line compares, or None if there is none or it is unclear."""
+def sides_at(tree: ast.Module, line: int) -> tuple[str, str | None] | None:
+    """The actual and the expected expression of the assertion at a line; the second is None if it
+    compares with nothing. None if there is no assertion or it is unclear.
+    """
     for node in ast.walk(tree):
         if not isinstance(node, ast.stmt) or not node.lineno <= line <= (node.end_lineno or 0):
             continue
@@ -254,14 +247,14 @@ def sides_at(tree: ast.Module, line: int) -> Sides | None:
                 right = test.comparators[0]
                 if is_literal(left) and not is_literal(right):
                     left, right = right, left
-                return Sides(ast.unparse(left), ast.unparse(right))
+                return ast.unparse(left), ast.unparse(right)
             case ast.Assert(test=ast.Compare() | ast.BoolOp()):
                 return None
             case ast.Assert(test=ast.UnaryOp(op=ast.Not(), operand=shown)) | ast.Assert(test=shown):
-                return Sides(ast.unparse(shown), None)
+                return ast.unparse(shown), None
             case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name), args=[one, other, *_])):
                 is_equal = name in EQUAL_METHODS
-                return Sides(ast.unparse(one), ast.unparse(other)) if is_equal else None
+                return (ast.unparse(one), ast.unparse(other)) if is_equal else None
             case ast.Expr(value=ast.Call()):
                 return None
     return None

@@ -101,7 +101,7 @@ class _SourceReader:
             for part in ast.walk(node):
                 if isinstance(part, ast.Assert) and self._test is not None:
                     sides = sides_at(tree, part.lineno)
-                    expected = (sides.expected if sides is not None else None) or "True"
+                    expected = (sides[1] if sides is not None else None) or "True"
                     place = f"{self._test.path}:{part.lineno}"
                     return f"{place} fails: actual None, expected {expected}."
         return "The first assertion of the test fails."

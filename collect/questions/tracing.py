@@ -1,7 +1,7 @@
 """Runs a test under the debugger, stops at every statement of the program, and records what is
-seen.
+seen; finds the true answers to questions in such runs.
 
-Questions and their true answers are made from such runs.
+An answer depends only on the run, so that a second run in a fresh sandbox can confirm it.
 """
 
 from __future__ import annotations
@@ -9,20 +9,32 @@ from __future__ import annotations
 import ast
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from collect.code.python_source import is_pure
 from collect.errors import InfrastructureFailure
-from collect.question_records import Location
-from collect.questions.comparing import is_comparable, same_text
-from collect.questions.program import Program, PythonModule, Sides, Statement, sides_at
+from collect.question_records import (
+    AssertionAsk,
+    AssertionTruth,
+    ExceptionAsk,
+    ExceptionTruth,
+    Location,
+    Observation,
+    ReachAsk,
+    ReachTruth,
+    Truth,
+    ValueAsk,
+    ValueTruth,
+)
+from collect.questions.comparing import is_comparable, same_text, without_addresses
+from collect.questions.program import Program, PythonModule, Statement, sides_at
 from sandbox.debugger import (
     Action,
     BreakpointRequest,
-    DebugEvent,
     Debugger,
+    ExceptionInfo,
     Frame,
     Launch,
     State,
@@ -36,6 +48,23 @@ MAX_HITS = 12
 """Stops at a line, after which its breakpoint is removed."""
 MAX_LOOKS = 4
 """Stops at a line at which variables are read; later visits add little."""
+MAX_VALUE = 160
+"""Maximum length of a value that is reasonable to repeat in an answer."""
+MAX_SEEN = 300
+MAX_COUNT = 8
+"""Maximum number of visits that is reasonable to count by continuing."""
+ASSERTIONS = ("AssertionError", "AssertionFailedError", "ComparisonFailure", "Failed")
+"""Exceptions of failing assertions; `Failed` is pytest's own."""
+TracedAsk = ValueAsk | ExceptionAsk | AssertionAsk | ReachAsk
+"""Questions whose answers a run shows."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A true answer and where it was seen."""
+
+    truth: Truth
+    seen: tuple[Observation, ...]
 
 
 @dataclass(frozen=True)
@@ -70,45 +99,25 @@ def _entries(name: str, value: Value) -> Iterator[Value]:
             yield Value(f"{name}[{key.value!r}]", kind, ast.unparse(item))
 
 
-@dataclass(frozen=True)
-class Raise:
-    """An exception that the program raised, handled or not."""
-
-    type: str
-    message: str
-    file: str
-    line: int
-    function: str
-    depth: int
-
-
-@dataclass(frozen=True)
-class SeenAssertion:
-    """A failing assertion, and what it compared."""
-
-    frame: Frame
-    actual: Value
-    expected: Value | None
-
-
 @dataclass
 class Trace:
     """Everything that one run showed."""
 
     stops: list[Stop] = field(default_factory=list)
-    raises: list[Raise] = field(default_factory=list)
+    raises: list[tuple[Location, Finding]] = field(default_factory=list)
+    """Exceptions that the program raised, handled or not, and their origins."""
     bound: set[tuple[str, int]] = field(default_factory=set)
     """The lines that had breakpoints from the start."""
     capped: set[tuple[str, int]] = field(default_factory=set)
     """Lines whose breakpoints were removed during the run: executed, but not counted."""
     mixed: set[tuple[str, int]] = field(default_factory=set)
     """Lines at which inner scopes (a comprehension, a lambda) stopped too."""
-    ending: DebugEvent | None = None
-    """None if the run did not end."""
-    frames: tuple[Frame, ...] = ()
-    """The stack post mortem."""
+    ended: bool = False
+    """Whether the run came to its end."""
     failed: bool = False
-    assertion: SeenAssertion | None = None
+    exception: Finding | None = None
+    """What ended the test, located at the innermost frame in the workspace."""
+    assertion: Finding | None = None
     """What the failed assertion compared."""
     hits: Counter[tuple[str, int]] = field(default_factory=Counter)
 
@@ -218,8 +227,10 @@ def trace_test(
         place = (event.file or "", event.line or 0)
         statement, raised = statements.get(place), event.exception
         if event.stop_reason is StopReason.EXCEPTION and raised is not None:
-            where = (*place, event.function or "", event.depth or 0)
-            trace.raises.append(Raise(raised.type, raised.message, *where))
+            if place[0] in program.modules:
+                origin = _location(program, *place, event.function or "")
+                finding = _raised(raised, origin, place[1], event.depth or 0)
+                trace.raises.append((origin, finding))
         elif statement is None or event.function != statement.place.function:
             trace.mixed.add(place)
         else:
@@ -231,12 +242,12 @@ def trace_test(
                 for number in numbers.pop(place, []):
                     debugger.remove_breakpoint(number)
         event = debugger.control(Action.CONTINUE, timeout=left)
-    if event.stop_reason is not StopReason.KILLED:
-        trace.ending = event
-        trace.failed = event.state is State.POST_MORTEM
-    if trace.failed:
-        trace.frames = debugger.stack().frames
-        trace.assertion = _assertion(debugger, event, trace.frames, program)
+    trace.ended = event.stop_reason is not StopReason.KILLED
+    trace.failed = trace.ended and event.state is State.POST_MORTEM
+    if trace.failed and event.exception is not None:
+        frames = debugger.stack().frames
+        trace.exception = _ending(event.exception, frames, program)
+        trace.assertion = _assertion(debugger, event.exception, frames, program)
     return trace
 
 
@@ -253,53 +264,154 @@ def _look(debugger: Debugger, statement: Statement, hit: int, depth: int) -> Sto
     return Stop(statement, hit, depth, values, fields)
 
 
+def _ending(raised: ExceptionInfo, frames: Sequence[Frame], program: Program) -> Finding | None:
+    inside = [each for each in frames if program.module(each.file) is not None]
+    is_assertion = raised.type.rpartition(".")[2] in ASSERTIONS
+    if not inside or (inside[0].file in program.tests and is_assertion):
+        return None
+    origin = _location(program, inside[0].file, inside[0].line, inside[0].function)
+    return _raised(raised, origin, inside[0].line, len(inside))
+
+
+def _raised(raised: ExceptionInfo, origin: Location, line: int, depth: int) -> Finding:
+    message = raised.message[:MAX_SEEN]
+    seen = Observation(
+        place=f"{origin.file}:{line}",
+        function=origin.function,
+        hit=0,
+        depth=depth,
+        seen=f"{raised.type}: {raised.message}"[:MAX_SEEN],
+    )
+    return Finding(ExceptionTruth(type=raised.type, message=message, origin=origin), (seen,))
+
+
+def _location(program: Program, file: str, line: int, function: str) -> Location:
+    """The statement at a line."""
+    module = program.module(file)
+    statement = module.at(line) if module is not None else None
+    if statement is not None and statement.place.function == function:
+        return statement.place
+    return Location(file=file, line=line, last_line=line, function=function)
+
+
 def _assertion(
-    debugger: Debugger, ending: DebugEvent, frames: tuple[Frame, ...], program: Program
-) -> SeenAssertion | None:
+    debugger: Debugger, raised: ExceptionInfo, frames: Sequence[Frame], program: Program
+) -> Finding | None:
     """Evaluate both sides of a failed assertion in its frame post mortem.
 
     None if it compares other than by `==` or truth, or if the values differ from the message: then
     evaluating has side effects.
     """
-    frame = next((f for f in frames if f.file in program.tests), None)
-    if frame is None or ending.exception is None or ending.exception.type != "AssertionError":
+    frame = next((each for each in frames if each.file in program.tests), None)
+    if frame is None or raised.type != "AssertionError":
         return None
     module = program.tests[frame.file]
     sides = sides_at(module.tree, frame.line) if isinstance(module, PythonModule) else None
-    if sides is None:
-        return None
+    expressions = [each for each in sides or () if each is not None]
     values: list[Value] = []
-    for expression in filter(None, (sides.actual, sides.expected)):
+    for expression in expressions:
         event = debugger.evaluate(expression, frame.index)
-        if event.error_kind is not None or not event.values or event.values[0].truncated:
-            return None
-        values.append(event.values[0])
-    actual, expected = values[0], values[1] if sides.expected else None
-    fits = _fits(ending.exception.message, sides, actual, expected)
-    return SeenAssertion(frame, actual, expected) if fits else None
+        if event.error_kind is None and event.values and _is_askable(event.values[0]):
+            values += event.values[:1]
+    if not expressions or len(values) < len(expressions):
+        return None
+    pure = all(is_pure(ast.parse(each, mode="eval").body) for each in expressions)
+    if not _fits(raised.message, [value.text for value in values], pure):
+        return None
+    actual, *expected = [ValueTruth(type=value.type, text=value.text) for value in values]
+    truth = AssertionTruth(
+        place=_location(program, frame.file, frame.line, frame.function),
+        actual=actual,
+        expected=expected[0] if expected else None,
+    )
+    text = ", ".join(f"{value.name} = {value.text}" for value in values)[:MAX_SEEN]
+    place = f"{frame.file}:{frame.line}"
+    seen = Observation(place=place, function=frame.function, hit=0, depth=1, seen=text)
+    return Finding(truth, (seen,))
 
 
-def _fits(message: str, sides: Sides, actual: Value, expected: Value | None) -> bool:
-    """Whether the values fail the assertion and match its message.
+def _fits(message: str, texts: Sequence[str], pure: bool) -> bool:
+    """Whether the values fail the assertion and match its message. `pure`: whether evaluating them
+    has no side effects.
 
     The message cuts the middle of long values, so only their ends are compared.
     """
-    texts = filter(None, (sides.actual, sides.expected))
-    wanted_pure = all(is_pure(ast.parse(text, mode="eval").body) for text in texts)
     first = message.partition("\n")[0].removeprefix("assert ")
-    if expected is None:
-        return wanted_pure or _shows(first.removeprefix("not "), actual.text)
-    if same_text(actual.text, expected.text):
+    actual, *expected = texts
+    if not expected:
+        return pure or _shows(first.removeprefix("not "), actual)
+    if same_text(actual, expected[0]):
         return False
     for between in (" == ", " != ", " is "):
         left, found, right = first.partition(between)
         if found:
-            pairs = ((actual.text, expected.text), (expected.text, actual.text))
+            pairs = ((actual, expected[0]), (expected[0], actual))
             return any(_shows(left, one) and _shows(right, other) for one, other in pairs)
-    return wanted_pure
+    return pure
 
 
 def _shows(shown: str, text: str) -> bool:
     """Whether a message's text can be this value."""
     head, cut, tail = shown.strip().partition("...")
     return text.startswith(head) and text.endswith(tail) if cut else same_text(shown, text)
+
+
+def find(ask: TracedAsk, trace: Trace) -> Finding | None:
+    """The answer from a run, or None if there is no comparable one."""
+    match ask:
+        case ValueAsk():
+            return _value(ask, trace)
+        case ExceptionAsk(ends_test=True):
+            return trace.exception
+        case ExceptionAsk(function=function):
+            wanted = (each for origin, each in trace.raises if function in ("", origin.function))
+            return next(wanted, None)
+        case AssertionAsk():
+            return trace.assertion
+        case ReachAsk():
+            return _reach(ask, trace)
+
+
+def observed(stop: Stop, text: str) -> Observation:
+    """A stop as evidence, without object addresses, which differ between runs."""
+    return Observation(
+        place=str(stop.statement.place),
+        function=stop.statement.place.function,
+        hit=stop.hit,
+        depth=stop.depth,
+        seen=without_addresses(text)[:MAX_SEEN],
+    )
+
+
+def _value(ask: ValueAsk, trace: Trace) -> Finding | None:
+    stop = trace.visit(ask.place, ask.hit)
+    if stop is not None and ask.after:
+        stop = trace.next_in_frame(stop)
+    value = stop.values.get(ask.expression) if stop is not None else None
+    if stop is None or value is None or not _is_askable(value):
+        return None
+    seen = observed(stop, f"{ask.expression} = {value.text}")
+    return Finding(ValueTruth(type=value.type, text=value.text), (seen,))
+
+
+def _is_askable(value: Value) -> bool:
+    short = not value.truncated and len(value.text) <= MAX_VALUE
+    return short and is_comparable(value.text)
+
+
+def _reach(ask: ReachAsk, trace: Trace) -> Finding | None:
+    place = ask.place.file, ask.place.line
+    hits = trace.hits[place]
+    counted = place not in trace.capped and place not in trace.mixed
+    if not trace.ended or place not in trace.bound or not (hits or counted):
+        return None
+    if ask.count and (not counted or hits > MAX_COUNT):
+        return None
+    truth = ReachTruth(reached=hits > 0, count=hits if counted else None)
+    first = trace.visit(ask.place)
+    if first is not None:
+        return Finding(truth, (observed(first, f"stopped here {hits} times"),))
+    missed = Observation(
+        place=str(ask.place), function=ask.place.function, hit=0, depth=0, seen="never stopped here"
+    )
+    return Finding(truth, (missed,))

@@ -54,10 +54,13 @@ def test_a_trace_sees_every_statement_and_the_end(shop: Instance) -> None:
     assert trace.hits["shop.py", 19] == 0
     nets = [stop.locals["net"].text for stop in trace.stops if stop.statement.place.line == 17]
     assert nets == ["0", "13"]
-    assert [raised.type for raised in trace.raises][:1] == ["ValueError"]
+    origin, raised = trace.raises[0]
+    assert isinstance(raised.truth, ExceptionTruth)
+    assert (raised.truth.type, raised.truth.origin) == ("ValueError", origin)
     assert trace.assertion is not None
-    assert (trace.assertion.actual.text, trace.assertion.expected) != ("68", None)
-    assert trace.assertion.actual.text == "26"
+    assert isinstance(trace.assertion.truth, AssertionTruth)
+    assert trace.assertion.truth.expected is not None
+    assert trace.assertion.truth.actual.text == "26"
 
 
 def test_every_category_has_its_question(shop_questions: list[Question]) -> None:
