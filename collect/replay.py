@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from itertools import groupby, zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
 from collect.agents.config import Variant
 from collect.agents.conversation import ConversationLog
@@ -76,44 +77,31 @@ class ReplayRow:
     replayed: str
 
 
-class ReplayTable:
+def replay_table(folder: Path) -> Table:
     """The results for a folder of rollouts, in `replay/` next to them. Resumable and crash-safe."""
+    return Table(folder / FOLDER, schema_of(ReplayRow))
 
-    def __init__(self, folder: Path) -> None:
-        self._table = Table(folder / FOLDER, schema_of(ReplayRow))
-        self.repair = self._table.repair
-        self.compact = self._table.compact
 
-    def add(self, rollout_id: str, rows: list[ReplayRow]) -> None:
-        """Store the rows of one rollout. Thread-safe for different rollouts."""
-        table = self._table.arrow([asdict(row) for row in rows])
-        self._table.write(rollout_id, table)
-
-    def rollout_ids(self) -> set[str]:
-        """The rollouts that were replayed."""
-        return set(self._table.ids())
-
-    def rows(self) -> Iterator[ReplayRow]:
-        """All rows, in no particular order."""
-        for row in self._table.rows():
-            yield ReplayRow(**row | {"status": ReplayStatus(row["status"])})
+def replay_rows(folder: Path) -> Iterator[ReplayRow]:
+    """All results, in no particular order."""
+    for row in replay_table(folder).rows():
+        yield ReplayRow(**row | {"status": ReplayStatus(row["status"])})
 
 
 def verified_conversations(folder: Path) -> dict[str, bool]:
     """Maps the id of each replayed conversation to whether it was verified."""
-    rows = ReplayTable(folder).rows()
+    rows = replay_rows(folder)
     return {row.conversation_id: row.status is ReplayStatus.VERIFIED for row in rows}
 
 
-@dataclass(frozen=True)
-class Difference:
-    """The first difference between two conversations with the same calls."""
+class Difference(NamedTuple):
+    """The first difference between two conversations with the same calls, if there is one."""
 
-    message_index: int
+    message_index: int | None = None
     """Index in the recorded conversation."""
-    recorded: str
+    recorded: str = ""
     """The first line that differs, normalised; empty if there is none."""
-    replayed: str
+    replayed: str = ""
 
 
 def first_difference(
@@ -241,7 +229,7 @@ def replay_rollouts(
     """
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     with closing(locked(folder / FOLDER / ".lock")):
-        table, store = ReplayTable(folder), RunStore(folder)
+        table, store = replay_table(folder), RunStore(folder)
         table.repair()
         every = list(store.read_rollouts())
         # If infrastructure failed or a call broke the sandbox, there is nothing to verify.
@@ -253,7 +241,7 @@ def replay_rollouts(
         replay = _Replay(reproducible(runtime), finder, table)
         replay.run(store, rows, limit)
         table.compact()
-        results = list(table.rows())
+        results = list(replay_rows(folder))
         return ReplayReport(
             folder=folder,
             counts=Counter(result.status for result in results),
@@ -268,7 +256,7 @@ def replay_rollouts(
 class _Replay:
     """One start of a replay."""
 
-    def __init__(self, runtime: RuntimeConfig, finder: Finder, table: ReplayTable) -> None:
+    def __init__(self, runtime: RuntimeConfig, finder: Finder, table: Table) -> None:
         self._runtime, self._finder, self._table = runtime, finder, table
         self._failures = CircuitBreaker(runtime.runner.give_up_after)
         self.stop = threading.Event()
@@ -276,12 +264,13 @@ class _Replay:
 
     def run(self, store: RunStore, rows: Mapping[str, Rollout], limit: int | None) -> None:
         """Replay what has no result yet."""
-        done = self._table.rollout_ids()
-        missing = [key for key in rows if key not in done][:limit]
+        done = set(self._table.ids())
+        missing = [key for key in rows if key not in done]
         # A bug or question that is gone is told before anything is done.
-        for key in (key for key in rows if key not in done):
+        for key in missing:
             self._finder.question(rows[key])
             self._finder.bug(rows[key])
+        missing = missing[:limit]
         if not missing:
             return
         require_images([self._finder.bug(rows[key])[1] for key in missing], self._runtime.sandbox)
@@ -303,7 +292,8 @@ class _Replay:
     def _replay(self, row: Rollout, conversations: list[Conversation]) -> None:
         reason = None
         try:
-            self._table.add(row.rollout_id, self._verify(row, conversations))
+            found = [asdict(each) for each in self._verify(row, conversations)]
+            self._table.write(row.rollout_id, self._table.arrow(found))
         except RolloutStopped:
             return
         except ConfigError:
@@ -335,22 +325,13 @@ class _Replay:
         again = self._run_again(row, conversations) if any(differences) else first
         found = []
         for conversation, difference in zip(conversations, differences, strict=True):
-            status, shown = ReplayStatus.VERIFIED, difference
+            status, shown = ReplayStatus.VERIFIED, difference or Difference()
             if difference is not None:
                 unsteady = first_difference(rows(conversation, first), rows(conversation, again))
                 status = ReplayStatus.NONDETERMINISTIC if unsteady else ReplayStatus.DIFFERENT
                 shown = unsteady or difference
-            found.append(
-                ReplayRow(
-                    rollout_id=conversation.rollout_id,
-                    conversation_id=conversation.conversation_id,
-                    instance_id=conversation.instance_id,
-                    status=status,
-                    message_index=shown.message_index if shown else None,
-                    recorded=shown.recorded if shown else "",
-                    replayed=shown.replayed if shown else "",
-                )
-            )
+            ids = (conversation.rollout_id, conversation.conversation_id, conversation.instance_id)
+            found.append(ReplayRow(*ids, status, *shown))
         return found
 
     def _run_again(self, row: Rollout, conversations: list[Conversation]) -> list[ConversationLog]:

@@ -13,7 +13,7 @@ from collect.benchmarks.base import Instance
 from collect.code.patches import changed_lines, reverse_patch
 from collect.code.python_source import PythonSource
 from collect.code.source import place_of
-from collect.oracle.patching import (
+from collect.oracle.candidates import (
     OraclePatchCoder,
     Patching,
     correct_program,
@@ -21,39 +21,31 @@ from collect.oracle.patching import (
     numbered_code,
     program,
 )
-from collect.oracle.scripted import Turns, say
+from collect.oracle.scripted import PHRASES, Turns, say
 from collect.store.messages import Message
 from sandbox.text import source_lines
 
 LOG = "# Debugging Log"
 """First line of a debugging task; other tasks ask for a patch."""
-OPENINGS = (
-    "Given that the failing test goes through `{place}`, I think that the line there is to blame",
-    "The task and the error point at `{place}`: what that line does is probably wrong",
-    "I suspect `{place}`, for what the test expects depends on it",
-)
 
 
-class OracleAutoSD:
+class OracleAutoSD(OraclePatchCoder):
     """Debugs, or writes the patch from a debugging log, depending on the task.
 
     It reads the values on the buggy line, then tries the correct text. It knows the correct
     program, but states only values that its experiments showed.
     """
 
-    def __init__(self, patching: Patching) -> None:
-        self._patching = patching
-        self._coder = OraclePatchCoder(patching)
-        self._debugs = False
+    _debugs = False
 
     def turns(self, task: str) -> Turns:
         """Two experiments and the conclusion, or the patched program."""
         self._debugs = task.startswith(LOG)
-        return self._debug(numbered_code(task)) if self._debugs else self._coder.turns(task)
+        return self._debug(numbered_code(task)) if self._debugs else super().turns(task)
 
     def last_word(self) -> str:
         """The end of the debugging, or the patched program."""
-        return f"Conclusion: {DONE}" if self._debugs else self._coder.last_word()
+        return f"Conclusion: {DONE}" if self._debugs else super().last_word()
 
     def _debug(self, code: str) -> Turns:
         now = self._patching.now(code)
@@ -62,8 +54,9 @@ class OracleAutoSD:
         source = PythonSource.read(program(now).encode())
         probes = source.probes(place.line, place.function) if source else []
         expression = probes[0] if probes else "locals()"
+        opening = self._patching.rng.choice(PHRASES["autosd_opening"]).format(place=where)
         seen = yield say(
-            f"Hypothesis: {self._patching.rng.choice(OPENINGS).format(place=where)}.\n"
+            f"Hypothesis: {opening}.\n"
             f"Prediction: When the program is stopped there, `{expression}` shows what the line "
             "works on, and that it does not make of it what the task asks.\n"
             f"Experiment: `b {where} ;; c ;; p {expression}`"
@@ -108,14 +101,10 @@ VALUES = re.compile(r"^\s*# (.+)$", re.MULTILINE)
 TRACE = "## Execution Trace\n"
 
 
-class OracleLdb:
+class OracleLdb(OraclePatchCoder):
     """One conversation over all patch attempts. It knows where the correct program differs and
     judges the blocks by that, but chooses the patch by its own verdicts.
     """
-
-    def __init__(self, patching: Patching) -> None:
-        self._patching = patching
-        self._reply = ""
 
     def turns(self, task: str) -> Turns:
         """For each attempt, the verdicts if there is a trace, then the program."""
@@ -128,10 +117,6 @@ class OracleLdb:
                 yield say(verdicts)
             self._reply = self._patching.reply(now, verdicts)
             said = "".join((yield say(self._reply)))
-
-    def last_word(self) -> str:
-        """The same program."""
-        return self._reply
 
 
 def _verdicts(now: Instance, trace: str) -> Iterator[dict[str, object]]:

@@ -21,30 +21,21 @@ from collect.code.patches import ChangedRange, changed_lines, reverse_patch
 from collect.code.python_source import PythonSource, is_pure
 from collect.code.source import Place, function_at, place_of
 from collect.code.syntax import parse
-from collect.oracle.patching import as_it_is, correct_program, numbered_code, program
-from collect.oracle.scripted import Turns, say
+from collect.oracle.candidates import as_it_is, correct_program, numbered_code, program
+from collect.oracle.scripted import PHRASES, Turns, say
 from collect.store.messages import Message, ToolCall
 from sandbox.text import source_lines
 
 Compound = ast.If | ast.While | ast.For | ast.With | ast.Try | ast.FunctionDef | ast.ClassDef
 TRIED = "tried"
 """The name for a value that has none of its own."""
-PAUSED = re.compile(
-    r"^(?:Paused at (?P<file>.+?):(?P<line>\d+) in (?P<function>\S+)"
-    r"|> (?P<path>\S+)\((?P<number>\d+)\)\S+)",
-    re.MULTILINE,
-)
+PAUSED = re.compile(r"^(?:Paused at (.+?):\d+ in \S+|> (\S+)\(\d+\)\S+)", re.MULTILINE)
 """Output of the probe and of pdb."""
 POST_MORTEM = "(post mortem"
 RAN_OUT = "ran to its end without an exception"
 SHOWN = re.compile(r"^\s*(?P<name>\S.*?) =: (?P<value>.*)$", re.MULTILINE)
 MAX_PROBES = 3
 MAX_HITS = 5
-OPENINGS = (
-    "From the task and the failing test, line {line} is where I would look first.",
-    "The failing test goes through line {line}, and what it does there looks suspicious.",
-    "I suspect line {line}: let me see what it works on when the failing test gets there.",
-)
 SURE = "I have what I need: the cause, and what fixes it."
 UNSURE = "The session shows where it goes wrong; whether my change is enough, the tests must tell."
 TOO_MANY = (
@@ -214,7 +205,7 @@ class OracleInspector:
 
     def _go_to(self, lines: Sequence[int]) -> Generator[Message, list[str], bool]:
         """Whether the program is now paused at one of the lines: the first that is reached."""
-        thought = self._rng.choice(OPENINGS).format(line=lines[0])
+        thought = self._rng.choice(PHRASES["inspector_opening"]).format(line=lines[0])
         for line in lines:
             seen = yield say(
                 thought,
@@ -230,7 +221,7 @@ class OracleInspector:
     def _is_paused(self, seen: list[str]) -> bool:
         """Whether the program is paused in the solution."""
         text = "\n".join(seen)
-        stops = [found["file"] or found["path"] for found in PAUSED.finditer(text)]
+        stops = [file or path for file, path in PAUSED.findall(text)]
         paused = bool(stops) and stops[-1].endswith(self._instance.solution)
         return paused and POST_MORTEM not in text
 

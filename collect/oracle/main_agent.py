@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from collect.agents.config import Variant
 from collect.benchmarks.base import Instance
 from collect.oracle.candidates import Candidate, choose, make_candidates
-from collect.oracle.scripted import Turns, say
+from collect.oracle.scripted import PHRASES, Turns, say
 from collect.store.messages import Message
 
 ASSERTIONS = {"AssertionError", "AssertionFailedError", "ComparisonFailure"}
@@ -100,17 +100,6 @@ def test_runs(instance: Instance) -> TestRuns:
     return GRADLE if gradle & instance.files.keys() else MAIN_CLASS
 
 
-ROOT_CAUSE = (
-    "Where does the value that makes this test fail first go wrong, and what are the values there?",
-    "What is the root cause of this failure: which line computes the first wrong value?",
-    "Which statement first produces a wrong result while this test runs, and from what values?",
-)
-EXCEPTION_ORIGIN = (
-    "What causes the {exception} in this test, and which line first goes wrong?",
-    "Where does the {exception} that ends this test come from?",
-)
-
-
 class OracleMain:
     """One attempt at one bug. It chooses one candidate and keeps it."""
 
@@ -146,7 +135,7 @@ class OracleMain:
         """
         if self._variant.has_subagent:
             raised = self._runs.exception(output)
-            question = self._rng.choice(EXCEPTION_ORIGIN if raised else ROOT_CAUSE)
+            question = self._rng.choice(PHRASES["main_exception" if raised else "main_root_cause"])
             suspects = [f"{c.place} ({c.function or 'module level'})" for c in self._candidates]
             told = f"I suspect one of these places: {', '.join(suspects)}."
             question = f"{question.format(exception=raised)} {told}"

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from pathlib import Path
 from typing import Any, Protocol
+
+import yaml
 
 from collect.agents.inspectcoder.actions import ActionCall
 from collect.agents.inspectcoder.inspector import write_terminal_command
@@ -16,6 +19,9 @@ from collect.agents.prompts import prompt
 from collect.models.base import Completion, Sampling, Usage
 from collect.store.messages import Message, ToolCall, ToolSchema
 
+PHRASES: Mapping[str, Sequence[str]] = yaml.safe_load(
+    Path(__file__).with_name("phrases.yaml").read_text(encoding="utf-8")
+)
 Turns = Generator[Message, list[str], None]
 """Yields replies; receives the observations of the previous reply's calls."""
 

@@ -6,14 +6,11 @@ import random
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
-
-import yaml
 
 from collect.benchmarks.base import Instance
 from collect.code.source import function_at, read_source
-from collect.oracle.scripted import ExplorationPolicy, say
+from collect.oracle.scripted import PHRASES, ExplorationPolicy, say
 from collect.question_records import Location
 from collect.store.messages import Message
 from sandbox.text import source_lines
@@ -21,9 +18,6 @@ from sandbox.text import source_lines
 Result = TypeVar("Result")
 Moves = Generator[Message, list[str], Result]
 
-PHRASES: Mapping[str, Sequence[str]] = yaml.safe_load(
-    Path(__file__).with_name("phrases.yaml").read_text(encoding="utf-8")
-)
 PAUSED = re.compile(
     r"^Paused at (?P<file>.+?):(?P<line>\d+) in (?P<function>\S+) \((?P<reason>.*)\)$", re.MULTILINE
 )

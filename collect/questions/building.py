@@ -83,100 +83,90 @@ class Built:
 
 @dataclass(frozen=True)
 class Investigator:
-    """Investigates bugs of one benchmark; each test runs twice in fresh sandboxes. Thread-safe."""
+    """Investigates a bug of a benchmark; each test runs twice in fresh sandboxes."""
 
     benchmark: Benchmark
     sandbox: SandboxConfig
     config: QuestionsConfig
+    instance: Instance
 
-    def outcome(self, instance: Instance) -> Outcome:
-        """One bug's questions and funnel; a broken sandbox loses only this bug.
+    def outcome(self) -> Outcome:
+        """The bug's questions and funnel; a broken sandbox loses only this bug.
 
         Raises SandboxUnavailable.
         """
+        about = Outcome(instance_id=self.instance.id, instance_hash=self.instance.hash)
         try:
-            chooser = self.chooser(instance)
+            chooser = self.chooser()
         except SandboxUnavailable:
             raise
-        except (NoQuestions, SandboxError) as error:
-            broken = isinstance(error, SandboxError)
-            reason = f"{type(error).__name__}: {error}" if broken else str(error)
-            return Outcome(instance_id=instance.id, instance_hash=instance.hash, without=reason)
+        except NoQuestions as reason:
+            return about.model_copy(update={"without": str(reason)})
+        except SandboxError as error:
+            return about.model_copy(update={"without": f"{type(error).__name__}: {error}"})
         questions = chooser.questions()
-        return Outcome(
-            instance_id=instance.id,
-            instance_hash=instance.hash,
-            questions=tuple(questions),
-            asked=dict(chooser.asked),
-            dropped={category: dict(counts) for category, counts in chooser.dropped.items()},
-            without=None if questions else "nothing that could be asked has passed the rules",
-        )
+        found = {
+            "questions": tuple(questions),
+            "asked": dict(chooser.asked),
+            "dropped": {category: dict(counts) for category, counts in chooser.dropped.items()},
+            "without": None if questions else "nothing that could be asked has passed the rules",
+        }
+        return about.model_copy(update=found)
 
-    def chooser(self, instance: Instance) -> Chooser:
-        """Everything worth asking about a bug. Raises NoQuestions, SandboxError."""
-        files = instance.files
+    def chooser(self) -> Chooser:
+        """Everything worth asking about the bug. Raises NoQuestions, SandboxError."""
+        bug, files = self.instance, self.instance.files
         if not files:
-            with open_instance_sandbox(self.sandbox, instance) as sandbox:
-                self.benchmark.prepare(instance, sandbox)
+            with open_instance_sandbox(self.sandbox, bug) as sandbox:
+                self.benchmark.prepare(bug, sandbox)
                 files = sandbox.read_tree()
-        program = Program(instance, files)
+        program = Program(bug, files)
         if not program.modules:
             raise NoQuestions("no source file in a language that is traced")
-        failing = [test for test in instance.fail_to_pass if test in instance.public_tests]
+        failing = [test for test in bug.fail_to_pass if test in bug.public_tests]
         tests = failing[: self.config.max_tests]
-        traced = [runs for test in tests if (runs := self._runs(instance, program, test))]
+        traced = [runs for test in tests if (runs := self._runs(program, test))]
         if not traced:
             raise NoQuestions("no failing test comes to its end under the debugger")
-        chooser = Chooser(instance, self.config)
+        chooser = Chooser(bug, self.config)
         for runs in traced:
             chooser.add_runs(runs)
-        if instance.gold_patch:
-            wrong = list(wrong_patches(instance, files))
-            random.Random(f"{self.config.seed}\0{instance.id}").shuffle(wrong)
-            for patch in (instance.gold_patch, *wrong[: self.config.wrong_patches]):
-                self._add_fix(chooser, instance, files, traced[0].test, patch)
+        if bug.gold_patch:
+            wrong = list(wrong_patches(bug, files))
+            random.Random(f"{self.config.seed}\0{bug.id}").shuffle(wrong)
+            for patch in (bug.gold_patch, *wrong[: self.config.wrong_patches]):
+                self._add_fix(chooser, files, traced[0].test, patch)
         return chooser
 
-    def _runs(
-        self, instance: Instance, program: Program, test: str, patch: str = ""
-    ) -> Runs | None:
+    def _runs(self, program: Program, test: str, patch: str = "") -> Runs | None:
         """Two traces, or None if one does not end."""
         try:
-            first = self._trace(instance, program, test, patch)
-            second = self._trace(instance, program, test, patch)
+            first, second = (self._trace(program, test, patch) for _ in range(2))
         except InfrastructureFailure:
             return None
-        ended = first.ended and second.ended
-        return Runs(test, program, first, second, patch) if ended else None
+        return Runs(test, program, first, second, patch) if first.ended and second.ended else None
 
-    def _trace(self, instance: Instance, program: Program, test: str, patch: str) -> Trace:
+    def _trace(self, program: Program, test: str, patch: str) -> Trace:
         files = changed_paths(patch) if patch else None
-        with open_instance_sandbox(self.sandbox, instance) as sandbox:
-            lay_out(self.benchmark, instance, sandbox, patch)
-            with closing(open_debugger(instance.language, sandbox, LIMITS)) as debugger:
+        with open_instance_sandbox(self.sandbox, self.instance) as sandbox:
+            lay_out(self.benchmark, self.instance, sandbox, patch)
+            with closing(open_debugger(self.instance.language, sandbox, LIMITS)) as debugger:
                 return trace_test(debugger, program, test, self.config.test_timeout, files)
 
-    def _add_fix(
-        self,
-        chooser: Chooser,
-        instance: Instance,
-        files: Mapping[str, bytes],
-        test: str,
-        patch: str,
-    ) -> None:
+    def _add_fix(self, chooser: Chooser, files: Mapping[str, bytes], test: str, patch: str) -> None:
         """Ask about a changed program, if the change applies and the test then ends."""
         status = TestStatus.PASSED
         try:
-            program = Program(instance, apply_patch(files, patch))
-            if patch != instance.gold_patch:
-                with open_instance_sandbox(self.sandbox, instance) as sandbox:
-                    lay_out(self.benchmark, instance, sandbox, patch)
-                    tested = self.benchmark.run_tests(instance, sandbox, [test])
+            program = Program(self.instance, apply_patch(files, patch))
+            if patch != self.instance.gold_patch:
+                with open_instance_sandbox(self.sandbox, self.instance) as sandbox:
+                    lay_out(self.benchmark, self.instance, sandbox, patch)
+                    tested = self.benchmark.run_tests(self.instance, sandbox, [test])
                     status = tested.statuses[test]
         except PatchError:
             return
         if status in (TestStatus.PASSED, TestStatus.FAILED):
-            runs = self._runs(instance, program, test, patch)
+            runs = self._runs(program, test, patch)
             if runs is not None:
                 chooser.add_fix(runs, status is TestStatus.PASSED)
 
@@ -227,11 +217,10 @@ def build(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Built:
     missing = [instance for instance in instances if instance.hash not in work.outcomes]
     if missing:
         clean_up(runtime.sandbox)
-        investigator = Investigator(benchmark, runtime.sandbox, config)
         with ProgressBar("bugs", len(instances), len(instances) - len(missing)) as bar:
 
             def investigate(instance: Instance) -> None:
-                work.add(investigator.outcome(instance))
+                work.add(Investigator(benchmark, runtime.sandbox, config, instance).outcome())
                 bar.advance()
 
             concurrency = runtime.runner.concurrency
