@@ -77,7 +77,6 @@ class OracleAnswerer:
         yield say(self.last_word())
 
     def last_word(self) -> str:
-        """The answer block, from what has been observed so far."""
         session = self._session
         evidence = "; ".join(note[:MAX_NOTE] for note in session.evidence[:MAX_EVIDENCE])
         answer = self._answer or "I could not establish this in the debugger."

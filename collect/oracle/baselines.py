@@ -170,7 +170,6 @@ class OracleSweAgent:
             task = "".join((yield _act("I submit the program as it is now.", SUBMIT)))
 
     def last_word(self) -> str:
-        """The submission."""
         return _act("I submit the program as it is now.", SUBMIT).content
 
 

@@ -248,5 +248,4 @@ class OraclePatchCoder:
             said = "".join((yield say(THOUGHT if NOT_YET in said else self._reply)))
 
     def last_word(self) -> str:
-        """The same program."""
         return self._reply

@@ -26,13 +26,10 @@ from collect.oracle.scripted import PHRASES, Turns, say
 from collect.store.messages import Message, ToolCall
 from sandbox.text import source_lines
 
-Compound = ast.If | ast.While | ast.For | ast.With | ast.Try | ast.FunctionDef | ast.ClassDef
-TRIED = "tried"
-"""The name for a value that has none of its own."""
+COMPOUND = (ast.If, ast.While, ast.For, ast.With, ast.Try, ast.FunctionDef, ast.ClassDef)
+LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 PAUSED = re.compile(r"^(?:Paused at (.+?):\d+ in \S+|> (\S+)\(\d+\)\S+)", re.MULTILINE)
 """Output of the probe and of pdb."""
-POST_MORTEM = "(post mortem"
-RAN_OUT = "ran to its end without an exception"
 SHOWN = re.compile(r"^\s*(?P<name>\S.*?) =: (?P<value>.*)$", re.MULTILINE)
 MAX_PROBES = 3
 MAX_HITS = 5
@@ -84,8 +81,7 @@ def experiment_of(instance: Instance) -> Experiment | None:
             code, shows = "\n".join(code for code, _ in pieces), pieces[-1][1]
             if not before.insertion:
                 return Experiment(code, shows, wrong=_wrong(buggy, before, statements[-1]))
-            leaving = Compound | ast.Return | ast.Raise | ast.Break | ast.Continue
-            missing = not any(isinstance(each, leaving) for each in statements)
+            missing = not any(isinstance(each, (*COMPOUND, *LEAVING)) for each in statements)
             return Experiment(code, shows, missing)
     return None
 
@@ -115,9 +111,8 @@ def _subject(node: ast.stmt) -> str:
 def _statements(tree: ast.Module, changed: ChangedRange) -> Iterator[ast.stmt]:
     """The innermost statements at these lines; for a removal, the next one."""
     for node in ast.walk(tree):
-        if not isinstance(node, ast.stmt) or isinstance(
-            node, ast.FunctionDef | ast.ClassDef | ast.Try
-        ):
+        whole = isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Try)
+        if whole or not isinstance(node, ast.stmt):
             continue
         body = getattr(node, "body", None)
         # The last line of its header.
@@ -130,7 +125,7 @@ def _piece(node: ast.stmt) -> tuple[str, str]:
     """Code with the statement's effect, and an expression that shows it."""
     value = _value(node)
     if value is not None:
-        return f"{TRIED} = {ast.unparse(value)}", TRIED
+        return f"tried = {ast.unparse(value)}", "tried"
     shown: ast.expr
     match node:
         case ast.Assign(targets=[target, *_]):
@@ -223,7 +218,7 @@ class OracleInspector:
         text = "\n".join(seen)
         stops = [file or path for file, path in PAUSED.findall(text)]
         paused = bool(stops) and stops[-1].endswith(self._instance.solution)
-        return paused and POST_MORTEM not in text
+        return paused and "(post mortem" not in text
 
     def _try(self, experiment: Experiment, line: int) -> Turns:
         if experiment.missing:
@@ -232,7 +227,7 @@ class OracleInspector:
                 ("interact_code", {"code": experiment.code}),
                 ("control_execution", {"cmd": "continue"}),
             )
-            if RAN_OUT in "\n".join(seen):
+            if "ran to its end without an exception" in "\n".join(seen):
                 self._verdict = "With the missing code put in, the failing test ran to its end."
             return
         thought = TOO_MANY if experiment.skips else FLAWED
@@ -313,7 +308,6 @@ class OracleSimulator:
     """
 
     def turns(self, task: str) -> Turns:
-        """One answer per action."""
         said, line = task, "?"
         while True:
             breakpoint_line = re.findall(r"^> set_breakpoint\((\d+)\)", said, re.MULTILINE)

@@ -126,7 +126,6 @@ class OracleMain:
         yield say(self.last_word())
 
     def last_word(self) -> str:
-        """The closing summary."""
         return "I changed the code where the wrong value came from."
 
     def _decide(self, test: str, output: str) -> Generator[Message, list[str], Candidate]:

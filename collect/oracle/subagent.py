@@ -82,7 +82,6 @@ class OracleSubagent:
         yield say(self.last_word())
 
     def last_word(self) -> str:
-        """The answer block, from what has been observed so far."""
         evidence = "; ".join(self._findings[:MAX_EVIDENCE])
         where = self._never_run or (self._stop.place if self._stop else "not reached")
         return answer_block(self._question, self._conclusion(), evidence, where)
@@ -224,5 +223,4 @@ class SilentSubagent:
         yield say(self.last_word())
 
     def last_word(self) -> str:
-        """A valid answer without content."""
         return answer_block("as asked", "I could not establish this.", "", "unknown")

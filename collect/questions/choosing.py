@@ -6,7 +6,7 @@ import hashlib
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -49,16 +49,6 @@ Candidate = tuple[Category, TracedAsk]
 WORDINGS: Mapping[str, Sequence[str]] = yaml.safe_load(
     Path(__file__).with_name("wordings.yaml").read_text(encoding="utf-8")
 )
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A candidate that has passed the rules."""
-
-    category: Category
-    ask: Ask
-    finding: Finding
-    runs: Runs
 
 
 def candidates(trace: Trace, program: Program) -> Iterator[Candidate]:
@@ -218,7 +208,8 @@ class Chooser:
         self.dropped: dict[Category, Counter[Drop]] = defaultdict(Counter)
         self._instance, self._config = instance, config
         self._rng = random.Random(f"{config.seed}\0{instance.benchmark}\0{instance.id}")
-        self._kept: list[Kept] = []
+        self._kept: list[tuple[Question, object]] = []
+        """Questions and their groups."""
         self._known: set[tuple[object, ...]] = set()
 
     def add_runs(self, runs: Runs) -> None:
@@ -267,36 +258,34 @@ class Chooser:
         """The chosen questions, up to the limit of each category and as different as possible: one
         from each group, then another.
         """
-        chosen: list[Kept] = []
+        chosen: list[Question] = []
         for category in Category:
-            kept = self._balanced([each for each in self._kept if each.category is category])
-            groups: dict[object, list[Kept]] = defaultdict(list)
-            for each in kept:
-                groups[_group(each)].append(each)
+            groups: dict[object, list[Question]] = defaultdict(list)
+            for question, group in self._balanced(category):
+                groups[group].append(question)
             rounds = zip_longest(*groups.values())
             spread = [each for one in rounds for each in one if each is not None]
             limit = self._config.limits.get(category, self._config.per_category)
             self.dropped[category][Drop.LIMIT] += len(spread[limit:])
             chosen += spread[:limit]
-        return [write(self._instance, self._config.seed, each) for each in chosen]
+        return chosen
 
-    def _balanced(self, kept: list[Kept]) -> list[Kept]:
+    def _balanced(self, category: Category) -> Iterator[tuple[Question, object]]:
         """Drop surplus "yes" answers on reachability, so that guessing does not pay: per bug, they
         exceed noes by at most one.
         """
-        truths = [each.finding.truth for each in kept]
-        noes = sum(isinstance(truth, ReachTruth) and not truth.reached for truth in truths)
-        balanced: list[Kept] = []
-        left = max(noes, 1)
-        for each, truth in zip(kept, truths, strict=True):
-            plain = isinstance(each.ask, ReachAsk) and not each.ask.count
+        kept = [each for each in self._kept if each[0].category is category]
+        truths = [question.truth for question, _ in kept]
+        left = max(sum(isinstance(each, ReachTruth) and not each.reached for each in truths), 1)
+        for question, group in kept:
+            ask, truth = question.ask, question.truth
+            plain = isinstance(ask, ReachAsk) and not ask.count
             yes = plain and isinstance(truth, ReachTruth) and truth.reached
             if yes and not left:
-                self.dropped[each.category][Drop.UNBALANCED] += 1
-                continue
-            left -= yes
-            balanced.append(each)
-        return balanced
+                self.dropped[category][Drop.UNBALANCED] += 1
+            else:
+                left -= yes
+                yield question, group
 
     def _agreed(self, category: Category, ask: TracedAsk, runs: Runs) -> Finding | None:
         """The first run's answer, if there is one and the second run agrees."""
@@ -323,20 +312,22 @@ class Chooser:
             self.dropped[category][Drop.ON_SOURCE if readable else Drop.DUPLICATE] += 1
             return
         self._known.add(key)
-        self._kept.append(Kept(category, ask, finding, runs))
+        seed = self._config.seed
+        question = write(self._instance, category, ask, finding, runs, seed=seed)
+        self._kept.append((question, _group(ask, finding.truth, runs)))
 
 
-def _group(kept: Kept) -> object:
+def _group(ask: Ask, truth: Truth, runs: Runs) -> object:
     """Questions of one group are alike."""
-    match kept.ask, kept.finding.truth:
+    match ask, truth:
         case ReachAsk(place=place), ReachTruth(reached=reached):
             # A skipped line in a function that runs is harder than one in a function that doesn't.
-            return reached, (place.file, place.function) in kept.runs.first.entered
+            return reached, (place.file, place.function) in runs.first.entered
         case PostFixAsk(), _:
-            return kept.runs.patch
+            return runs.patch
         case ValueAsk(place=place, expression=expression), _:
             return place.file, place.function, expression
-    return kept.runs.test
+    return runs.test
 
 
 def _key(category: Category, ask: Ask, truth: Truth, runs: Runs) -> tuple[object, ...]:
@@ -356,39 +347,40 @@ def _key(category: Category, ask: Ask, truth: Truth, runs: Runs) -> tuple[object
     return category, runs.test
 
 
-def write(instance: Instance, seed: int, kept: Kept) -> Question:
-    """The record of a chosen question."""
-    runs, ask, seen = kept.runs, kept.ask, kept.finding.seen
+def write(
+    instance: Instance, category: Category, ask: Ask, finding: Finding, runs: Runs, *, seed: int
+) -> Question:
+    """The record of a question."""
+    seen = finding.seen[0]
     facts = [instance.benchmark, instance.id, runs.test, runs.patch, ask.model_dump_json()]
     digest = hashlib.sha256("\0".join(facts).encode()).hexdigest()[:10]
     rng = random.Random(f"{seed}\0{digest}")
     return Question(
-        id=f"{instance.id}.{kept.category}.{digest}",
+        id=f"{instance.id}.{category}.{digest}",
         benchmark=instance.benchmark,
         instance_id=instance.id,
         instance_hash=instance.hash,
         repository=instance.repository,
         language=instance.language,
-        category=kept.category,
-        question=_worded(kept, rng),
+        category=category,
+        question=_worded(ask, finding.truth, runs, rng),
         test=runs.test,
         hints=_hints(ask, rng),
         patch=runs.patch,
         ask=ask,
-        truth=kept.finding.truth,
-        evidence=seen,
+        truth=finding.truth,
+        evidence=finding.seen,
         difficulty=Difficulty(
-            hit=max(seen[0].hit, 1),
-            depth=seen[0].depth,
+            hit=max(seen.hit, 1),
+            depth=seen.depth,
             stops=sum(runs.first.hits.values()),
-            in_test=seen[0].place.rpartition(":")[0] in runs.program.tests,
+            in_test=seen.place.rpartition(":")[0] in runs.program.tests,
         ),
     )
 
 
-def _worded(kept: Kept, rng: random.Random) -> str:
+def _worded(ask: Ask, truth: Truth, runs: Runs, rng: random.Random) -> str:
     """The question's text."""
-    ask, runs = kept.ask, kept.runs
     about = ask.value if isinstance(ask, PostFixAsk) else ask
     values = {"changed": _changed(runs), "function": getattr(ask, "function", "")}
     if isinstance(about, ValueAsk | ReachAsk):
@@ -408,7 +400,7 @@ def _worded(kept: Kept, rng: random.Random) -> str:
             kind = "ending_exception" if ask.ends_test else "first_exception"
             kind = "function_exception" if ask.function else kind
         case AssertionAsk():
-            compares = getattr(kept.finding.truth, "expected", None) is not None
+            compares = getattr(truth, "expected", None) is not None
             kind = "assertion" if compares else "truth_assertion"
         case ReachAsk():
             kind = "count" if ask.count else "reach"

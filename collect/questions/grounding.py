@@ -44,19 +44,13 @@ MAX_CHARACTERS = 6_000
 """Characters read per field: a longer field repeats itself and is slow to read."""
 REPAIR = re.compile(r"\bto fix (?:the|this) (?:bug|problem|issue)\b", re.IGNORECASE)
 """Where a plan turns to the fix, which nobody can have observed."""
-TELLING_CHARACTERS = 3
+TELLING = 3
 """Minimum length of a distinctive string or number: shorter ones occur everywhere."""
 
 CUT = re.compile(r"\([\w.$<>\[\], ]*\bcut\)|;\s+(?=[A-Za-z_][\w.]* = )")
 """Where a new value starts, even inside quotes and brackets that a cut left open: after the
 debugger's "cut" remark, or at `; name = `.
 """
-ENDS = re.compile(r"[;`\n]")
-"""Characters that no expression spans."""
-MAX_EXPRESSION = 200
-"""Characters."""
-BLANK = re.compile(r"\s")
-"""An expression after other words may start after one."""
 QUOTED_NAME = re.compile(r"`([A-Za-z_][\w.\[\]'\"]*)`")
 
 NAME = r"(?:[A-Za-z_]\w*(?:\.(?:[A-Za-z_]\w*|<\w+>))*|<\w+>)"
@@ -80,7 +74,6 @@ REMARK = re.compile(r"(?<=\s)\((?P<quote>['\"])(?P<message>[^'\"\n]+)(?P=quote)\
 """A message in brackets and quotes, not directly after the type."""
 PROSE = re.compile(r"\.\s+(?=[A-Z])|\.$")
 """Where a sentence with a message ends."""
-DEFINITION = re.compile(r"(?:async\s+)?def\s+\w+")
 
 _parsed = lru_cache(maxsize=4_096)(parse_value)
 
@@ -259,14 +252,14 @@ def _sightings_of_value(claim: Claim, seen: Observations) -> Iterator[Sighting]:
         members = list(_members(claim.name, seen))
         yield from (each for inside, each in members if same(inside, value))
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        is_short = is_number and len(claim.text) < TELLING_CHARACTERS
+        is_short = is_number and len(claim.text) < TELLING
         if under_name or members or is_short or claim.text in GUESSED:
             return
     for found in seen.values.values():
         yield from (each for shown, each in found if shows(shown))
     forms = [text]
     if isinstance(value, str) and value.strip():
-        is_short = len(value) < TELLING_CHARACTERS
+        is_short = len(value) < TELLING
         forms += [f"'{value}'", f'"{value}"'] if is_short else [plain(value)]
     for form in forms:
         yield from _in_texts(form, seen)
@@ -382,8 +375,9 @@ def _name(text: str, found: ValueClaim) -> str | None:
     """
     before = text[: found.start]
     if before.endswith(" = "):
-        part = ENDS.split(before[-MAX_EXPRESSION:-3])[-1]
-        for start in (0, *(each.end() for each in BLANK.finditer(part))):
+        # No expression spans these characters; one after other words may start after a blank.
+        part = re.split(r"[;`\n]", before[-200:-3])[-1]
+        for start in (0, *(each.end() for each in re.finditer(r"\s", part))):
             expression = part[start:].strip()
             try:
                 body = ast.parse(expression, mode="eval").body
@@ -500,7 +494,7 @@ def _block(source: Mapping[int, str], line: int) -> int | None:
         indent = len(source[line]) - len(text)
         # A closing bracket is indented like the line that opens it.
         if text and not text.startswith((")", "]", "}")) and (least is None or indent < least):
-            if DEFINITION.match(text) or indent == 0:
+            if re.match(r"(?:async\s+)?def\s+\w+", text) or indent == 0:
                 return line
             least = indent
         line -= 1
