@@ -125,8 +125,6 @@ class ValueTruth(StrictRecord):
 
 
 class ExceptionTruth(StrictRecord):
-    """An exception and its origin."""
-
     kind: Literal["exception"] = "exception"
     type: str
     """As named by the debugger, possibly with its module."""
@@ -135,8 +133,6 @@ class ExceptionTruth(StrictRecord):
 
 
 class AssertionTruth(StrictRecord):
-    """A failing assertion."""
-
     kind: Literal["assertion"] = "assertion"
     place: Location
     actual: ValueTruth
@@ -145,8 +141,6 @@ class AssertionTruth(StrictRecord):
 
 
 class ReachTruth(StrictRecord):
-    """Whether a line is reached."""
-
     kind: Literal["reach"] = "reach"
     reached: bool
     count: int | None
@@ -161,8 +155,6 @@ class RootCauseTruth(StrictRecord):
 
 
 class PostFixTruth(StrictRecord):
-    """The effect of a change."""
-
     kind: Literal["post_fix"] = "post_fix"
     passes: bool
     value: ValueTruth
@@ -196,8 +188,6 @@ class Observation(StrictRecord):
 
 
 class Difficulty(StrictRecord):
-    """What makes the question hard."""
-
     hit: int = 1
     depth: int = 0
     stops: int = 0

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from functools import partial
 from itertools import groupby, zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
 from collect.agents.config import Variant
 from collect.agents.conversation import ConversationLog
@@ -77,48 +77,31 @@ class ReplayRow:
     replayed: str
 
 
-class ReplayTable:
+def replay_table(folder: Path) -> Table:
     """The results for a folder of rollouts, in `replay/` next to them. Resumable and crash-safe."""
+    return Table(folder / FOLDER, schema_of(ReplayRow))
 
-    def __init__(self, folder: Path) -> None:
-        self._table = Table(folder / FOLDER, schema_of(ReplayRow))
-        self.repair = self._table.repair
-        self.compact = self._table.compact
 
-    def add(self, rollout_id: str, rows: list[ReplayRow]) -> None:
-        """Store the rows of one rollout. Thread-safe for different rollouts."""
-        table = self._table.arrow([asdict(row) for row in rows])
-        self._table.write(rollout_id, table)
-
-    def rollout_ids(self) -> set[str]:
-        """The rollouts that were replayed."""
-        return set(self._table.ids())
-
-    def rows(self) -> Iterator[ReplayRow]:
-        """All rows, in no particular order."""
-        for row in self._table.rows():
-            yield ReplayRow(**row | {"status": ReplayStatus(row["status"])})
+def replay_rows(folder: Path) -> Iterator[ReplayRow]:
+    """All results, in no particular order."""
+    for row in replay_table(folder).rows():
+        yield ReplayRow(**row | {"status": ReplayStatus(row["status"])})
 
 
 def verified_conversations(folder: Path) -> dict[str, bool]:
     """Maps the id of each replayed conversation to whether it was verified."""
-    rows = ReplayTable(folder).rows()
+    rows = replay_rows(folder)
     return {row.conversation_id: row.status is ReplayStatus.VERIFIED for row in rows}
 
 
-@dataclass(frozen=True)
-class Difference:
-    """The first difference between two conversations with the same calls."""
+class Difference(NamedTuple):
+    """The first difference between two conversations with the same calls, if there is one."""
 
-    message_index: int
+    message_index: int | None = None
     """Index in the recorded conversation."""
-    recorded: str
+    recorded: str = ""
     """The first line that differs, normalised; empty if there is none."""
-    replayed: str
-
-
-Observation = tuple[int, str | None, str]
-"""The answer to a call: message index, status of the call, and normalised text."""
+    replayed: str = ""
 
 
 def first_difference(
@@ -128,7 +111,8 @@ def first_difference(
 ) -> Difference | None:
     """Compare observation by observation, except answers to the call ids in `passed_over`."""
 
-    def observations(rows: Sequence[MessageRow]) -> Iterator[Observation]:
+    def observations(rows: Sequence[MessageRow]) -> Iterator[tuple[int, str | None, str]]:
+        """The answers to calls: message index, status of the call, and normalised text."""
         for index, row in enumerate(rows):
             answers_call = row.message.role == "tool" or row.tool_outcome is not None
             if answers_call and row.message.tool_call_id not in passed_over:
@@ -147,104 +131,36 @@ def first_difference(
     return None
 
 
-Drive = Callable[[RolloutSettings, RolloutTrace], object]
-"""Runs the rollout again with the models in the settings and writes the trace. A replay ignores the
-result.
-"""
+class Finder:
+    """Finds what is needed to run rollouts again: their bugs and their questions."""
 
-
-@dataclass(frozen=True)
-class Recorded:
-    """A recorded rollout, ready to be run again in fresh sandboxes."""
-
-    rollout_id: str
-    models: tuple[str, ...]
-    """The names of the models in the rollout."""
-    conversations: tuple[Conversation, ...]
-    drive: Drive
-
-    def replay(
-        self, settings: Callable[[dict[str, RoleModel]], RolloutSettings]
-    ) -> list[ConversationLog]:
-        """Run the rollout with models that repeat the recorded messages.
-
-        Raises ConfigError, RolloutError other than the model's, RolloutStopped, SandboxError.
+    def __init__(
+        self,
+        benchmarks: Iterable[BenchmarkConfig],
+        sandbox: SandboxConfig,
+        questions: Iterable[Path],
+    ) -> None:
+        """`questions` are question files. Raises ConfigError if a benchmark's data or a question
+        file is broken.
         """
-        recordings = [recording_of(each) for each in self.conversations]
-        role_models = {}
-        for name in self.models:
-            backend = ReplayBackend(name, recordings)
-            role_models[name] = RoleModel(backend, Sampling(), backend.teacher)
-        trace = RolloutTrace()
-        # A record that ends early ended with a model failure, so its replay does too.
-        with suppress(ModelFailure):
-            self.drive(settings(role_models), trace)
-        return trace.logs
+        self._bugs: dict[tuple[str, str, str], tuple[Benchmark, Instance]] = {}
+        # Settings that select every bug.
+        whole = {"split": "all", "limit": None, "instances": None, "shuffle_seed": None}
+        configs: list[BenchmarkConfig] = []
+        for config in (each.model_copy(update=whole) for each in benchmarks):
+            if config in configs:
+                continue
+            configs.append(config)
+            benchmark = open_benchmark(config, sandbox)
+            for bug in benchmark.instances():
+                self._bugs.setdefault((bug.benchmark, bug.id, bug.hash), (benchmark, bug))
+        paths = [path for path in dict.fromkeys(questions) if path.is_file()]
+        self._questions = [question for path in paths for question in read_questions(path)]
+        self._by_rollout: dict[tuple[str, int], Mapping[str, Question]] = {}
 
-
-def verify(
-    recorded: Recorded, settings: Callable[[dict[str, RoleModel]], RolloutSettings]
-) -> list[ReplayRow]:
-    """Run the rollout once, and a second time if anything differs. Raises what `replay` raises."""
-
-    def rows(conversation: Conversation, logs: Sequence[ConversationLog]) -> Sequence[MessageRow]:
-        """The same conversation in a replay; empty if the replay did not reach it."""
-        return logs[conversation.index].rows if conversation.index < len(logs) else ()
-
-    conversations = recorded.conversations
-    first = recorded.replay(settings)
-    # If a subagent failed, its caller was told why. A replay can't repeat that text.
-    failed = {
-        each.parent_call_id or ""
-        for each in conversations
-        if each.stop_reason is StopReason.FAILURE
-    }
-    differences = [
-        first_difference(each.messages, rows(each, first), failed) for each in conversations
-    ]
-    again = recorded.replay(settings) if any(differences) else first
-    found = []
-    for conversation, difference in zip(conversations, differences, strict=True):
-        status, shown = ReplayStatus.VERIFIED, difference
-        if difference is not None:
-            unsteady = first_difference(rows(conversation, first), rows(conversation, again))
-            status = ReplayStatus.NONDETERMINISTIC if unsteady else ReplayStatus.DIFFERENT
-            shown = unsteady or difference
-        found.append(
-            ReplayRow(
-                rollout_id=conversation.rollout_id,
-                conversation_id=conversation.conversation_id,
-                instance_id=conversation.instance_id,
-                status=status,
-                message_index=shown.message_index if shown else None,
-                recorded=shown.recorded if shown else "",
-                replayed=shown.replayed if shown else "",
-            )
-        )
-    return found
-
-
-WHOLE = {"split": "all", "limit": None, "instances": None, "shuffle_seed": None}
-"""Benchmark settings that select every bug."""
-
-
-class Bugs:
-    """The bugs of some benchmarks, by name and id."""
-
-    def __init__(self, configs: Iterable[BenchmarkConfig], sandbox: SandboxConfig) -> None:
-        """Raises ConfigError if a benchmark's data is missing or broken."""
-        self._found: dict[tuple[str, str, str], tuple[Benchmark, Instance]] = {}
-        whole = [config.model_copy(update=WHOLE) for config in configs]
-        for place, config in enumerate(whole):
-            if config not in whole[:place]:
-                benchmark = open_benchmark(config, sandbox)
-                for instance in benchmark.instances():
-                    key = (instance.benchmark, instance.id, instance.hash)
-                    self._found.setdefault(key, (benchmark, instance))
-
-    def of(self, row: Rollout) -> tuple[Benchmark, Instance]:
+    def bug(self, row: Rollout) -> tuple[Benchmark, Instance]:
         """The row's benchmark and bug. Raises ConfigError if the bug is gone or changed."""
-        found = self._found.get((row.benchmark, row.instance_id, row.instance_hash))
+        found = self._bugs.get((row.benchmark, row.instance_id, row.instance_hash))
         if found is None:
             raise ConfigError(
                 f"the bug {row.benchmark} {row.instance_id} of rollout {row.rollout_id} is not "
@@ -253,44 +169,12 @@ class Bugs:
             )
         return found
 
-
-class Finder:
-    """Finds everything needed to run a rollout again."""
-
-    def __init__(self, bugs: Bugs, questions: Iterable[Path]) -> None:
-        """`questions` are question files. Raises ConfigError for one that can't be read."""
-        self._bugs = bugs
-        paths = [path for path in dict.fromkeys(questions) if path.is_file()]
-        self._questions = [question for path in paths for question in read_questions(path)]
-        self._by_rollout: dict[tuple[str, int], Mapping[str, Question]] = {}
-
-    def check(self, row: Rollout) -> Instance:
-        """The row's bug. Raises ConfigError if the bug or the row's question no longer exists."""
-        if row.variant == VARIANT:
-            self._question(row)
-        return self._bugs.of(row)[1]
-
-    def benchmark_of(self, row: Rollout) -> Benchmark:
-        """The benchmark of the row's bug. Raises ConfigError if the bug is gone or changed."""
-        return self._bugs.of(row)[0]
-
-    def recorded(self, row: Rollout, conversations: Sequence[Conversation]) -> Recorded:
-        """The rollout, ready to be replayed. Raises ConfigError."""
-        instance = self._bugs.of(row)[1]
-        drive: Drive
-        models: tuple[str, ...]
-        if row.variant == VARIANT:
-            question, models = self._question(row), (row.sub_model,)
-            asked = question_spec(question, instance, row.sub_model, row.attempt)
-            drive = partial(hold_question, question, asked)
-        else:
-            main, sub = row.main_model, row.sub_model or None
-            models = (main,) if sub is None else (main, sub)
-            spec = RolloutSpec(instance, Variant(row.variant), main, sub, row.attempt)
-            drive = partial(run_agents, spec)
-        return Recorded(row.rollout_id, models, tuple(conversations), drive)
-
-    def _question(self, row: Rollout) -> Question:
+    def question(self, row: Rollout) -> Question | None:
+        """The question that the row answers; None if it answers none. Raises ConfigError if it is
+        in no file.
+        """
+        if row.variant != VARIANT:
+            return None
         by = (row.sub_model, row.attempt)
         if by not in self._by_rollout:
             self._by_rollout[by] = dict(rollouts_of(self._questions, [by]))
@@ -345,7 +229,7 @@ def replay_rollouts(
     """
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     with closing(locked(folder / FOLDER / ".lock")):
-        table, store = ReplayTable(folder), RunStore(folder)
+        table, store = replay_table(folder), RunStore(folder)
         table.repair()
         every = list(store.read_rollouts())
         # If infrastructure failed or a call broke the sandbox, there is nothing to verify.
@@ -357,7 +241,7 @@ def replay_rollouts(
         replay = _Replay(reproducible(runtime), finder, table)
         replay.run(store, rows, limit)
         table.compact()
-        results = list(table.rows())
+        results = list(replay_rows(folder))
         return ReplayReport(
             folder=folder,
             counts=Counter(result.status for result in results),
@@ -372,7 +256,7 @@ def replay_rollouts(
 class _Replay:
     """One start of a replay."""
 
-    def __init__(self, runtime: RuntimeConfig, finder: Finder, table: ReplayTable) -> None:
+    def __init__(self, runtime: RuntimeConfig, finder: Finder, table: Table) -> None:
         self._runtime, self._finder, self._table = runtime, finder, table
         self._failures = CircuitBreaker(runtime.runner.give_up_after)
         self.stop = threading.Event()
@@ -380,12 +264,16 @@ class _Replay:
 
     def run(self, store: RunStore, rows: Mapping[str, Rollout], limit: int | None) -> None:
         """Replay what has no result yet."""
-        done = self._table.rollout_ids()
-        bugs = {key: self._finder.check(row) for key, row in rows.items() if key not in done}
-        missing = list(bugs)[:limit]
+        done = set(self._table.ids())
+        missing = [key for key in rows if key not in done]
+        # A bug or question that is gone is told before anything is done.
+        for key in missing:
+            self._finder.question(rows[key])
+            self._finder.bug(rows[key])
+        missing = missing[:limit]
         if not missing:
             return
-        require_images([bugs[key] for key in missing], self._runtime.sandbox)
+        require_images([self._finder.bug(rows[key])[1] for key in missing], self._runtime.sandbox)
         clean_up(self._runtime.sandbox)
         # Conversations are read as they are needed; those of a rollout are adjacent.
         held = store.read_conversations(only=set(missing), finished=set(missing))
@@ -402,17 +290,10 @@ class _Replay:
             run_in_threads(jobs, replay, rollouts_at_once(self._runtime.runner), self.stop)
 
     def _replay(self, row: Rollout, conversations: list[Conversation]) -> None:
-        runtime, recorded = self._runtime, self._finder.recorded(row, conversations)
-        benchmark = self._finder.benchmark_of(row)
-
-        def settings(role_models: dict[str, RoleModel]) -> RolloutSettings:
-            return RolloutSettings(
-                benchmark, runtime.sandbox, runtime.agents, role_models, self.stop
-            )
-
         reason = None
         try:
-            self._table.add(row.rollout_id, verify(recorded, settings))
+            found = [asdict(each) for each in self._verify(row, conversations)]
+            self._table.write(row.rollout_id, self._table.arrow(found))
         except RolloutStopped:
             return
         except ConfigError:
@@ -423,3 +304,59 @@ class _Replay:
             self.reasons[reason] = None
         if self._failures.count(reason):
             self.stop.set()
+
+    def _verify(self, row: Rollout, conversations: list[Conversation]) -> list[ReplayRow]:
+        """Run the rollout once, and a second time if anything differs."""
+
+        def rows(conversation: Conversation, logs: Sequence[ConversationLog]) -> list[MessageRow]:
+            """The same conversation in a replay; empty if the replay did not reach it."""
+            return list(logs[conversation.index].rows) if conversation.index < len(logs) else []
+
+        first = self._run_again(row, conversations)
+        # If a subagent failed, its caller was told why. A replay can't repeat that text.
+        failed = {
+            each.parent_call_id or ""
+            for each in conversations
+            if each.stop_reason is StopReason.FAILURE
+        }
+        differences = [
+            first_difference(each.messages, rows(each, first), failed) for each in conversations
+        ]
+        again = self._run_again(row, conversations) if any(differences) else first
+        found = []
+        for conversation, difference in zip(conversations, differences, strict=True):
+            status, shown = ReplayStatus.VERIFIED, difference or Difference()
+            if difference is not None:
+                unsteady = first_difference(rows(conversation, first), rows(conversation, again))
+                status = ReplayStatus.NONDETERMINISTIC if unsteady else ReplayStatus.DIFFERENT
+                shown = unsteady or difference
+            ids = (conversation.rollout_id, conversation.conversation_id, conversation.instance_id)
+            found.append(ReplayRow(*ids, status, *shown))
+        return found
+
+    def _run_again(self, row: Rollout, conversations: list[Conversation]) -> list[ConversationLog]:
+        """Run the rollout in fresh sandboxes, with models that repeat the recorded messages.
+
+        Raises ConfigError, RolloutError other than the model's, RolloutStopped, SandboxError.
+        """
+        benchmark, instance = self._finder.bug(row)
+        main, sub = row.main_model, row.sub_model or None
+        recordings = [recording_of(each) for each in conversations]
+        role_models = {}
+        for name in filter(None, (main, sub)):
+            backend = ReplayBackend(name, recordings)
+            role_models[name] = RoleModel(backend, Sampling(), backend.teacher)
+        runtime = self._runtime
+        settings = RolloutSettings(
+            benchmark, runtime.sandbox, runtime.agents, role_models, self.stop
+        )
+        trace, question = RolloutTrace(), self._finder.question(row)
+        # A record that ends early ended with a model failure, so its replay does too.
+        with suppress(ModelFailure):
+            if question is not None:
+                asked = question_spec(question, instance, row.sub_model, row.attempt)
+                hold_question(question, asked, settings, trace)
+            else:
+                spec = RolloutSpec(instance, Variant(row.variant), main, sub, row.attempt)
+                run_agents(spec, settings, trace)
+        return trace.logs

@@ -39,9 +39,7 @@ from collect.agents.wording import wording
 from collect.benchmarks.self_repair.problem import TEST_PATHS
 from collect.code.patches import ChangedRange, TestFiles
 from collect.errors import FailureKind
-from collect.questions.grounding.checking import ground
-from collect.questions.grounding.fixes import changed_by, fix_touched_location
-from collect.questions.grounding.records import Grounding
+from collect.questions.grounding import Grounding, changed_by, fix_touched_location, ground
 from collect.store.messages import Message, ToolCall
 from collect.store.messages import Role as MessageRole
 from collect.store.records import (

@@ -15,7 +15,7 @@ from enum import StrEnum
 from collect.code.patches import PatchError
 from collect.code.unified import parse
 from collect.questions.comparing import SPACE
-from collect.questions.grounding.records import ClaimKind, Grounding, Support
+from collect.questions.grounding import ClaimKind, Grounding, Support
 from collect.store.records import ORACLE_TEACHER, Conversation, Role
 
 # Shell commands that show commits later than the checked-out one.

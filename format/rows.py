@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
-from collect.questions.grounding.records import Support
+from collect.questions.grounding import Support
 from collect.store.messages import Message, ToolCall
 from collect.store.records import Conversation
 

@@ -1,12 +1,10 @@
-"""The oracle as AutoSD: it reads the values on the buggy line, then tries the correct text.
-
-It knows the correct program, but states only values that its experiments showed.
-"""
+"""The oracle as AutoSD, LDB and SWE-Agent, which use the Patch Coder's own model throughout."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 
 from collect.agents.baselines.autosd import NO_EXCEPTION, NOT_COVERED
 from collect.agents.baselines.autosd_script import DONE
@@ -14,9 +12,8 @@ from collect.agents.baselines.swe_agent import SUBMIT
 from collect.benchmarks.base import Instance
 from collect.code.patches import changed_lines, reverse_patch
 from collect.code.python_source import PythonSource
-from collect.code.source import Place, place_of
-from collect.oracle.candidates import Candidate
-from collect.oracle.patching import (
+from collect.code.source import place_of
+from collect.oracle.candidates import (
     OraclePatchCoder,
     Patching,
     correct_program,
@@ -24,50 +21,51 @@ from collect.oracle.patching import (
     numbered_code,
     program,
 )
-from collect.oracle.scripted import Turns, say
+from collect.oracle.scripted import PHRASES, Turns, say
 from collect.store.messages import Message
 from sandbox.text import source_lines
 
 LOG = "# Debugging Log"
 """First line of a debugging task; other tasks ask for a patch."""
-ALL_NAMES = "locals()"
-OPENINGS = (
-    "Given that the failing test goes through `{place}`, I think that the line there is to blame",
-    "The task and the error point at `{place}`: what that line does is probably wrong",
-    "I suspect `{place}`, for what the test expects depends on it",
-)
 
 
-class OracleAutoSD:
-    """Debugs, or writes the patch from a debugging log, depending on the task."""
+class OracleAutoSD(OraclePatchCoder):
+    """Debugs, or writes the patch from a debugging log, depending on the task.
 
-    def __init__(self, patching: Patching) -> None:
-        self._patching = patching
-        self._coder = OraclePatchCoder(patching)
-        self._debugs = False
+    It reads the values on the buggy line, then tries the correct text. It knows the correct
+    program, but states only values that its experiments showed.
+    """
+
+    _debugs = False
 
     def turns(self, task: str) -> Turns:
         """Two experiments and the conclusion, or the patched program."""
         self._debugs = task.startswith(LOG)
-        return self._debug(numbered_code(task)) if self._debugs else self._coder.turns(task)
+        return self._debug(numbered_code(task)) if self._debugs else super().turns(task)
 
     def last_word(self) -> str:
         """The end of the debugging, or the patched program."""
-        return f"Conclusion: {DONE}" if self._debugs else self._coder.last_word()
+        return f"Conclusion: {DONE}" if self._debugs else super().last_word()
 
     def _debug(self, code: str) -> Turns:
         now = self._patching.now(code)
         place = place_of(now.files, changed_lines(now.gold_patch))
         where = f"{place.path}:{place.line}"
-        expression = _looked_at(now, place)
+        source = PythonSource.read(program(now).encode())
+        probes = source.probes(place.line, place.function) if source else []
+        expression = probes[0] if probes else "locals()"
+        opening = self._patching.rng.choice(PHRASES["autosd_opening"]).format(place=where)
         seen = yield say(
-            f"Hypothesis: {self._patching.rng.choice(OPENINGS).format(place=where)}.\n"
+            f"Hypothesis: {opening}.\n"
             f"Prediction: When the program is stopped there, `{expression}` shows what the line "
             "works on, and that it does not make of it what the task asks.\n"
             f"Experiment: `b {where} ;; c ;; p {expression}`"
         )
+        concluded = f"supported: the test comes to `{where}` with the value shown"
+        if NOT_COVERED in "".join(seen):
+            concluded = f"undecided: the test did not come to `{where}`"
         tried = yield say(
-            f"Conclusion: {_concluded(seen, where)}\n\n"
+            f"Conclusion: The hypothesis is {concluded}.\n\n"
             f"Hypothesis: What `{where}` does is not what the task asks; with the text that I put "
             "in its place the program is correct.\n"
             "Prediction: If I change it, the test will pass.\n"
@@ -76,19 +74,6 @@ class OracleAutoSD:
         passed = NO_EXCEPTION in "".join(tried)
         verdict = "supported: the test passed" if passed else "undecided: the test did not pass"
         yield say(f"Conclusion: The hypothesis is {verdict} with the edit. {DONE}")
-
-
-def _concluded(seen: list[str], where: str) -> str:
-    observed = "".join(seen)
-    if NOT_COVERED in observed:
-        return f"The hypothesis is undecided: the test did not come to `{where}`."
-    return f"The hypothesis is supported: the test comes to `{where}` with the value shown."
-
-
-def _looked_at(now: Instance, place: Place) -> str:
-    source = PythonSource.read(program(now).encode())
-    probes = source.probes(place.line, place.function) if source else []
-    return probes[0] if probes else ALL_NAMES
 
 
 def edit_script(now: Instance) -> str:
@@ -106,16 +91,9 @@ def edit_script(now: Instance) -> str:
             old, new = [*old, line], [*new, line]
             if line.strip():
                 break
-        edits.append(f"REPLACE({before.start}, {_quoted(old)}, {_quoted(new)})")
+        quoted = [json.dumps("\n".join(lines), ensure_ascii=False) for lines in (old, new)]
+        edits.append(f"REPLACE({before.start}, {', '.join(quoted)})")
     return " AND ".join([*edits, "RUN"])
-
-
-def _quoted(lines: list[str]) -> str:
-    return json.dumps("\n".join(lines), ensure_ascii=False)
-
-
-# The oracle in LDB: it knows where the correct program differs and judges the blocks by that, but
-# chooses the patch by its own verdicts.
 
 
 BLOCK = re.compile(r"^\[BLOCK-(\d+)\]\n(.*?)(?=^\[BLOCK-|^\.\.\. \(|\Z)", re.MULTILINE | re.DOTALL)
@@ -123,12 +101,10 @@ VALUES = re.compile(r"^\s*# (.+)$", re.MULTILINE)
 TRACE = "## Execution Trace\n"
 
 
-class OracleLdb:
-    """One conversation over all patch attempts."""
-
-    def __init__(self, patching: Patching) -> None:
-        self._patching = patching
-        self._reply = ""
+class OracleLdb(OraclePatchCoder):
+    """One conversation over all patch attempts. It knows where the correct program differs and
+    judges the blocks by that, but chooses the patch by its own verdicts.
+    """
 
     def turns(self, task: str) -> Turns:
         """For each attempt, the verdicts if there is a trace, then the program."""
@@ -136,41 +112,27 @@ class OracleLdb:
         while True:
             before, _, trace = said.partition(TRACE)
             now = self._patching.now(newest_code(before))
-            verdicts = self._verdicts(now, trace)
+            verdicts = "\n".join(json.dumps(each) for each in _verdicts(now, trace))
             if trace:
                 yield say(verdicts)
             self._reply = self._patching.reply(now, verdicts)
             said = "".join((yield say(self._reply)))
 
-    def last_word(self) -> str:
-        """The same program."""
-        return self._reply
 
-    def _verdicts(self, now: Instance, trace: str) -> str:
-        """One JSON object per block."""
-        place = place_of(now.files, changed_lines(now.gold_patch))
-        line = source_lines(program(now))[place.line - 1].strip()
-        return "\n".join(
-            json.dumps(_verdict(number, text, line, place)) for number, text in BLOCK.findall(trace)
-        )
-
-
-def _verdict(number: str, text: str, line: str, place: Place) -> dict[str, object]:
-    has_it = line in (each.strip() for each in source_lines(text))
-    explanation = "What it does with these values is what the task asks."
-    if has_it:
-        seen = " then ".join(f"`{values}`" for values in VALUES.findall(text))
-        explanation = (
-            f"`{line}` at {place.path}:{place.line} does not do what the task asks: the values "
-            f"are {seen}."
-        )
-    return {"block": f"BLOCK-{number}", "correct": not has_it, "explanation": explanation}
+def _verdicts(now: Instance, trace: str) -> Iterator[dict[str, object]]:
+    """One JSON object per block."""
+    place = place_of(now.files, changed_lines(now.gold_patch))
+    line = source_lines(program(now))[place.line - 1].strip()
+    for number, text in BLOCK.findall(trace):
+        has_it = line in (each.strip() for each in source_lines(text))
+        explanation = "What it does with these values is what the task asks."
+        if has_it:
+            seen = " then ".join(f"`{values}`" for values in VALUES.findall(text))
+            where = f"`{line}` at {place.path}:{place.line}"
+            explanation = f"{where} does not do what the task asks: the values are {seen}."
+        yield {"block": f"BLOCK-{number}", "correct": not has_it, "explanation": explanation}
 
 
-# The oracle as SWE-Agent: it knows the shell, but picks the right candidate patch only by chance.
-
-
-NO_HINT = ""
 EDIT = """\
 python - <<'EOF'
 from pathlib import Path
@@ -184,7 +146,9 @@ REPLACE = "code = code.replace({old!r}, {new!r}, 1)"
 
 
 class OracleSweAgent:
-    """Look, run the test, edit, run the test, submit; repeat after each failed attempt."""
+    """Look, run the test, edit, run the test, submit; repeat after each failed attempt. It knows
+    the shell, but picks the right candidate patch only by chance.
+    """
 
     def __init__(self, patching: Patching) -> None:
         self._patching = patching
@@ -192,29 +156,22 @@ class OracleSweAgent:
     def turns(self, task: str) -> Turns:
         """Make attempts as long as there are new tasks."""
         instance = self._patching.instance
-        path, test = instance.solution, instance.public_tests[0]
-        run = f"python -m pytest -q {test}"
+        path = instance.solution
+        run = f"python -m pytest -q {instance.public_tests[0]}"
         while True:
-            chosen = self._chosen(newest_code(task))
+            now = self._patching.now(newest_code(task) or program(instance))
+            chosen = self._patching.choose(now, hint="")
+            replaces = [REPLACE.format(old=edit.old, new=edit.new) for edit in chosen.edits]
+            edit = EDIT.format(path=path, edits="\n".join(replaces))
             yield _act("Let me look at the program first.", f"nl -ba {path}")
             yield _act("Now I run the test, to see it fail.", run)
-            yield _act(f"I suspect {chosen.place}, and change it.", _edit(path, chosen))
+            yield _act(f"I suspect {chosen.place}, and change it.", edit)
             yield _act("Does the test pass now?", run)
             task = "".join((yield _act("I submit the program as it is now.", SUBMIT)))
 
     def last_word(self) -> str:
-        """The submission."""
         return _act("I submit the program as it is now.", SUBMIT).content
-
-    def _chosen(self, code: str) -> Candidate:
-        now = self._patching.now(code or program(self._patching.instance))
-        return self._patching.choose(now, NO_HINT)
 
 
 def _act(thought: str, command: str) -> Message:
     return say(f"THOUGHT: {thought}\n\n```bash\n{command}\n```")
-
-
-def _edit(path: str, chosen: Candidate) -> str:
-    edits = "\n".join(REPLACE.format(old=edit.old, new=edit.new) for edit in chosen.edits)
-    return EDIT.format(path=path, edits=edits)

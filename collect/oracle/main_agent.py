@@ -11,11 +11,8 @@ from dataclasses import dataclass
 from collect.agents.config import Variant
 from collect.benchmarks.base import Instance
 from collect.oracle.candidates import Candidate, choose, make_candidates
-from collect.oracle.scripted import Turns, say
+from collect.oracle.scripted import PHRASES, Turns, say
 from collect.store.messages import Message
-
-# How the oracle as main agent runs tests in the shell and parses their output.
-
 
 ASSERTIONS = {"AssertionError", "AssertionFailedError", "ComparisonFailure"}
 RAISED = r"([A-Z]\w*(?:Error|Exception))\b"
@@ -103,17 +100,6 @@ def test_runs(instance: Instance) -> TestRuns:
     return GRADLE if gradle & instance.files.keys() else MAIN_CLASS
 
 
-ROOT_CAUSE = (
-    "Where does the value that makes this test fail first go wrong, and what are the values there?",
-    "What is the root cause of this failure: which line computes the first wrong value?",
-    "Which statement first produces a wrong result while this test runs, and from what values?",
-)
-EXCEPTION_ORIGIN = (
-    "What causes the {exception} in this test, and which line first goes wrong?",
-    "Where does the {exception} that ends this test come from?",
-)
-
-
 class OracleMain:
     """One attempt at one bug. It chooses one candidate and keeps it."""
 
@@ -126,59 +112,43 @@ class OracleMain:
 
     def turns(self, task: str) -> Turns:
         """Reproduce, ask, choose, edit, check, stop."""
-        seen = yield say(
-            "I reproduce the problem first.", ("bash", {"command": self._runs.run_every()})
-        )
-        test = self._runs.failing(seen[0], self._tests)
-        chosen = yield from self._decide(test, seen[0])
-        yield say(
-            f"I change {chosen.place}.",
-            *(
-                ("edit_file", {"path": e.path, "old_string": e.old, "new_string": e.new})
-                for e in chosen.edits
-            ),
-        )
+        command = self._runs.run_every()
+        (output,) = yield say("I reproduce the problem first.", ("bash", {"command": command}))
+        test = self._runs.failing(output, self._tests)
+        chosen = yield from self._decide(test, output)
+        edits = [
+            ("edit_file", {"path": e.path, "old_string": e.old, "new_string": e.new})
+            for e in chosen.edits
+        ]
+        yield say(f"I change {chosen.place}.", *edits)
         again = {"command": self._runs.run_one(test)}
         yield say("I run the failing test again.", ("bash", again))
         yield say(self.last_word())
 
     def last_word(self) -> str:
-        """The closing summary."""
         return "I changed the code where the wrong value came from."
 
     def _decide(self, test: str, output: str) -> Generator[Message, list[str], Candidate]:
+        """Ask the subagent, or stop at the suspects with the debug tools and take the first that is
+        reached, or choose at random.
+        """
         if self._variant.has_subagent:
+            raised = self._runs.exception(output)
+            question = self._rng.choice(PHRASES["main_exception" if raised else "main_root_cause"])
+            suspects = [f"{c.place} ({c.function or 'module level'})" for c in self._candidates]
+            told = f"I suspect one of these places: {', '.join(suspects)}."
+            question = f"{question.format(exception=raised)} {told}"
             seen = yield say(
                 "I ask the debugger where this goes wrong before I change anything.",
-                ("debug_subagent", {"question": self._ask(output), "test": test}),
+                ("debug_subagent", {"question": question, "test": test}),
             )
-            return choose(seen[0], self._candidates, self._rng)
-        if self._variant is Variant.DEBUG_TOOLS_ONLY:
-            return (yield from self._debug(test))
-        return self._rng.choice(self._candidates)
-
-    def _ask(self, output: str) -> str:
-        raised = self._runs.exception(output)
-        if raised:
-            question = self._rng.choice(EXCEPTION_ORIGIN).format(exception=raised)
+        elif self._variant is Variant.DEBUG_TOOLS_ONLY:
+            places = [candidate.place for candidate in self._candidates]
+            arguments = {"test": test, "breakpoints": places, "stop_at_test": False}
+            start = ("debug_start_session", arguments)
+            seen = yield say("I run the test under the debugger.", start)
+            yield say("I look at the values here.", ("debug_inspect", {"what": "locals"}))
+            yield say("I have seen enough.", ("debug_control", {"action": "terminate"}))
         else:
-            question = self._rng.choice(ROOT_CAUSE)
-        suspects = ", ".join(
-            f"{candidate.place} ({candidate.function or 'module level'})"
-            for candidate in self._candidates
-        )
-        return f"{question} I suspect one of these places: {suspects}."
-
-    def _debug(self, test: str) -> Generator[Message, list[str], Candidate]:
-        """Stop at the suspects with the debug tools, and take the first that is reached."""
-        places = [candidate.place for candidate in self._candidates]
-        seen = yield say(
-            "I run the test under the debugger.",
-            (
-                "debug_start_session",
-                {"test": test, "breakpoints": places, "stop_at_test": False},
-            ),
-        )
-        yield say("I look at the values here.", ("debug_inspect", {"what": "locals"}))
-        yield say("I have seen enough.", ("debug_control", {"action": "terminate"}))
+            return self._rng.choice(self._candidates)
         return choose(seen[0], self._candidates, self._rng)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
+from pathlib import Path
 from typing import Any, Protocol
+
+import yaml
 
 from collect.agents.inspectcoder.actions import ActionCall
 from collect.agents.inspectcoder.inspector import write_terminal_command
@@ -15,6 +19,9 @@ from collect.agents.prompts import prompt
 from collect.models.base import Completion, Sampling, Usage
 from collect.store.messages import Message, ToolCall, ToolSchema
 
+PHRASES: Mapping[str, Sequence[str]] = yaml.safe_load(
+    Path(__file__).with_name("phrases.yaml").read_text(encoding="utf-8")
+)
 Turns = Generator[Message, list[str], None]
 """Yields replies; receives the observations of the previous reply's calls."""
 
@@ -45,9 +52,18 @@ class ScriptedModel:
     ) -> Completion:
         """The script's next reply."""
         started = time.monotonic()
-        message = _with_unique_ids(self._next(messages, in_text=not tools), len(messages))
-        if not tools and message.tool_calls:
-            message = Message("assistant", _written(message))
+        message = self._next(messages, in_text=not tools)
+        made = message.tool_calls
+        if made and not tools:
+            # The ReAct form (InspectCoder, listing 1).
+            calls = [ActionCall(call.name, json.loads(call.arguments)) for call in made]
+            block = "\n".join(map(write_terminal_command, calls))
+            text = f"### THOUGHT\n{message.content}\n### ACTION\n```debugger\n{block}\n```"
+            message = Message("assistant", text)
+        elif made:
+            turn = len(messages)
+            named = [replace(call, id=f"call_{turn}_{index}") for index, call in enumerate(made)]
+            message = replace(message, tool_calls=tuple(named))
         reason = "tool_calls" if message.tool_calls else "stop"
         return Completion(message, Usage(), 0.0, time.monotonic() - started, reason)
 
@@ -59,9 +75,10 @@ class ScriptedModel:
         forced = said.content == prompt("inspectcoder/forced_plan")
         if said.role == "user" and (forced or not in_text):
             return Message("assistant", self._script.last_word())
-        observations = [said.content] if said.role == "user" else _observations(messages)
+        answers = takewhile(lambda each: each.role == "tool", reversed(messages))
+        observations = [each.content for each in answers][::-1]
         try:
-            return self._turns.send(observations)
+            return self._turns.send([said.content] if said.role == "user" else observations)
         except StopIteration:
             return Message("assistant", self._script.last_word())
 
@@ -72,38 +89,17 @@ def say(text: str, *calls: tuple[str, dict[str, Any]]) -> Message:
     return Message("assistant", text, tool_calls=made)
 
 
-def _written(message: Message) -> str:
-    """A reply with calls in the ReAct form (InspectCoder, listing 1)."""
-    calls = [
-        write_terminal_command(ActionCall(call.name, json.loads(call.arguments)))
-        for call in message.tool_calls
-    ]
-    block = "\n".join(calls)
-    return f"### THOUGHT\n{message.content}\n### ACTION\n```debugger\n{block}\n```"
-
-
-def _with_unique_ids(message: Message, turn: int) -> Message:
-    calls = tuple(
-        replace(call, id=f"call_{turn}_{index}") for index, call in enumerate(message.tool_calls)
+def answer_block(question: str, answer: str, evidence: str, location: str) -> str:
+    """A Debug Subagent's final answer."""
+    return (
+        f"<debug_answer>\n**Question**: {question}\n**Answer**: {answer}\n"
+        f"**Evidence**: {evidence or 'none'}\n**Location**: {location}\n</debug_answer>"
     )
-    return replace(message, tool_calls=calls)
-
-
-def _observations(messages: Sequence[Message]) -> list[str]:
-    found: list[str] = []
-    for message in reversed(messages):
-        if message.role != "tool":
-            break
-        found.append(message.content)
-    return found[::-1]
-
-
-# Random choices of the oracle when it debugs.
 
 
 @dataclass(frozen=True)
 class ExplorationPolicy:
-    """Chooses wordings and detours."""
+    """The oracle's random choices when it debugs: wordings and detours."""
 
     rng: random.Random
     direct: bool = False

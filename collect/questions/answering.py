@@ -8,9 +8,9 @@ collect writes: `resolved` says whether the answer is right, `variant` is `quest
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from collect.agents.debug2fix import run_subagent
@@ -18,24 +18,25 @@ from collect.agents.rollout_context import RolloutContext
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.splits import drawn
+from collect.code.patches import TestFiles, apply_patch
 from collect.config import RuntimeConfig
 from collect.errors import TRIED_AGAIN, ConfigError, FailureKind
 from collect.preflight import Finding
 from collect.question_records import Question, read_questions
 from collect.questions.building import questions_path
 from collect.questions.config import SOURCE_READER, QuestionsConfig
-from collect.questions.episode import lay_out, reproducible, with_files
+from collect.questions.episode import lay_out, reproducible
+from collect.questions.grounding import ground
 from collect.questions.rows import (
     VARIANT,
     Answered,
     Answers,
     QuestionSpec,
-    Said,
     arguments_for,
     as_question,
     question_spec,
 )
-from collect.questions.scoring import Verdict, score_text
+from collect.questions.scoring import Reason, Verdict, score_text
 from collect.questions.source_reader import read_all
 from collect.rollouts.batch import Batch
 from collect.rollouts.executor import Rows
@@ -53,33 +54,26 @@ from collect.store.records import Role
 from collect.store.run_store import RunStore
 
 
-def run_question(context: RolloutContext, question: Question) -> Verdict:
-    """Let the Debug Subagent answer in the context's sandbox with its prepared workspace.
-
-    Its conversation is the context's only one. Raises RolloutError, RolloutStopped, SandboxError.
-    """
-    log = run_subagent(context, arguments_for(question))
-    return score_text(question, log.final_answer)
-
-
 def hold_question(
     question: Question, spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace
 ) -> Verdict:
-    """Ask the spec's model in a fresh sandbox. The trace records the conversation.
+    """Let the spec's model answer as Debug Subagent in a fresh sandbox. The trace records the
+    conversation.
 
     Raises ConfigError, PatchError, RolloutError, RolloutStopped, SandboxError.
     """
-    bug, patch = spec.instance, question.patch
+    bug, files, patch = spec.instance, spec.instance.files, question.patch
     role_model = for_attempt(settings.role_models[spec.main], spec.attempt)
     with settings.open_sandbox(bug) as sandbox:
         trace.image_digest = sandbox.image_digest
         lay_out(settings.benchmark, bug, sandbox, patch)
-        instance = with_files(bug, bug.files, patch) if bug.files else bug
-        if not bug.files and role_model.is_oracle:
+        if files and patch:
+            files = apply_patch(files, patch)
+        elif not files and role_model.is_oracle:
             # The oracle reads code there instead of through tools.
-            instance = with_files(bug, sandbox.read_tree(), "")
+            files = sandbox.read_tree()
         context = RolloutContext(
-            instance=instance,
+            instance=replace(bug, files=files),
             variant=VARIANT,
             attempt=spec.attempt,
             sandbox=sandbox,
@@ -90,7 +84,8 @@ def hold_question(
             ask=question.ask,
             log=settings.log,
         )
-        verdict = run_question(context, question)
+        answered = run_subagent(context, arguments_for(question))
+        verdict = score_text(question, answered.final_answer)
         settings.log.note("scored", resolved=verdict.correct)
         trace.stop_reason = trace.logs[0].stop_reason
         return verdict
@@ -124,6 +119,19 @@ class QuestionWork:
         return as_question(self.question, right, *rows)
 
 
+def answer(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Answers:
+    """Answer the unanswered questions of the config's file with its answerer, and score all.
+
+    Raises ConfigError.
+    """
+    every = read_questions(questions_path(config, run))
+    questions = drawn(every, config.answer_shuffle_seed, config.answer_limit)
+    if config.answerers == (SOURCE_READER,):
+        instances = instances_of(open_benchmark(config.benchmark, runtime.sandbox), questions)
+        return Answers(tuple(read_all(questions, instances)), 0, None)
+    return answer_all(runtime, config, questions, run)
+
+
 def answer_all(
     runtime: RuntimeConfig, config: QuestionsConfig, questions: Sequence[Question], run: Path
 ) -> Answers:
@@ -132,47 +140,38 @@ def answer_all(
     The config names one model; the folder may hold answers of several. Raises ConfigError if the
     folder's answers were made with other settings, SandboxError.
     """
-    runtime = reproducible(runtime)
-    benchmark = open_benchmark(config.benchmark, runtime.sandbox)
-    works = _works(runtime, config, questions, benchmark, run)
-    with closing(RunStore.open(run)) as store:
-        batch = Batch(runtime, benchmark, works, store)
+    with _opened(runtime, config, questions, run) as (works, batch, store):
         batch.run()
         batch.compact()
-        return _answers(works, batch, store)
+        return _scored(works, batch, store)
 
 
 def look_before_answers(
     runtime: RuntimeConfig, config: QuestionsConfig, questions: Sequence[Question], run: Path
 ) -> list[Finding]:
     """The checks that `answer_all` starts with; answers nothing. Raises ConfigError."""
+    with _opened(runtime, config, questions, run) as (_, batch, _):
+        return batch.preflight()
+
+
+@contextmanager
+def _opened(
+    runtime: RuntimeConfig, config: QuestionsConfig, questions: Sequence[Question], run: Path
+) -> Iterator[tuple[Sequence[QuestionWork], Batch, RunStore]]:
     runtime = reproducible(runtime)
     benchmark = open_benchmark(config.benchmark, runtime.sandbox)
-    works = _works(runtime, config, questions, benchmark, run)
-    with closing(RunStore.open(run)) as store:
-        return Batch(runtime, benchmark, works, store).preflight()
-
-
-def _works(
-    runtime: RuntimeConfig,
-    config: QuestionsConfig,
-    questions: Sequence[Question],
-    benchmark: Benchmark,
-    run: Path,
-) -> list[QuestionWork]:
     instances = instances_of(benchmark, questions)
     (model,) = config.answerers
     identity = RunIdentity(run.name, runtime.seed)
+    works = []
     # All first attempts come first.
-    specs = [
-        (question, question_spec(question, instances[question.instance_id], model, attempt))
-        for attempt in range(config.attempts)
-        for question in questions
-    ]
-    return [
-        QuestionWork(question, spec, identity, settings_hash(settings_facts(runtime, spec)))
-        for question, spec in specs
-    ]
+    for attempt in range(config.attempts):
+        for question in questions:
+            spec = question_spec(question, instances[question.instance_id], model, attempt)
+            facts = settings_hash(settings_facts(runtime, spec))
+            works.append(QuestionWork(question, spec, identity, facts))
+    with closing(RunStore.open(run)) as store:
+        yield works, Batch(runtime, benchmark, works, store), store
 
 
 def instances_of(benchmark: Benchmark, questions: Sequence[Question]) -> Mapping[str, Instance]:
@@ -194,43 +193,31 @@ def instances_of(benchmark: Benchmark, questions: Sequence[Question]) -> Mapping
     return known
 
 
-def _answers(works: Sequence[QuestionWork], batch: Batch, store: RunStore) -> Answers:
+def _scored(works: Sequence[QuestionWork], batch: Batch, store: RunStore) -> Answers:
     """The verdicts on all answers in the folder, in the questions' order."""
+    questions = {work.spec.id: work.question for work in works}
     rows = {row.rollout_id: row for row in batch.rows()}
-    said = {row.rollout_id: Said.of(row) for row in store.read_conversations(only=rows.keys())}
-    answered: list[Answered] = []
+    answered: dict[str, Answered] = {}
     reasons: dict[str, None] = {}
-    for work in works:
-        row = rows.get(work.spec.id)
-        if row is None:
-            continue
-        if row.failure_kind in TRIED_AGAIN:
-            if row.failure_kind is FailureKind.INFRASTRUCTURE:
-                reasons[row.failure] = None
-            continue
-        held = said.get(row.rollout_id, Said())
-        verdict = score_text(work.question, held.text)
-        answered.append(Answered(work.question, verdict, row, held.tool_calls, held.grounding))
+    for key in (each for each in questions if each in rows):
+        row = rows[key]
+        if row.failure_kind not in TRIED_AGAIN:
+            answered[key] = Answered(questions[key], Verdict(Reason.NO_ANSWER), row)
+        elif row.failure_kind is FailureKind.INFRASTRUCTURE:
+            reasons[row.failure] = None
+    for held in store.read_conversations(only=answered.keys()):
+        calls = sum(each.tool_outcome is not None for each in held.messages)
+        verdict = score_text(questions[held.rollout_id], held.final_answer)
+        answered[held.rollout_id] = replace(
+            answered[held.rollout_id],
+            verdict=verdict,
+            tool_calls=calls,
+            grounding=ground(held, TestFiles()).score,
+        )
     return Answers(
-        tuple(answered),
+        tuple(answered.values()),
         len(works) - len(answered),
         store.folder / "conversations",
         (*reasons, *batch.over_budget),
         batch.stop.is_set(),
     )
-
-
-# Answers a file of questions with the configured answerer.
-
-
-def answer(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Answers:
-    """Answer the config's unanswered questions with its answerer.
-
-    Raises ConfigError.
-    """
-    every = read_questions(questions_path(config, run))
-    questions = drawn(every, config.answer_shuffle_seed, config.answer_limit)
-    if config.answerers == (SOURCE_READER,):
-        instances = instances_of(open_benchmark(config.benchmark, runtime.sandbox), questions)
-        return Answers(tuple(read_all(questions, instances)), 0, None)
-    return answer_all(runtime, config, questions, run)

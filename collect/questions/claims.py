@@ -1,4 +1,5 @@
-"""Reads the claims in an answer's text: places, exceptions, counts, and admissions of not knowing.
+"""Reads the claims in an answer's text: places, exceptions, counts, values and the names they are
+given to, and admissions of not knowing.
 
 It reads only the text itself, by patterns; nothing is inferred from the question.
 """
@@ -6,7 +7,10 @@ It reads only the text itself, by patterns; nothing is inferred from the questio
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from collect.questions.comparing import Name, Text, parse_value, same
 
 HEDGED = re.compile(
     r"\b(?:probably|presumably|likely|perhaps|maybe|possibly|i guess|i assume|i suppose|i believe|"
@@ -57,8 +61,6 @@ NOT_COUNTS = re.compile(
 WORDS = {"zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7}
 WORDS |= {"eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12}
 WORDS |= {"once": 1, "twice": 2, "thrice": 3}
-
-
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 VISIT = re.compile(
     rf"\b(?:(?P<word>{'|'.join(ORDINALS)})|(?P<number>\d+)(?:st|nd|rd|th))\s+"
@@ -67,15 +69,53 @@ VISIT = re.compile(
     re.IGNORECASE,
 )
 
-
-def is_evasive(text: str) -> bool:
-    """Whether a text says that it does not know."""
-    return not text.strip() or EVASIVE.search(text) is not None
-
-
-def is_hedged(text: str) -> bool:
-    """Whether a text only guesses."""
-    return HEDGED.search(text) is not None
+NUMBER = re.compile(r"-?(?:0[xob])?\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?j?|-?(?:inf|nan)\b")
+STRING = re.compile(r"(?:\b[rbuRBU]{1,2})?('(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")")
+WORD = re.compile(r"(?:True|False|None)\b")
+OBJECT = re.compile(r"<[A-Za-z_]")
+CALL = re.compile(r"(?:[A-Za-z_][\w.]*)?[\[({]")
+CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">"}
+NOT_VALUES = re.compile(
+    r"[\w./-]+\.(?:py|java):\d+(?:-\d+)?|\blines?\s+\d+(?:\s*(?:-|to|and)\s*\d+)?|"
+    r"\b\d+(?:st|nd|rd|th)\b|\b(?:hit|visit|frame|attempt|run|breakpoint|step|time|call|iteration)"
+    r"s?\s+(?:number\s+|no\.\s*)?#?\d+|#\d+|\b\d+ (?:times?|hits?|visits?)\b|"
+    r"\b\d+ (?:items?|elements?|entries|entry|characters?|chars|keys?|lines?|frames?|steps?)\b|"
+    r"(?<![\w./])test_\w+|[\w./-]+::[\w:\[\].-]+|\bexit code \d+",
+    re.IGNORECASE,
+)
+WHERE = re.compile(
+    r"\b(?:in|at|inside|within|before|after|when|into|on|by|line|entering|reaching)\s+`[^`\n]*`"
+)
+IS = (
+    r"(?:={1,3}|:=|:|->|→|\bis\b|\bwas\b|\bbecomes?\b|\bbecame\b|\bholds?\b|\bheld\b|\bequals?\b|"
+    r"\bequal(?:led|ed) to\b|\bcontain(?:s|ed)\b|\bha[sd] (?:the |a )?value\b|\bhas\b|\bhad\b|"
+    r"\bevaluates? to\b|\breturn(?:s|ed)\b|\bshows?\b|\bcomes? to\b|\bcame to\b|\bgives?\b|\bgot\b)"
+)
+FILLER = (
+    r"(?:\s*(?:still|now|then|there|really|actually|exactly|equal|to|the|an?|value|of|list|dict|"
+    r"dictionary|string|text|integer|int|float|number|tuple|set|object|just|already|either|back|as|"
+    r"instance)\b(?!\()|\s*[`*:])*\s*"
+)
+OR = re.compile(r"[`*]*\s*(?P<word>,|/|\bor\b|,\s*or\b|,?\s*(?:maybe|possibly|perhaps)\b)" + FILLER)
+"""Separates two candidates."""
+VALUE_START = re.compile(
+    r"['\"\[({]|<(?=[A-Za-z_])|\b[rbuRBU]?['\"]|(?<![\w.])-?\d|\b[A-Za-z_][\w.]*\(|"
+    r"\b(?:True|False|None|inf|nan)\b"
+)
+EXPECTED = (
+    r"expect(?:ed|s|ing)|should(?: have)? (?:be|been|equal)|"
+    r"(?:instead|in place) of|rather than|wanted"
+)
+ACTUAL = (
+    r"actual(?:ly)?|got|gave|gives|gets|return(?:s|ed)|produce[sd]|came to|comes to|computed|"
+    r"but (?:was|is)"
+)
+ROLE = re.compile(rf"\b(?:(?P<expected>{EXPECTED})|(?P<actual>{ACTUAL}))\b", re.IGNORECASE)
+AFTERWARDS = re.compile(
+    r"[`*\s]*(?:was|is|were|had been|being)?\s*(?P<role>expected|wanted|actual)\b"
+)
+ASSERT_CODE = re.compile(r"`\s*assert\b[^`\n]*`")
+UNEQUAL = re.compile(r"[`*\s]*(?:==|!=|≠|is not|vs\.?|against|does not equal)[`*\s]*$")
 
 
 def places(text: str) -> list[tuple[str, int, int]]:
@@ -119,23 +159,199 @@ def counts(text: str) -> list[int]:
     found = []
     for each in COUNT.finditer(NOT_COUNTS.sub(" ", text.lower())):
         word = each["number"]
-        has_unit = each[0] != word or word in ("once", "twice", "thrice")
-        if has_unit:
+        if each[0] != word or word in ("once", "twice", "thrice"):
             found.append(WORDS.get(word, int(word) if word.isdigit() else 0))
     return list(dict.fromkeys(found))
 
 
+def ordinal(hit: int) -> str:
+    """`third`; `11th`."""
+    return ORDINALS[hit - 1] if hit <= len(ORDINALS) else f"{hit}th"
+
+
 def visits(text: str) -> list[int]:
     """The visits of a line in a text: `the second time`, `hit 3`."""
-    found: dict[int, None] = {}
-    for each in VISIT.finditer(text):
-        if each["word"]:
-            found[ORDINALS.index(each["word"].lower()) + 1] = None
-        else:
-            found[int(each["number"] or each["after"])] = None
-    return list(found)
+    found = [
+        ORDINALS.index(each["word"].lower()) + 1
+        if each["word"]
+        else int(each["number"] or each["after"])
+        for each in VISIT.finditer(text)
+    ]
+    return list(dict.fromkeys(found))
 
 
-def sentences(text: str) -> Iterator[str]:
-    """The sentences and clauses of a text."""
-    yield from (part for part in re.split(r"(?<=[.!?;])\s+|\n+", text) if part.strip())
+@dataclass(frozen=True)
+class ValueClaim:
+    """A value in a text."""
+
+    value: object
+    text: str
+    start: int
+    end: int
+
+
+def values_in(text: str) -> list[ValueClaim]:
+    """Every value in a text, except line numbers, ordinals and counts."""
+    hidden = _without_places(text)
+    claims: list[ValueClaim] = []
+    position = 0
+    while found := VALUE_START.search(hidden, position):
+        start, position = found.start(), found.end()
+        first, before = hidden[start], hidden[max(start - 1, 0) : start]
+        if first == "'" and before.isalnum():
+            continue  # An apostrophe.
+        if first == "[" and (before.isalnum() or before in ("_", "]", ")")):
+            position = _balanced(hidden, start) or position
+            continue
+        claim = _value_at(hidden, start)
+        if claim is not None:
+            claims.append(claim)
+            position = claim.end
+    return claims
+
+
+def named_values(text: str, name: str) -> list[ValueClaim]:
+    """The values that a text gives to a name: `name` = value, the value of `name` at ... is."""
+    hidden = _without_places(text)
+    spot = re.compile(rf"(?<![\w.\]'\"]){re.escape(name)}(?![\w(\[]|\.\w)")
+    tail = re.compile(rf"[`*]*(?:[^.;\n`=]|\.(?=\w)){{0,80}}?{IS}{FILLER}")
+    claims: list[ValueClaim] = []
+    for found in spot.finditer(hidden):
+        if claims and found.start() < claims[-1].end:
+            continue
+        given = tail.match(hidden, found.end())
+        while given is not None:
+            claim = _value_at(hidden, given.end())
+            if claim is not None:
+                claims += [claim, *_alternatives(hidden, claim.end)]
+                break
+            given = tail.match(hidden, given.end())
+    return claims
+
+
+def _alternatives(text: str, position: int) -> list[ValueClaim]:
+    """Further candidates after a value: `5, 6 or 7`."""
+    found: list[ValueClaim] = []
+    words: list[str] = []
+    while joined := OR.match(text, position):
+        claim = _value_at(text, joined.end())
+        if claim is None:
+            break
+        found.append(claim)
+        words.append(joined["word"])
+        position = claim.end
+    return found if any(word != "," for word in words) else []
+
+
+@lru_cache(64)
+def _without_places(text: str) -> str:
+    """The text with non-values blanked out, including code that only names a place."""
+    return WHERE.sub(blank, NOT_VALUES.sub(blank, text))
+
+
+def _value_at(text: str, start: int) -> ValueClaim | None:
+    """The longest representation of a value that starts at a position, unless it is a remark in
+    brackets: `(the second visit)`.
+    """
+    found = STRING.match(text, start) or WORD.match(text, start)
+    end = found.end() if found else None
+    if end is None and (OBJECT.match(text, start) or CALL.match(text, start)):
+        end = _balanced(text, start)
+    if end is None:
+        found = NUMBER.match(text, start)
+        end = found.end() if found else None
+    if end is None:
+        return None
+    value, shown = parse_value(text[start:end]), text[start:end]
+    is_remark = isinstance(value, Name) and shown[0] == "("
+    if is_remark or (isinstance(value, Text) and shown[0] != "<"):
+        return None
+    return ValueClaim(value, shown, start, end)
+
+
+def _balanced(text: str, start: int) -> int | None:
+    """Where the brackets that start here are closed; strings inside are skipped."""
+    stack: list[str] = []
+    position = start
+    while position < len(text):
+        quoted = STRING.match(text, position) if text[position] in "'\"" else None
+        if quoted:
+            position = quoted.end()
+            continue
+        char = text[position]
+        if char in CLOSING and (char != "<" or position == start or stack[-1:] == [">"]):
+            stack.append(CLOSING[char])
+        elif stack and char == stack[-1]:
+            stack.pop()
+            if not stack:
+                return position + 1
+        position += 1
+    return None
+
+
+def without_values(text: str) -> str:
+    """The text with every value blanked out."""
+    for claim in values_in(text):
+        text = text[: claim.start] + " " * (claim.end - claim.start) + text[claim.end :]
+    return text
+
+
+def blank(found: re.Match[str]) -> str:
+    """The same number of spaces, so that positions stay valid."""
+    return " " * len(found[0])
+
+
+def bare_words(text: str, name: str) -> list[str]:
+    """The unquoted text in backticks if a text gives a value to a name."""
+    return re.findall(rf"{re.escape(name)}[`*]*[^.;\n`]{{0,80}}?{IS}\s*`([^`\n]*)`", text)
+
+
+def other_names(text: str, claim: ValueClaim) -> str | None:
+    """The name in code that a value is given to just before it, or None."""
+    before = text[: claim.start]
+    found = re.search(rf"(?:`([^`\n]+)`|\b([A-Za-z_][\w.\[\]'\"]*))[`*]*\s*{IS}{FILLER}$", before)
+    if found is None:
+        return None
+    if found[1]:
+        # In `total = a + b` evaluates to ..., the target has the value.
+        return re.split(r"\s*(?<![=!<>])=(?!=)\s*", found[1])[0]
+    is_code = re.search(r"[_.\[]", found[2]) or re.search(r"=\s*`?$", before)
+    return found[2] if is_code else None
+
+
+def distinct(claims: list[ValueClaim]) -> list[ValueClaim]:
+    """Each value once."""
+    kept: list[ValueClaim] = []
+    for claim in claims:
+        if not any(same(claim.value, other.value) for other in kept):
+            kept.append(claim)
+    return kept
+
+
+def compared(text: str) -> tuple[list[ValueClaim], list[ValueClaim]]:
+    """What a failing assertion compared: the actual and the expected values, by the words around
+    each.
+    """
+    for part in (ASSERT_CODE.sub(blank, text), text):
+        found = values_in(part)
+        by_role: dict[str | None, list[ValueClaim]] = {"actual": [], "expected": [], None: []}
+        ends = [0, *(claim.end for claim in found)]
+        starts = [*(claim.start for claim in found), len(part)]
+        for number, claim in enumerate(found):
+            before, after = part[ends[number] : claim.start], part[claim.end : starts[number + 1]]
+            role = _role(before, after)
+            if role is None and UNEQUAL.search(before) and number:
+                role = "expected"
+            by_role[role].append(claim)
+        if found:
+            break
+    return by_role["actual"] or by_role[None], by_role["expected"]
+
+
+def _role(before: str, after: str) -> str | None:
+    """Whether a value is the actual or the expected one."""
+    behind = AFTERWARDS.match(after)
+    if behind is not None:
+        return "actual" if behind["role"] == "actual" else "expected"
+    roles = [found.lastgroup for found in ROLE.finditer(before)]
+    return roles[-1] if roles else None

@@ -26,6 +26,8 @@ OBJECT = re.compile(
 )
 """A string, or an object's representation inside a larger one."""
 SPACE = re.compile(r"\s+")
+GUESSED = ("None", "True", "False", "-1", "0", "1", "2", "''", "b''", "[]", "()", "{}", "set()")
+"""Values that anybody would guess."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Call:
 
     name: str
     arguments: tuple[object, ...]
-    keywords: tuple[tuple[str, object], ...]
+    keywords: tuple[tuple[str, object], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,26 @@ class Text:
     text: str
 
 
+@dataclass(frozen=True)
+class _Set:
+    items: tuple[object, ...]
+
+
 def parse_value(text: str) -> object:
     """A value from its representation."""
-    stripped = text.strip()
     objects: dict[str, Text] = {}
+
+    def name_of(found: re.Match[str]) -> str:
+        """A name for an object outside strings, which is no expression."""
+        if found["object"] is None:
+            return found[0]
+        name = f"object_{len(objects)}_"
+        objects[name] = _as_text(found["object"])
+        return name
+
+    stripped = text.strip()
     if "<" in stripped and not stripped.startswith("<"):
-        stripped = _without_objects(stripped, objects)
+        stripped = OBJECT.sub(name_of, stripped)
     try:
         return _value(ast.parse(stripped, mode="eval").body, objects)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
@@ -67,17 +83,53 @@ def _as_text(text: str) -> Text:
     return Text(SPACE.sub(" ", without_addresses(text.strip())))
 
 
-def _without_objects(text: str, objects: dict[str, Text]) -> str:
-    """Replace each `<...>` outside strings by a name, and store it under that name."""
+def _value(node: ast.expr, objects: Mapping[str, Text]) -> object:
+    value: object
+    match node:
+        case ast.Constant():
+            value = node.value
+        case ast.List():
+            value = [_value(item, objects) for item in node.elts]
+        case ast.Tuple():
+            value = tuple(_value(item, objects) for item in node.elts)
+        case ast.Set():
+            value = _Set(tuple(_value(item, objects) for item in node.elts))
+        case ast.Dict():
+            # A key of ** is None, and stands in no representation.
+            keys = [_value(key, objects) for key in node.keys if key is not None]
+            items = [_value(item, objects) for item in node.values]
+            value = dict(zip(map(_hashable, keys), items, strict=True))
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Name(id="inf" | "nan" as number)):
+            value = -float(number)
+        case ast.UnaryOp() | ast.BinOp():
+            value = ast.literal_eval(node)
+        case ast.Call():
+            value = _call(node, objects)
+        case ast.Name() | ast.Attribute():
+            name = ast.unparse(node)
+            last = name.rpartition(".")[2]
+            value = objects.get(name) or (float(last) if last in ("inf", "nan") else Name(last))
+        case _:
+            raise ValueError(f"{ast.unparse(node)} is no representation of a value")
+    return value
 
-    def name(found: re.Match[str]) -> str:
-        if found["object"] is None:
-            return found[0]
-        key = f"object_{len(objects)}_"
-        objects[key] = _as_text(found["object"])
-        return key
 
-    return OBJECT.sub(name, text)
+def _hashable(key: object) -> object:
+    if isinstance(key, list | dict):
+        return Text(repr(key))
+    return tuple(map(_hashable, key)) if isinstance(key, tuple) else key
+
+
+def _call(node: ast.Call, objects: Mapping[str, Text]) -> object:
+    name = ast.unparse(node.func).rpartition(".")[2]
+    arguments = tuple(_value(argument, objects) for argument in node.args)
+    if name in ("set", "frozenset"):
+        inner = arguments[0] if arguments else _Set(())
+        if not isinstance(inner, _Set):
+            inner = _Set(tuple(inner) if isinstance(inner, list | tuple) else (inner,))
+        return inner if name == "set" else Call(name, (inner,))
+    keywords = tuple((word.arg or "**", _value(word.value, objects)) for word in node.keywords)
+    return Call(name, arguments, keywords)
 
 
 def is_comparable(text: str) -> bool:
@@ -100,13 +152,15 @@ def same_text(one: str, other: str) -> bool:
 
 def same(one: object, other: object) -> bool:
     """Whether two parsed values are equal. True is not 1, a list is not a tuple."""
-    if isinstance(one, float | int) and isinstance(other, float | int):
-        return _same_number(one, other)
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(same, one, other))
     match one, other:
+        case (bool(), _) | (_, bool()):
+            equal = one is other
+        case int() | float(), int() | float() if float in (type(one), type(other)):
+            both_nan = math.isnan(one) and math.isnan(other)
+            equal = both_nan or math.isclose(one, other, rel_tol=RELATIVE)
+        case list() | tuple(), list() | tuple():
+            alike = type(one) is type(other) and len(one) == len(other)
+            equal = alike and all(map(same, one, other))
         case dict(), dict():
             equal = _same_items(list(one.items()), list(other.items()))
         case _Set(), _Set():
@@ -118,23 +172,8 @@ def same(one: object, other: object) -> bool:
                 and _same_items(list(one.keywords), list(other.keywords))
             )
         case _:
-            equal = one == other
+            equal = type(one) is type(other) and one == other
     return equal
-
-
-@dataclass(frozen=True)
-class _Set:
-    items: tuple[object, ...]
-
-
-def _same_number(one: float, other: float) -> bool:
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, int) and isinstance(other, int):
-        return one == other
-    if math.isnan(one) or math.isnan(other):
-        return math.isnan(one) and math.isnan(other)
-    return math.isclose(one, other, rel_tol=RELATIVE)
 
 
 def _same_items(ones: list[object], others: list[object]) -> bool:
@@ -146,73 +185,3 @@ def _same_items(ones: list[object], others: list[object]) -> bool:
             return False
         del left[found]
     return not left
-
-
-def _value(node: ast.expr, objects: Mapping[str, Text]) -> object:
-    value: object
-    match node:
-        case ast.Constant():
-            value = node.value
-        case ast.List():
-            value = [_value(item, objects) for item in node.elts]
-        case ast.Tuple():
-            value = tuple(_value(item, objects) for item in node.elts)
-        case ast.Set():
-            value = _Set(tuple(_value(item, objects) for item in node.elts))
-        case ast.Dict():
-            value = _dict(node, objects)
-        case ast.UnaryOp() | ast.BinOp():
-            value = _number(node)
-        case ast.Call():
-            value = _call(node, objects)
-        case ast.Name() | ast.Attribute():
-            value = _name(node, objects)
-        case _:
-            raise ValueError(f"{ast.unparse(node)} is no representation of a value")
-    return value
-
-
-def _dict(node: ast.Dict, objects: Mapping[str, Text]) -> dict[object, object]:
-    pairs: dict[object, object] = {}
-    for key, value in zip(node.keys, node.values, strict=True):
-        if key is None:
-            raise ValueError("** stands in no representation")
-        parsed = _value(key, objects)
-        pairs[_hashable(parsed)] = _value(value, objects)
-    return pairs
-
-
-def _hashable(key: object) -> object:
-    if isinstance(key, list | dict):
-        return Text(repr(key))
-    return tuple(map(_hashable, key)) if isinstance(key, tuple) else key
-
-
-def _number(node: ast.expr) -> object:
-    """-1, 1-2j. Raises ValueError."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        inner = _value(node.operand, {})
-        if isinstance(inner, Name) and inner.name in ("inf", "nan"):
-            return -float(inner.name)
-    value: object = ast.literal_eval(node)
-    return value
-
-
-def _call(node: ast.Call, objects: Mapping[str, Text]) -> object:
-    name = ast.unparse(node.func).rpartition(".")[2]
-    arguments = tuple(_value(argument, objects) for argument in node.args)
-    if name in ("set", "frozenset"):
-        inner = arguments[0] if arguments else _Set(())
-        if not isinstance(inner, _Set):
-            inner = _Set(tuple(inner) if isinstance(inner, list | tuple) else (inner,))
-        return inner if name == "set" else Call(name, (inner,), ())
-    keywords = tuple((word.arg or "**", _value(word.value, objects)) for word in node.keywords)
-    return Call(name, arguments, keywords)
-
-
-def _name(node: ast.expr, objects: Mapping[str, Text]) -> object:
-    name = ast.unparse(node)
-    if name in objects:
-        return objects[name]
-    last = name.rpartition(".")[2]
-    return float(last) if last in ("inf", "nan") else Name(last)

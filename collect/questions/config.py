@@ -70,7 +70,3 @@ class QuestionsConfig(BaseModel):
     def answered_by(self, name: str) -> Self:
         """A copy with a single answerer."""
         return self.model_copy(update={"answer_with": name})
-
-    def limit(self, category: Category) -> int:
-        """Maximum questions of a category per bug."""
-        return self.limits.get(category, self.per_category)

@@ -5,9 +5,9 @@ The caller makes the Debug Subagent's tool calls one by one, and handles model, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 from collect.agents.config import AgentsConfig
@@ -19,7 +19,6 @@ from collect.agents.tools import Toolbox
 from collect.agents.wording import wording
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.workspace import open_instance_sandbox, patch_workspace
-from collect.code.patches import apply_patch
 from collect.config import RuntimeConfig
 from collect.question_records import Question
 from collect.questions.rows import arguments_for
@@ -29,8 +28,6 @@ from sandbox import Sandbox, SandboxConfig
 from sandbox.debugger import Debugger
 from sandbox.debugger.opening import open_debugger
 from sandbox.text import storable
-
-# A bug's workspace in the state in which a question is asked.
 
 
 def reproducible(runtime: RuntimeConfig) -> RuntimeConfig:
@@ -54,19 +51,6 @@ def lay_out(benchmark: Benchmark, instance: Instance, sandbox: Sandbox, patch: s
         prepare_java_workspace(sandbox)
 
 
-def with_files(instance: Instance, files: Mapping[str, bytes], patch: str) -> Instance:
-    """The bug with all its files, including an image's, and the question's change applied.
-
-    Raises PatchError.
-    """
-    return replace(instance, files=apply_patch(files, patch) if patch else files)
-
-
-# A schema needs only the tool's class, so its debugger is never used.
-_NO_DEBUGGER = cast(Debugger, None)
-_NO_SANDBOX = cast(Sandbox, None)
-
-
 @dataclass(frozen=True)
 class EpisodeSettings:
     """What all episodes share."""
@@ -78,7 +62,8 @@ class EpisodeSettings:
 
 def tool_schemas(language: str, agents: AgentsConfig) -> list[ToolSchema]:
     """The schemas of the Debug Subagent's tools."""
-    tools = subagent_tools(_NO_DEBUGGER, _NO_SANDBOX, agents.debug_run_code)
+    # A schema needs only the tool's class.
+    tools = subagent_tools(cast(Debugger, None), cast(Sandbox, None), agents.debug_run_code)
     return Toolbox(tools, wording(language).values()).schemas()
 
 
@@ -94,27 +79,18 @@ class Episode:
         self.opening = ""
         """What the task says of a session that is open before the first call."""
         self._max_calls = settings.agents.sub_max_steps
-        self._open = ExitStack()
-        try:
-            self._toolbox = self._prepared(settings, instance)
-        except BaseException:
-            self.close()
-            raise
-
-    def _prepared(self, settings: EpisodeSettings, instance: Instance) -> Toolbox:
-        sandbox = self._open.enter_context(open_instance_sandbox(settings.sandbox, instance))
-        lay_out(settings.benchmark, instance, sandbox, self.question.patch)
-        agents = settings.agents
-        debugger = self._open.enter_context(
-            closing(open_debugger(instance.language, sandbox, agents.debugger))
-        )
-        arguments = arguments_for(self.question)
-        tools = subagent_tools(debugger, sandbox, agents.debug_run_code, arguments.test)
-        toolbox = Toolbox(tools, wording(instance.language).values())
-        if agents.start_session == "auto":
-            reply = start_session(toolbox, arguments)
-            self.opening = STARTED + storable(reply.text)
-        return toolbox
+        agents, arguments = settings.agents, arguments_for(question)
+        with ExitStack() as opened:
+            sandbox = opened.enter_context(open_instance_sandbox(settings.sandbox, instance))
+            lay_out(settings.benchmark, instance, sandbox, question.patch)
+            debugger = open_debugger(instance.language, sandbox, agents.debugger)
+            opened.enter_context(closing(debugger))
+            tools = subagent_tools(debugger, sandbox, agents.debug_run_code, arguments.test)
+            self._toolbox = Toolbox(tools, wording(instance.language).values())
+            if agents.start_session == "auto":
+                reply = start_session(self._toolbox, arguments)
+                self.opening = STARTED + storable(reply.text)
+            self._open = opened.pop_all()
 
     def call(self, name: str, arguments: str) -> str:
         """A tool's answer to JSON arguments. Raises SandboxError.
@@ -125,8 +101,7 @@ class Episode:
         call = ToolCall(f"call_{len(self.outcomes)}", name, arguments)
         reply = self._toolbox.call(call)
         self.outcomes.append(reply.outcome)
-        event = reply.event
-        if event is not None and event.error_kind is None:
+        if reply.event is not None and reply.event.error_kind is None:
             self.has_session = True
         text = storable(reply.text)
         if len(self.outcomes) < self._max_calls:

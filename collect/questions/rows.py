@@ -12,9 +12,7 @@ from collect.agents.debug2fix import subagent_prompt
 from collect.agents.subagent_task import DebugSubagentArguments, subagent_task
 from collect.agents.wording import wording
 from collect.benchmarks.base import Instance
-from collect.code.patches import TestFiles
 from collect.question_records import Question
-from collect.questions.grounding.checking import ground
 from collect.questions.scoring import Verdict
 from collect.rollouts.rollout import RolloutSpec
 from collect.store.messages import Message
@@ -58,33 +56,9 @@ def as_question(
     question: Question, right: bool, rollout: Rollout, conversations: list[Conversation]
 ) -> tuple[Rollout, list[Conversation]]:
     """The rows of a rollout without a main agent."""
-    row = replace(
-        rollout,
-        variant=VARIANT,
-        category=question.category.value,
-        main_model="",
-        resolved=right,
-    )
+    category = question.category.value
+    row = replace(rollout, variant=VARIANT, category=category, main_model="", resolved=right)
     return row, [replace(conversation, variant=VARIANT) for conversation in conversations]
-
-
-# Answered questions and their results.
-
-
-@dataclass(frozen=True)
-class Said:
-    """The part of a conversation that scoring needs."""
-
-    text: str = ""
-    """The final answer."""
-    tool_calls: int = 0
-    grounding: float | None = None
-
-    @classmethod
-    def of(cls, conversation: Conversation) -> Said:
-        calls = sum(row.tool_outcome is not None for row in conversation.messages)
-        score = ground(conversation, TestFiles()).score
-        return cls(conversation.final_answer, calls, score)
 
 
 @dataclass(frozen=True)
@@ -121,9 +95,6 @@ class Answers:
     """Distinct infrastructure or budget failures, as `type: message`."""
     stopped: bool = False
     """Whether the user, the budget or too many failures in a row stopped it early."""
-
-
-# Builds the messages that start a Debug Subagent's conversation about a question.
 
 
 def arguments_for(question: Question) -> DebugSubagentArguments:

@@ -13,7 +13,6 @@ from enum import StrEnum
 
 from collect.agents.subagent_task import parse_answer
 from collect.question_records import (
-    Ask,
     AssertionTruth,
     Category,
     ExceptionTruth,
@@ -24,27 +23,13 @@ from collect.question_records import (
     ReachAsk,
     ReachTruth,
     RootCauseTruth,
-    Truth,
     ValueAsk,
     ValueTruth,
 )
 from collect.questions import claims
-from collect.questions.claims import sentences
+from collect.questions.claims import ValueClaim, distinct
 from collect.questions.comparing import parse_value, same, same_text
-from collect.questions.value_claims import (
-    ValueClaim,
-    bare_words,
-    compared,
-    distinct,
-    named_values,
-    other_names,
-    values_in,
-    without_values,
-)
 from collect.store.records import DebugAnswer
-
-# Whether a text says yes or no: a line is reached, a test passes.
-
 
 LEADING = re.compile(r"^\W*(yes|no|nope|yep|true|false|correct)\b", re.IGNORECASE)
 NEGATION = (
@@ -52,70 +37,54 @@ NEGATION = (
 )
 
 
-@dataclass(frozen=True)
 class Wording:
     """How a claim is affirmed or denied without yes and no."""
 
-    affirmed: re.Pattern[str]
-    denied: re.Pattern[str]
-    is_exclusive: bool
-    """Whether a sentence that denies it affirms nothing: it says what happens instead."""
+    def __init__(self, verbs: str, denials: str, is_exclusive: bool) -> None:
+        """`is_exclusive`: whether a sentence that denies it affirms nothing, since it says what
+        happens instead.
+        """
+        denied = rf"{NEGATION}\s+(?:\w+\s+){{0,3}}?(?:{verbs})\b|{denials}"
+        self._affirmed = re.compile(rf"\b(?:{verbs})\b", re.IGNORECASE)
+        self._denied = re.compile(denied, re.IGNORECASE)
+        self._is_exclusive = is_exclusive
+
+    def said(self, text: str, about: tuple[str, ...]) -> set[bool]:
+        """Every answer that a text gives; both if it contradicts itself.
+
+        A leading yes or no counts for the whole text. Other statements then count only if they name
+        one of `about` (a line, a name).
+        """
+        leading = LEADING.match(text)
+        names = re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, about))})(?!\w)")
+        said: set[bool] = set()
+        if leading:
+            said.add(leading[1].lower() in ("yes", "yep", "true", "correct"))
+        for sentence in re.split(r"(?<=[.!?;])\s+|\n+", text):
+            body = LEADING.sub("", sentence)
+            if leading and not names.search(body):
+                continue
+            denied = [found.span() for found in self._denied.finditer(body)]
+            if denied:
+                said.add(False)
+            for found in () if denied and self._is_exclusive else self._affirmed.finditer(body):
+                if not any(start <= found.start() < end for start, end in denied):
+                    said.add(True)
+        return said
 
 
-def _wording(verbs: str, denials: str, is_exclusive: bool) -> Wording:
-    affirmed = re.compile(rf"\b(?:{verbs})\b", re.IGNORECASE)
-    denied = re.compile(rf"{NEGATION}\s+(?:\w+\s+){{0,3}}?(?:{verbs})\b|{denials}", re.IGNORECASE)
-    return Wording(affirmed, denied, is_exclusive)
-
-
-REACHED = _wording(
+REACHED = Wording(
     r"reach(?:es|ed)?|execut(?:es|ed)|(?:is|gets|be) run|runs|ran|hits?|taken|visit(?:s|ed)|"
     r"entered|comes? to|came to|gets? (?:to|there)|got (?:to|there)|stop(?:s|ped)? (?:at|there)",
     r"\bunreached\b|\bunreachable\b|\bskipped\b|\bzero times\b|\b0 times\b|\bdead code\b|"
     r"\bwithout (?:a|any|ever)\b",
     is_exclusive=True,
 )
-PASSES = _wording(
+PASSES = Wording(
     r"pass(?:es|ed|ing)?|succeeds?|succeeded|goes through|is fixed|resolved|green|works",
     r"\bfail(?:s|ed|ing|ure)?\b|\bis (?:still )?broken\b|\bstill (?:raises|breaks|red)\b",
     is_exclusive=False,
 )
-
-
-def says(text: str, wording: Wording, about: tuple[str, ...] = ()) -> set[bool]:
-    """Every answer that a text gives; both if it contradicts itself.
-
-    A leading yes or no counts for the whole text. Other statements then count only if they name one
-    of `about` (a line, a name).
-    """
-    leading = LEADING.match(text)
-    said: set[bool] = set()
-    if leading:
-        said.add(leading[1].lower() in ("yes", "yep", "true", "correct"))
-    for sentence in sentences(text):
-        body = LEADING.sub("", sentence)
-        if leading and not any(_names(body, each) for each in about):
-            continue
-        said |= _said(body, wording)
-    return said
-
-
-def _said(sentence: str, wording: Wording) -> set[bool]:
-    denied = [found.span() for found in wording.denied.finditer(sentence)]
-    said = {False} if denied else set()
-    if denied and wording.is_exclusive:
-        return said
-    for found in wording.affirmed.finditer(sentence):
-        if not any(start <= found.start() < end for start, end in denied):
-            said.add(True)
-    return said
-
-
-def _names(sentence: str, name: str) -> bool:
-    return re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", sentence) is not None
-
-
-# The verdict on an answer, as a whole and fact by fact.
 
 
 class Reason(StrEnum):
@@ -169,51 +138,63 @@ def score_text(question: Question, text: str) -> Verdict:
 
 def score(question: Question, answer: DebugAnswer) -> Verdict:
     """The verdict on a parsed answer."""
-    supposed = question.category is not Category.ROOT_CAUSE and claims.is_hedged(answer.answer)
-    if supposed or claims.is_evasive(answer.answer):
-        return Verdict(Reason.EVASIVE)
-    facts = tuple(_facts(question.ask, question.truth, answer))
-    bad = next((fact.reason for fact in facts if not fact.ok), Reason.RIGHT)
-    return Verdict(bad, facts)
-
-
-def _facts(ask: Ask, truth: Truth, answer: DebugAnswer) -> list[Fact]:
     text = answer.answer
-    match ask, truth:
-        case ValueAsk(), ValueTruth():
-            return [value_fact(text, ask.expression, truth), *_stated_moment(text, ask)]
-        case PostFixAsk(), PostFixTruth():
-            about = ("test", "tests")
-            passes = _yes_or_no("passes", without_values(text), PASSES, truth.passes, about)
-            value = value_fact(text, ask.value.expression, truth.value)
-            return [passes, value, *_stated_moment(text, ask.value)]
-        case ReachAsk(), ReachTruth():
-            return _reach(ask, truth, text)
-        case _, ExceptionTruth():
-            return [_exception_type(text, truth), _place("origin", answer, (truth.origin,))]
-        case _, AssertionTruth():
-            return _assertion(answer, truth)
-        case _, RootCauseTruth():
-            return [_function(answer, truth), _place("place", answer, truth.places)]
-    raise AssertionError(f"{type(ask).__name__} is asked, and the truth is {type(truth).__name__}")
+    guesses = question.category is not Category.ROOT_CAUSE and claims.HEDGED.search(text)
+    if guesses or not text.strip() or claims.EVASIVE.search(text):
+        return Verdict(Reason.EVASIVE)
+    facts = tuple(_facts(question, answer))
+    wrong = [fact.reason for fact in facts if not fact.ok]
+    return Verdict(wrong[0] if wrong else Reason.RIGHT, facts)
 
 
-def value_fact(text: str, expression: str, truth: ValueTruth) -> Fact:
-    """Whether the text gives the expression this value and no other."""
-    named = distinct(named_values(text, expression))
-    if named:
-        return _of_claims("value", truth, named)
-    bare = bare_words(text, expression) if truth.type == "str" else []
-    if bare and all(word == parse_value(truth.text) for word in bare):
+def _facts(question: Question, answer: DebugAnswer) -> Iterator[Fact]:
+    text = answer.answer
+    match question.ask, question.truth:
+        case ValueAsk() as ask, ValueTruth() as truth:
+            yield from _value(text, ask, truth)
+        case PostFixAsk(value=value), PostFixTruth() as truth:
+            rest = claims.without_values(text)
+            yield _yes_or_no("passes", truth.passes, PASSES.said(rest, ("test", "tests")))
+            yield from _value(text, value, truth.value)
+        case ReachAsk() as ask, ReachTruth() as truth:
+            yield from _reach(ask, truth, text)
+        case _, ExceptionTruth() as truth:
+            wanted = truth.type.rpartition(".")[2]
+            # The message may name other exceptions.
+            without_message = text.replace(truth.message, "") if truth.message else text
+            found = claims.exceptions(without_message, wanted)
+            yield _single("type", wanted, found, found == [wanted])
+            yield _place("origin", answer, (truth.origin,))
+        case _, AssertionTruth() as truth:
+            yield _place("place", answer, (truth.place,))
+            actual, expected = claims.compared(text)
+            yield _side("actual", actual, truth.actual, text)
+            if truth.expected is not None:
+                yield _side("expected", expected, truth.expected, text)
+        case _, RootCauseTruth() as truth:
+            place = _place("place", answer, truth.places)
+            names = {each.function for each in truth.places}
+            short = "|".join(re.escape(name.rpartition(".")[2]) for name in names)
+            said = re.search(rf"(?<!\w)(?:{short})(?!\w)", f"{text}\n{answer.location}")
+            # The function is named by its name or by a place inside it.
+            named = said or place.reason in (Reason.RIGHT, Reason.SEVERAL)
+            true, reason = " | ".join(sorted(names)), Reason.RIGHT if named else Reason.WRONG
+            yield Fact("function", true, "named" if said else "", reason)
+            yield place
+
+
+def _value(text: str, ask: ValueAsk, truth: ValueTruth) -> Iterator[Fact]:
+    """Whether the text gives the expression this value and no other; and where and when it was
+    seen, if the text says so: the right value of another line or visit is luck.
+    """
+    named = distinct(claims.named_values(text, ask.expression))
+    bare = claims.bare_words(text, ask.expression) if truth.type == "str" else []
+    if not named and bare and all(word == parse_value(truth.text) for word in bare):
         # A string in backticks without its quotes.
-        return Fact("value", truth.text, truth.text, Reason.RIGHT)
-    free = [c for c in values_in(text) if _may_be_of(text, c, expression)]
-    return _of_claims("value", truth, distinct(free))
-
-
-def _stated_moment(text: str, ask: ValueAsk) -> Iterator[Fact]:
-    """Where and when the value was seen, if the text says so: the right value of another line or
-    visit is luck."""
+        yield Fact("value", truth.text, truth.text, Reason.RIGHT)
+    else:
+        free = [c for c in claims.values_in(text) if _may_be_of(text, c, ask.expression)]
+        yield _of_claims("value", truth, named or distinct(free))
     places = claims.locations(text)
     if places and not ask.after:
         right = any(_within(file, line, ask.place) for file, line in places)
@@ -221,9 +202,16 @@ def _stated_moment(text: str, ask: ValueAsk) -> Iterator[Fact]:
         yield Fact("place", str(ask.place), shown, Reason.RIGHT if right else Reason.WRONG)
     visits = claims.visits(text)
     if visits:
-        right = ask.hit in visits
-        shown = ", ".join(map(str, visits))
-        yield Fact("visit", str(ask.hit), shown, Reason.RIGHT if right else Reason.WRONG)
+        reason = Reason.RIGHT if ask.hit in visits else Reason.WRONG
+        yield Fact("visit", str(ask.hit), ", ".join(map(str, visits)), reason)
+
+
+def _may_be_of(text: str, claim: ValueClaim, expression: str) -> bool:
+    """Whether the value is given to no other name and is not the expression itself."""
+    name = claims.other_names(text, claim)
+    around = text[max(0, claim.start - len(expression)) : claim.end]
+    part_of_name = expression in around and claim.text in expression
+    return name in (None, expression) and not part_of_name
 
 
 def _of_claims(name: str, truth: ValueTruth, found: list[ValueClaim]) -> Fact:
@@ -233,47 +221,27 @@ def _of_claims(name: str, truth: ValueTruth, found: list[ValueClaim]) -> Fact:
 
 def _single(name: str, true: str, said: list[str], right: bool, between: str = " | ") -> Fact:
     """A fact that must be said, once. `right`: whether the first thing said is true."""
-    if len(said) == 1:
-        reason = Reason.RIGHT if right else Reason.WRONG
-    else:
+    reason = Reason.RIGHT if right else Reason.WRONG
+    if len(said) != 1:
         reason = Reason.SEVERAL if said else Reason.MISSING
     return Fact(name, true, between.join(said), reason)
 
 
-def _may_be_of(text: str, claim: ValueClaim, expression: str) -> bool:
-    """Whether the value is given to no other name and is not the expression itself."""
-    name = other_names(text, claim)
-    around = text[max(0, claim.start - len(expression)) : claim.end]
-    part_of_name = expression in around and claim.text in expression
-    return (name is None or name == expression) and not part_of_name
-
-
-def _reach(ask: ReachAsk, truth: ReachTruth, text: str) -> list[Fact]:
-    about = (str(ask.place.line), ask.place.function.rpartition(".")[2])
-    counted = claims.counts(text)
-    facts = []
-    if not (ask.count and counted and not says(text, REACHED, about)):
-        facts.append(_yes_or_no("reached", text, REACHED, truth.reached, about))
-    if ask.count and truth.reached:
-        right = counted[:1] == [truth.count]
-        facts.append(_single("count", str(truth.count), list(map(str, counted)), right, ", "))
-    elif ask.count and any(counted):
-        facts.append(Fact("count", "0", str(counted), Reason.WRONG))
-    return facts
-
-
-def _yes_or_no(name: str, text: str, wording: Wording, true: bool, about: tuple[str, ...]) -> Fact:
-    said = says(text, wording, about)
+def _yes_or_no(name: str, true: bool, said: set[bool]) -> Fact:
     shown = ["yes" if each else "no" for each in sorted(said)]
     return _single(name, "yes" if true else "no", shown, said == {true}, " and ")
 
 
-def _exception_type(text: str, truth: ExceptionTruth) -> Fact:
-    wanted = truth.type.rpartition(".")[2]
-    # The message may name other exceptions.
-    without_message = text.replace(truth.message, "") if truth.message else text
-    found = claims.exceptions(without_message, wanted)
-    return _single("type", wanted, found, found == [wanted])
+def _reach(ask: ReachAsk, truth: ReachTruth, text: str) -> Iterator[Fact]:
+    said = REACHED.said(text, (str(ask.place.line), ask.place.function.rpartition(".")[2]))
+    counted = claims.counts(text)
+    if said or not ask.count or not counted:
+        yield _yes_or_no("reached", truth.reached, said)
+    if ask.count and truth.reached:
+        shown = list(map(str, counted))
+        yield _single("count", str(truth.count), shown, counted[:1] == [truth.count], ", ")
+    elif ask.count and any(counted):
+        yield Fact("count", "0", str(counted), Reason.WRONG)
 
 
 def _place(name: str, answer: DebugAnswer, places: tuple[Location, ...]) -> Fact:
@@ -284,12 +252,9 @@ def _place(name: str, answer: DebugAnswer, places: tuple[Location, ...]) -> Fact
     found = claims.locations(answer.answer) or claims.locations(answer.location)[:1]
     shown = " | ".join(f"{file}:{line}" for file, line in found)
     inside = [any(_within(file, line, place) for place in places) for file, line in found]
-    if not found:
-        reason = Reason.MISSING
-    elif all(inside):
-        reason = Reason.RIGHT
-    else:
-        reason = Reason.SEVERAL if any(inside) else Reason.WRONG
+    reason = Reason.SEVERAL if any(inside) else Reason.WRONG
+    if all(inside):
+        reason = Reason.RIGHT if found else Reason.MISSING
     return Fact(name, " | ".join(map(str, places)), shown, reason)
 
 
@@ -297,30 +262,8 @@ def _within(file: str, line: int, place: Location) -> bool:
     return claims.same_file(file, place.file) and place.line <= line <= place.last_line
 
 
-def _function(answer: DebugAnswer, truth: RootCauseTruth) -> Fact:
-    """Whether the function is named, by its name or by a place inside it."""
-    names = {place.function for place in truth.places}
-    text = f"{answer.answer}\n{answer.location}"
-    short = {name.rpartition(".")[2] for name in names}
-    named = any(re.search(rf"(?<!\w){re.escape(n)}(?!\w)", text) for n in short)
-    placed = _place("place", answer, truth.places).reason in (Reason.RIGHT, Reason.SEVERAL)
-    reason = Reason.RIGHT if named or placed else Reason.WRONG
-    return Fact("function", " | ".join(sorted(names)), "named" if named else "", reason)
-
-
-def _assertion(answer: DebugAnswer, truth: AssertionTruth) -> list[Fact]:
-    facts = [_place("place", answer, (truth.place,))]
-    text = answer.answer
-    found = compared(text)
-    facts.append(_side("actual", found.actual, truth.actual, text))
-    if truth.expected is not None:
-        facts.append(_side("expected", found.expected, truth.expected, text))
-    return facts
-
-
 def _side(name: str, found: list[ValueClaim], truth: ValueTruth, text: str) -> Fact:
-    if truth.type == "str" and not found:
-        bare = bare_words(text, name)
-        if bare and all(same_text(repr(word), truth.text) for word in bare):
-            return Fact(name, truth.text, bare[0], Reason.RIGHT)
+    bare = claims.bare_words(text, name) if truth.type == "str" and not found else []
+    if bare and all(same_text(repr(word), truth.text) for word in bare):
+        return Fact(name, truth.text, bare[0], Reason.RIGHT)
     return _of_claims(name, truth, distinct(found))

@@ -12,121 +12,103 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from collect.benchmarks.base import Instance
+from collect.code.patches import apply_patch
 from collect.question_records import (
     Ask,
     AssertionAsk,
     ExceptionAsk,
-    Location,
     PostFixAsk,
     Question,
     ReachAsk,
     RootCauseAsk,
     ValueAsk,
 )
-from collect.questions.episode import with_files
-from collect.questions.program import Program
-from collect.questions.python_module import PythonModule
+from collect.questions.program import Program, PythonModule, is_literal, sides_at
 from collect.questions.rows import Answered
 from collect.questions.scoring import score
-from collect.questions.sides import is_literal, sides_at
 from collect.store.records import DebugAnswer
-
-NO_GUESS = "None"
 
 
 def read_all(questions: Sequence[Question], instances: Mapping[str, Instance]) -> list[Answered]:
     """Answer and score every question."""
+
+    def program_of(question: Question) -> tuple[str, str]:
+        return question.instance_id, question.patch
+
     answered: dict[str, Answered] = {}
     # Grouped by program, since parsing takes long.
-    for _, asked in groupby(sorted(questions, key=_program_of), _program_of):
-        first, *rest = asked
-        bug = instances[first.instance_id]
-        patch = first.patch if bug.files else ""
-        program = Program.of(bug, with_files(bug, bug.files, patch).files)
-        for question in (first, *rest):
-            guess = SourceReader(program, question.test).answer(question.ask)
+    for (instance_id, patch), asked in groupby(sorted(questions, key=program_of), program_of):
+        bug = instances[instance_id]
+        files = apply_patch(bug.files, patch) if bug.files and patch else bug.files
+        program = Program(bug, files)
+        for question in asked:
+            text = _SourceReader(program, question.test).answer(question.ask)
+            guess = DebugAnswer(question="", answer=text, evidence="source only", location="")
             answered[question.id] = Answered(question, score(question, guess))
     return [answered[question.id] for question in questions]
 
 
-def _program_of(question: Question) -> tuple[str, str]:
-    return question.instance_id, question.patch
-
-
-class SourceReader:
+class _SourceReader:
     def __init__(self, program: Program, test: str) -> None:
-        self._program = program
         path, _, name = test.partition("::")
-        test_module = program.tests.get(path)
-        self._test = test_module if isinstance(test_module, PythonModule) else None
-        self._test_name = name.partition("[")[0].replace("::", ".")
+        module = program.tests.get(path)
+        self._program = program
+        self._test = module if isinstance(module, PythonModule) else None
+        functions = self._test.functions if self._test is not None else {}
+        self._function = functions.get(name.partition("[")[0].replace("::", "."))
+        parts = ast.walk(self._function) if self._function is not None else ()
+        self._calls = [
+            (ast.unparse(part.func).rpartition(".")[2], part.args)
+            for part in parts
+            if isinstance(part, ast.Call)
+        ]
+        """What the test calls, with which arguments."""
 
-    def answer(self, ask: Ask) -> DebugAnswer:
-        """A guess in the form of a subagent's answer."""
+    def answer(self, ask: Ask) -> str:
         match ask:
             case ValueAsk():
-                text = f"`{ask.expression}` is {self._value(ask)}."
+                return f"`{ask.expression}` is {self._value(ask)}."
             case ReachAsk():
-                text = f"Yes, {ask.place} is reached{', once' if ask.count else ''}."
-            case PostFixAsk():
-                value = self._value(ask.value)
-                text = f"Yes, the test passes now. `{ask.value.expression}` is {value}."
+                return f"Yes, {ask.place} is reached{', once' if ask.count else ''}."
+            case PostFixAsk(value=value):
+                told = f"`{value.expression}` is {self._value(value)}."
+                return f"Yes, the test passes now. {told}"
             case AssertionAsk():
-                text = self._assertion()
+                return self._assertion()
             case ExceptionAsk():
-                text = self._exception()
+                return self._exception()
             case RootCauseAsk():
-                text = f"The wrong value comes from {self._first_called()}."
-        return DebugAnswer(question="", answer=text, evidence="source only", location="")
+                return f"The wrong value comes from {self._first_called()}."
 
     def _value(self, ask: ValueAsk) -> str:
         """The nearest literal given to the name: above the line, as a default, in the test."""
         module = self._program.module(ask.place.file)
-        name = ask.expression.partition("[")[0]
         if not isinstance(module, PythonModule):
-            return NO_GUESS
-        given = [
-            (line, text)
-            for line, text in _given(module.tree, name)
-            if line <= ask.place.line + ask.after
-        ]
-        if given:
-            return max(given)[1]
-        anywhere = [text for _, text in _given(module.tree, name)]
-        return (anywhere or self._arguments(ask.place) or [NO_GUESS])[0]
-
-    def _arguments(self, place: Location) -> list[str]:
-        """The literals that the test passes to the function."""
-        wanted = place.function.rpartition(".")[2]
-        node = self._test_node()
-        calls = [part for part in ast.walk(node) if isinstance(part, ast.Call)] if node else []
-        return [
-            ast.unparse(argument)
-            for call in calls
-            if ast.unparse(call.func).rpartition(".")[2] == wanted
-            for argument in call.args
-            if is_literal(argument)
-        ]
+            return "None"
+        given = list(_given(module.tree, ask.expression.partition("[")[0]))
+        above = [each for each in given if each[0] <= ask.place.line + ask.after]
+        if above:
+            return max(above)[1]
+        function = ask.place.function.rpartition(".")[2]
+        arguments = [each for name, args in self._calls if name == function for each in args]
+        literals = [ast.unparse(each) for each in arguments if is_literal(each)]
+        return [*(text for _, text in given), *literals, "None"][0]
 
     def _assertion(self) -> str:
         """The first assertion of the test, else of its file; else `None` is a fair guess."""
-        if self._test is None:
-            return "The first assertion of the test fails."
-        for node in filter(None, (self._test_node(), self._test.tree)):
+        tree = self._test.tree if self._test is not None else ast.Module([], [])
+        for node in filter(None, (self._function, tree)):
             for part in ast.walk(node):
-                if isinstance(part, ast.Assert):
-                    sides = sides_at(self._test.tree, part.lineno)
-                    expected = sides.expected if sides is not None and sides.expected else "True"
-                    return (
-                        f"{self._test.path}:{part.lineno} fails: actual {NO_GUESS}, "
-                        f"expected {expected}."
-                    )
+                if isinstance(part, ast.Assert) and self._test is not None:
+                    sides = sides_at(tree, part.lineno)
+                    expected = (sides[1] if sides is not None else None) or "True"
+                    place = f"{self._test.path}:{part.lineno}"
+                    return f"{place} fails: actual None, expected {expected}."
         return "The first assertion of the test fails."
 
     def _exception(self) -> str:
-        read = self._program.modules.values()
-        for module in (each for each in read if isinstance(each, PythonModule)):
-            for part in ast.walk(module.tree):
+        for module in self._program.modules.values():
+            for part in ast.walk(module.tree) if isinstance(module, PythonModule) else ():
                 if isinstance(part, ast.Raise) and isinstance(part.exc, ast.Call):
                     name = ast.unparse(part.exc.func)
                     return f"{name}, raised at {module.path}:{part.lineno}."
@@ -134,18 +116,12 @@ class SourceReader:
 
     def _first_called(self) -> str:
         """The first statement of the first function that the test calls."""
-        node = self._test_node()
-        calls = [part for part in ast.walk(node) if isinstance(part, ast.Call)] if node else []
-        names = [ast.unparse(call.func).rpartition(".")[2] for call in calls]
         statements = [s for m in self._program.modules.values() for s in m.statements]
-        for name in names:
+        for name, _ in self._calls:
             for each in statements:
                 if each.place.function.rpartition(".")[2] == name:
                     return f"{each.place}, in {each.place.function}"
         return str(statements[0].place) if statements else "nowhere"
-
-    def _test_node(self) -> ast.AST | None:
-        return self._test.functions.get(self._test_name) if self._test is not None else None
 
 
 def _given(tree: ast.Module, name: str) -> Iterator[tuple[int, str]]:
@@ -157,14 +133,7 @@ def _given(tree: ast.Module, name: str) -> Iterator[tuple[int, str]]:
                     if ast.unparse(target) == name:
                         yield node.lineno, ast.unparse(value)
             case ast.FunctionDef(args=arguments):
-                yield from _defaults(node, arguments, name)
-
-
-def _defaults(
-    node: ast.FunctionDef, arguments: ast.arguments, name: str
-) -> Iterator[tuple[int, str]]:
-    named = [*arguments.posonlyargs, *arguments.args]
-    with_default = named[len(named) - len(arguments.defaults) :]
-    for argument, default in zip(with_default, arguments.defaults, strict=True):
-        if argument.arg == name and is_literal(default):
-            yield node.lineno, ast.unparse(default)
+                named = [*arguments.posonlyargs, *arguments.args]
+                for argument, default in zip(named[::-1], arguments.defaults[::-1], strict=False):
+                    if argument.arg == name and is_literal(default):
+                        yield node.lineno, ast.unparse(default)

@@ -1,7 +1,7 @@
 """Runs a test under the debugger, stops at every statement of the program, and records what is
-seen.
+seen; finds the true answers to questions in such runs.
 
-Questions and their true answers are made from such runs.
+An answer depends only on the run, so that a second run in a fresh sandbox can confirm it.
 """
 
 from __future__ import annotations
@@ -9,23 +9,32 @@ from __future__ import annotations
 import ast
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from collect.code.python_source import is_pure
 from collect.errors import InfrastructureFailure
-from collect.question_records import Location
-from collect.questions.comparing import same_text
-from collect.questions.program import Program
-from collect.questions.python_module import PythonModule
-from collect.questions.sides import Sides, sides_at
-from collect.questions.statements import Statement
+from collect.question_records import (
+    AssertionAsk,
+    AssertionTruth,
+    ExceptionAsk,
+    ExceptionTruth,
+    Location,
+    Observation,
+    ReachAsk,
+    ReachTruth,
+    Truth,
+    ValueAsk,
+    ValueTruth,
+)
+from collect.questions.comparing import is_comparable, same_text, without_addresses
+from collect.questions.program import Program, PythonModule, Statement, sides_at
 from sandbox.debugger import (
     Action,
     BreakpointRequest,
-    DebugEvent,
     Debugger,
+    ExceptionInfo,
     Frame,
     Launch,
     State,
@@ -33,87 +42,29 @@ from sandbox.debugger import (
     Value,
 )
 
-# What a failing assertion compared, read post mortem in its frame.
-
-
-@dataclass(frozen=True)
-class SeenAssertion:
-    """A failing assertion, and what it compared."""
-
-    file: str
-    line: int
-    function: str
-    actual: Value
-    expected: Value | None
-
-
-def see_assertion(
-    debugger: Debugger, ending: DebugEvent, frames: tuple[Frame, ...], program: Program
-) -> SeenAssertion | None:
-    """Evaluate both sides in the frame post mortem.
-
-    None if it compares other than by `==` or truth, or if the values differ from the message: then
-    evaluating has side effects.
-    """
-    frame = next((f for f in frames if f.file in program.tests), None)
-    if frame is None or ending.exception is None or ending.exception.type != "AssertionError":
-        return None
-    module = program.tests[frame.file]
-    sides = sides_at(module.tree, frame.line) if isinstance(module, PythonModule) else None
-    if sides is None:
-        return None
-    actual = _evaluated(debugger, sides.actual, frame.index)
-    expected = _evaluated(debugger, sides.expected, frame.index) if sides.expected else None
-    if actual is None or (sides.expected is not None and expected is None):
-        return None
-    if not _fits(ending.exception.message, sides, actual, expected):
-        return None
-    return SeenAssertion(frame.file, frame.line, frame.function, actual, expected)
-
-
-def _evaluated(debugger: Debugger, expression: str, frame: int) -> Value | None:
-    event = debugger.evaluate(expression, frame)
-    if event.error_kind is not None or not event.values or event.values[0].truncated:
-        return None
-    return event.values[0]
-
-
-def _fits(message: str, sides: Sides, actual: Value, expected: Value | None) -> bool:
-    """Whether the values fail the assertion and match its message.
-
-    The message cuts the middle of long values, so only their ends are compared.
-    """
-    texts = filter(None, (sides.actual, sides.expected))
-    wanted_pure = all(is_pure(ast.parse(text, mode="eval").body) for text in texts)
-    first = message.partition("\n")[0]
-    if expected is None:
-        shown = first.removeprefix("assert ").removeprefix("not ").strip()
-        return wanted_pure or _shows(shown, actual.text)
-    if same_text(actual.text, expected.text):
-        return False
-    for between in (" == ", " != ", " is "):
-        left, found, right = first.removeprefix("assert ").partition(between)
-        if found:
-            pairs = ((actual.text, expected.text), (expected.text, actual.text))
-            return any(_shows(left, one) and _shows(right, other) for one, other in pairs)
-    return wanted_pure
-
-
-def _shows(shown: str, text: str) -> bool:
-    """Whether a message's text can be this value."""
-    head, cut, tail = shown.strip().partition("...")
-    if cut:
-        return text.startswith(head) and text.endswith(tail)
-    return same_text(shown, text)
-
-
 MAX_STOPS = 600
 """Stops in a run, after which each line is stopped at only once more."""
 MAX_HITS = 12
 """Stops at a line, after which its breakpoint is removed."""
 MAX_LOOKS = 4
 """Stops at a line at which variables are read; later visits add little."""
-OPEN = (State.RUNTIME, State.RUNTIME_ERROR)
+MAX_VALUE = 160
+"""Maximum length of a value that is reasonable to repeat in an answer."""
+MAX_SEEN = 300
+MAX_COUNT = 8
+"""Maximum number of visits that is reasonable to count by continuing."""
+ASSERTIONS = ("AssertionError", "AssertionFailedError", "ComparisonFailure", "Failed")
+"""Exceptions of failing assertions; `Failed` is pytest's own."""
+TracedAsk = ValueAsk | ExceptionAsk | AssertionAsk | ReachAsk
+"""Questions whose answers a run shows."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A true answer and where it was seen."""
+
+    truth: Truth
+    seen: tuple[Observation, ...]
 
 
 @dataclass(frozen=True)
@@ -127,17 +78,25 @@ class Stop:
     fields: Mapping[str, Value]
     """Attributes and entries of the objects that the statement reads, by dotted name."""
 
+    @cached_property
+    def values(self) -> Mapping[str, Value]:
+        """All values seen, by expression, with the entries of dicts: `self.stock['jam']`."""
+        seen = {**self.locals, **self.fields}
+        inside = [entry for name, value in seen.items() for entry in _entries(name, value)]
+        return seen | {entry.name: entry for entry in inside}
 
-@dataclass(frozen=True)
-class Raise:
-    """An exception that the program raised, handled or not."""
 
-    type: str
-    message: str
-    file: str
-    line: int
-    function: str
-    depth: int
+def _entries(name: str, value: Value) -> Iterator[Value]:
+    if value.type != "dict" or value.truncated or len(value.text) > 2000:
+        return
+    try:
+        node = ast.parse(value.text, mode="eval").body
+    except (SyntaxError, ValueError):
+        return
+    for key, item in zip(node.keys, node.values, strict=True) if isinstance(node, ast.Dict) else ():
+        if isinstance(key, ast.Constant) and isinstance(key.value, str | int):
+            kind = type(item.value).__name__ if isinstance(item, ast.Constant) else ""
+            yield Value(f"{name}[{key.value!r}]", kind, ast.unparse(item))
 
 
 @dataclass
@@ -145,19 +104,20 @@ class Trace:
     """Everything that one run showed."""
 
     stops: list[Stop] = field(default_factory=list)
-    raises: list[Raise] = field(default_factory=list)
+    raises: list[tuple[Location, Finding]] = field(default_factory=list)
+    """Exceptions that the program raised, handled or not, and their origins."""
     bound: set[tuple[str, int]] = field(default_factory=set)
     """The lines that had breakpoints from the start."""
     capped: set[tuple[str, int]] = field(default_factory=set)
     """Lines whose breakpoints were removed during the run: executed, but not counted."""
     mixed: set[tuple[str, int]] = field(default_factory=set)
     """Lines at which inner scopes (a comprehension, a lambda) stopped too."""
-    ending: DebugEvent | None = None
-    """None if the run did not end."""
-    frames: tuple[Frame, ...] = ()
-    """The stack post mortem."""
+    ended: bool = False
+    """Whether the run came to its end."""
     failed: bool = False
-    assertion: SeenAssertion | None = None
+    exception: Finding | None = None
+    """What ended the test, located at the innermost frame in the workspace."""
+    assertion: Finding | None = None
     """What the failed assertion compared."""
     hits: Counter[tuple[str, int]] = field(default_factory=Counter)
 
@@ -167,118 +127,291 @@ class Trace:
         places = {stop.statement.place for stop in self.stops}
         return {(place.file, place.function) for place in places}
 
-    def position(self, place: Location, hit: int = 1) -> int | None:
-        """The index among the stops of a visit of a statement; known once the run has ended."""
-        index = self._positions.get((place.file, place.line, hit))
-        return index if index is not None and self.stops[index].statement.place == place else None
+    @cached_property
+    def varied(self) -> set[tuple[Location, str]]:
+        """The places and expressions with several values; known once the run has ended."""
+        seen: dict[tuple[Location, str], set[str]] = defaultdict(set)
+        for stop in self.stops:
+            for name, value in stop.values.items():
+                seen[stop.statement.place, name].add(value.text)
+        return {key for key, texts in seen.items() if len(texts) > 1}
 
     @cached_property
     def _positions(self) -> Mapping[tuple[str, int, int], int]:
         places = [(stop.statement.place, stop.hit) for stop in self.stops]
         return {(place.file, place.line, hit): i for i, (place, hit) in enumerate(places)}
 
+    def visit(self, place: Location, hit: int = 1) -> Stop | None:
+        """The stop at a visit of a statement; known once the run has ended."""
+        index = self._positions.get((place.file, place.line, hit))
+        return self.stops[index] if index is not None else None
 
-def _inside(base: str, name: str) -> str:
-    """`self.limit`, `rows['a']`."""
-    return f"{base}{name}" if name.startswith("[") else f"{base}.{name}"
+    def next_in_frame(self, stop: Stop) -> Stop | None:
+        """The next stop of the same call; None if there is none."""
+        here = stop.statement.place
+        for other in self.stops[self._positions[here.file, here.line, stop.hit] + 1 :]:
+            if other.depth <= stop.depth:
+                there = other.statement.place
+                same = (here.file, here.function) == (there.file, there.function)
+                return other if same and other.depth == stop.depth else None
+        return None
 
 
 @dataclass(frozen=True)
-class Tracer:
-    """Traces tests of one program."""
+class Runs:
+    """Two runs of one test, in fresh sandboxes."""
 
+    test: str
     program: Program
-    timeout: float
+    first: Trace
+    second: Trace
+    patch: str = ""
+    """The change made in the workspace before both runs."""
 
-    def trace(self, debugger: Debugger, test: str, files: Collection[str] | None = None) -> Trace:
-        """Run a test to its end or timeout. The session is then post mortem or done.
+    @cached_property
+    def unsteady(self) -> frozenset[tuple[str, str]]:
+        """The files and functions in which the runs differ in any value or visit.
 
-        `files` are the modules to stop in, None for all. Raises InfrastructureFailure if the test
-        can't be started.
+        If the order of a set decides (by addresses), two runs agree on single values only by
+        chance.
         """
-        chosen = [m for path, m in self.program.modules.items() if files is None or path in files]
-        statements = {
-            (module.path, each.place.line): each for module in chosen for each in module.statements
-        }
-        points = [BreakpointRequest(file=file, line=line) for file, line in statements]
-        if all(path.endswith(".py") for path in self.program.modules):
-            # In Java this would stop at each failed lookup of the class loader.
-            points.append(BreakpointRequest(exception="Exception"))
-        event = debugger.start(Launch(test, tuple(points), stop_at_entry=False))
-        if event.state is State.START:
-            raise InfrastructureFailure(f"{test} can't be debugged: {event.error}")
-        run = _Run(self, debugger, statements, event)
-        run.to_the_end()
-        return run.trace
+        pairs = ((self.first, self.second), (self.second, self.first))
+        return frozenset(
+            (stop.statement.place.file, stop.statement.place.function)
+            for one, other in pairs
+            for stop in one.stops
+            if not _is_alike(stop, other.visit(stop.statement.place, stop.hit))
+        )
 
 
-class _Run:
-    """One run of one test."""
+def _is_alike(stop: Stop, other: Stop | None) -> bool:
+    if other is None:
+        return False
+    shared = stop.locals.keys() & other.locals.keys()
+    pairs = [(stop.locals[name].text, other.locals[name].text) for name in shared]
+    return all(
+        one == again or not (is_comparable(one) and is_comparable(again)) for one, again in pairs
+    )
 
-    def __init__(
-        self,
-        tracer: Tracer,
-        debugger: Debugger,
-        statements: Mapping[tuple[str, int], Statement],
-        event: DebugEvent,
-    ) -> None:
-        self.trace = Trace()
-        self._debugger, self._statements, self._event = debugger, statements, event
-        self._program = tracer.program
-        self._deadline = time.monotonic() + tracer.timeout
-        numbers: dict[tuple[str, int], list[int]] = defaultdict(list)
-        for point in event.breakpoints:
-            if point.exception is None:
-                numbers[point.file, point.line].append(point.number)
-        self._numbers = numbers
-        self.trace.bound = set(numbers) & set(statements)
 
-    def to_the_end(self) -> None:
-        """Continue from stop to stop."""
-        while self._event.state in OPEN:
-            if self._event.stop_reason is StopReason.INTERRUPTED:
-                return
-            self._note(self._event)
-            left = self._deadline - time.monotonic()
-            if left <= 0:
-                return
-            self._event = self._debugger.control(Action.CONTINUE, timeout=left)
-        if self._event.stop_reason is StopReason.KILLED:
-            return
-        self.trace.ending = self._event
-        self.trace.failed = self._event.state is State.POST_MORTEM
-        if self.trace.failed:
-            frames = self.trace.frames = self._debugger.stack().frames
-            self.trace.assertion = see_assertion(self._debugger, self._event, frames, self._program)
+def trace_test(
+    debugger: Debugger,
+    program: Program,
+    test: str,
+    timeout: float,
+    files: Collection[str] | None = None,
+) -> Trace:
+    """Run a test to its end or timeout, in seconds. The session is then post mortem or done.
 
-    def _note(self, event: DebugEvent) -> None:
-        if event.stop_reason is StopReason.EXCEPTION and event.exception is not None:
-            raised, where = event.exception, (event.file or "", event.line or 0)
-            self.trace.raises.append(
-                Raise(raised.type, raised.message, *where, event.function or "", event.depth or 0)
-            )
-            return
+    `files` are the modules to stop in, None for all. Raises InfrastructureFailure if the test can't
+    be started.
+    """
+    chosen = [m for path, m in program.modules.items() if files is None or path in files]
+    statements = {(m.path, each.place.line): each for m in chosen for each in m.statements}
+    points = [BreakpointRequest(file=file, line=line) for file, line in statements]
+    if all(path.endswith(".py") for path in program.modules):
+        # In Java this would stop at each failed lookup of the class loader.
+        points.append(BreakpointRequest(exception="Exception"))
+    event = debugger.start(Launch(test, tuple(points), stop_at_entry=False))
+    if event.state is State.START:
+        raise InfrastructureFailure(f"{test} can't be debugged: {event.error}")
+    numbers: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for point in event.breakpoints:
+        numbers[point.file, point.line].append(point.number)
+    trace = Trace(bound=set(numbers) & set(statements))
+    deadline = time.monotonic() + timeout
+    while event.state in (State.RUNTIME, State.RUNTIME_ERROR):
+        left = deadline - time.monotonic()
+        if event.stop_reason is StopReason.INTERRUPTED or left <= 0:
+            return trace
         place = (event.file or "", event.line or 0)
-        statement = self._statements.get(place)
-        if statement is None or event.function != statement.place.function:
-            self.trace.mixed.add(place)
-            return
-        self.trace.hits[place] += 1
-        self._look(event, statement, self.trace.hits[place])
-        enough = len(self.trace.stops) >= MAX_STOPS
-        if enough or self.trace.hits[place] >= MAX_HITS:
-            self.trace.capped.add(place)
-            for number in self._numbers.pop(place, []):
-                self._debugger.remove_breakpoint(number)
+        statement, raised = statements.get(place), event.exception
+        if event.stop_reason is StopReason.EXCEPTION and raised is not None:
+            if place[0] in program.modules:
+                origin = _location(program, *place, event.function or "")
+                finding = _raised(raised, origin, place[1], event.depth or 0)
+                trace.raises.append((origin, finding))
+        elif statement is None or event.function != statement.place.function:
+            trace.mixed.add(place)
+        else:
+            trace.hits[place] += 1
+            hit = trace.hits[place]
+            trace.stops.append(_look(debugger, statement, hit, event.depth or 0))
+            if hit >= MAX_HITS or len(trace.stops) >= MAX_STOPS:
+                trace.capped.add(place)
+                for number in numbers.pop(place, []):
+                    debugger.remove_breakpoint(number)
+        event = debugger.control(Action.CONTINUE, timeout=left)
+    trace.ended = event.stop_reason is not StopReason.KILLED
+    trace.failed = trace.ended and event.state is State.POST_MORTEM
+    if trace.failed and event.exception is not None:
+        frames = debugger.stack().frames
+        trace.exception = _ending(event.exception, frames, program)
+        trace.assertion = _assertion(debugger, event.exception, frames, program)
+    return trace
 
-    def _look(self, event: DebugEvent, statement: Statement, hit: int) -> None:
-        """Read the variables, and the contents of the objects that the statement reads."""
-        values: dict[str, Value] = {}
-        fields: dict[str, Value] = {}
-        if hit <= MAX_LOOKS:
-            values = {value.name: value for value in self._debugger.locals().values}
-        for base in dict.fromkeys(name.partition(".")[0] for name in statement.attributes):
-            if base in values:
-                found = self._debugger.fields(base).values
-                fields |= {_inside(base, value.name): value for value in found}
-        self.trace.stops.append(Stop(statement, hit, event.depth or 0, values, fields))
+
+def _look(debugger: Debugger, statement: Statement, hit: int, depth: int) -> Stop:
+    """Read the variables, and the contents of the objects that the statement reads."""
+    values: dict[str, Value] = {}
+    fields: dict[str, Value] = {}
+    if hit <= MAX_LOOKS:
+        values = {value.name: value for value in debugger.locals().values}
+    for base in dict.fromkeys(name.partition(".")[0] for name in statement.attributes):
+        for value in debugger.fields(base).values if base in values else ():
+            dot = "" if value.name.startswith("[") else "."
+            fields[f"{base}{dot}{value.name}"] = value
+    return Stop(statement, hit, depth, values, fields)
+
+
+def _ending(raised: ExceptionInfo, frames: Sequence[Frame], program: Program) -> Finding | None:
+    inside = [each for each in frames if program.module(each.file) is not None]
+    is_assertion = raised.type.rpartition(".")[2] in ASSERTIONS
+    if not inside or (inside[0].file in program.tests and is_assertion):
+        return None
+    origin = _location(program, inside[0].file, inside[0].line, inside[0].function)
+    return _raised(raised, origin, inside[0].line, len(inside))
+
+
+def _raised(raised: ExceptionInfo, origin: Location, line: int, depth: int) -> Finding:
+    message = raised.message[:MAX_SEEN]
+    seen = Observation(
+        place=f"{origin.file}:{line}",
+        function=origin.function,
+        hit=0,
+        depth=depth,
+        seen=f"{raised.type}: {raised.message}"[:MAX_SEEN],
+    )
+    return Finding(ExceptionTruth(type=raised.type, message=message, origin=origin), (seen,))
+
+
+def _location(program: Program, file: str, line: int, function: str) -> Location:
+    """The statement at a line."""
+    module = program.module(file)
+    statement = module.at(line) if module is not None else None
+    if statement is not None and statement.place.function == function:
+        return statement.place
+    return Location(file=file, line=line, last_line=line, function=function)
+
+
+def _assertion(
+    debugger: Debugger, raised: ExceptionInfo, frames: Sequence[Frame], program: Program
+) -> Finding | None:
+    """Evaluate both sides of a failed assertion in its frame post mortem.
+
+    None if it compares other than by `==` or truth, or if the values differ from the message: then
+    evaluating has side effects.
+    """
+    frame = next((each for each in frames if each.file in program.tests), None)
+    if frame is None or raised.type != "AssertionError":
+        return None
+    module = program.tests[frame.file]
+    sides = sides_at(module.tree, frame.line) if isinstance(module, PythonModule) else None
+    expressions = [each for each in sides or () if each is not None]
+    values: list[Value] = []
+    for expression in expressions:
+        event = debugger.evaluate(expression, frame.index)
+        if event.error_kind is None and event.values and _is_askable(event.values[0]):
+            values += event.values[:1]
+    if not expressions or len(values) < len(expressions):
+        return None
+    pure = all(is_pure(ast.parse(each, mode="eval").body) for each in expressions)
+    if not _fits(raised.message, [value.text for value in values], pure):
+        return None
+    actual, *expected = [ValueTruth(type=value.type, text=value.text) for value in values]
+    truth = AssertionTruth(
+        place=_location(program, frame.file, frame.line, frame.function),
+        actual=actual,
+        expected=expected[0] if expected else None,
+    )
+    text = ", ".join(f"{value.name} = {value.text}" for value in values)[:MAX_SEEN]
+    place = f"{frame.file}:{frame.line}"
+    seen = Observation(place=place, function=frame.function, hit=0, depth=1, seen=text)
+    return Finding(truth, (seen,))
+
+
+def _fits(message: str, texts: Sequence[str], pure: bool) -> bool:
+    """Whether the values fail the assertion and match its message. `pure`: whether evaluating them
+    has no side effects.
+
+    The message cuts the middle of long values, so only their ends are compared.
+    """
+    first = message.partition("\n")[0].removeprefix("assert ")
+    actual, *expected = texts
+    if not expected:
+        return pure or _shows(first.removeprefix("not "), actual)
+    if same_text(actual, expected[0]):
+        return False
+    for between in (" == ", " != ", " is "):
+        left, found, right = first.partition(between)
+        if found:
+            pairs = ((actual, expected[0]), (expected[0], actual))
+            return any(_shows(left, one) and _shows(right, other) for one, other in pairs)
+    return pure
+
+
+def _shows(shown: str, text: str) -> bool:
+    """Whether a message's text can be this value."""
+    head, cut, tail = shown.strip().partition("...")
+    return text.startswith(head) and text.endswith(tail) if cut else same_text(shown, text)
+
+
+def find(ask: TracedAsk, trace: Trace) -> Finding | None:
+    """The answer from a run, or None if there is no comparable one."""
+    match ask:
+        case ValueAsk():
+            return _value(ask, trace)
+        case ExceptionAsk(ends_test=True):
+            return trace.exception
+        case ExceptionAsk(function=function):
+            wanted = (each for origin, each in trace.raises if function in ("", origin.function))
+            return next(wanted, None)
+        case AssertionAsk():
+            return trace.assertion
+        case ReachAsk():
+            return _reach(ask, trace)
+
+
+def observed(stop: Stop, text: str) -> Observation:
+    """A stop as evidence, without object addresses, which differ between runs."""
+    return Observation(
+        place=str(stop.statement.place),
+        function=stop.statement.place.function,
+        hit=stop.hit,
+        depth=stop.depth,
+        seen=without_addresses(text)[:MAX_SEEN],
+    )
+
+
+def _value(ask: ValueAsk, trace: Trace) -> Finding | None:
+    stop = trace.visit(ask.place, ask.hit)
+    if stop is not None and ask.after:
+        stop = trace.next_in_frame(stop)
+    value = stop.values.get(ask.expression) if stop is not None else None
+    if stop is None or value is None or not _is_askable(value):
+        return None
+    seen = observed(stop, f"{ask.expression} = {value.text}")
+    return Finding(ValueTruth(type=value.type, text=value.text), (seen,))
+
+
+def _is_askable(value: Value) -> bool:
+    short = not value.truncated and len(value.text) <= MAX_VALUE
+    return short and is_comparable(value.text)
+
+
+def _reach(ask: ReachAsk, trace: Trace) -> Finding | None:
+    place = ask.place.file, ask.place.line
+    hits = trace.hits[place]
+    counted = place not in trace.capped and place not in trace.mixed
+    if not trace.ended or place not in trace.bound or not (hits or counted):
+        return None
+    if ask.count and (not counted or hits > MAX_COUNT):
+        return None
+    truth = ReachTruth(reached=hits > 0, count=hits if counted else None)
+    first = trace.visit(ask.place)
+    if first is not None:
+        return Finding(truth, (observed(first, f"stopped here {hits} times"),))
+    missed = Observation(
+        place=str(ask.place), function=ask.place.function, hit=0, depth=0, seen="never stopped here"
+    )
+    return Finding(truth, (missed,))

@@ -115,10 +115,10 @@ def _tell_where(config: RunConfig) -> None:
 def _replay(
     config: RunConfig, stage: str, folder: Path, options: argparse.Namespace
 ) -> ReplayReport:
-    from collect.replay import Bugs, Finder, replay_rollouts
+    from collect.replay import Finder, replay_rollouts
 
     files = question_files(options, options.run, config)
-    finder = Finder(Bugs(_benchmarks(config, stage), config.sandbox), files)
+    finder = Finder(_benchmarks(config, stage), config.sandbox, files)
     return replay_rollouts(config, finder, folder, options.limit)
 
 

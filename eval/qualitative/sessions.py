@@ -9,15 +9,17 @@ from collect.agents.config import Variant
 from collect.agents.inspectcoder.actions import UnreadableAction, parse_actions
 from collect.agents.inspectcoder.react import action_block
 from collect.code.patches import ChangedRange, TestFiles
-from collect.questions.grounding.checking import (
+from collect.questions.grounding import (
     MAX_CHARACTERS,
+    ClaimKind,
+    Grounding,
+    Support,
     answer_texts,
     claims_in,
+    fix_touched_location,
     ground,
 )
-from collect.questions.grounding.fixes import fix_touched_location
-from collect.questions.grounding.observations import last_part, observed
-from collect.questions.grounding.records import ClaimKind, Grounding, Support
+from collect.questions.observations import last_part, observed
 from collect.store.messages import Message
 from collect.store.records import Conversation, Role, StopReason, ToolOutcome
 from sandbox.debugger import INSPECTIONS, LAUNCHES, Action, DebugEvent

@@ -15,7 +15,7 @@ from collect.agents.config import Variant
 from collect.agents.debug2fix import DebugSubagent
 from collect.benchmarks.base import Instance
 from collect.code.patches import ChangedRange
-from collect.questions.grounding.fixes import changed_by
+from collect.questions.grounding import changed_by
 from collect.store.records import ORACLE_TEACHER, Conversation, Role, Rollout, ToolOutcome
 from eval.metrics import Arm, InstanceKey, arm_of, instance_of
 from eval.qualitative.failure_modes import RECORDED, Case, modes_of_rollout

@@ -24,8 +24,13 @@ from collect.code.patches import TestFiles
 from collect.console import visible
 from collect.errors import ConfigError
 from collect.question_records import Question
-from collect.questions.grounding.checking import MAX_CHARACTERS, answer_texts, ground
-from collect.questions.grounding.records import GroundedClaim, Grounding
+from collect.questions.grounding import (
+    MAX_CHARACTERS,
+    GroundedClaim,
+    Grounding,
+    answer_texts,
+    ground,
+)
 from collect.questions.rows import VARIANT as QUESTIONS
 from collect.rollouts.progress_bar import ProgressBar
 from collect.store.atomic_files import write_text

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.format import measure
 from benchmarks.synthetic_run import Template, write_run
 from collect.code.patches import TestFiles
-from collect.questions.grounding.checking import ground
+from collect.questions.grounding import ground
 from collect.store.records import Conversation
 from collect.store.run_store import RunStore
 from collect.store.schema import conversation_from_plain, rollout_from_plain

@@ -17,8 +17,8 @@ from collect.replay import (
     Difference,
     ReplayRow,
     ReplayStatus,
-    ReplayTable,
     first_difference,
+    replay_rows,
     verified_conversations,
 )
 from collect.store.messages import Message
@@ -80,7 +80,7 @@ def run(recorded: Path, tmp_path: Path) -> Path:
 
 
 def replayed(run: Path) -> dict[str, ReplayRow]:
-    return {row.conversation_id: row for row in ReplayTable(run).rows()}
+    return {row.conversation_id: row for row in replay_rows(run)}
 
 
 def change(run: Path, which: Callable[[Conversation], bool], old: str, new: str) -> str:
@@ -181,7 +181,7 @@ def test_what_never_says_the_same_is_told_from_a_lie(tmp_path: Path) -> None:
     )
     assert main(["collect", str(config)]) == 0
     assert main(["replay", str(tmp_path / "dice")]) == 0
-    (row,) = ReplayTable(tmp_path / "dice").rows()
+    (row,) = replay_rows(tmp_path / "dice")
     assert row.status is ReplayStatus.NONDETERMINISTIC
     assert row.recorded != row.replayed
 

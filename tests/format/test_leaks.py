@@ -7,8 +7,7 @@ import json
 import pytest
 
 from collect.code.patches import TestFiles
-from collect.questions.grounding.checking import ground
-from collect.questions.grounding.records import Grounding
+from collect.questions.grounding import Grounding, ground
 from collect.store.records import Role
 from format.leaks import Leak, gold_lines, leaks_of, reads_git_history, shows_later_commits
 from sandbox.debugger import Value

@@ -11,13 +11,13 @@ import pytest
 from collect.benchmarks.base import Instance
 from collect.config import RuntimeConfig
 from collect.errors import ConfigError
-from collect.oracle.questions import OracleAnswerer
+from collect.oracle.answering import OracleAnswerer
 from collect.oracle.scripted import ExplorationPolicy
 from collect.question_records import Category, Question
 from collect.questions.answering import answer
 from collect.questions.config import SOURCE_READER, QuestionsConfig
 from collect.questions.scoring import score_text
-from collect.replay import Bugs, Finder, ReplayStatus, replay_rollouts
+from collect.replay import Finder, ReplayStatus, replay_rollouts
 from collect.rollouts.heartbeat import read_heartbeat
 from collect.store.records import Role
 from collect.store.run_store import RunStore
@@ -59,14 +59,14 @@ def test_answers_show_the_same_when_they_are_replayed(
     oracle_run: Path, shop_config: QuestionsConfig, tmp_path: Path
 ) -> None:
     run = shutil.copytree(oracle_run, tmp_path / "run")
-    bugs = Bugs([shop_config.benchmark], SandboxConfig())
-    finder = Finder(bugs, [run / "questions.jsonl"])
+    finder = Finder([shop_config.benchmark], SandboxConfig(), [run / "questions.jsonl"])
     report = replay_rollouts(RuntimeConfig(), finder, run)
     assert report.counts == {ReplayStatus.VERIFIED: len(list(RunStore(run).read_rollouts()))}
     assert (report.left, report.reasons) == (0, ())
     shutil.rmtree(run / "replay")
+    nothing_known = Finder([shop_config.benchmark], SandboxConfig(), [])
     with pytest.raises(ConfigError, match="--questions FILE"):
-        replay_rollouts(RuntimeConfig(), Finder(bugs, []), run)
+        replay_rollouts(RuntimeConfig(), nothing_known, run)
 
 
 def test_every_right_answer_is_grounded_in_its_session(oracle_run: Path) -> None:

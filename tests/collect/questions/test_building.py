@@ -27,11 +27,10 @@ from collect.question_records import (
 )
 from collect.questions.answering import instances_of
 from collect.questions.building import Investigator, build
-from collect.questions.choosing import root_cause_finding
+from collect.questions.choosing import Chooser, root_cause_finding
 from collect.questions.config import QuestionsConfig
 from collect.questions.program import Program
-from collect.questions.tracing import Trace, Tracer
-from collect.questions.writing import Runs
+from collect.questions.tracing import Runs, Trace, trace_test
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.debugger import DebugLimits
 from sandbox.debugger.opening import open_debugger
@@ -42,8 +41,8 @@ def traced(shop: Instance, test: str) -> Trace:
         sandbox.write_files(shop.files)
         debugger = open_debugger("python", sandbox, DebugLimits())
         try:
-            tracer = Tracer(Program.of(shop, shop.files), 60)
-            return tracer.trace(debugger, f"tests/test_shop.py::{test}")
+            program = Program(shop, shop.files)
+            return trace_test(debugger, program, f"tests/test_shop.py::{test}", 60)
         finally:
             debugger.close()
 
@@ -55,10 +54,13 @@ def test_a_trace_sees_every_statement_and_the_end(shop: Instance) -> None:
     assert trace.hits["shop.py", 19] == 0
     nets = [stop.locals["net"].text for stop in trace.stops if stop.statement.place.line == 17]
     assert nets == ["0", "13"]
-    assert [raised.type for raised in trace.raises][:1] == ["ValueError"]
+    origin, raised = trace.raises[0]
+    assert isinstance(raised.truth, ExceptionTruth)
+    assert (raised.truth.type, raised.truth.origin) == ("ValueError", origin)
     assert trace.assertion is not None
-    assert (trace.assertion.actual.text, trace.assertion.expected) != ("68", None)
-    assert trace.assertion.actual.text == "26"
+    assert isinstance(trace.assertion.truth, AssertionTruth)
+    assert trace.assertion.truth.expected is not None
+    assert trace.assertion.truth.actual.text == "26"
 
 
 def test_every_category_has_its_question(shop_questions: list[Question]) -> None:
@@ -108,7 +110,7 @@ def test_evidence_is_what_two_runs_agree_on(shop: Instance) -> None:
 def test_a_function_in_which_runs_differ_is_unsteady(shop: Instance) -> None:
     """Also where they agree on other values: that may be chance."""
     trace = traced(shop, "test_total")
-    program = Program.of(shop, shop.files)
+    program = Program(shop, shop.files)
     assert Runs("test", program, trace, trace).unsteady == frozenset()
     stop = next(stop for stop in trace.stops if "amount" in stop.statement.used)
 
@@ -139,10 +141,10 @@ def test_a_stopped_run_can_go_on(
     """A run that was killed leaves its work file, which is only for the same settings; there may
     be more bugs, or fewer."""
 
-    def killed(self: Investigator, *_: object) -> list[Question]:
+    def killed(self: Investigator, *_: object) -> Chooser:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Investigator, "questions", killed)
+    monkeypatch.setattr(Investigator, "chooser", killed)
     with pytest.raises(KeyboardInterrupt):
         build(RuntimeConfig(), shop_config, tmp_path)
     assert (tmp_path / "questions.work.jsonl").is_file()

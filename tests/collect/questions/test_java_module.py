@@ -30,13 +30,7 @@ class Cart {
 """
 
 
-def module() -> JavaModule:
-    read = JavaModule.read("src/demo/Cart.java", SOURCE)
-    assert read is not None
-    return read
-
-
-MODULE = module()
+MODULE = JavaModule("src/demo/Cart.java", SOURCE)
 
 
 def test_statements_of_methods() -> None:

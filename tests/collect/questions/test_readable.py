@@ -6,8 +6,8 @@ import pytest
 
 from collect.benchmarks.base import Instance
 from collect.question_records import Location, ValueAsk, ValueTruth
+from collect.questions.choosing import value_is_readable
 from collect.questions.program import Program
-from collect.questions.readable import value_is_readable
 
 TEST = "tests/test_shop.py::test_total"
 
@@ -29,7 +29,7 @@ TEST = "tests/test_shop.py::test_total"
     ],
 )
 def test_values(shop: Instance, text: str, kind: str, readable: bool) -> None:
-    program = Program.of(shop, shop.files)
+    program = Program(shop, shop.files)
     place = Location(file="shop.py", line=17, last_line=17, function="Cart.total")
     ask = ValueAsk(expression="net", place=place, hit=2)
     test = TEST.replace("test_total", "make") if text in ("17", "17.0", "'tea'") else TEST
@@ -38,7 +38,7 @@ def test_values(shop: Instance, text: str, kind: str, readable: bool) -> None:
 
 
 def test_a_guess_is_kept_where_the_visit_decides(shop: Instance) -> None:
-    program = Program.of(shop, shop.files)
+    program = Program(shop, shop.files)
     place = Location(file="shop.py", line=23, last_line=23, function="Cart.discount")
     ask = ValueAsk(expression="share", place=place, hit=1)
     for text, kind in (("True", "bool"), ("2", "int")):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collect.benchmarks.base import Instance
-from collect.questions.program import Program
-from collect.questions.python_module import PythonModule
-from collect.questions.statements import Statement
+from collect.questions.program import Program, PythonModule, Statement
 
 SOURCE = b'''\
 def f(rows, limit=3):
@@ -69,6 +67,6 @@ def test_what_is_read_and_given() -> None:
 
 
 def test_tests_are_no_part_of_the_program(shop: Instance) -> None:
-    program = Program.of(shop, shop.files)
+    program = Program(shop, shop.files)
     assert list(program.modules) == ["shop.py"]
     assert list(program.tests) == ["tests/test_shop.py"]

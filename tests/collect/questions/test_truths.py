@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from collect.config import RuntimeConfig
-from collect.question_records import ValueTruth
 from collect.questions.comparing import is_comparable
 from collect.questions.episode import reproducible
-from collect.questions.truths import agree
 from sandbox import Command, SandboxConfig, open_sandbox
 
 
@@ -28,14 +26,6 @@ from sandbox import Command, SandboxConfig, open_sandbox
 )
 def test_a_value_says_what_it_is_and_stays_so(text: str, comparable: bool) -> None:
     assert is_comparable(text) is comparable
-
-
-def test_two_runs_agree_exactly() -> None:
-    """Two moments of one minute are near each other, too."""
-    now = ValueTruth(type="float", text="1795321958.2301464")
-    later = ValueTruth(type="float", text="1795321959.3807878")
-    assert agree(now, now)
-    assert not agree(now, later)
 
 
 def test_sets_have_one_order_on_all_runs() -> None:

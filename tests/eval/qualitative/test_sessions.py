@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from collect.questions.grounding.fixes import changed_by
+from collect.questions.grounding import changed_by
 from collect.store.records import Conversation, Role, StopReason, ToolOutcome
 from eval.qualitative.sessions import Session as Facts
 from eval.qualitative.sessions import modes_of_answer, session_of

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from collect.agents.subagent_task import DebugSubagentArguments, subagent_task
 from collect.code.patches import TestFiles
-from collect.questions.grounding.checking import ground
-from collect.questions.grounding.records import ClaimKind, Support
+from collect.questions.grounding import ClaimKind, Support, ground
 from collect.store.records import Conversation, Role
 from sandbox.debugger import Action, DebugEvent, Hit, State, Value
 from tests.format.sessions import TEST_FILE, Session, raised, see, stack, stop

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 
 from collect.code.patches import TestFiles
 from collect.questions.claims import places
-from collect.questions.comparing import ADDRESS, SPACE
+from collect.questions.comparing import SPACE, without_addresses
 from collect.store.records import Conversation, EventRow
-from sandbox.debugger import Action, DebugEvent, Frame, Hit
+from sandbox.debugger import Action, DebugEvent, Frame, Value
 
 READ_FILE = "read_file"
 NUMBERED = re.compile(r"^(?:->)?[ *]*(?P<line>\d+)(?:\s|$)", re.MULTILINE)
@@ -68,39 +68,37 @@ class Observations:
         for found in FUNCTION.finditer(text):
             self.functions.setdefault(found["function"], sighting)
 
-    def add_event(self, event: DebugEvent, sighting: Sighting) -> None:
-        """Add a debugger event."""
+    def add_event(self, event: DebugEvent, sighting: Sighting, tests: TestFiles) -> None:
+        """Add a debugger event, with what was collected at hits of breakpoints."""
         self.add_text(event.output, sighting)
         stopped = Frame(0, event.file or "", event.line or 0, event.function or "", "")
         for frame in (stopped, *event.frames, *(f for t in event.threads for f in t.frames)):
-            self.add_line(frame.file, frame.line, sighting)
-            self.functions.setdefault(frame.function, sighting)
+            self._add_place(frame.file, frame.line, frame.function, sighting)
         for point in event.breakpoints:
             self.add_line(point.file, point.line, sighting)
         self.add_listing(event.file or "", "\n".join(event.source), sighting)
         inside = _asked(event, "expression") if event.action is Action.FIELDS else None
         for value in event.values:
-            name = value.name if inside is None else _field(str(inside), value.name)
-            if not value.failed:
-                self.values[last_part(name)].append((value.text, sighting))
-        expression, text = _printed(event)
-        if expression:
-            self.values[last_part(expression)] += [(text, sighting), (repr(text), sighting)]
+            dot = "" if value.name.startswith("[") else "."
+            name = value.name if inside is None else f"{inside}{dot}{value.name}"
+            self._add_value(replace(value, name=name), sighting)
+        argument, pattern = PRINTING.get(event.action, ("", None))
+        printed = pattern.fullmatch(str(_asked(event, argument) or "").strip()) if pattern else None
+        if printed:
+            text = event.output.strip()
+            shown = [(text, sighting), (repr(text), sighting)]
+            self.values[last_part(printed["expression"])] += shown
         if event.return_value is not None:
             # What a program function returns belongs to the program, even if a test receives it.
-            value, own = event.return_value, replace(sighting, in_test=False)
-            self.values[last_part(value.name)].append((value.text, own))
+            self._add_value(event.return_value, replace(sighting, in_test=False))
         if event.exception is not None:
             raised = event.exception.type.rpartition(".")[2]
             self.exceptions.append((raised, plain(event.exception.message), sighting))
-
-    def add_hit(self, hit: Hit, sighting: Sighting) -> None:
-        """Add what was collected at a hit of a breakpoint."""
-        self.add_line(hit.file, hit.line, sighting)
-        self.functions.setdefault(hit.function, sighting)
-        for value in hit.values:
-            if not value.failed:
-                self.values[last_part(value.name)].append((value.text, sighting))
+        for hit in event.collected:
+            own = replace(sighting, in_test=hit.file in tests)
+            self._add_place(hit.file, hit.line, hit.function, own)
+            for value in hit.values:
+                self._add_value(value, own)
 
     def add_listing(self, file: str, text: str, sighting: Sighting) -> None:
         """Add the numbered lines of a file."""
@@ -112,10 +110,18 @@ class Observations:
         if file and line:
             self.lines[posixpath.basename(file), line].append((file.removeprefix("./"), sighting))
 
+    def _add_place(self, file: str, line: int, function: str, sighting: Sighting) -> None:
+        self.add_line(file, line, sighting)
+        self.functions.setdefault(function, sighting)
+
+    def _add_value(self, value: Value, sighting: Sighting) -> None:
+        if not value.failed:
+            self.values[last_part(value.name)].append((value.text, sighting))
+
 
 def plain(text: str) -> str:
     """A text in the form used for comparison."""
-    return SPACE.sub(" ", ADDRESS.sub("", text)).strip()
+    return SPACE.sub(" ", without_addresses(text)).strip()
 
 
 def last_part(name: str) -> str:
@@ -128,50 +134,30 @@ def last_part(name: str) -> str:
         return name
 
 
-def _printed(event: DebugEvent) -> tuple[str, str]:
-    """The expression that an event printed, and the output; empty if there is none."""
-    if event.action not in PRINTING:
-        return "", ""
-    name, pattern = PRINTING[event.action]
-    found = pattern.fullmatch(str(_asked(event, name) or "").strip())
-    return (found["expression"], event.output.strip()) if found else ("", "")
-
-
-def _field(expression: str, name: str) -> str:
-    """The full expression for a field: `self.total`, `lines['tea']`."""
-    return f"{expression}{name}" if name.startswith("[") else f"{expression}.{name}"
-
-
 def observed(conversation: Conversation, end: int, tests: TestFiles) -> Observations:
     """Everything seen before the message with index `end`."""
     seen = Observations()
-    from_test = _from_test(conversation, tests)
+    events = list(_events(conversation, tests))
+    from_test: dict[str | None, bool] = {}
+    for row, tested in events:
+        # A call is from a test if all its events are.
+        from_test[row.tool_call_id] = from_test.get(row.tool_call_id, True) and tested
     calls = conversation.calls
-    for index, row in enumerate(conversation.messages[:end]):
-        message = row.message
-        if message.role != "tool" and row.tool_outcome is None:
+    for index, held in enumerate(conversation.messages[:end]):
+        message = held.message
+        if message.role != "tool" and held.tool_outcome is None:
             continue
         call = calls.get(message.tool_call_id or "")
         path = call.text("path") if call is not None and call.name == READ_FILE else ""
-        tested = path in tests if path else from_test.get(message.tool_call_id or "", False)
-        seen.add_text(message.content, Sighting(index, tested))
+        in_test = path in tests if path else from_test.get(message.tool_call_id, False)
+        seen.add_text(message.content, Sighting(index, in_test))
         if path:
-            seen.add_listing(path, message.content, Sighting(index, tested))
-    for each, tested in _events(conversation, tests):
-        where = _answer_index(conversation, each)
+            seen.add_listing(path, message.content, Sighting(index, in_test))
+    for row, tested in events:
+        where = _answer_index(conversation, row)
         if where < end:
-            seen.add_event(each.event, Sighting(where, tested))
-            for hit in each.event.collected:
-                seen.add_hit(hit, Sighting(where, hit.file in tests))
+            seen.add_event(row.event, Sighting(where, tested), tests)
     return seen
-
-
-def _from_test(conversation: Conversation, tests: TestFiles) -> dict[str, bool]:
-    """By call: whether all its events belong to a test."""
-    found: dict[str, bool] = {}
-    for row, tested in _events(conversation, tests):
-        found[row.tool_call_id] = found.get(row.tool_call_id, True) and tested
-    return found
 
 
 def _events(conversation: Conversation, tests: TestFiles) -> Iterator[tuple[EventRow, bool]]:
@@ -184,15 +170,11 @@ def _events(conversation: Conversation, tests: TestFiles) -> Iterator[tuple[Even
             place, frames = event.file, ()
         if event.action is Action.STACK and event.frames:
             frames = event.frames
-        file = next((f.file for f in frames if f.index == _frame(event)), place)
+        asked = _asked(event, "frame")
+        index = asked if isinstance(asked, int) else 0
+        file = next((f.file for f in frames if f.index == index), place)
         says = event.exception is not None and ASSERTION.search(event.exception.type) is not None
         yield row, says or (file or "") in tests
-
-
-def _frame(event: DebugEvent) -> int:
-    """The frame that an inspection read."""
-    frame = _asked(event, "frame")
-    return frame if isinstance(frame, int) else 0
 
 
 def _asked(event: DebugEvent, name: str) -> object:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from collect.questions.grounding.fixes import changed_by, fix_touched_location
+from collect.questions.grounding import changed_by, fix_touched_location
 from collect.store.records import Conversation, Role
 from tests.format.sessions import Session
 

@@ -1,0 +1,407 @@
+"""The oracle as a Debug Subagent that answers one runtime question.
+
+It knows the question as a place and an expression, and reads code like any subagent. It answers
+only with what it saw in its own session: it is never given the true answer. Only for a root cause
+does it use the gold patch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from collect.agents.subagent_task import read_start, read_subagent_task
+from collect.benchmarks.base import Instance
+from collect.code.patches import changed_lines
+from collect.code.source import Place, line_at_fault, place_of, read_source
+from collect.code.syntax import parse
+from collect.oracle.scripted import ExplorationPolicy, Turns, answer_block, say
+from collect.oracle.session import LineNavigator, Moves, Session, Stopped
+from collect.question_records import (
+    Ask,
+    AssertionAsk,
+    ExceptionAsk,
+    Location,
+    PostFixAsk,
+    ReachAsk,
+    RootCauseAsk,
+    ValueAsk,
+)
+from collect.questions.claims import ordinal
+from collect.questions.program import is_literal, is_test_file, sides_at
+from sandbox.text import source_lines
+
+NO_OUTPUT = ("Error (", "Code ran ", "Program ended ", "Paused at ", "Killed: ")
+"""How an answer to `debug_run_code` begins that is not what the code printed."""
+PART = re.compile(r"^(?P<base>.+?)(?:\.(?P<field>\w+)|(?P<key>\[[^\[\]]+\]))$")
+MAX_CLEARED = 3
+MAX_PROBES = 2
+MAX_RAISES = 10
+MAX_CONTINUES = 14
+MAX_EVIDENCE = 8
+MAX_NOTE = 240
+
+
+class OracleAnswerer:
+    """One question's session."""
+
+    def __init__(
+        self, instance: Instance, ask: Ask, habits: ExplorationPolicy, run_code: bool = False
+    ) -> None:
+        self._instance, self._ask, self._habits = instance, ask, habits
+        self._run_code = run_code and instance.language == "python"
+        self._session = Session(habits)
+        self._question = ""
+        self._answer: str | None = None
+
+    def turns(self, task: str) -> Turns:
+        asked = read_subagent_task(task)
+        self._question, self._session.test = (asked.question, asked.test) if asked else ("", "")
+        self._session.opening = read_start(task)
+        match self._ask:
+            case ValueAsk() as ask:
+                text = yield from self._value(ask)
+                self._answer = None if text is None else self._value_worded(ask, text)
+            case ReachAsk() as ask:
+                self._answer = yield from self._reach(ask)
+            case ExceptionAsk(ends_test=True):
+                self._answer = yield from self._ending()
+            case ExceptionAsk(function=function):
+                self._answer = yield from self._first_raise(function)
+            case AssertionAsk():
+                self._answer = yield from self._assertion()
+            case RootCauseAsk():
+                self._answer = yield from self._root_cause()
+            case PostFixAsk(value=value):
+                self._answer = yield from self._fix(value)
+        yield say(self.last_word())
+
+    def last_word(self) -> str:
+        session = self._session
+        evidence = "; ".join(note[:MAX_NOTE] for note in session.evidence[:MAX_EVIDENCE])
+        answer = self._answer or "I could not establish this in the debugger."
+        return answer_block(self._question, answer, evidence, session.place or "not reached")
+
+    def _value(self, ask: ValueAsk) -> Moves[str | None]:
+        """The text of the value, or None if the program never reached the place."""
+        session = self._session
+        over = "step over it, " if ask.after else ""
+        aim = f", go to visit {ask.hit}, {over}and read `{ask.expression}`"
+        there = yield from LineNavigator(self._instance, session, ask.place, ask.hit, aim).go()
+        if not there:
+            return None
+        if not ask.after:
+            text = yield from self._read(ask)
+            if text is not None and self._habits.detour(0.3):
+                yield from self._look_around()
+            if text is not None and ask.hit > 1 and self._habits.detour(0.25):
+                yield from self._confirm(ask, text)
+            return text
+        # Let the line run without stopping at it again inside.
+        for number in session.stopped.numbers[:MAX_CLEARED] if session.stopped else ():
+            yield from session.remove_breakpoint(
+                f"This is visit {ask.hit}. I take the breakpoint away, so that the step ends after "
+                "it.",
+                number,
+            )
+        stopped = yield from session.control(session.pick("over"), "step_over")
+        return (yield from self._read(ask)) if stopped is not None else None
+
+    def _read(self, ask: ValueAsk) -> Moves[str | None]:
+        """The expression's value as text, or None if it can't be read."""
+        session, expression = self._session, ask.expression
+        why = session.pick("look", expression=expression, wanted=ask.hit)
+        part = PART.match(expression)
+        text: str | None = None
+        chance = 1.0 if self._habits.direct else session.rng.random()
+        if expression.isidentifier() and chance < 0.45:
+            text = (yield from session.locals(session.pick("all_locals"))).get(expression)
+        elif part is not None and chance < 0.4:
+            seen = yield from session.fields(f"I look into `{part['base']}`.", part["base"])
+            text = seen.get(part["field"] or part["key"])
+        elif self._run_code and chance < 0.7:
+            code = f"print(repr({expression}))"
+            printed = yield from session.do(why, "debug_run_code", code=code)
+            if not printed.startswith(NO_OUTPUT):
+                text = printed.partition("\n")[0].strip()
+        if text is None or "..." in text or "0x" in text:
+            text = yield from session.evaluate(why, expression)
+        if text is not None:
+            session.note(f"{expression} = {text}")
+        return text
+
+    def _look_around(self) -> Moves[None]:
+        session = self._session
+        if session.rng.random() >= 0.5:
+            yield from session.locals("And the rest of the frame?")
+            return
+        frames = yield from session.stack("Who called this?")
+        if len(frames) > 1:
+            caller = frames[1]
+            session.note(f"called from {caller['file']}:{caller['line']} in {caller['function']}")
+
+    def _confirm(self, ask: ValueAsk, text: str) -> Moves[None]:
+        """Come back to the same visit by a conditional breakpoint, if the value can be one."""
+        session = self._session
+        if not is_literal(text) or len(text) >= 60 or session.stopped is None:
+            return
+        numbers = session.stopped.numbers
+        condition = f"{ask.expression} == {text}"
+        why = "I check this with a conditional breakpoint."
+        yield from session.set_breakpoint(why, str(ask.place), condition=condition)
+        for number in numbers:
+            why = "The unconditional one would stop earlier."
+            yield from session.remove_breakpoint(why, number)
+        yield from session.control("From the start, with the condition.", "restart")
+        if session.paused is not None:
+            place = session.paused.place
+            again = yield from session.evaluate(f"`{ask.expression}` once more.", ask.expression)
+            if again == text:
+                session.note(f"a breakpoint with the condition {condition} stops at {place}")
+
+    def _value_worded(self, ask: ValueAsk, text: str) -> str:
+        nth = f"the {ordinal(ask.hit)} time"
+        when = f"after it has run {nth}" if ask.after else f"just before it runs {nth}"
+        if self._habits.detour(0.4):
+            when = f"right after visit {ask.hit}" if ask.after else f"on visit {ask.hit}"
+        return self._session.pick(
+            "value_answers",
+            expression=ask.expression,
+            text=text,
+            when=when,
+            When=when[0].upper() + when[1:],
+            place=ask.place,
+        )
+
+    def _root_cause(self) -> Moves[str | None]:
+        """See the failure, sometimes from the test's end; then go to the faulty code and look."""
+        session, instance = self._session, self._instance
+        ranges = changed_lines(instance.gold_patch)
+        place = place_of(instance.files, ranges)
+        if self._habits.detour(0.4):
+            stopped = yield from session.start("First I see how the test fails.", [], False)
+            if stopped is not None and stopped.post_mortem:
+                if stopped.raised is not None:
+                    session.note(stopped.raised[0][:160])
+                if self._habits.detour(0.5):
+                    yield from session.locals("What does the frame hold where it fails?")
+        at = Location(
+            file=place.path, line=place.line, last_line=place.line, function=place.function
+        )
+        there = yield from LineNavigator(instance, session, at, 1).go()
+        seen = (yield from self._look(place)) if there else []
+        lines = source_lines(instance.files[place.path].decode("utf-8", "replace"))
+        blamed = line_at_fault(ranges, place)
+        values = f", where {', '.join(seen)}" if seen and session.rng.random() < 0.7 else ""
+        session.place = f"{place.path}:{blamed}"
+        return session.pick(
+            "root_cause",
+            place=session.place,
+            function=place.function or "the module itself",
+            source=lines[blamed - 1].strip(),
+            values=values,
+        )
+
+    def _look(self, place: Place) -> Moves[list[str]]:
+        """The values that the statement uses, before and after it runs."""
+        session = self._session
+        seen: list[str] = []
+        source = read_source(place.path, self._instance.files[place.path])
+        known = yield from session.locals("This is the code I suspect. What does it work on?")
+        probes = source.probes(place.line, place.function) if source is not None else []
+        for name in [probe for probe in probes if probe in known][:MAX_PROBES]:
+            seen.append(f"{name} = {known[name][:80]}")
+        for expression in [probe for probe in probes if probe not in known][:MAX_PROBES]:
+            text = yield from session.evaluate(f"I check `{expression}`.", expression)
+            if text is not None:
+                seen.append(f"{expression} = {text[:80]}")
+        if self._habits.detour(0.6):
+            yield from session.control(session.pick("over"), "step_over")
+            for target in source.assigned(place.line)[:1] if source is not None else ():
+                text = yield from session.evaluate(f"What is `{target}` now?", target)
+                if text is not None:
+                    session.note(f"afterwards {target} = {text[:80]}")
+        for each in seen:
+            session.note(each)
+        return seen[:2]
+
+    def _ending(self) -> Moves[str | None]:
+        """The exception that ends the test, or None if there was none."""
+        session = self._session
+        stopped = yield from self._to_the_end()
+        if stopped is None or stopped.raised is None:
+            return None
+        frames = yield from session.stack("Where does it come from? I read the stack.")
+        inside = [frame for frame in frames if frame["file"] in self._instance.files]
+        if not inside:
+            return None
+        # Read the variables of the frame that raised, and sometimes of its caller.
+        origin = inside[0]
+        if self._habits.detour(0.7):
+            why = f"What does {origin['function']} work on?"
+            session.note_values((yield from session.locals(why, int(origin["index"]))))
+        if len(inside) > 1 and self._habits.detour(0.5):
+            caller = inside[1]
+            why = f"One frame up, in {caller['function']}."
+            yield from session.locals(why, int(caller["index"]))
+            session.note(f"called from {caller['file']}:{caller['line']}")
+        place = f"{origin['file']}:{origin['line']}"
+        return self._exception_worded(stopped.raised, place, origin["function"])
+
+    def _first_raise(self, function: str) -> Moves[str | None]:
+        """Stop at every raise until one is in the program itself."""
+        session, instance = self._session, self._instance
+        if session.rng.random() < 0.5 or self._habits.direct:
+            why = "I stop at every exception that is raised."
+            yield from session.start(why, ["exception Exception"], False)
+        else:
+            yield from session.start(session.pick("start_at_test"), [], True)
+            why = "I want to stop wherever an exception is raised."
+            yield from session.set_breakpoint(why, "exception Exception")
+            yield from session.control("Again from the start.", "restart")
+        for _ in range(MAX_RAISES):
+            stopped = session.paused
+            if stopped is None:
+                return None
+            own = stopped.file in instance.files and not is_test_file(instance, stopped.file)
+            if own and stopped.raised is not None and function in ("", stopped.function):
+                session.note(stopped.raised[0])
+                if self._habits.detour(0.6):
+                    yield from session.locals("Which values led to it?")
+                return self._exception_worded(stopped.raised, stopped.place, stopped.function)
+            why = f"{stopped.place}, in {stopped.function}, is not the one; I continue."
+            yield from session.control(why, "continue")
+        return None
+
+    def _exception_worded(self, raised: re.Match[str], place: str, function: str) -> str:
+        self._session.place = place
+        said = raised["message"] or ""
+        message = f' ("{said}")' if said and len(said) < 80 and self._habits.detour(0.4) else ""
+        values = {"type": raised["type"], "place": place, "function": function}
+        return self._session.pick("exception_answers", **values, message=message)
+
+    def _assertion(self) -> Moves[str | None]:
+        """The answer, or None if no assertion of the tests failed."""
+        session, instance = self._session, self._instance
+        stopped = yield from self._to_the_end()
+        if stopped is None:
+            return None
+        frames: list[Mapping[str, str]] = [
+            {"index": "0", "file": stopped.file, "line": str(stopped.line)}
+        ]
+        if stopped.file not in instance.files or self._habits.detour(0.5):
+            frames = yield from session.stack("Which assertion is it?")
+        frame = next((f for f in frames if is_test_file(instance, f["file"])), None)
+        if frame is None or frame["file"] not in instance.files:
+            return None
+        line, index = int(frame["line"]), int(frame["index"])
+        sides = sides_at(parse(instance.files[frame["file"]]), line)
+        if sides is None:
+            return None
+        checked, wanted = sides
+        if self._habits.detour(0.5):
+            why = "I read the whole assertion."
+            yield from session.read(why, frame["file"], line - 2, line + 6)
+        why = f"The assertion checks `{checked}`. What did it come to?"
+        if wanted is not None:
+            why = f"The assertion compares `{checked}` with `{wanted}`. I read the first."
+        actual = yield from session.evaluate(why, checked, index)
+        if actual is None:
+            return None
+        session.place = f"{frame['file']}:{line}"
+        session.note(f"{checked} = {actual}")
+        if wanted is None:
+            return session.pick("truth_answers", place=session.place, actual=actual)
+        why = f"And the other side, `{wanted}`?"
+        expected = yield from session.evaluate(why, wanted, index)
+        session.note(f"{wanted} = {expected}")
+        values = {"actual": actual, "expected": expected}
+        return session.pick("assertion_answers", place=session.place, **values)
+
+    def _to_the_end(self) -> Moves[Stopped | None]:
+        """Run the test until an exception ends it, sometimes stopping at its first line before.
+        None if it ends without one.
+        """
+        session = self._session
+        at_test = self._habits.detour(0.6)
+        why = session.pick("start_at_test" if at_test else "run_through")
+        yield from session.start(why, [], at_test)
+        if session.paused is not None and self._habits.detour(0.3):
+            yield from session.control("I step over the first line.", "step_over")
+        for _ in range(3):
+            if session.paused is not None:
+                yield from session.control(session.pick("run_on"), "continue")
+        stopped = session.stopped
+        if stopped is not None and stopped.raised is not None:
+            session.place = stopped.place
+            session.note(stopped.raised[0])
+        return stopped if session.paused is None else None
+
+    def _reach(self, ask: ReachAsk) -> Moves[str | None]:
+        """The answer, or None if the run did not end."""
+        session = self._session
+        aim = ", and count the visits" if ask.count else ", to see whether it is reached"
+        way = LineNavigator(self._instance, session, ask.place, 1, aim)
+        there = yield from way.go()
+        if not there:
+            return (yield from self._missed(ask)) if session.paused is None else None
+        session.note(f"the debugger stopped at {ask.place}")
+        if not ask.count:
+            if self._habits.detour(0.5):
+                why = "It is reached. With which values?"
+                session.note_values((yield from session.locals(why)))
+            return self._reach_worded("reached", ask, "")
+        count = 1
+        for _ in range(MAX_CONTINUES):
+            stopped = yield from session.control(session.pick("count_on", count=count), "continue")
+            if session.paused is None:
+                times = {1: "once", 2: "twice"}.get(count, f"{count} times")
+                session.note(f"{times}, then the test ended")
+                return self._reach_worded("reached", ask, f", {times}")
+            count += stopped is not None and way.is_there(stopped)
+        return None
+
+    def _missed(self, ask: ReachAsk) -> Moves[str]:
+        """Before answering no, sometimes look at where execution went instead."""
+        session, function = self._session, ask.place.function
+        if self._habits.detour(0.4):
+            why = f"It did not stop there. Is `{function}` entered at all?"
+            yield from session.start(why, [function], False)
+            if session.paused is not None:
+                place = session.paused.place
+                yield from session.locals(f"It is, at {place}. Which way does it go?")
+                session.note(f"{function} is entered at {place}")
+            else:
+                session.note(f"{function} is not entered")
+        session.note(f"a breakpoint at {ask.place} was not hit until the test ended")
+        session.place = str(ask.place)
+        return self._reach_worded("not_reached", ask, ", 0 times" if ask.count else "")
+
+    def _reach_worded(self, phrases: str, ask: ReachAsk, times: str) -> str:
+        place = ask.place
+        values = {"place": place, "line": place.line, "file": place.file}
+        return self._session.pick(phrases, **values, times=times)
+
+    def _fix(self, ask: ValueAsk) -> Moves[str | None]:
+        """Read the value first, then run the test to its end."""
+        session = self._session
+        text = yield from self._value(ask)
+        if text is None:
+            return None
+        place = session.place
+        for _ in range(MAX_CONTINUES):
+            if session.paused is None:
+                break
+            for number in session.paused.numbers:
+                yield from session.remove_breakpoint("This stop has shown what I need.", number)
+            yield from session.control(session.pick("run_on"), "continue")
+        if session.paused is not None:
+            return None
+        stopped = session.stopped
+        if stopped is not None and stopped.raised is not None:
+            session.note(stopped.raised[0])
+        else:
+            session.note(f"the program ended with exit code {session.exit_code}")
+        session.place = place
+        passed = stopped is None and session.exit_code == 0
+        return f"{session.pick('passes' if passed else 'fails')} {self._value_worded(ask, text)}"

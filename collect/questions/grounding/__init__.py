@@ -1,1 +1,0 @@
-"""Whether an answer's claims were observed in its conversation."""
