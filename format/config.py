@@ -9,11 +9,19 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from collect.benchmarks.config import BenchmarkConfig
 from collect.store.records import Role
-from format.inspection import Vocabulary
 from format.leaks import Leak
 from format.mixture import MixtureConfig
 from format.rows import Reasoning
 from format.turn_quality import TurnQuality
+
+
+class Vocabulary(StrEnum):
+    """The vocabulary of Program Inspectors' rows."""
+
+    NATIVE = "native"
+    """As recorded: actions in the text, or the four actions as tools."""
+    DEBUG2FIX = "debug2fix"
+    """As Debug2Fix's Debug Subagent would have done it, so that one model can learn from both."""
 
 
 class TokenizedConfig(BaseModel):

@@ -17,8 +17,9 @@ import pyarrow.parquet as pq
 from pyarrow import ArrowException
 
 from collect.errors import ConfigError
+from collect.questions.grounding.records import Support
 from collect.store.tables import open_parquet
-from format.rows import COLUMNS, Column, Kind, encode, features
+from format.rows import COLUMNS, Column, Kind, encode
 
 ROWS_PER_GROUP = 256
 """Rows read at once."""
@@ -42,13 +43,25 @@ def split_file(folder: Path, split: str, needs: str = "") -> Path:
 
 def arrow_schema(columns: Columns = COLUMNS) -> pa.Schema:
     """The columns' Arrow types, with `datasets`' features as metadata."""
-    schema: pa.Schema = features(columns).arrow_schema
+    from datasets import Features, Json, List, Value
+
+    kinds = {
+        Kind.TEXT: Value("string"),
+        Kind.INTEGER: Value("int64"),
+        Kind.NUMBER: Value("float64"),
+        Kind.FLAG: Value("bool"),
+        Kind.TEXTS: List(Value("string")),
+        Kind.FLAGS: List(Value("bool")),
+        Kind.CLAIMS: {each.value: Value("int64") for each in Support},
+        Kind.OBJECTS: List(Json()),
+    }
+    features = Features({name: kinds[column.kind] for name, column in columns.items()})
+    schema: pa.Schema = features.arrow_schema
     return schema
 
 
-def json_columns(columns: Columns) -> tuple[str, ...]:
-    """The columns whose values are lists of JSON objects."""
-    return tuple(name for name, column in columns.items() if column.kind is Kind.OBJECTS)
+def _json_columns(columns: Columns) -> set[str]:
+    return {name for name, column in columns.items() if column.kind is Kind.OBJECTS}
 
 
 class SplitWriter:
@@ -57,7 +70,7 @@ class SplitWriter:
     def __init__(self, folder: Path, split: str, columns: Columns = COLUMNS) -> None:
         self._path = folder / "data" / f"{split}-00000.parquet"
         self._schema = arrow_schema(columns)
-        self._json = json_columns(columns)
+        self._json = _json_columns(columns)
         self._writer: pq.ParquetWriter | None = None
         self._rows: list[dict[str, Any]] = []
         self._characters = 0
@@ -85,9 +98,13 @@ class SplitWriter:
         if self._writer is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd")
-        arrays = [
-            _array([row[field.name] for row in self._rows], field.type) for field in self._schema
-        ]
+        arrays = []
+        for column in self._schema:
+            values = [row[column.name] for row in self._rows]
+            if column.name in self._json:
+                arrays.append(pa.array(values, pa.list_(pa.string())).cast(column.type))
+            else:
+                arrays.append(pa.array(values, column.type))
         self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
         self._rows.clear()
         self._characters = 0
@@ -98,12 +115,6 @@ def name_by_content(path: Path) -> None:
     with path.open("rb") as file:
         content = hashlib.file_digest(file, "sha256").hexdigest()[:16]
     path.rename(path.with_stem(f"{path.stem}-{content}"))
-
-
-def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
-    if pa.types.is_list(kind) and isinstance(kind.value_type, pa.BaseExtensionType):
-        return pa.array(values, pa.list_(pa.string())).cast(kind)
-    return pa.array(values, kind)
 
 
 def read_rows(
@@ -121,7 +132,7 @@ def read_rows(
 
     reader = Json()
     columns = columns or tuple(kinds)
-    encoded = set(json_columns(kinds)) & set(columns) if decoded else ()
+    encoded = _json_columns(kinds) & set(columns) if decoded else set()
     try:
         for batch in open_parquet(path).iter_batches(ROWS_PER_GROUP, columns=list(columns)):
             for row in batch.to_pylist():

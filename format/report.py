@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_serializer
@@ -54,8 +53,7 @@ class Funnel(BaseModel):
         """Count one conversation by the index of the step that dropped it, or None if it was
         kept."""
         self.conversations += 1
-        passed = self.steps if dropped_by is None else self.steps[:dropped_by]
-        for step in passed:
+        for step in self.steps[:dropped_by]:
             step.remaining += 1
         if dropped_by is not None:
             self.steps[dropped_by].dropped += 1
@@ -119,7 +117,9 @@ class SplitStatistics(BaseModel):
     def add(self, row: dict[str, Any], characters: int) -> None:
         """Count one row; its messages are JSON texts."""
         said = [json.loads(text) for text in row["messages"] if is_assistant(text)]
-        calls = list(_calls(said))
+        calls = [
+            call["function"]["name"] for message in said for call in message.get("tool_calls", ())
+        ]
         self.rows += 1
         self.instances.add(f"{row['benchmark']}/{row['instance_id']}")
         self.repositories.add(row["repository"])
@@ -129,8 +129,7 @@ class SplitStatistics(BaseModel):
         self.tools_called.update(calls)
         for name in LABELS:
             self.labels.setdefault(name, Counter()).update(_label_counts(row.get(name)))
-        source = (row[key] for key in SOURCE)
-        self.sources["\t".join(source)] += 1
+        self.sources["\t".join(row[key] for key in SOURCE)] += 1
 
 
 def _label_counts(value: Any) -> Counter[str]:
@@ -142,12 +141,6 @@ def _label_counts(value: Any) -> Counter[str]:
     if isinstance(value, float):
         return Counter([f"{value:g}" if value in (0, 1) else "between 0 and 1"])
     return Counter(["null" if value is None else str(value).lower()])
-
-
-def _calls(messages: list[dict[str, Any]]) -> Iterator[str]:
-    for message in messages:
-        for call in message.get("tool_calls", ()):
-            yield call["function"]["name"]
 
 
 class FormatReport(BaseModel):

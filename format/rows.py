@@ -12,7 +12,6 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
-from collect.questions.grounding.records import Support
 from collect.store.messages import Message, ToolCall
 from collect.store.records import Conversation
 
@@ -38,23 +37,6 @@ class Column:
 
     what: str
     kind: Kind = Kind.TEXT
-
-
-def features(columns: dict[str, Column]) -> Any:
-    """The columns as `datasets` features."""
-    from datasets import Features, Json, List, Value
-
-    kinds = {
-        Kind.TEXT: Value("string"),
-        Kind.INTEGER: Value("int64"),
-        Kind.NUMBER: Value("float64"),
-        Kind.FLAG: Value("bool"),
-        Kind.TEXTS: List(Value("string")),
-        Kind.FLAGS: List(Value("bool")),
-        Kind.CLAIMS: {each.value: Value("int64") for each in Support},
-        Kind.OBJECTS: List(Json()),
-    }
-    return Features({name: kinds[column.kind] for name, column in columns.items()})
 
 
 COLUMNS = {
@@ -136,29 +118,9 @@ ASSISTANT = '{"role":"assistant",'
 ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
-def stored_row(
-    conversation: Conversation, messages: list[str], language: str, teacher: str, system: str
-) -> dict[str, Any]:
-    """The row of a conversation that passed the filters, with objects as JSON texts. `messages`
-    come from `exact_messages`; the other columns come from the rollout."""
-    return _facts(conversation, language, teacher, system) | {
-        "messages": messages,
-        "tools": _tool_texts(conversation.tools),
-    }
-
-
-def _facts(conversation: Conversation, language: str, teacher: str, system: str) -> dict[str, Any]:
-    named = {name: getattr(conversation, name, None) for name in COLUMNS}
-    return named | {
-        "role": str(conversation.role),
-        "language": language,
-        "teacher": teacher,
-        "system": system,
-    }
-
-
 @lru_cache(64)
-def _tool_texts(tools: str) -> list[str]:
+def tool_texts(tools: str) -> list[str]:
+    """A conversation's tools as JSON texts."""
     return [encode(tool) for tool in json.loads(tools)]
 
 
@@ -185,15 +147,17 @@ def message_object(message: Message, reasoning: Reasoning = Reasoning.KEEP) -> d
     if message.reasoning and reasoning is Reasoning.INLINE:
         plain["content"] = f"<think>\n{message.reasoning}\n</think>\n\n{message.content}"
     if message.tool_calls:
-        plain["tool_calls"] = [_call_object(call) for call in message.tool_calls]
+        plain["tool_calls"] = [
+            {
+                "type": "function",
+                "id": call.id,
+                "function": {"name": call.name, "arguments": call_arguments(call)},
+            }
+            for call in message.tool_calls
+        ]
     if message.role == "tool":
         plain |= {"name": message.name, "tool_call_id": message.tool_call_id}
     return plain
-
-
-def _call_object(call: ToolCall) -> dict[str, Any]:
-    function = {"name": call.name, "arguments": call_arguments(call)}
-    return {"type": "function", "id": call.id, "function": function}
 
 
 def call_arguments(call: ToolCall) -> dict[str, Any]:
