@@ -16,8 +16,7 @@ from collect.store.atomic_files import replacing_folder
 from format.config import TokenizedConfig
 from format.dataset import name_by_content, read_rows, split_file
 from train.config import TrainConfig
-from train.encoding import assistant_indices
-from train.preflight.rendered import RenderedRow
+from train.encoding import RenderedRow, assistant_indices
 from train.preflight.report import Preflight
 from train.preflight.run import PreflightRun
 from train.requirements import require

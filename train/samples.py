@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict
 from collect.errors import ConfigError
 from collect.rollouts.tracking import wandb_run
 from train.config import SampleSettings
+from train.encoding import Reply
 from train.evaluation import find_test_split
 from train.job import Job
-from train.preflight.rendered import Reply
 from train.processes import is_main_process
 from train.rows import rendered_rows
 from train.tokenization import Tokenization

@@ -11,7 +11,7 @@ from typing import Any
 from collect.errors import ConfigError
 from train.base_model import resolve_base_model
 from train.config import TrainConfig
-from train.preflight.rendered import Templates
+from train.encoding import Templates
 
 # Chat templates: one marks what is trained, the other is served.
 

@@ -16,9 +16,8 @@ from collect.errors import ConfigError
 from format.dataset import read_rows, split_file
 from format.preferences import COLUMNS
 from train.config import TrainConfig
-from train.encoding import Encoded
+from train.encoding import Encoded, RenderedRow
 from train.job import Job
-from train.preflight.rendered import RenderedRow
 from train.preflight.report import Preflight
 from train.preflight.run import PreflightRun
 from train.rows import load_rows, repositories_in

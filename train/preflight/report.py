@@ -1,18 +1,16 @@
-"""The preflight's report, and the refusal to train."""
+"""What the checks of the preflight are, their report, and the refusal to train."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Protocol
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
 from collect.errors import ConfigError
-from train.preflight.rendered import RenderedRow
-
-# What a check is, and what it finds.
-
+from train.encoding import RenderedRow
 
 EXCERPT = 60
 """Characters of a text that a message quotes."""
@@ -50,19 +48,44 @@ class Finding(BaseModel):
         return f"{said} {self.advice}" if needed else said
 
 
-class Check(Protocol):
+class Check(ABC):
     """Checks rows one after the other, and reports on all of them at the end."""
 
-    name: str
+    name: ClassVar[str]
     """Its name in findings and `train.waived_checks`."""
-    every_row: bool
+    meaning: ClassVar[str]
+    every_row: ClassVar[bool] = False
     """Whether it is fast enough to check every row; otherwise it gets a sample."""
 
+    def __init__(self) -> None:
+        self.rows = 0
+        self.faults = 0
+        self.first = ""
+        """The first fault."""
+
+    @abstractmethod
     def add(self, row: RenderedRow) -> None:
         """Check one row."""
 
+    @abstractmethod
     def finding(self) -> Finding:
         """The finding about all rows so far."""
+
+    def note(self, fault: str) -> None:
+        """Count a fault."""
+        self.faults += 1
+        self.first = self.first or fault
+
+    def found(self, verdict: Verdict | None, number: str, advice: str) -> Finding:
+        """A finding; with None for the verdict, the check failed if there are faults."""
+        passed = Verdict.FAILED if self.faults else Verdict.PASSED
+        return Finding(
+            check=self.name,
+            verdict=verdict or passed,
+            number=number + (f"; the first: {self.first}" if self.first else ""),
+            meaning=self.meaning,
+            advice=advice,
+        )
 
 
 def excerpt(text: str) -> str:
