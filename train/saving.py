@@ -15,7 +15,7 @@ from collect.store.atomic_files import replacing_folder
 from train.config import TrainConfig
 from train.processes import sharded
 from train.report import TrainReport
-from train.tokenization import set_serving_template
+from train.tokenization import Tokenization, set_serving_template
 from train.trainer import load_model
 
 
@@ -26,69 +26,43 @@ def finished(folder: Path, fingerprint: str) -> TrainReport | None:
 
 
 def save_model(
-    model: Any,
-    tokenizer: Any,
-    template: str,
-    report: TrainReport,
-    target: Path,
-    *,
-    merge: bool,
-    texts: Mapping[str, str],
+    model: Any, tokenization: Tokenization, target: Path, texts: Mapping[str, str]
 ) -> None:
-    """Write weights, tokenizer, serving template, generation config, report, and texts by name.
+    """Write weights, tokenizer, serving template, generation config, and texts by name.
 
     All are written beside the target and moved there when complete.
     """
-    with replacing_folder(target) as temporary:
-        _write_model(model.merge_and_unload() if merge else model, tokenizer, template, temporary)
+    tokenizer = copy.deepcopy(tokenization.tokenizer)
+    set_serving_template(tokenizer, tokenization.templates.serving)
+    # Generation is to stop at the tokenizer's end-of-turn token.
+    known = model.generation_config.eos_token_id
+    ids = [known] if isinstance(known, int) else list(known or [])
+    if tokenizer.eos_token_id not in ids:
+        model.generation_config.eos_token_id = [*ids, tokenizer.eos_token_id]
+    # The trainer disables the cache.
+    model.config.use_cache = True
+    with replacing_folder(target) as folder:
+        model.save_pretrained(folder)
+        # Saving an adapter does not save the generation config.
+        model.generation_config.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
         for name, text in texts.items():
-            (temporary / name).write_text(text, encoding="utf-8")
-        (temporary / TRAINING).write_text(report.model_dump_json(indent=2) + "\n")
-        _let_others_read(temporary)
+            (folder / name).write_text(text, encoding="utf-8")
+        # safetensors makes its files unreadable for others, such as a server's container.
+        readable = folder.stat().st_mode & 0o666
+        for file in folder.iterdir():
+            file.chmod(readable)
 
 
 def save_copy(
-    model: Any, tokenizer: Any, template: str, target: Path, repositories: Collection[str]
+    model: Any, tokenization: Tokenization, target: Path, repositories: Collection[str]
 ) -> None:
     """Write another model as it would be served, such as the base model.
 
     Records only the repositories whose bugs it was trained on, if any.
     """
-    with replacing_folder(target) as temporary:
-        _write_model(model, copy.deepcopy(tokenizer), template, temporary)
-        if repositories:
-            told = json.dumps({"repositories": sorted(repositories)}, indent=2)
-            (temporary / TRAINING).write_text(told + "\n")
-        _let_others_read(temporary)
-
-
-def _write_model(saved: Any, tokenizer: Any, template: str, folder: Path) -> None:
-    set_stop_tokens(saved, tokenizer)
-    # The trainer disables the cache.
-    saved.config.use_cache = True
-    set_serving_template(tokenizer, template)
-    saved.save_pretrained(folder)
-    # Saving an adapter does not save the generation config.
-    saved.generation_config.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-
-
-def _let_others_read(folder: Path) -> None:
-    """safetensors makes its files unreadable for other users, such as a server's container."""
-    readable = folder.stat().st_mode & 0o666
-    for file in folder.iterdir():
-        file.chmod(readable)
-
-
-def set_stop_tokens(model: Any, tokenizer: Any) -> None:
-    """Make generation stop at the tokenizer's end-of-turn token."""
-    known = model.generation_config.eos_token_id
-    ids = [known] if isinstance(known, int) else list(known or [])
-    if tokenizer.eos_token_id not in ids:
-        model.generation_config.eos_token_id = [*ids, tokenizer.eos_token_id]
-
-
-# The whole trained model in full precision, if the trainer doesn't hold it so.
+    told = json.dumps({"repositories": sorted(repositories)}, indent=2) + "\n"
+    save_model(model, tokenization, target, {TRAINING: told} if repositories else {})
 
 
 def final_model(trainer: Any, config: TrainConfig, base: str, folder: Path) -> Any:
@@ -111,9 +85,6 @@ def reloaded(config: TrainConfig, base: str, folder: Path) -> Any:
     return PeftModel.from_pretrained(load_model(config, base, quantized=False), str(folder))
 
 
-# Finds the checkpoint to resume from.
-
-
 FINGERPRINT = "fingerprint"
 PROCESSES = "processes"
 """File with the number of processes; checkpoints without it are accepted."""
@@ -124,7 +95,13 @@ def step_of(checkpoint: Path) -> int:
     return int(checkpoint.name.removeprefix("checkpoint-"))
 
 
-def is_whole(checkpoint: Path) -> bool:
+def newest_whole(folder: Path) -> Path | None:
+    """The checkpoint to resume from, or None."""
+    found = [path for path in folder.glob("checkpoint-*") if path.name[11:].isdigit()]
+    return max(filter(_is_whole, found), key=step_of, default=None)
+
+
+def _is_whole(checkpoint: Path) -> bool:
     """Whether the save was completed: the trainer writes its state file last."""
     try:
         state = json.loads((checkpoint / "trainer_state.json").read_text())
@@ -133,39 +110,27 @@ def is_whole(checkpoint: Path) -> bool:
     return bool(state.get("global_step") == step_of(checkpoint))
 
 
-def newest_whole(folder: Path) -> Path | None:
-    """The checkpoint to resume from, or None."""
-    found = [path for path in folder.glob("checkpoint-*") if path.name[11:].isdigit()]
-    return max(filter(is_whole, found), key=step_of, default=None)
-
-
 def prepare(folder: Path, fingerprint: str, processes: int) -> Path | None:
     """Keep the checkpoints of this same training; remove broken ones and those of others.
 
-    Returns the one to resume from. Raises ConfigError if another number of processes wrote it.
+    Returns the one to resume from. Raises ConfigError if another number of processes wrote it: with
+    more of them a step trains more rows, so resuming would train some rows twice.
     """
-    mark = folder / FINGERPRINT
+    mark, noted = folder / FINGERPRINT, folder / PROCESSES
     if not mark.is_file() or mark.read_text() != fingerprint:
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     mark.write_text(fingerprint)
     for path in folder.glob("checkpoint-*"):
-        if not is_whole(path):
+        if not _is_whole(path):
             shutil.rmtree(path)
     newest = newest_whole(folder)
-    if newest is not None:
-        _refuse_other_processes(newest, processes)
-    (folder / PROCESSES).write_text(str(processes))
-    return newest
-
-
-def _refuse_other_processes(checkpoint: Path, processes: int) -> None:
-    """With more processes a step trains more rows, so resuming would train some rows twice."""
-    noted = checkpoint.with_name(PROCESSES)
-    before = int(noted.read_text()) if noted.is_file() else processes
+    before = int(noted.read_text()) if newest and noted.is_file() else processes
     if before != processes:
         raise ConfigError(
-            f"{checkpoint} was saved by a training in {before} processes, and this start has "
+            f"{newest} was saved by a training in {before} processes, and this start has "
             f"{processes}, whose steps are of other rows: start it with {before} processes, or "
-            f"remove {checkpoint.parent} to begin anew"
+            f"remove {folder} to begin anew"
         )
+    noted.write_text(str(processes))
+    return newest

@@ -17,13 +17,13 @@ from train.base_model import (
     SMOLLM2,
     WheelFile,
     extract,
+    require,
     resolve_base_model,
 )
 from train.config import TrainConfig
 from train.encoding import encode_row
 from train.preflight.masks import faults
 from train.preflight.run import Groups, embedding_matrices, untrained
-from train.requirements import require
 from train.tokenization import load_template
 
 CONTENT = b"weights" * 1000

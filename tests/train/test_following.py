@@ -16,7 +16,7 @@ from format.config import FormatConfig
 from format.stage import run_format
 from tests.format.conversations import write_run
 from train.config import TrainConfig
-from train.learning_curve import steps_of
+from train.methods.sft import steps_of
 from train.report import TrainReport
 from train.samples import Sample
 from train.saving import finished
