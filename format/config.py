@@ -5,9 +5,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from collect.benchmarks.config import BenchmarkConfig
+from collect.store.record_lines import StrictRecord
 from collect.store.records import Role
 from format.leaks import Leak
 from format.mixture import MixtureConfig
@@ -24,10 +25,8 @@ class Vocabulary(StrEnum):
     """As Debug2Fix's Debug Subagent would have done it, so that one model can learn from both."""
 
 
-class TokenizedConfig(BaseModel):
+class TokenizedConfig(StrictRecord):
     """Writes the rows also as token ids for a model."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: str
     """The tokenizer's model, as in `train.base_model`, or a folder with only a tokenizer."""
@@ -47,10 +46,8 @@ class Why(StrEnum):
     """Both are right, and the other took more turns."""
 
 
-class PreferencesConfig(BaseModel):
+class PreferencesConfig(StrictRecord):
     """Pairs of attempts at one question, for training by preference."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     why: tuple[Why, ...] = Field(default=(Why.CORRECT, Why.SHORTER), min_length=1)
     """The kinds of pairs; for each question, earlier kinds are selected first."""
@@ -65,10 +62,8 @@ class PreferencesConfig(BaseModel):
     it exists. Without it, questions with the same wording count as one."""
 
 
-class PromptsConfig(BaseModel):
+class PromptsConfig(StrictRecord):
     """Questions as prompts, for training with rewards."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     questions: str | None = None
     """The file of questions. Null: `questions.jsonl` in the run's folder."""
@@ -78,10 +73,8 @@ class PromptsConfig(BaseModel):
     """Seed for selecting a bug's questions."""
 
 
-class PushConfig(BaseModel):
+class PushConfig(StrictRecord):
     """Where to upload the dataset on the hub."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     repository: str
     """`OWNER/NAME`; created if it does not exist."""
@@ -89,10 +82,8 @@ class PushConfig(BaseModel):
     """Whether a newly created repository is private."""
 
 
-class WorkersConfig(BaseModel):
+class WorkersConfig(StrictRecord):
     """Workers that judge conversations. Their number does not change the output."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     count: int = Field(default=1, ge=1)
     """Number of processes; each takes a CPU and about 0.3 GB. 1: only the command's own process."""
@@ -107,10 +98,8 @@ class WorkersConfig(BaseModel):
         return {name: value for name, value in given.items() if name != "ray_address"}
 
 
-class FormatConfig(BaseModel):
+class FormatConfig(StrictRecord):
     """The `format` section of a run's config. A limit of null switches its filter off."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     roles: tuple[Role, ...] = Field(default=(Role.DEBUG_SUBAGENT, Role.INSPECTOR), min_length=1)
     """Roles whose conversations become rows; by default those of both debugging systems."""

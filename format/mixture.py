@@ -14,7 +14,9 @@ from enum import StrEnum
 from itertools import compress
 from typing import Annotated, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from collect.store.record_lines import StrictRecord
 
 RULE = "Drawn at random, by its weight and within the caps (`mixture`)."
 NONE = "none"
@@ -40,15 +42,13 @@ Weight = Annotated[float, Field(ge=0, le=1)]
 Cap = Annotated[int, Field(ge=0)]
 
 
-class MixtureConfig(BaseModel):
+class MixtureConfig(StrictRecord):
     """Selects among the rows that passed the filters; `none` means null."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    weights: Mapping[Facet, Mapping[str, Weight]] = {}
+    weights: Mapping[Facet, Mapping[str, Weight]] = Field(default_factory=dict)
     """Probability to keep a row, by column and value: `{category: {code_reachability: 0.25}}`.
     Weights of several columns are multiplied; 1 for values not named."""
-    caps: Mapping[Facet, Cap | Mapping[str, Cap]] = {}
+    caps: Mapping[Facet, Cap | Mapping[str, Cap]] = Field(default_factory=dict)
     """Most rows of a value: `{difficulty: {easy: 1000}}`, or of each value: `{category:
     500}`."""
     max_rows: int | None = Field(default=None, ge=1)
@@ -71,10 +71,8 @@ class MixtureConfig(BaseModel):
         return caps.get(value) if isinstance(caps, Mapping) else caps
 
 
-class MixtureShare(BaseModel):
+class MixtureShare(StrictRecord):
     """How many rows of one value the mixture keeps."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     column: str
     value: str

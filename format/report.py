@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_serializer
+from pydantic import BaseModel, Field, field_serializer
 
 from format.mixture import MixtureShare
 from format.rows import is_assistant
@@ -31,8 +31,6 @@ LABELS = (
 class FunnelStep(BaseModel):
     """One filter, and how many conversations it left."""
 
-    model_config = ConfigDict(extra="forbid")
-
     name: str
     rule: str
     """The condition that kept conversations meet."""
@@ -42,8 +40,6 @@ class FunnelStep(BaseModel):
 
 class Funnel(BaseModel):
     """How many conversations each filter dropped, in order."""
-
-    model_config = ConfigDict(extra="forbid")
 
     conversations: int = 0
     """Number in the run."""
@@ -72,8 +68,6 @@ class Funnel(BaseModel):
 class Spread(BaseModel):
     """Sum, extremes and mean of one measure."""
 
-    model_config = ConfigDict(extra="forbid")
-
     count: int = 0
     total: int = 0
     lowest: int = 0
@@ -94,8 +88,6 @@ class Spread(BaseModel):
 
 class SplitStatistics(BaseModel):
     """The contents of one split."""
-
-    model_config = ConfigDict(extra="forbid")
 
     rows: int = 0
     instances: set[str] = Field(default_factory=set)
@@ -145,8 +137,6 @@ def _label_counts(value: Any) -> Counter[str]:
 
 class FormatReport(BaseModel):
     """Everything that the card says, as data; `sft/report.json`."""
-
-    model_config = ConfigDict(extra="forbid")
 
     funnel: Funnel
     splits: dict[str, SplitStatistics]

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict
 
 from collect.errors import ConfigError
 from collect.rollouts.tracking import wandb_run
+from collect.store.record_lines import StrictRecord
 from train.config import SampleSettings
 from train.job import Job
 from train.processes import is_main_process
@@ -23,10 +23,8 @@ from train.tokenization import Tokenization
 NAME = "samples.jsonl"
 
 
-class Sample(BaseModel):
+class Sample(StrictRecord):
     """One reply of the model."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     step: int
     """The optimizer step after which the reply was generated; 0 is the base model."""

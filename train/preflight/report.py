@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from collect.errors import ConfigError
+from collect.store.record_lines import StrictRecord
 from train.encoding import RenderedRow
 
 EXCERPT = 60
@@ -26,10 +27,8 @@ class Verdict(StrEnum):
     NOT_CHECKED = "not checked"
 
 
-class Finding(BaseModel):
+class Finding(StrictRecord):
     """One line of the report."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     check: str
     verdict: Verdict
@@ -93,10 +92,8 @@ def excerpt(text: str) -> str:
     return repr(text if len(text) <= EXCERPT else f"{text[:EXCERPT]}...")
 
 
-class Preflight(BaseModel):
+class Preflight(StrictRecord):
     """Counts over all rows of the train split, for one tokenizer, template and length."""
-
-    model_config = ConfigDict(extra="forbid")
 
     max_length: int
     rows: int = 0
@@ -124,7 +121,7 @@ class Preflight(BaseModel):
     those of both."""
     pairs_left_out: int = 0
     """Pairs with a side that is too long, or has no token to train on."""
-    findings: list[Finding] = []
+    findings: list[Finding] = Field(default_factory=list)
     """One for each check."""
 
     @property
