@@ -61,7 +61,6 @@ class Candidate:
 
     @property
     def inspects(self) -> bool:
-        """Whether it is a Program Inspector's."""
         return self.conversation.role is Role.INSPECTOR
 
     @cached_property
@@ -91,7 +90,6 @@ class Candidate:
 
     @cached_property
     def turn_quality(self) -> tuple[TurnQuality, ...]:
-        """A label for each of the assistant's messages."""
         return turn_qualities(self.said)
 
     @cached_property
@@ -103,7 +101,6 @@ class Candidate:
 
     @property
     def fix_touched_location(self) -> bool | None:
-        """Whether the rollout's patch changed the place that the answer reported."""
         return fix_touched_location(self.said, self.outcome.changed)
 
 
@@ -151,7 +148,6 @@ class Chunk:
         return _unpacked, (sink.getvalue().to_pybytes(), self.outcomes, self.verified)
 
     def rollouts(self, config: FormatConfig, gold: GoldLines) -> Iterator[Sequence[Candidate]]:
-        """The conversations of each rollout."""
         stored = conversations_of(self.table)
         for rollout_id, held in groupby(stored, lambda each: each.rollout_id):
             outcome = self.outcomes.get(rollout_id)
@@ -203,7 +199,6 @@ class Candidates:
             yield from rollout
 
     def rollouts(self) -> Iterator[Sequence[Candidate]]:
-        """The conversations of each rollout."""
         for chunk in self.chunks():
             yield from chunk.rollouts(self._config, self.gold)
 

@@ -51,7 +51,6 @@ EXAMPLE_CHARACTERS = 1_500
 
 
 def write_card(folder: Path, report: FormatReport) -> None:
-    """Write the card of the dataset in `folder`."""
     splits, config = report.splits, report.config
     example = next(read_rows(split_file(folder, next(iter(splits)))))
     counts = {name: split.rows for name, split in splits.items()}
@@ -159,7 +158,6 @@ def _further(report: FormatReport) -> dict[str, str]:
 
 
 def column_table(columns: dict[str, Column]) -> str:
-    """A description of each column."""
     types = {field.name: str(field.type) for field in arrow_schema(columns)}
     readable = {name: kind.replace("extension<arrow.json>", "JSON") for name, kind in types.items()}
     return markdown_table(
@@ -168,7 +166,6 @@ def column_table(columns: dict[str, Column]) -> str:
 
 
 def _label_table(splits: dict[str, SplitStatistics]) -> str:
-    """The count of each label, by column and split."""
     names = list(dict.fromkeys(name for each in splits.values() for name in each.labels))
     rows = []
     for name in names:
@@ -194,7 +191,6 @@ def _example(row: dict[str, Any]) -> str:
 
 
 def markdown_table(header: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(
         f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines

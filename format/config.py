@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from collect.benchmarks.config import BenchmarkConfig
 from collect.store.record_lines import StrictRecord
@@ -87,15 +86,6 @@ class WorkersConfig(StrictRecord):
 
     count: int = Field(default=1, ge=1)
     """Number of processes; each takes a CPU and about 0.3 GB. 1: only the command's own process."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_removed(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or "ray_address" not in given:
-            return given
-        if given["ray_address"] is not None:
-            raise ValueError("ray_address: removed, take it out. `count` processes work here")
-        return {name: value for name, value in given.items() if name != "ray_address"}
 
 
 class FormatConfig(StrictRecord):

@@ -8,8 +8,8 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -66,7 +66,6 @@ class TrainingRow:
 
 
 def instance_rows(instances: Iterable[Instance]) -> Iterator[TrainingRow]:
-    """The bugs of a benchmark as training rows."""
     for bug in instances:
         yield TrainingRow(
             f"{bug.benchmark} {bug.id}",
@@ -257,37 +256,24 @@ def _hunks(patch: str) -> list[Hunk]:
 
 
 class SeenNgrams:
-    """Notes which of a fixed set of n-grams a stream of texts contains, and in which text first.
-
-    Memory grows with the set, not with the stream: about 20 bytes per n-gram.
-    """
+    """Notes which of a fixed set of n-grams a stream of texts contains, and in which text first."""
 
     def __init__(self, wanted: Iterable[Hashes]) -> None:
         self._wanted = np.unique(np.concatenate([NONE, *wanted]))
-        self._first = np.full(len(self._wanted), -1, np.int32)
-        self._sources: list[str] = []
+        self._first: dict[int, str] = {}
         # Most n-grams of a stream are not wanted: a small table rules them out quickly.
         self._sieve = np.zeros(1 << _SIEVE_BITS, np.bool_)
         self._sieve[self._wanted >> np.uint64(64 - _SIEVE_BITS)] = True
 
     def see(self, found: Hashes, source: str) -> None:
-        """Note the n-grams of a text; `source` names it."""
         found = found[self._sieve[found >> np.uint64(64 - _SIEVE_BITS)]]
-        if not len(found):
-            return
-        places = np.minimum(np.searchsorted(self._wanted, found), len(self._wanted) - 1)
-        places = places[self._wanted[places] == found]
-        new = places[self._first[places] < 0]
-        if len(new):
-            if not self._sources or self._sources[-1] != source:
-                self._sources.append(source)
-            self._first[new] = len(self._sources) - 1
+        for each in found[np.isin(found, self._wanted)].tolist():
+            self._first.setdefault(each, source)
 
     def shared(self, wanted: Hashes) -> Shared:
         """How many of these n-grams were seen."""
-        first = self._first[np.searchsorted(self._wanted, wanted)]
-        first = first[first >= 0]
-        source = self._sources[int(np.bincount(first).argmax())] if len(first) else ""
+        first = [self._first[each] for each in wanted.tolist() if each in self._first]
+        source = Counter(first).most_common(1)[0][0] if first else ""
         return Shared(shared=len(first), of=len(wanted), first_in=source)
 
 
@@ -355,37 +341,33 @@ class ContaminationReport(StrictRecord):
     @computed_field  # type: ignore[prop-decorator]
     @cached_property
     def problem(self) -> Shared:
-        """Total over all problem statements."""
         return _total([bug.problem for bug in self.bugs])
 
     @computed_field  # type: ignore[prop-decorator]
     @cached_property
     def patch(self) -> Shared:
-        """Total over all patches."""
         return _total([bug.patch for bug in self.bugs])
 
     @property
     def worst(self) -> tuple[BugOverlap, ...]:
-        """All bugs, largest share first."""
         return tuple(sorted(self.bugs, key=lambda bug: -bug.share))
 
     def over(self, share: float) -> int:
-        """Number of bugs with a larger share than this."""
         return sum(bug.share > share for bug in self.bugs)
 
     def counts(self) -> dict[str, int]:
         """Number of bugs in the training data, by kind of evidence."""
-        kinds: dict[str, Callable[[BugOverlap], object]] = {
-            "same id": lambda bug: bug.same_id,
-            "same in all parts (hash)": lambda bug: bug.same_hash,
-            "same commit": lambda bug: bug.same_commit,
-            "same repository": lambda bug: bug.same_repository,
-            "any n-gram of the problem": lambda bug: bug.problem.shared,
-            "any n-gram of the patch": lambda bug: bug.patch.shared,
-            "problem too short for n-grams": lambda bug: not bug.problem.of,
-            "patch too short for n-grams": lambda bug: not bug.patch.of,
+        bugs = self.bugs
+        found = {
+            "same id": sum(bug.same_id for bug in bugs),
+            "same in all parts (hash)": sum(bug.same_hash for bug in bugs),
+            "same commit": sum(bug.same_commit for bug in bugs),
+            "same repository": sum(bug.same_repository for bug in bugs),
+            "any n-gram of the problem": sum(bug.problem.shared > 0 for bug in bugs),
+            "any n-gram of the patch": sum(bug.patch.shared > 0 for bug in bugs),
+            "problem too short for n-grams": sum(not bug.problem.of for bug in bugs),
+            "patch too short for n-grams": sum(not bug.patch.of for bug in bugs),
         }
-        found = {name: sum(map(bool, map(test, self.bugs))) for name, test in kinds.items()}
         return found | {f"share over {bound:.0%}": self.over(bound) for bound in BOUNDS}
 
 
@@ -459,21 +441,16 @@ HEADER = ("bug", "repository", "same", "problem", "patch", "seen first in")
 
 
 def report_tables(report: ContaminationReport) -> tuple[Table, ...]:
-    """The counts, and the bugs with the largest shares if there are any."""
     counts = Table("of the benchmark", "bugs", title=_title(report))
     for name, count in report.counts().items():
         counts.add_row(name, str(count))
     worst = Table(*HEADER, title="the largest shares")
-    for column in worst.columns:
-        column.overflow = "fold"
-    found = [bug for bug in report.worst if bug.share or bug.same_commit or bug.same_repository]
-    for bug in found[:SHOWN_BUGS]:
+    for bug in report.worst[:SHOWN_BUGS]:
         worst.add_row(*_cells(bug))
-    return (counts, worst) if found else (counts,)
+    return counts, worst
 
 
 def totals(report: ContaminationReport) -> str:
-    """One line with the shares over all bugs."""
     problems, patches = (
         "none" if part.share is None else f"{part.share:.1%} ({part.shared:,} of {part.of:,})"
         for part in (report.problem, report.patch)

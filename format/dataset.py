@@ -19,7 +19,7 @@ from pyarrow import ArrowException
 from collect.errors import ConfigError
 from collect.questions.grounding.records import Support
 from collect.store.tables import open_parquet
-from format.rows import COLUMNS, Column, Kind, encode
+from format.rows import COLUMNS, Column, encode
 
 ROWS_PER_GROUP = 256
 """Rows read at once."""
@@ -46,14 +46,14 @@ def arrow_schema(columns: Columns = COLUMNS) -> pa.Schema:
     from datasets import Features, Json, List, Value
 
     kinds = {
-        Kind.TEXT: Value("string"),
-        Kind.INTEGER: Value("int64"),
-        Kind.NUMBER: Value("float64"),
-        Kind.FLAG: Value("bool"),
-        Kind.TEXTS: List(Value("string")),
-        Kind.FLAGS: List(Value("bool")),
-        Kind.CLAIMS: {each.value: Value("int64") for each in Support},
-        Kind.OBJECTS: List(Json()),
+        "text": Value("string"),
+        "integer": Value("int64"),
+        "number": Value("float64"),
+        "flag": Value("bool"),
+        "texts": List(Value("string")),
+        "flags": List(Value("bool")),
+        "claims": {each.value: Value("int64") for each in Support},
+        "objects": List(Json()),
     }
     features = Features({name: kinds[column.kind] for name, column in columns.items()})
     schema: pa.Schema = features.arrow_schema
@@ -61,7 +61,7 @@ def arrow_schema(columns: Columns = COLUMNS) -> pa.Schema:
 
 
 def _json_columns(columns: Columns) -> set[str]:
-    return {name for name, column in columns.items() if column.kind is Kind.OBJECTS}
+    return {name for name, column in columns.items() if column.kind == "objects"}
 
 
 class SplitWriter:

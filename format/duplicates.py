@@ -132,7 +132,6 @@ class Mark:
 
     @classmethod
     def of(cls, conversation: Conversation, config: FormatConfig) -> Mark:
-        """The fingerprint of a conversation."""
         similar = config.max_similarity is not None
         return cls(session_key(conversation), signature_of(conversation) if similar else None)
 

@@ -22,8 +22,6 @@ Predicate = Callable[[Candidate, FormatConfig], bool]
 
 @dataclass(frozen=True)
 class Filter:
-    """One step of the funnel."""
-
     name: str
     rule: str
     """The condition that kept conversations meet."""

@@ -108,7 +108,6 @@ def _plain(text: str) -> str:
 
 
 def reads_git_history(conversation: Conversation) -> bool:
-    """Whether a shell command of the conversation shows commits later than the bug's."""
     seen: list[str] = []
     for message in (row.message for row in conversation.messages):
         commands = [call.text("command") for call in message.tool_calls if call.name == "bash"]
@@ -160,7 +159,6 @@ def shows_later_commits(command: str, seen: Sequence[str]) -> bool:
 
 
 def _is_later(words: list[str], seen: Sequence[str]) -> bool:
-    """Whether the words after `git` name later commits."""
     while words and words[0].startswith("-"):
         words = words[2 if words[0] in OPTIONS_WITH_VALUE else 1 :]
     name, arguments = "".join(words[:1]), words[1:]

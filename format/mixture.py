@@ -62,7 +62,6 @@ class MixtureConfig(StrictRecord):
         return [facet for facet in FACETS if facet in self.weights or facet in self.caps]
 
     def weight(self, facet: Facet, value: str) -> float:
-        """The probability to keep a row with this value."""
         return self.weights.get(facet, {}).get(value, 1.0)
 
     def cap(self, facet: Facet, value: str) -> int | None:
@@ -91,17 +90,14 @@ class Facets(NamedTuple):
 
     @classmethod
     def of(cls, row: Mapping[str, object]) -> Facets:
-        """The facets of a row."""
         values = (row[facet] for facet in FACETS)
         return cls(str(row["repository"]), tuple(NONE if v is None else str(v) for v in values))
 
     def value(self, facet: Facet) -> str:
-        """A column's value."""
         return self.values[FACETS.index(facet)]
 
 
 def drawn(seed: int, conversation_id: str) -> int:
-    """A random number of 64 bits for a conversation's row."""
     key = str(seed).encode()
     digest = hashlib.blake2b(conversation_id.encode(), key=key, digest_size=8).digest()
     return int.from_bytes(digest, "big")

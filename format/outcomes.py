@@ -44,7 +44,6 @@ class DifficultyLevel(StrEnum):
 
 
 def level_of(difficulty: Difficulty) -> DifficultyLevel:
-    """The level of a question's difficulty."""
     points = (difficulty.hit > 1) + (difficulty.depth >= DEEP)
     return tuple(DifficultyLevel)[points]
 
@@ -61,7 +60,6 @@ class Pairs:
             self.add(rollout)
 
     def add(self, rollout: Rollout) -> None:
-        """Add one of the run's rollouts."""
         alone = rollout.variant in WITHOUT_SUBAGENT.values()
         if alone and rollout.failure_kind not in TRIED_AGAIN:
             self._resolved[self._key(rollout, rollout.variant)] = rollout.resolved
@@ -113,7 +111,6 @@ class Outcome:
         difficulty: DifficultyLevel | None = None,
         question_id: str | None = None,
     ) -> Outcome:
-        """The outcome of one rollout."""
         return cls(
             rollout.resolved,
             rollout.failure_kind,

@@ -22,7 +22,7 @@ from format.config import FormatConfig, PreferencesConfig, Why
 from format.duplicates import session_key
 from format.filters import exact_arguments, grounded, within_length
 from format.leaks import Leak
-from format.rows import Column, Kind, message_object
+from format.rows import Column, message_object
 from format.splits import Splits
 from format.turn_quality import trained_turns
 from format.writing import Part
@@ -112,19 +112,8 @@ def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()[:16]
 
 
-class Attempts:
-    """The attempts of a run, by question; only the first of equal conversations."""
-
-    def __init__(self) -> None:
-        self._seen: set[bytes] = set()
-        self.by_question: dict[bytes, list[Attempt]] = defaultdict(list)
-
-    def add(self, attempt: Attempt) -> None:
-        """Add an attempt."""
-        said = attempt.question + attempt.said
-        if said not in self._seen:
-            self._seen.add(said)
-            self.by_question[attempt.question].append(attempt)
+Attempts = dict[tuple[bytes, bytes], Attempt]
+"""The attempts of a run by `question` and `said`: only the first of equal conversations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +126,6 @@ class Pair:
 
     @property
     def ids(self) -> tuple[str, str]:
-        """The ids of both conversations."""
         return self.chosen.conversation_id, self.rejected.conversation_id
 
 
@@ -171,20 +159,20 @@ def _possible(why: Why, config: PreferencesConfig, attempts: Sequence[Attempt]) 
 
 
 COLUMNS = {
-    "prompt": Column("the messages that both attempts begin with", Kind.OBJECTS),
-    "chosen": Column("the rest of the better attempt", Kind.OBJECTS),
-    "rejected": Column("the rest of the worse attempt", Kind.OBJECTS),
-    "tools": Column("JSON schemas of the tools that both were given", Kind.OBJECTS),
+    "prompt": Column("the messages that both attempts begin with", "objects"),
+    "chosen": Column("the rest of the better attempt", "objects"),
+    "rejected": Column("the rest of the worse attempt", "objects"),
+    "tools": Column("JSON schemas of the tools that both were given", "objects"),
     "why": Column(
         "correct: the worse one's answer is missing, was scored as wrong, or claims what was not "
         "observed; shorter: both are right"
     ),
     "chosen_trained_turns": Column(
         "for each assistant message of the better attempt, in order, whether it is trained on",
-        Kind.FLAGS,
+        "flags",
     ),
-    "chosen_turns": Column("assistant messages of the better attempt", Kind.INTEGER),
-    "rejected_turns": Column("assistant messages of the worse attempt", Kind.INTEGER),
+    "chosen_turns": Column("assistant messages of the better attempt", "integer"),
+    "rejected_turns": Column("assistant messages of the worse attempt", "integer"),
     "chosen_id": Column("the better conversation's id in the run"),
     "rejected_id": Column("the worse conversation's id in the run"),
     "chosen_model": Column("which model held the better conversation"),
@@ -216,16 +204,18 @@ def write_preferences(
     Raises ConfigError if there are no pairs.
     """
     assert config.preferences is not None
-    pairs = list(choose_pairs(config.preferences, attempts.by_question))
+    by_question: dict[bytes, list[Attempt]] = defaultdict(list)
+    for attempt in attempts.values():
+        by_question[attempt.question].append(attempt)
+    pairs = list(choose_pairs(config.preferences, by_question))
     if not pairs:
-        questions = attempts.by_question.values()
-        several = sum(len(each) > 1 for each in questions)
-        right = sum(attempt.right for each in questions for attempt in each)
-        wrong = sum(map(len, questions)) - right
+        several = sum(len(each) > 1 for each in by_question.values())
+        right = sum(attempt.right for attempt in attempts.values())
+        wrong = len(attempts) - right
         raise ConfigError(
-            f"format.preferences finds no pair: of {len(questions)} questions {several} have more "
-            f"than one attempt to compare; {right} attempts are right and {wrong} wrong. Answer "
-            "with several models (questions.answer_with: [a, b]) or several attempts "
+            f"format.preferences finds no pair: of {len(by_question)} questions {several} have "
+            f"more than one attempt to compare; {right} attempts are right and {wrong} wrong. "
+            "Answer with several models (questions.answer_with: [a, b]) or several attempts "
             "(questions.attempts) of one that samples, or leave format.preferences out"
         )
     splits.extend(pair.chosen.repository for pair in pairs)

@@ -15,13 +15,13 @@ from collect.questions.building import DEFAULT_NAME
 from collect.questions.episode import tool_schemas
 from collect.questions.rows import opening_messages
 from format.config import FormatConfig, PromptsConfig
-from format.rows import Column, Kind, message_object
+from format.rows import Column, message_object
 from format.splits import Splits
 from format.writing import Part
 
 COLUMNS = {
-    "prompt": Column("the system's and the user's message to the Debug Subagent", Kind.OBJECTS),
-    "tools": Column("JSON schemas of its tools", Kind.OBJECTS),
+    "prompt": Column("the system's and the user's message to the Debug Subagent", "objects"),
+    "tools": Column("JSON schemas of its tools", "objects"),
     "question_id": Column("the question's id"),
     "question": Column("its whole record as JSON, with the true answer: for the scorer alone"),
     "category": Column("what it asks for"),

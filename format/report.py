@@ -45,14 +45,15 @@ class Funnel(BaseModel):
     """Number in the run."""
     steps: list[FunnelStep]
 
-    def count(self, dropped_by: int | None) -> None:
-        """Count one conversation by the index of the step that dropped it, or None if it was
-        kept."""
-        self.conversations += 1
-        for step in self.steps[:dropped_by]:
-            step.remaining += 1
-        if dropped_by is not None:
-            self.steps[dropped_by].dropped += 1
+    @classmethod
+    def of(cls, rules: dict[str, str], dropped_by: Counter[str | None]) -> Funnel:
+        """The steps by name and rule; `dropped_by` counts the conversations by the step that
+        dropped them, None for those that were kept."""
+        total = dropped_by.total()
+        funnel = cls(conversations=total, steps=[])
+        for name, rule in rules.items():
+            funnel.add_step(name, rule, funnel.kept - dropped_by[name])
+        return funnel
 
     def add_step(self, name: str, rule: str, remaining: int) -> None:
         """Add a step that selected among everything that passed the earlier ones."""
@@ -61,7 +62,6 @@ class Funnel(BaseModel):
 
     @property
     def kept(self) -> int:
-        """Conversations that passed every filter."""
         return self.steps[-1].remaining if self.steps else self.conversations
 
 
@@ -74,7 +74,6 @@ class Spread(BaseModel):
     highest: int = 0
 
     def add(self, value: int) -> None:
-        """Add a value."""
         self.lowest = min(self.lowest, value) if self.count else value
         self.highest = max(self.highest, value)
         self.count += 1
@@ -107,7 +106,6 @@ class SplitStatistics(BaseModel):
         return sorted(names)
 
     def add(self, row: dict[str, Any], characters: int) -> None:
-        """Count one row; its messages are JSON texts."""
         said = [json.loads(text) for text in row["messages"] if is_assistant(text)]
         calls = [
             call["function"]["name"] for message in said for call in message.get("tool_calls", ())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -36,7 +36,7 @@ from format.mixture import mixed, shares
 from format.outcomes import read_outcomes
 from format.preferences import PREFERENCES, Attempt, Attempts, attempt_of, write_preferences
 from format.prompts import PROMPTS, choose_questions, write_prompts
-from format.report import FormatReport, Funnel, FunnelStep
+from format.report import FormatReport, Funnel
 from format.rows import COLUMNS, tool_texts
 from format.splits import Splits
 from format.turn_quality import trained_turns
@@ -45,7 +45,7 @@ from format.writing import StagedRows, write_rows, write_trajectories
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The row of a kept conversation."""
+    """The row of a conversation that passed the filters."""
 
     columns: dict[str, Any]
     """JSON columns are texts."""
@@ -54,16 +54,9 @@ class Row:
     mark: Mark
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """The result for one conversation, ignoring duplicates."""
-
-    row: Row | None
-    """None if it was dropped."""
-    dropped_by: str | None
-    """The filter's name."""
-    attempt: Attempt | None
-    """None if it fits in no pair, or the config requests none."""
+Judgement = tuple[Row | str, Attempt | None]
+"""The row of a conversation, ignoring duplicates, or the name of the filter that dropped it; and
+its role in pairs, if the config requests them."""
 
 
 class Judge:
@@ -75,17 +68,20 @@ class Judge:
 
     def judge(self, chunk: Chunk) -> list[Judgement]:
         """Judge all conversations of a chunk, in order."""
-        config, found = self.config, []
+        config = self.config
+        found: list[Judgement] = []
         for candidate in chain.from_iterable(chunk.rollouts(config, self.gold)):
             drops = (each.name for each in self.filters if not each.keep(candidate, config))
-            dropped_by, row, attempt = next(drops, None), None, None
+            dropped_by = next(drops, None)
+            attempt = None
             if config.preferences is not None:
                 attempt = attempt_of(candidate, dropped_by, config)
-            if dropped_by is None:
-                said = candidate.said
-                mark = Mark.of(said, config)
-                row = Row(row_columns(candidate, config), characters(said), mark)
-            found.append(Judgement(row, dropped_by, attempt))
+            if dropped_by is not None:
+                found.append((dropped_by, attempt))
+                continue
+            said = candidate.said
+            mark = Mark.of(said, config)
+            found.append((Row(row_columns(candidate, config), characters(said), mark), attempt))
         return found
 
 
@@ -199,7 +195,8 @@ def run_format(
     held_out = held_out or HeldOutConfig()
     source, bugs = Candidates(config, store, outcomes), HeldOut.of(held_out)
     questions = choose_questions(config.prompts, run, bugs) if config.prompts else []
-    attempts, judge = Attempts(), Judge(config, bugs, source.gold)
+    attempts: Attempts = {}
+    judge = Judge(config, bugs, source.gold)
     with replacing_folder(run / "sft") as folder:
         kept = StagedRows(folder, config.mixture.seed)
         funnel = _select(judge, source, kept, attempts)
@@ -241,17 +238,14 @@ def run_format(
 def _select(judge: Judge, source: Candidates, kept: StagedRows, attempts: Attempts) -> Funnel:
     """Run the funnel; adds the rows that pass to `kept`, and possible sides of pairs to
     `attempts`."""
-    rules = {each.name: each.rule for each in judge.filters} | RULES
-    funnel = Funnel(steps=[FunnelStep(name=name, rule=rule) for name, rule in rules.items()])
-    duplicates, places = Duplicates(judge.config), {name: i for i, name in enumerate(rules)}
+    duplicates = Duplicates(judge.config)
+    dropped: Counter[str | None] = Counter()
     with judging(judge, judge.config.workers.count) as judged:
-        for each in judged(source.chunks()):
-            if each.attempt is not None:
-                attempts.add(each.attempt)
-            dropped_by = each.dropped_by
-            if each.row is not None:
-                dropped_by = duplicates.dropped_by(each.row.mark)
-            funnel.count(places[dropped_by] if dropped_by is not None else None)
-            if each.row is not None and dropped_by is None:
-                kept.add(each.row.columns, each.row.characters)
-    return funnel
+        for row, attempt in judged(source.chunks()):
+            if attempt is not None:
+                attempts.setdefault((attempt.question, attempt.said), attempt)
+            dropped_by = row if isinstance(row, str) else duplicates.dropped_by(row.mark)
+            dropped[dropped_by] += 1
+            if isinstance(row, Row) and dropped_by is None:
+                kept.add(row.columns, row.characters)
+    return Funnel.of({each.name: each.rule for each in judge.filters} | RULES, dropped)

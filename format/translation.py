@@ -96,7 +96,6 @@ class Step:
 
     @property
     def event(self) -> DebugEvent:
-        """The action's own event."""
         return self.events[0]
 
     @property
@@ -158,12 +157,10 @@ class Inspection:
 
     @property
     def steps(self) -> Iterator[Step]:
-        """All actions, in order."""
         return (step for turn in self.turns for step in turn.steps)
 
     @property
     def events(self) -> Iterator[DebugEvent]:
-        """All events of the session, its opening first."""
         yield self.opening
         yield from (event for step in self.steps for event in step.events)
 
@@ -325,7 +322,6 @@ class Draft:
     shown: ShownSource = field(default_factory=ShownSource)
 
     def say(self, role: MessageRole, content: str) -> None:
-        """Add a message without costs."""
         self.rows.append(MessageRow(Message(role, content)))
 
     def reply(self, original: MessageRow, content: str, calls: Sequence[ToolCall] = ()) -> None:
@@ -335,7 +331,6 @@ class Draft:
         self.rows.append(replace(original, message=message))
 
     def answer(self, call: ToolCall, reply: ToolReply) -> None:
-        """Add a tool's answer."""
         message = Message("tool", reply.text, tool_call_id=call.id, name=call.name)
         self.rows.append(MessageRow(message, tool_outcome=reply.outcome))
 
@@ -345,7 +340,6 @@ class Draft:
 
     @property
     def last_index(self) -> int:
-        """Index of the newest message."""
         return len(self.rows) - 1
 
 

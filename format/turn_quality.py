@@ -72,7 +72,6 @@ class Turn:
 
     @property
     def outcomes(self) -> list[ToolOutcome]:
-        """The results of its calls."""
         return [row.tool_outcome for row in self.answers if row.tool_outcome is not None]
 
     @property

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import yaml
 from pydantic import BaseModel
@@ -25,7 +25,7 @@ from format.dataset import SplitWriter, read_rows, split_file
 from format.mixture import Facets, drawn
 from format.outcomes import Outcome
 from format.report import SplitStatistics
-from format.rows import COLUMNS, Column, Kind, call_arguments, encode, is_assistant
+from format.rows import COLUMNS, Column, call_arguments, encode, is_assistant
 from format.splits import TEST, TRAIN, Splits
 from format.turn_quality import Turn, turns
 
@@ -86,7 +86,7 @@ class Part:
         return totals
 
 
-# Whole rollouts in ATIF, the Agent Trajectory Interchange Format: `sft/atif/SPLIT-N.jsonl`.
+# Whole rollouts in ATIF, the Agent Trajectory Interchange Format: `sft/atif/SPLIT-00000.jsonl`.
 #
 # A line is the trajectory of an agent; the trajectories of subagents that it called are embedded
 # and referenced from the calls' results. The models of the package `atif` validate everything.
@@ -95,7 +95,6 @@ class Part:
 
 VERSION = "ATIF-v1.8"
 ATIF_FOLDER = "atif"
-LINES_PER_FILE = 10_000
 EVENT_FACTS = (
     "action",
     "state",
@@ -260,43 +259,23 @@ def _metrics(row: MessageRow) -> dict[str, Any] | None:
     }
 
 
-class TrajectoryWriter:
-    """Writes the trajectories of all splits, with a fixed number per file."""
-
-    def __init__(self, folder: Path, lines_per_file: int = LINES_PER_FILE) -> None:
-        self._folder, self._lines_per_file = folder / ATIF_FOLDER, lines_per_file
-        self._files: dict[str, TextIO] = {}
-        self.written: Counter[str] = Counter()
-
-    def add(self, split: str, rollout: Sequence[atif.Trajectory]) -> None:
-        """Write the trajectories of one rollout."""
-        for each in rollout:
-            number, line = divmod(self.written[split], self._lines_per_file)
-            if line == 0:
-                if split in self._files:
-                    self._files[split].close()
-                self._folder.mkdir(parents=True, exist_ok=True)
-                path = self._folder / f"{split}-{number:05}.jsonl"
-                self._files[split] = path.open("w", encoding="utf-8")
-            self._files[split].write(f"{each.model_dump_json(exclude_none=True)}\n")
-            self.written[split] += 1
-
-    def close(self) -> None:
-        """Finish all files."""
-        for file in self._files.values():
-            file.close()
-
-
 def write_trajectories(source: Candidates, written: Written, folder: Path) -> None:
     """Write the rollouts with at least one row, in ATIF."""
-    with closing(TrajectoryWriter(folder)) as writer:
+    counts: Counter[str] = Counter()
+    with ExitStack() as stack:
+        files = {}
+        for split in written.statistics:
+            path = folder / ATIF_FOLDER / f"{split}-00000.jsonl"
+            path.parent.mkdir(exist_ok=True)
+            files[split] = stack.enter_context(path.open("w", encoding="utf-8"))
         for rollout in source.rollouts():
             held = [each.conversation for each in rollout]
             splits = (written.conversations.get(each.conversation_id) for each in held)
-            split = next(filter(None, splits), None)
-            if split is not None:
-                writer.add(split, trajectories(held, rollout[0].outcome))
-    written.outputs[ATIF_FOLDER] = dict(writer.written)
+            of_rows = [split for split in splits if split is not None]
+            for each in trajectories(held, rollout[0].outcome) if of_rows else ():
+                files[of_rows[0]].write(f"{each.model_dump_json(exclude_none=True)}\n")
+                counts[of_rows[0]] += 1
+    written.outputs[ATIF_FOLDER] = dict(counts)
 
 
 # Rows of single steps, in TRL's prompt-completion format: one row per trained turn, with the
@@ -322,11 +301,11 @@ KEYS = (
 )
 """The columns of a conversation's row that its steps also have."""
 STEP_COLUMNS = {
-    "prompt": Column("all messages before the turn, as the model was sent them", Kind.OBJECTS),
-    "completion": Column("the turn: one message of the assistant", Kind.OBJECTS),
+    "prompt": Column("all messages before the turn, as the model was sent them", "objects"),
+    "completion": Column("the turn: one message of the assistant", "objects"),
     "tools": COLUMNS["tools"],
-    "step": Column("which of the conversation's assistant turns it is, from 0", Kind.INTEGER),
-    "steps": Column("how many assistant turns the conversation has", Kind.INTEGER),
+    "step": Column("which of the conversation's assistant turns it is, from 0", "integer"),
+    "steps": Column("how many assistant turns the conversation has", "integer"),
     "turn_quality": Column("the turn's label: timeout, tool_error, recovery, ok ..."),
     **{name: COLUMNS[name] for name in KEYS},
 }
@@ -378,7 +357,6 @@ class StagedRows:
         yield from zip(stored, self._characters, strict=True)
 
     def remove(self) -> None:
-        """Remove the temporary file."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

@@ -159,15 +159,6 @@ class TrainConfig(StrictRecord):
     trainer_arguments: dict[str, Any] = Field(default_factory=dict)
     """Any other option of TRL's `SFTConfig`, `DPOConfig` or `GRPOConfig`, by its own name."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_removed(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or "trackio" not in given:
-            return given
-        if given["trackio"] is not None:
-            raise ValueError("trackio: removed, take it out. train.wandb has the same curves")
-        return {name: value for name, value in given.items() if name != "trackio"}
-
     def identity(self) -> dict[str, Any]:
         """The settings that make this training differ from another, as JSON, without other methods'
         sections."""
@@ -194,7 +185,7 @@ class TrainConfig(StrictRecord):
         return self.lora is not None and self.merge
 
     @model_validator(mode="after")
-    def _of_this_method(self) -> Self:
+    def _consistent(self) -> Self:
         only_sft = {
             "curriculum": self.curriculum != "shuffle",
             "eval_every": self.eval_every is not None,
@@ -203,10 +194,6 @@ class TrainConfig(StrictRecord):
         wrong = [name for name, is_set in only_sft.items() if is_set]
         if wrong and self.method != "sft":
             raise ValueError(f"{wrong[0]} is for method: sft; remove it from one of {self.method}")
-        return self
-
-    @model_validator(mode="after")
-    def _rows_in_order(self) -> Self:
         points = self.checkpoints_at
         if any(rows < 1 for rows in points) or list(points) != sorted(set(points)):
             raise ValueError(f"checkpoints_at {list(points)} must be rising numbers of rows from 1")

@@ -96,7 +96,6 @@ class Encoded:
 
     @property
     def trained(self) -> int:
-        """Number of trained tokens."""
         return sum(self.mask)
 
     def cut(self, length: int | None) -> Encoded:
@@ -223,7 +222,6 @@ class RenderedRow:
 
     @property
     def conversation_id(self) -> str:
-        """The id of the conversation that the row comes from."""
         return str(self.row.get("conversation_id"))
 
     @cached_property
@@ -233,17 +231,14 @@ class RenderedRow:
 
     @cached_property
     def text(self) -> str:
-        """The training template's rendering."""
         return render(self.row, self.tokenizer, self.templates.training, prompt=False)
 
     @cached_property
     def served(self) -> str:
-        """The serving template's rendering."""
         return self._served(None, prompt=False)
 
     @cached_property
     def replies(self) -> list[Reply]:
-        """The assistant messages."""
         found = []
         places = zip(assistant_indices(self.row), trained_turns(self.row), strict=True)
         for number, (index, trained) in enumerate(places):

@@ -53,17 +53,14 @@ class Job:
 
     @property
     def checkpoints(self) -> Path:
-        """The folder of the trainer's checkpoints."""
         return self.work / "checkpoints"
 
     @property
     def rows(self) -> Path:
-        """The encoded rows."""
         return self.work / "rows.arrow"
 
     @property
     def test_rows(self) -> Path:
-        """The encoded rows of the test split."""
         return self.work / "test-rows.arrow"
 
     def kept_copy(self, rows: int) -> Path:
@@ -86,9 +83,6 @@ class QuestionBench:
     @property
     def facts(self) -> Any:
         """The facts that affect the training, as JSON."""
-        return {
-            "sandbox": self.runtime.sandbox.model_dump(mode="json"),
-            "agents": self.runtime.agents.model_dump(mode="json"),
-            "benchmark": self.benchmark.model_dump(mode="json"),
-            "held_out": self.held_out.model_dump(mode="json"),
-        }
+        facts = {"sandbox": self.runtime.sandbox, "agents": self.runtime.agents}
+        facts |= {"benchmark": self.benchmark, "held_out": self.held_out}
+        return {name: section.model_dump(mode="json") for name, section in facts.items()}

@@ -48,8 +48,6 @@ def refuse_idle_gpus(cpu: bool) -> None:
 
 
 class Processes:
-    """All processes of one training."""
-
     def __init__(self, waiting: Any = None) -> None:
         self._waiting = waiting
 

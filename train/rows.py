@@ -66,7 +66,6 @@ def find_test_split(run: Path, asked_by: str) -> Path:
 
 
 def rendered_rows(split: Path, tokenization: Tokenization) -> Iterator[RenderedRow]:
-    """The rows of a split, in order."""
     present = set(pq.read_schema(split).names)
     for row in read_rows(split, tuple(name for name in COLUMNS if name in present)):
         yield RenderedRow(row, tokenization.tokenizer, tokenization.templates)

@@ -134,7 +134,6 @@ class SampleFile:
 
 
 def sample_file(job: Job) -> SampleFile:
-    """The file of a training's samples."""
     return SampleFile(job.checkpoints / NAME)
 
 

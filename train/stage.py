@@ -129,7 +129,6 @@ def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | Non
 
 
 def _prepare(job: Job, method: Method, tokenization: Tokenization) -> Preflight:
-    """Check and encode the rows, and save the base model if the config says so."""
     preflight = method.prepare(job, tokenization)
     preflight.refuse_failures()
     if job.config.save_untuned:
@@ -241,7 +240,6 @@ def _training(report: TrainReport) -> str:
 
 
 def _losses(report: TrainReport) -> Iterator[str]:
-    """Sections on the losses, if there are any."""
     points = report.loss_curve
     if points:
         every = -(-len(points) // CURVE_POINTS)
@@ -285,7 +283,6 @@ def _data(job: Job, report: TrainReport) -> str:
 
 
 def _use(config: TrainConfig, base: str) -> str:
-    """How to serve the model, and how to use it."""
     start = "vllm serve MODEL --served-model-name debugger"
     if config.lora is not None and not config.merge:
         start = (

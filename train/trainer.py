@@ -65,7 +65,6 @@ def check_trainer_arguments(
 
 
 def check_quantization(config: TrainConfig) -> None:
-    """Raise ConfigError if this machine can't run a quantized model."""
     bits = config.lora.quantize if config.lora is not None else None
     if bits is None:
         return
@@ -85,7 +84,6 @@ def check_quantization(config: TrainConfig) -> None:
 
 
 def on_cpu(config: TrainConfig) -> bool:
-    """Whether training runs on the CPU."""
     import torch
 
     return config.device == "cpu" or not torch.cuda.is_available()
@@ -186,7 +184,6 @@ def shared_options(config: TrainConfig, output: Path) -> dict[str, Any]:
 
 
 def quiet(trainer: Any) -> Any:
-    """Remove the trainer's own printing."""
     from transformers import PrinterCallback
 
     trainer.remove_callback(PrinterCallback)

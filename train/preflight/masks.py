@@ -238,7 +238,6 @@ def _holds(body: str, text: str) -> bool:
 
 
 def _leaves(value: Any) -> Iterator[str]:
-    """The keys and texts of a call's arguments."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield key

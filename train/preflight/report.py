@@ -71,7 +71,6 @@ class Check(ABC):
         """The finding about all rows so far."""
 
     def note(self, fault: str) -> None:
-        """Count a fault."""
         self.faults += 1
         self.first = self.first or fault
 
@@ -88,7 +87,6 @@ class Check(ABC):
 
 
 def excerpt(text: str) -> str:
-    """The beginning of a text, quoted."""
     return repr(text if len(text) <= EXCERPT else f"{text[:EXCERPT]}...")
 
 
@@ -126,7 +124,6 @@ class Preflight(StrictRecord):
 
     @property
     def failures(self) -> list[Finding]:
-        """Findings that forbid training."""
         return [each for each in self.findings if each.verdict is Verdict.FAILED]
 
     def lines(self) -> Iterator[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from array import array
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -64,7 +63,6 @@ class EmbeddingMatrix:
 
     @property
     def rows(self) -> int:
-        """Number of ids."""
         with self._open() as file:
             return int(file.get_slice(self.name).get_shape()[0])
 
@@ -133,23 +131,16 @@ def _cached(base: str, name: str) -> Path | None:
     return Path(found) if found else None
 
 
-@dataclass(frozen=True)
-class Groups:
-    """Ids of the rows of an embedding matrix."""
+def untrained(
+    matrix: EmbeddingMatrix, ids: list[int], ordinary_ids: list[int], unreachable_ids: list[int]
+) -> list[int]:
+    """Those of the ids whose rows lie where untrained rows lie.
 
-    targets: list[int]
-    """Special tokens that are to be learned."""
-    ordinary: list[int]
-    """Ids that occur in ordinary texts."""
-    unreachable: list[int]
-    """Ids that no text contains."""
-
-
-def untrained(matrix: EmbeddingMatrix, groups: Groups) -> list[int]:
-    """The targets whose rows lie where untrained rows lie."""
+    Compares them with ids that occur in ordinary texts, and with ids that no text contains.
+    """
     import torch
 
-    targets, ordinary = matrix.read(groups.targets), matrix.read(groups.ordinary)
+    targets, ordinary = matrix.read(ids), matrix.read(ordinary_ids)
     found = torch.zeros(len(targets), dtype=torch.bool)
     for centre in (torch.zeros(ordinary.shape[1]), ordinary.mean(0)):
         typical = _distances(ordinary, centre).median()
@@ -160,15 +151,13 @@ def untrained(matrix: EmbeddingMatrix, groups: Groups) -> list[int]:
         exact = torch.cdist(targets, rows, compute_mode="donot_use_mm_for_euclid_dist")
         neighbours += (exact < float(CLOSE * typical)).sum(1)
     found |= neighbours >= CROWD
-    if len(groups.unreachable) >= LEAST:
-        unreachable = matrix.read(groups.unreachable)
+    if len(unreachable_ids) >= LEAST:
+        unreachable = matrix.read(unreachable_ids)
         centre = unreachable.mean(0)
         reach = REACH * _distances(unreachable, centre).median()
         among = (_distances(ordinary, centre) <= reach).float().mean()
         found |= (_distances(targets, centre) <= reach) & bool(among < FEW)
-    return [
-        i for i, is_untrained in zip(groups.targets, found.tolist(), strict=True) if is_untrained
-    ]
+    return [i for i, is_found in zip(ids, found.tolist(), strict=True) if is_found]
 
 
 def _distances(rows: Any, centre: Any) -> Any:
@@ -233,11 +222,7 @@ class SpecialTokensTrained(Check):
         # Evenly spread ids are enough for a median.
         samples = [ids[:: max(1, len(ids) // SAMPLE)] for ids in (ordinary, unreachable)]
         beyond = [i for i in self._targets if i >= rows]
-        return beyond + untrained(matrix, Groups(targets, *samples))
-
-
-BOUNDS = tuple(2**power for power in range(8, 21))
-"""Tokens: the inclusive upper bounds of the bars of the histogram of lengths."""
+        return beyond + untrained(matrix, targets, *samples)
 
 
 class Lengths(Check):
@@ -285,20 +270,15 @@ class Lengths(Check):
         lost = 1 - self.trained_tokens / self._trained_before if self._trained_before else 0.0
         ordered = sorted(self._lengths) or [0]
         median, most = (ordered[int(share * (len(ordered) - 1))] for share in (0.5, 0.9))
-        places = (bisect_left(BOUNDS, length, hi=len(BOUNDS) - 1) for length in self._lengths)
-        counts = sorted(Counter(places).items())
-        bars = ", ".join(f"{count} up to {BOUNDS[place]:,}" for place, count in counts)
         number = (
             f"{self.cut} of {self.rows} rows are longer than train.max_length = "
             f"{self.max_length} tokens, and {lost:.1%} of the trained tokens are cut off; the "
-            f"median has {median:,}, 90% have at most {most:,}, the longest {self.longest:,} "
-            f"({bars})"
+            f"median has {median:,}, 90% have at most {most:,}, the longest {self.longest:,}"
         )
         advice = self._advice()
         return self.found(Verdict.FAILED if advice else None, number, advice)
 
     def _advice(self) -> str:
-        """Advice; empty if there is nothing to do."""
         too_long = self._context is not None and self.longest > self._context
         if self.rows and self.lost == self.rows:
             return (
@@ -356,7 +336,6 @@ class PreflightRun:
                 )
 
     def add(self, row: RenderedRow) -> None:
-        """Check the next row."""
         place, wanted = self.masks.rows, self._config.preflight_rows
         thorough = (place + 1) * wanted // self._rows > place * wanted // self._rows
         self._looked_through += thorough
@@ -365,7 +344,6 @@ class PreflightRun:
                 check.add(row)
 
     def report(self) -> Preflight:
-        """Counts and findings over the rows so far."""
         lengths, findings = self.lengths, [check.finding() for check in self.checks]
         for place, each in enumerate(findings):
             if each.verdict is Verdict.FAILED and each.check in self._config.waived_checks:

@@ -18,12 +18,6 @@ Call = tuple[str, Any]
 """Name and arguments."""
 
 REGION = re.compile(r"<tool_call>(.*?)</tool_call>|<tool_call>(.*)", re.DOTALL)
-MODULES = ("vllm.tool_parsers", "vllm.entrypoints.openai.tool_parsers")
-"""Modules with vLLM's parsers, newest first."""
-REQUESTS = (
-    "vllm.entrypoints.openai.chat_completion.protocol",
-    "vllm.entrypoints.openai.protocol",
-)
 
 
 class HermesParser:
@@ -47,8 +41,6 @@ class HermesParser:
 
 
 class VllmParser:
-    """A parser of the installed vLLM."""
-
     def __init__(self, name: str, tokenizer: Any, modules: tuple[Any, Any]) -> None:
         """`modules` are those of the parsers and of the request. Raises ConfigError for an unknown
         name."""
@@ -94,19 +86,12 @@ def call_parser(name: str, tokenizer: Any) -> VllmParser | HermesParser | None:
     It is vLLM's own if that is installed, by the name that `--tool-call-parser` takes. Otherwise,
     `hermes` is parsed as vLLM 0.20 to 0.32 do without streaming; other parsers have no stand-in.
     """
-    parsers, requests = _first_importable(MODULES), _first_importable(REQUESTS)
-    if parsers is not None and requests is not None:
-        return VllmParser(name, tokenizer, (parsers, requests))
-    return HermesParser(tokenizer) if name == "hermes" else None
-
-
-def _first_importable(names: tuple[str, ...]) -> Any:
-    for name in names:
-        try:
-            return importlib.import_module(name)
-        except (ImportError, OSError):  # OSError: a build whose libraries are missing here
-            continue
-    return None
+    try:
+        parsers = importlib.import_module("vllm.tool_parsers")
+        requests = importlib.import_module("vllm.entrypoints.openai.chat_completion.protocol")
+    except (ImportError, OSError):  # OSError: a build whose libraries are missing here
+        return HermesParser(tokenizer) if name == "hermes" else None
+    return VllmParser(name, tokenizer, (parsers, requests))
 
 
 class ToolCallsSurvive(Check):
