@@ -34,18 +34,6 @@ GoldLines = Mapping[str, frozenset[str]]
 
 
 @dataclass(frozen=True)
-class Background:
-    """Further facts about a conversation."""
-
-    gold_lines: frozenset[str] | None = None
-    """Distinctive lines that the gold patch adds; None if it is not available."""
-    git_history: bool = False
-    """Whether an agent of its rollout has looked at later commits."""
-    before_changes: frozenset[str] = frozenset()
-    """The conversations of its rollout that started before any file could have been changed."""
-
-
-@dataclass(frozen=True)
 class Candidate:
     """A conversation and its rollout's outcome."""
 
@@ -53,7 +41,12 @@ class Candidate:
     outcome: Outcome
     vocabulary: Vocabulary
     """Vocabulary of a Program Inspector's row."""
-    background: Background = Background()
+    gold_lines: frozenset[str] | None = None
+    """Distinctive lines that the gold patch adds; None if it is not available."""
+    git_history: bool = False
+    """Whether an agent of its rollout has looked at later commits."""
+    asked_early: bool = False
+    """Whether it started before any file could have been changed."""
     replay_verified: bool | None = None
     """Whether a replay of its calls had the recorded results; None if there was no replay."""
     reasoning: Reasoning = Reasoning.KEEP
@@ -95,9 +88,8 @@ class Candidate:
     @cached_property
     def leaks(self) -> tuple[Leak, ...]:
         """What it may know that a working agent could not."""
-        known = self.background
         teacher, grounding = self.outcome.teacher, self.grounding
-        return leaks_of(self.said, teacher, grounding, known.gold_lines, known.git_history)
+        return leaks_of(self.said, teacher, grounding, self.gold_lines, self.git_history)
 
     @property
     def fix_touched_location(self) -> bool | None:
@@ -154,15 +146,16 @@ class Chunk:
             if outcome is None:
                 continue
             conversations = list(held)
-            lines = gold.get(outcome.instance_hash)
-            git = any(map(reads_git_history, conversations))
-            background = Background(lines, git, asked_before_changes(conversations))
+            git_history = any(map(reads_git_history, conversations))
+            early = asked_before_changes(conversations)
             yield [
                 Candidate(
                     each,
                     outcome,
                     config.vocabulary,
-                    background,
+                    gold.get(outcome.instance_hash),
+                    git_history,
+                    each.conversation_id in early,
                     self.verified.get(each.conversation_id),
                     config.reasoning,
                 )

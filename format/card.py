@@ -11,11 +11,10 @@ from typing import Any
 import yaml
 
 from format.config import Vocabulary
-from format.dataset import arrow_schema, read_rows, split_file
+from format.dataset import TEST, TRAIN, arrow_schema, read_rows, split_file
 from format.mixture import MixtureConfig
 from format.report import SOURCE, FormatReport, SplitStatistics, Spread
 from format.rows import COLUMNS, Column
-from format.splits import TEST, TRAIN
 from format.translation import MAPPING
 
 WHAT = {

@@ -1,4 +1,4 @@
-"""The training data's Parquet files, in the layout of hub datasets.
+"""The training data's Parquet files, in the layout of hub datasets, and their splits.
 
 Files are named `data/SPLIT-00000-CONTENT.parquet`, with `datasets`' features in their metadata, so
 that `datasets.load_dataset` returns every row unchanged. The name contains a digest of the content,
@@ -8,7 +8,7 @@ because `datasets` caches a folder by its file names and would otherwise return 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import ArrowException
 
+from collect.benchmarks.held_out import RepositoryNames
+from collect.benchmarks.splits import held_out
 from collect.errors import ConfigError
 from collect.questions.grounding.records import Support
 from collect.store.tables import open_parquet
+from format.config import FormatConfig
 from format.rows import COLUMNS, Column, encode
 
+TRAIN, TEST = "train", "test"
 ROWS_PER_GROUP = 256
 """Rows read at once."""
 ROWS_WRITTEN, CHARACTERS_WRITTEN = 2_048, 8_000_000
@@ -144,3 +148,45 @@ def read_rows(
             f"{path} can't be read as training data: {error}; run `stepinto format` on this run "
             "folder again"
         ) from error
+
+
+class Splits:
+    """The split of each repository, the same in all datasets of a run.
+
+    If a repository's name is written in several ways that are assigned to different splits, it is
+    in `train`.
+    """
+
+    def __init__(self, config: FormatConfig, repositories: Iterable[str]) -> None:
+        """`repositories` are those of the conversations. Raises ConfigError if none is left to
+        train on."""
+        self._config = config
+        self._known = frozenset(repositories)
+        test = held_out(self._known, config.test_fraction, config.split_seed)
+        self._test = _apart(test, self._known - test)
+        if self._known <= self._test:
+            raise ConfigError(
+                f"format.test_fraction = {config.test_fraction} puts all {len(self._known)} "
+                "repositories into the test split; lower it, or collect on more repositories"
+            )
+
+    def extend(self, repositories: Iterable[str]) -> None:
+        """Assign further repositories; the others keep their split."""
+        new = set(repositories) - self._known
+        tested = RepositoryNames(self._test)
+        test = held_out(new, self._config.test_fraction, self._config.split_seed)
+        test |= {name for name in new if name in tested}
+        self._test |= _apart(test, (self._known - self._test) | (new - test))
+        self._known |= new
+
+    def of(self, repository: str) -> str:
+        """`train` or `test`."""
+        assert repository in self._known, f"{repository} has no side"
+        return TEST if repository in self._test else TRAIN
+
+
+def _apart(test: Set[str], train: Set[str]) -> frozenset[str]:
+    """The repositories in `test` that are not also in `train` under another name."""
+    known = RepositoryNames(train)
+    same = {name for name in test if name in known}
+    return _apart(test - same, train | same) if same else frozenset(test)

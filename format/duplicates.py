@@ -2,8 +2,8 @@
 
 Nearly equal sessions are found by MinHash with bands (Broder 1997; Leskovec, Rajaraman and Ullman,
 "Mining of Massive Datasets", chapter 3). Memory is limited: only the latest `CAPACITY` sessions are
-remembered, in arrays that grow to some 400 MB. Compares calls and answers, not what the agent said
-in between; ignores line numbers and addresses.
+remembered, in arrays that fill up to some 400 MB. Compares calls and answers, not what the agent
+said in between; ignores line numbers and addresses.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class NearDuplicates:
 
     def __init__(self, capacity: int = CAPACITY, slots: int = SLOTS) -> None:
         self._capacity, self._slots = capacity, slots
-        self._signatures = np.zeros((min(1_024, capacity), BANDS * ROWS), dtype=np.uint32)
+        # The system gives it memory as it is filled.
+        self._signatures = np.zeros((capacity, BANDS * ROWS), dtype=np.uint32)
         self._tables = np.zeros((BANDS, slots), dtype=np.uint32)
         self._count = 0
 
@@ -65,10 +66,6 @@ class NearDuplicates:
     def add(self, signature: Signature) -> None:
         """Remember a session."""
         place = self._count % self._capacity
-        if place >= len(self._signatures):
-            grown = np.zeros((min(2 * place, self._capacity), BANDS * ROWS), dtype=np.uint32)
-            grown[: len(self._signatures)] = self._signatures
-            self._signatures = grown
         self._signatures[place] = signature
         self._tables[np.arange(BANDS), self._places(signature)] = place + 1
         self._count += 1

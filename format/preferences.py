@@ -19,11 +19,11 @@ from collect.store.messages import Message
 from collect.store.records import Conversation, Role
 from format.candidates import Candidate
 from format.config import FormatConfig, PreferencesConfig, Why
+from format.dataset import Splits
 from format.duplicates import session_key
 from format.filters import exact_arguments, grounded, within_length
 from format.leaks import Leak
 from format.rows import Column, message_object
-from format.splits import Splits
 from format.turn_quality import trained_turns
 from format.writing import Part
 
@@ -62,7 +62,7 @@ def attempt_of(
     right = dropped_by is None and outcome.resolved
     if (
         conversation.role is not Role.DEBUG_SUBAGENT
-        or conversation.conversation_id not in candidate.background.before_changes
+        or not candidate.asked_early
         or dropped_by in NEVER
         or not (right or _is_wrong(candidate, config))
     ):

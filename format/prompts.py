@@ -15,8 +15,8 @@ from collect.questions.building import DEFAULT_NAME
 from collect.questions.episode import tool_schemas
 from collect.questions.rows import opening_messages
 from format.config import FormatConfig, PromptsConfig
+from format.dataset import Splits
 from format.rows import Column, message_object
-from format.splits import Splits
 from format.writing import Part
 
 COLUMNS = {

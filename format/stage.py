@@ -29,6 +29,7 @@ from collect.store.run_store import RunStore
 from format.candidates import Candidate, Candidates, Chunk, GoldLines
 from format.card import write_card
 from format.config import FormatConfig
+from format.dataset import Splits
 from format.duplicates import RULES, Duplicates, Mark
 from format.filters import build_filters, characters
 from format.mixture import RULE as MIXTURE_RULE
@@ -38,7 +39,6 @@ from format.preferences import PREFERENCES, Attempt, Attempts, attempt_of, write
 from format.prompts import PROMPTS, choose_questions, write_prompts
 from format.report import FormatReport, Funnel
 from format.rows import COLUMNS, tool_texts
-from format.splits import Splits
 from format.turn_quality import trained_turns
 from format.writing import StagedRows, write_rows, write_trajectories
 

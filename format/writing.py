@@ -21,12 +21,11 @@ from collect.store.records import ORACLE_TEACHER, Conversation, EventRow, Messag
 from format.candidates import Candidates
 from format.card import column_table, front_matter, markdown_table
 from format.config import FormatConfig
-from format.dataset import SplitWriter, read_rows, split_file
+from format.dataset import TEST, TRAIN, Splits, SplitWriter, read_rows, split_file
 from format.mixture import Facets, drawn
 from format.outcomes import Outcome
 from format.report import SplitStatistics
 from format.rows import COLUMNS, Column, call_arguments, encode, is_assistant
-from format.splits import TEST, TRAIN, Splits
 from format.turn_quality import Turn, turns
 
 if TYPE_CHECKING:
