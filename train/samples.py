@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +36,8 @@ class Sample(StrictRecord):
     """The model's reply, decoded greedily."""
 
 
-@dataclass(frozen=True)
-class Question:
-    """One turn to generate."""
-
-    conversation_id: str
-    turn: int
-    prompt_ids: tuple[int, ...]
-    teacher: str
+Question = tuple[list[int], Sample]
+"""The token ids of a turn's prompt, and the sample without the reply and its step."""
 
 
 def choose_questions(
@@ -69,7 +62,9 @@ def choose_questions(
             said = reply.text
             if said is None:
                 said = json.dumps(reply.message, ensure_ascii=False)
-            found.append(Question(row.conversation_id, reply.number, tuple(ids), said))
+            conversation, turn = row.conversation_id, reply.number
+            sample = Sample(step=0, conversation_id=conversation, turn=turn, teacher=said, reply="")
+            found.append((ids, sample))
     if not found:
         raise ConfigError(
             f"train.samples: none of {count} turns leaves room for "
@@ -87,8 +82,8 @@ def ask(
 
     was_training = model.training
     model.eval()
-    for question in questions:
-        ids = torch.tensor([question.prompt_ids], device=model.device)
+    for prompt, sample in questions:
+        ids = torch.tensor([prompt], device=model.device)
         with torch.no_grad():
             said = model.generate(
                 input_ids=ids,
@@ -100,13 +95,7 @@ def ask(
                 pad_token_id=tokenizer.pad_token_id,
             )
         reply = tokenizer.decode(said[0][ids.shape[1] :])
-        yield Sample(
-            step=step,
-            conversation_id=question.conversation_id,
-            turn=question.turn,
-            teacher=question.teacher,
-            reply=reply,
-        )
+        yield sample.model_copy(update={"step": step, "reply": reply})
     model.train(was_training)
 
 

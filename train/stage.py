@@ -6,11 +6,13 @@ repeated as long as config and data are the same.
 
 from __future__ import annotations
 
+import copy
 import hashlib
+import json
 import shutil
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -18,13 +20,14 @@ from typing import Any
 
 import yaml
 
+from collect.errors import ConfigError
 from collect.models.model_folders import TRAINING as TRAINED
-from collect.models.model_folders import trained_on
+from collect.models.model_folders import trained_on, training_of
 from collect.quantities import counted
+from collect.store.atomic_files import replacing_folder
 from format.card import markdown_table
 from format.dataset import split_file
 from format.report import SOURCE, FormatReport
-from train import saving
 from train.base_model import SMOLLM2, TRAINING, require, resolve_base_model
 from train.config import TrainConfig
 from train.job import Job, QuestionBench
@@ -32,11 +35,10 @@ from train.methods.dpo import PreferenceOptimization
 from train.methods.grpo import RewardOptimization
 from train.methods.sft import SupervisedFineTuning
 from train.preflight.report import Preflight
-from train.processes import Processes, joined, process_count, refuse_idle_gpus
+from train.processes import Processes, joined, process_count, refuse_idle_gpus, sharded
 from train.report import EvalPoint, LossPoint, TrainReport
 from train.samples import sample_file, sample_replies, tracked
-from train.saving import final_model, finished, reloaded, save_copy, save_model
-from train.tokenization import Tokenization, load_tokenization
+from train.tokenization import Tokenization, load_tokenization, set_serving_template
 from train.trainer import (
     OnStep,
     check_quantization,
@@ -97,7 +99,7 @@ def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | Non
     tokenization = load_tokenization(config)
     base = tokenization.base
     preflight = on_main(lambda: _prepare(job, method, tokenization))
-    resume = on_main(lambda: saving.prepare(job.checkpoints, job.fingerprint, process_count()))
+    resume = on_main(lambda: newest_checkpoint(job.checkpoints, job.fingerprint, process_count()))
     model = load_model(config, base)
     with method.trainer(job, model, tokenization) as trainer, tracked(job) as wandb_run:
         sample_replies(trainer, job, tokenization, wandb_run)
@@ -106,7 +108,13 @@ def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | Non
         started = time.monotonic()
         trainer.train(resume_from_checkpoint=str(resume) if resume else None)
         seconds = time.monotonic() - started
-    trained = final_model(trainer, config, base, job.work / "trained")
+    # A quantized base model, or a part of a model, is no whole one in full precision.
+    if (config.lora is not None and config.lora.quantize is not None) or sharded():
+        trainer.save_model(str(job.work / "trained"))
+        main = trainer.is_world_process_zero()
+        trained = reloaded(config, base, job.work / "trained") if main else None
+    else:
+        trained = trainer.accelerator.unwrap_model(trainer.model)
     report = TrainReport(
         fingerprint=job.fingerprint,
         config=config.model_dump(mode="json"),
@@ -119,7 +127,7 @@ def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | Non
         device=str(trainer.args.device),
         steps=trainer.state.global_step,
         seconds=round(seconds, 3),
-        resumed_from_step=saving.step_of(resume) if resume else 0,
+        resumed_from_step=step_of(resume) if resume else 0,
         loss_curve=loss_curve(trainer.state.log_history),
         eval_curve=eval_curve(trainer.state.log_history),
         versions={name: version(name) for name in TRAINING},
@@ -160,6 +168,62 @@ def _save(job: Job, trained: Any, tokenization: Tokenization, report: TrainRepor
         path.unlink()
 
 
+def reloaded(config: TrainConfig, base: str, folder: Path) -> Any:
+    """Load the model in a trainer's folder: adapters on the full-precision base model, or a whole
+    one."""
+    if config.lora is None:
+        return load_model(config, str(folder))
+    from peft import PeftModel
+
+    return PeftModel.from_pretrained(load_model(config, base, quantized=False), str(folder))
+
+
+def save_model(
+    model: Any, tokenization: Tokenization, target: Path, texts: Mapping[str, str]
+) -> None:
+    """Write weights, tokenizer, serving template, generation config, and texts by name.
+
+    All are written beside the target and moved there when complete.
+    """
+    tokenizer = copy.deepcopy(tokenization.tokenizer)
+    set_serving_template(tokenizer, tokenization.templates.serving)
+    # Generation is to stop at the tokenizer's end-of-turn token.
+    known = model.generation_config.eos_token_id
+    ids = [known] if isinstance(known, int) else list(known or [])
+    if tokenizer.eos_token_id not in ids:
+        model.generation_config.eos_token_id = [*ids, tokenizer.eos_token_id]
+    # The trainer disables the cache.
+    model.config.use_cache = True
+    with replacing_folder(target) as folder:
+        model.save_pretrained(folder)
+        # Saving an adapter does not save the generation config.
+        model.generation_config.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        # safetensors makes its files unreadable for others, such as a server's container.
+        readable = folder.stat().st_mode & 0o666
+        for file in folder.iterdir():
+            file.chmod(readable)
+
+
+def save_copy(
+    model: Any, tokenization: Tokenization, target: Path, repositories: Collection[str]
+) -> None:
+    """Write another model as it would be served, such as the base model.
+
+    Records only the repositories whose bugs it was trained on, if any.
+    """
+    told = json.dumps({"repositories": sorted(repositories)}, indent=2) + "\n"
+    save_model(model, tokenization, target, {TRAINED: told} if repositories else {})
+
+
+def finished(folder: Path, fingerprint: str) -> TrainReport | None:
+    """The report of a model folder that this same training has written, or None."""
+    made = training_of(folder)
+    return TrainReport.model_validate(made) if made.get("fingerprint") == fingerprint else None
+
+
 @contextmanager
 def _quiet_libraries() -> Iterator[None]:
     """Silence progress bars, since the command line shows its own, and deprecation warnings."""
@@ -175,6 +239,60 @@ def _quiet_libraries() -> Iterator[None]:
     finally:
         datasets.enable_progress_bars()
         logging.enable_progress_bar()
+
+
+# The checkpoints of an interrupted training.
+
+
+FINGERPRINT = "fingerprint"
+PROCESSES = "processes"
+"""File with the number of processes; checkpoints without it are accepted."""
+
+
+def newest_checkpoint(folder: Path, fingerprint: str, processes: int) -> Path | None:
+    """Keep the checkpoints of this same training; remove broken ones and those of others.
+
+    Returns the one to resume from. Raises ConfigError if another number of processes wrote it: with
+    more of them a step trains more rows, so resuming would train some rows twice.
+    """
+    mark, noted = folder / FINGERPRINT, folder / PROCESSES
+    if not mark.is_file() or mark.read_text() != fingerprint:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    mark.write_text(fingerprint)
+    for path in folder.glob("checkpoint-*"):
+        if not _is_whole(path):
+            shutil.rmtree(path)
+    newest = newest_whole(folder)
+    before = int(noted.read_text()) if newest and noted.is_file() else processes
+    if before != processes:
+        raise ConfigError(
+            f"{newest} was saved by a training in {before} processes, and this start has "
+            f"{processes}, whose steps are of other rows: start it with {before} processes, or "
+            f"remove {folder} to begin anew"
+        )
+    noted.write_text(str(processes))
+    return newest
+
+
+def newest_whole(folder: Path) -> Path | None:
+    """The checkpoint to resume from, or None."""
+    found = [path for path in folder.glob("checkpoint-*") if path.name[11:].isdigit()]
+    return max(filter(_is_whole, found), key=step_of, default=None)
+
+
+def _is_whole(checkpoint: Path) -> bool:
+    """Whether the save was completed: the trainer writes its state file last."""
+    try:
+        state = json.loads((checkpoint / "trainer_state.json").read_text())
+    except (OSError, ValueError):
+        return False
+    return bool(state.get("global_step") == step_of(checkpoint))
+
+
+def step_of(checkpoint: Path) -> int:
+    """The optimizer step after which a checkpoint was saved."""
+    return int(checkpoint.name.removeprefix("checkpoint-"))
 
 
 # The trained model's card: what it is, how it was trained, how to serve and use it.

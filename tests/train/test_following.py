@@ -19,8 +19,7 @@ from train.config import TrainConfig
 from train.methods.sft import steps_of
 from train.report import TrainReport
 from train.samples import Sample
-from train.saving import finished
-from train.stage import run_train
+from train.stage import finished, run_train
 
 
 def formatted(folder: Path, test_fraction: float = 0.3) -> Path:
