@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from collect.errors import ConfigError
@@ -15,14 +16,8 @@ LOG_IN = "set HF_TOKEN to a token with write access, or run `hf auth login`"
 def check_push(config: PushConfig) -> None:
     """Raise ConfigError if an upload can't succeed: a bad name, or no token."""
     from huggingface_hub import get_token
-    from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
-    try:
-        validate_repo_id(config.repository)
-    except HFValidationError as error:
-        raise ConfigError(f"{config.repository!r} is no repository of the hub: {error}") from error
-    if config.repository.count("/") != 1:
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", config.repository):
         raise ConfigError(f"{config.repository!r} must be OWNER/NAME to be pushed to")
     if get_token() is None:
         raise ConfigError(f"there is no token to push {config.repository} with; {LOG_IN}")

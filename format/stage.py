@@ -89,29 +89,21 @@ def row_columns(candidate: Candidate, config: FormatConfig) -> dict[str, Any]:
     """The columns of the row of a candidate that passed the filters."""
     outcome, said, grounding = candidate.outcome, candidate.said, candidate.grounding
     rows, quality = candidate.conversation.messages, candidate.turn_quality
-    return {name: getattr(said, name, None) for name in COLUMNS} | {
+    facts = {name: getattr(said, name) for name in COLUMNS if hasattr(said, name)}
+    facts |= {name: getattr(outcome, name) for name in COLUMNS if hasattr(outcome, name)}
+    return facts | {
         "messages": candidate.texts,
         "tools": tool_texts(said.tools),
         "role": str(said.role),
-        "language": outcome.language,
-        "teacher": outcome.teacher,
-        "system": outcome.system,
         "served_model": next((row.served_model for row in rows if row.served_model), None),
-        "resolved": outcome.resolved,
-        "instance_hash": outcome.instance_hash,
-        "question_id": outcome.question_id,
         "prompt_tokens": sum(row.prompt_tokens for row in rows),
         "completion_tokens": sum(row.completion_tokens for row in rows),
-        "code_version": outcome.code_version,
-        "category": outcome.category,
-        "difficulty": outcome.difficulty,
         "grounding": grounding.score,
         "claims": grounding.counts,
         "turn_quality": [label.value for label in quality],
         "trained_turns": list(trained_turns(quality, config.masked_turns)),
         "leaks": [leak.value for leak in candidate.leaks],
         "fix_touched_location": candidate.fix_touched_location,
-        "debug_helped": outcome.debug_helped,
         "replay_verified": candidate.replay_verified,
     }
 

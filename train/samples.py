@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from collect.errors import ConfigError
 from collect.rollouts.tracking import wandb_run
+from collect.store.atomic_files import write_text
 from collect.store.record_lines import StrictRecord
 from train.config import SampleSettings
 from train.job import Job
@@ -99,31 +100,21 @@ def ask(
     model.train(was_training)
 
 
-class SampleFile:
-    """A training's samples so far, kept when it is interrupted and resumed."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def add(self, samples: Sequence[Sample]) -> None:
-        """Add samples, and drop earlier ones of the same or later steps."""
-        earlier = [each for each in self.read() if each.step < samples[0].step]
-        lines = [sample.model_dump_json() + "\n" for sample in (*earlier, *samples)]
-        temporary = self.path.with_suffix(".tmp")
-        temporary.write_text("".join(lines), encoding="utf-8")
-        temporary.replace(self.path)
-
-    def read(self) -> list[Sample]:
-        """The samples in order; none if there is no file."""
-        if not self.path.is_file():
-            return []
-        # Not `splitlines`: JSON does not escape some other line ends that a reply may hold.
-        lines = self.path.read_text(encoding="utf-8").split("\n")
-        return [Sample.model_validate_json(line) for line in lines if line]
+def read_samples(path: Path) -> list[Sample]:
+    """A training's samples so far, in order; none if there is no file."""
+    if not path.is_file():
+        return []
+    # Not `splitlines`: JSON does not escape some other line ends that a reply may hold.
+    lines = path.read_text(encoding="utf-8").split("\n")
+    return [Sample.model_validate_json(line) for line in lines if line]
 
 
-def sample_file(job: Job) -> SampleFile:
-    return SampleFile(job.checkpoints / NAME)
+def add_samples(path: Path, samples: Sequence[Sample]) -> None:
+    """Add samples, and drop earlier ones of the same or later steps, from before a training was
+    interrupted."""
+    earlier = [each for each in read_samples(path) if each.step < samples[0].step]
+    lines = [sample.model_dump_json() + "\n" for sample in (*earlier, *samples)]
+    write_text(path, "".join(lines))
 
 
 @contextmanager
@@ -152,7 +143,7 @@ def sample_replies(trainer: Any, job: Job, tokenization: Tokenization, run: Any)
     settings = job.config.samples
     split = find_test_split(job.run, "train.samples")
     questions = choose_questions(split, settings, tokenization, job.config.max_length)
-    tokenizer, file = tokenization.tokenizer, sample_file(job)
+    tokenizer, path = tokenization.tokenizer, job.checkpoints / NAME
 
     class Ask(TrainerCallback):  # type: ignore[misc]
         def on_train_begin(self, args: Any, state: Any, control: Any, **had: Any) -> None:
@@ -172,7 +163,7 @@ def sample_replies(trainer: Any, job: Job, tokenization: Tokenization, run: Any)
             found = list(ask(model, tokenizer, questions, settings.max_new_tokens, step))
             if not state.is_world_process_zero:
                 return
-            file.add(found)
+            add_samples(path, found)
             if run is not None:
                 import wandb
 

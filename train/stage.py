@@ -37,7 +37,8 @@ from train.methods.sft import SupervisedFineTuning
 from train.preflight.report import Preflight
 from train.processes import Processes, joined, process_count, refuse_idle_gpus, sharded
 from train.report import EvalPoint, LossPoint, TrainReport
-from train.samples import sample_file, sample_replies, tracked
+from train.samples import NAME as SAMPLES
+from train.samples import sample_replies, tracked
 from train.tokenization import Tokenization, load_tokenization, set_serving_template
 from train.trainer import (
     OnStep,
@@ -156,9 +157,9 @@ def _save(job: Job, trained: Any, tokenization: Tokenization, report: TrainRepor
         whole = model.merge_and_unload() if config.merges else model
         save_copy(whole, tokenization, copies / str(rows), report.repositories)
     texts = {"README.md": model_card(job, report)}
-    samples = sample_file(job)
-    if samples.path.is_file():
-        texts[samples.path.name] = samples.path.read_text(encoding="utf-8")
+    samples = job.checkpoints / SAMPLES
+    if samples.is_file():
+        texts[SAMPLES] = samples.read_text(encoding="utf-8")
     texts[TRAINED] = report.model_dump_json(indent=2) + "\n"
     whole = trained.merge_and_unload() if config.merges else trained
     save_model(whole, tokenization, job.run / "model", texts)
