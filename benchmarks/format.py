@@ -30,12 +30,12 @@ from collect.benchmarks.held_out import HeldOut, HeldOutConfig
 from collect.rollouts.stage import run_collect
 from collect.store.run_store import RunStore
 from configs.loading import load_config
-from format.candidates import Outcome
+from format.candidates import Candidates
 from format.config import FormatConfig
 from format.duplicates import Duplicates, Mark
 from format.filters import build_filters
+from format.outcomes import Outcome
 from format.report import FormatReport
-from format.sources import Candidates
 
 SAMPLE = 1_000
 TEMPLATE_BUGS = 6

@@ -23,10 +23,11 @@ from typing import Any
 
 from format.dataset import split_file
 from train.config import LoraSettings, TrainConfig
+from train.methods.sft import build_trainer
 from train.report import LossPoint
 from train.rows import encode_split, load_encoded
 from train.tokenization import load_tokenization
-from train.trainer import build_trainer, load_model, report_steps
+from train.trainer import load_model, report_steps
 
 
 @dataclass(frozen=True)

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field
 
 from collect.benchmarks.config import BenchmarkConfig
+from collect.store.record_lines import StrictRecord
 from collect.store.records import Role
-from format.inspection import Vocabulary
 from format.leaks import Leak
 from format.mixture import MixtureConfig
 from format.rows import Reasoning
 from format.turn_quality import TurnQuality
 
 
-class TokenizedConfig(BaseModel):
-    """Writes the rows also as token ids for a model."""
+class Vocabulary(StrEnum):
+    """The vocabulary of Program Inspectors' rows."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    NATIVE = "native"
+    """As recorded: actions in the text, or the four actions as tools."""
+    DEBUG2FIX = "debug2fix"
+    """As Debug2Fix's Debug Subagent would have done it, so that one model can learn from both."""
+
+
+class TokenizedConfig(StrictRecord):
+    """Writes the rows also as token ids for a model."""
 
     model: str
     """The tokenizer's model, as in `train.base_model`, or a folder with only a tokenizer."""
@@ -39,10 +45,8 @@ class Why(StrEnum):
     """Both are right, and the other took more turns."""
 
 
-class PreferencesConfig(BaseModel):
+class PreferencesConfig(StrictRecord):
     """Pairs of attempts at one question, for training by preference."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     why: tuple[Why, ...] = Field(default=(Why.CORRECT, Why.SHORTER), min_length=1)
     """The kinds of pairs; for each question, earlier kinds are selected first."""
@@ -57,10 +61,8 @@ class PreferencesConfig(BaseModel):
     it exists. Without it, questions with the same wording count as one."""
 
 
-class PromptsConfig(BaseModel):
+class PromptsConfig(StrictRecord):
     """Questions as prompts, for training with rewards."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     questions: str | None = None
     """The file of questions. Null: `questions.jsonl` in the run's folder."""
@@ -70,10 +72,8 @@ class PromptsConfig(BaseModel):
     """Seed for selecting a bug's questions."""
 
 
-class PushConfig(BaseModel):
+class PushConfig(StrictRecord):
     """Where to upload the dataset on the hub."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     repository: str
     """`OWNER/NAME`; created if it does not exist."""
@@ -81,28 +81,15 @@ class PushConfig(BaseModel):
     """Whether a newly created repository is private."""
 
 
-class WorkersConfig(BaseModel):
+class WorkersConfig(StrictRecord):
     """Workers that judge conversations. Their number does not change the output."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     count: int = Field(default=1, ge=1)
     """Number of processes; each takes a CPU and about 0.3 GB. 1: only the command's own process."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_removed(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or "ray_address" not in given:
-            return given
-        if given["ray_address"] is not None:
-            raise ValueError("ray_address: removed, take it out. `count` processes work here")
-        return {name: value for name, value in given.items() if name != "ray_address"}
 
-
-class FormatConfig(BaseModel):
+class FormatConfig(StrictRecord):
     """The `format` section of a run's config. A limit of null switches its filter off."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     roles: tuple[Role, ...] = Field(default=(Role.DEBUG_SUBAGENT, Role.INSPECTOR), min_length=1)
     """Roles whose conversations become rows; by default those of both debugging systems."""

@@ -1,4 +1,10 @@
-"""Detect conversations that repeat earlier ones, by a small fingerprint of each."""
+"""Detect conversations that repeat earlier ones, by a small fingerprint of each.
+
+Nearly equal sessions are found by MinHash with bands (Broder 1997; Leskovec, Rajaraman and Ullman,
+"Mining of Massive Datasets", chapter 3). Memory is limited: only the latest `CAPACITY` sessions are
+remembered, in arrays that fill up to some 400 MB. Compares calls and answers, not what the agent
+said in between; ignores line numbers and addresses.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +13,12 @@ import json
 import re
 import zlib
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from collect.store.records import Conversation
 from format.config import FormatConfig
-
-# Nearly equal sessions, found by MinHash with bands (Broder 1997; Leskovec, Rajaraman and Ullman,
-# "Mining of Massive Datasets", chapter 3).
-#
-# Memory is limited: only the latest `CAPACITY` sessions are remembered, in arrays that grow to some
-# 400 MB. Compares calls and answers, not what the agent said in between; ignores line numbers and
-# addresses.
-
 
 CAPACITY = 1 << 20
 """Maximum number of sessions remembered, a power of two."""
@@ -35,7 +32,10 @@ FACTOR = np.uint64(0x9E3779B97F4A7C15)
 """Multiplier for the positions of words in a shingle (2**64 over the golden ratio)."""
 HALF = np.uint64(32)
 """Bits to shift by."""
-SEED = 20_251_130
+_NUMBERS = np.random.default_rng(20_251_130)
+FACTORS = _NUMBERS.integers(1 << 64, size=(BANDS * ROWS, 1), dtype=np.uint64) | np.uint64(1)
+OFFSETS = _NUMBERS.integers(1 << 64, size=(BANDS * ROWS, 1), dtype=np.uint64)
+"""Of the hash functions."""
 NUMBERS_OF_LINES = re.compile(
     r"(?<=\.py:)\d+|(?<=\.java:)\d+|^(?:->)?[ *]*\d+(?=\s)|\blines?\W+\d+|"
     r"\"(?:start|end)_line\": ?\d+|0x[0-9a-fA-F]+|\b\d+\.\d+ ?s\b",
@@ -51,7 +51,8 @@ class NearDuplicates:
 
     def __init__(self, capacity: int = CAPACITY, slots: int = SLOTS) -> None:
         self._capacity, self._slots = capacity, slots
-        self._signatures = np.zeros((min(1_024, capacity), BANDS * ROWS), dtype=np.uint32)
+        # The system gives it memory as it is filled.
+        self._signatures = np.zeros((capacity, BANDS * ROWS), dtype=np.uint32)
         self._tables = np.zeros((BANDS, slots), dtype=np.uint32)
         self._count = 0
 
@@ -59,18 +60,12 @@ class NearDuplicates:
         """Similarity to the nearest remembered session, from 0 to 1, as far as known."""
         slots = self._tables[np.arange(BANDS), self._places(signature)]
         known = np.unique(slots[slots > 0]) - 1
-        if not known.size:
-            return 0.0
         same = (self._signatures[known] == signature).mean(axis=1)
-        return float(same.max())
+        return float(same.max(initial=0))
 
     def add(self, signature: Signature) -> None:
         """Remember a session."""
         place = self._count % self._capacity
-        if place >= len(self._signatures):
-            grown = np.zeros((min(2 * place, self._capacity), BANDS * ROWS), dtype=np.uint32)
-            grown[: len(self._signatures)] = self._signatures
-            self._signatures = grown
         self._signatures[place] = signature
         self._tables[np.arange(BANDS), self._places(signature)] = place + 1
         self._count += 1
@@ -87,17 +82,8 @@ def signature_of(conversation: Conversation) -> Signature | None:
     if not hashes.size:
         return None
     # Multiply-shift (Dietzfelbinger et al. 1997): the upper half of the products, modulo 2**64.
-    factors, offsets = _hash_functions()
-    mixed = factors * hashes[None, :] + offsets
+    mixed = FACTORS * hashes[None, :] + OFFSETS
     return np.asarray(mixed.min(axis=1) >> HALF, dtype=np.uint32)
-
-
-@cache
-def _hash_functions() -> tuple[Any, Any]:
-    numbers = np.random.default_rng(SEED)
-    size = (BANDS * ROWS, 1)
-    factors = numbers.integers(1 << 64, size=size, dtype=np.uint64) | np.uint64(1)
-    return factors, numbers.integers(1 << 64, size=size, dtype=np.uint64)
 
 
 def session_text(conversation: Conversation) -> str:
@@ -105,11 +91,9 @@ def session_text(conversation: Conversation) -> str:
     parts: list[str] = []
     for row in conversation.messages:
         message = row.message
-        if message.role == "assistant":
-            parts += [f"{call.name} {call.arguments}" for call in message.tool_calls]
-        if message.role == "assistant" and conversation.tools == "[]":
-            parts.append(message.content)
-        if message.role == "tool" or row.tool_outcome is not None:
+        parts += [f"{call.name} {call.arguments}" for call in message.tool_calls]
+        acts_in_text = message.role == "assistant" and conversation.tools == "[]"
+        if acts_in_text or message.role == "tool" or row.tool_outcome is not None:
             parts.append(message.content)
     return NUMBERS_OF_LINES.sub("", "\n".join(parts))
 
@@ -145,7 +129,6 @@ class Mark:
 
     @classmethod
     def of(cls, conversation: Conversation, config: FormatConfig) -> Mark:
-        """The fingerprint of a row."""
         similar = config.max_similarity is not None
         return cls(session_key(conversation), signature_of(conversation) if similar else None)
 

@@ -13,7 +13,7 @@ from collect.benchmarks.held_out import HeldOut
 from collect.store.records import Conversation, StopReason, ToolOutcome
 from format.candidates import Candidate
 from format.config import FormatConfig
-from format.inspection import PROPOSE, recorded_start
+from format.translation import PROPOSE, recorded_start
 from format.turn_quality import trained_turns
 from sandbox.debugger import INSPECTIONS, Action
 
@@ -22,8 +22,6 @@ Predicate = Callable[[Candidate, FormatConfig], bool]
 
 @dataclass(frozen=True)
 class Filter:
-    """One step of the funnel."""
-
     name: str
     rule: str
     """The condition that kept conversations meet."""
@@ -33,18 +31,6 @@ class Filter:
 def role(candidate: Candidate, config: FormatConfig) -> bool:
     """The agent that held the conversation is one of `roles`."""
     return candidate.conversation.role in config.roles
-
-
-def not_held_out(held_out: HeldOut) -> Predicate:
-    """A predicate that knows the held-out bugs."""
-
-    def not_held_out(candidate: Candidate, config: FormatConfig) -> bool:
-        """The bug is not kept for measuring alone: neither by its id, nor by its hash, nor by its
-        repository (`held_out`)."""
-        bug, instance_hash = candidate.conversation, candidate.outcome.instance_hash
-        return not held_out.has(bug.benchmark, bug.instance_id, instance_hash, bug.repository)
-
-    return not_held_out
 
 
 def no_failure(candidate: Candidate, config: FormatConfig) -> bool:
@@ -77,15 +63,11 @@ def stopped(candidate: Candidate, config: FormatConfig) -> bool:
     """The program stopped, rather than ended, at least `min_stops` times; in a Program Inspector's
     session outside the test."""
     events = [row.event for row in candidate.conversation.events]
-    test = _test_file(candidate)
+    # An Inspector's session starts in the test, before any request.
+    start = recorded_start(candidate.conversation) if candidate.inspects else None
+    test = start.event.file if start else None
     stops = sum(event.stops_program and event.file != test for event in events)
     return stops >= (config.min_stops or 0)
-
-
-def _test_file(candidate: Candidate) -> str | None:
-    """The file in which an Inspector's session starts, before any request."""
-    start = recorded_start(candidate.conversation) if candidate.inspects else None
-    return start.event.file if start else None
 
 
 def inspected(candidate: Candidate, config: FormatConfig) -> bool:
@@ -99,19 +81,17 @@ def answered(candidate: Candidate, config: FormatConfig) -> bool:
     """The conversation ends in a well-formed answer, and no call with it, or in a Program
     Inspector's repair plan (`require_answer`)."""
     conversation = candidate.conversation
-    if candidate.inspects:
-        return _has_plan(conversation) or not config.require_answer
-    calls = conversation.messages[-1].message.tool_calls if conversation.messages else ()
-    return (conversation.answer is not None and not calls) or not config.require_answer
-
-
-def _has_plan(conversation: Conversation) -> bool:
-    """Whether an Inspector proposed a repair, or gave a plan when its steps were used up."""
-    calls = [call.name for row in conversation.messages for call in row.message.tool_calls]
-    in_text = conversation.tools == "[]"
-    proposed = conversation.stop_reason is StopReason.FINISHED and (in_text or PROPOSE in calls)
-    asked = conversation.stop_reason is StopReason.STEP_LIMIT
-    return bool(conversation.final_answer.strip()) and (proposed or asked)
+    calls = [row.message.tool_calls for row in conversation.messages]
+    if not config.require_answer:
+        return True
+    if not candidate.inspects:
+        return conversation.answer is not None and not (calls and calls[-1])
+    if not conversation.final_answer.strip():
+        return False
+    if conversation.stop_reason is StopReason.STEP_LIMIT:
+        return True
+    proposed = conversation.tools == "[]" or any(c.name == PROPOSE for row in calls for c in row)
+    return conversation.stop_reason is StopReason.FINISHED and proposed
 
 
 def valid_calls(candidate: Candidate, config: FormatConfig) -> bool:
@@ -133,8 +113,7 @@ def exact_arguments(candidate: Candidate, config: FormatConfig) -> bool:
 
 def within_length(candidate: Candidate, config: FormatConfig) -> bool:
     """Messages and tools together have at most `max_characters` characters."""
-    limit = config.max_characters
-    return limit is None or characters(candidate.as_row or candidate.conversation) <= limit
+    return config.max_characters is None or characters(candidate.said) <= config.max_characters
 
 
 def grounded(candidate: Candidate, config: FormatConfig) -> bool:
@@ -161,29 +140,35 @@ def trainable(candidate: Candidate, config: FormatConfig) -> bool:
     return any(trained_turns(candidate.turn_quality, config.masked_turns))
 
 
-PREDICATES: tuple[Predicate, ...] = (
-    no_failure,
-    resolved,
-    untampered,
-    session_started,
-    stopped,
-    inspected,
-    answered,
-    valid_calls,
-    translatable,
-    exact_arguments,
-    within_length,
-    grounded,
-    replay_verified,
-    not_leaked,
-    trainable,
-)
-"""`role` and `not_held_out` come before, `format.duplicates` after."""
-
-
 def build_filters(held_out: HeldOut) -> tuple[Filter, ...]:
-    """The filters that need a single conversation only, in order."""
-    predicates = (role, not_held_out(held_out), *PREDICATES)
+    """The filters that need a single conversation only, in order; `format.duplicates` come after
+    them."""
+
+    def not_held_out(candidate: Candidate, config: FormatConfig) -> bool:
+        """The bug is not kept for measuring alone: neither by its id, nor by its hash, nor by its
+        repository (`held_out`)."""
+        bug, instance_hash = candidate.conversation, candidate.outcome.instance_hash
+        return not held_out.has(bug.benchmark, bug.instance_id, instance_hash, bug.repository)
+
+    predicates: tuple[Predicate, ...] = (
+        role,
+        not_held_out,
+        no_failure,
+        resolved,
+        untampered,
+        session_started,
+        stopped,
+        inspected,
+        answered,
+        valid_calls,
+        translatable,
+        exact_arguments,
+        within_length,
+        grounded,
+        replay_verified,
+        not_leaked,
+        trainable,
+    )
     return tuple(
         Filter(keep.__name__, " ".join((keep.__doc__ or "").split()), keep) for keep in predicates
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 
 from collect.code.patches import PatchError
@@ -18,91 +18,6 @@ from collect.questions.comparing import SPACE
 from collect.questions.grounding import ClaimKind, Grounding, Support
 from collect.store.records import ORACLE_TEACHER, Conversation, Role
 
-# Shell commands that show commits later than the checked-out one.
-
-
-HISTORY = frozenset(
-    {"log", "show", "blame", "diff", "whatchanged", "shortlog", "rev-list", "cherry-pick"}
-    | {"checkout", "switch", "restore", "cat-file", "format-patch", "reset", "grep", "annotate"}
-)
-"""Commands whose output depends on the commit that they name."""
-ALWAYS = frozenset({"reflog", "fsck", "fetch", "pull"})
-"""Commands that show commits not reachable from the checked-out one."""
-ALL_COMMITS = re.compile(r"--(?:all|branches|remotes|tags|reflog|walk-reflogs|glob(?:=.*)?)$|-g$")
-BACKWARDS = re.compile(r"(?:HEAD|@)(?:[~^]\d*|\^\{.*\})*(?::.*)?$|:.*$")
-"""HEAD and its ancestors; `:path` is the index."""
-HASH = re.compile(r"[0-9a-f]{7,40}$")
-REFERENCE = re.compile(
-    r"(?:origin|upstream|refs|remotes|heads|tags)/\S+$|(?:main|master|trunk|develop|FETCH_HEAD|"
-    r"ORIG_HEAD|MERGE_HEAD)(?:[~^]\d*)*$|v?\d+\.\d+(?:\.\d+)*$|stash(?:@\{\d+\})?$|@\{.*\}$|"
-    r"HEAD@\{.*\}$"
-)
-"""Branches, tags, and entries of the reflog."""
-OPTIONS_WITH_VALUE = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace"})
-SEPARATORS = re.compile(r"&&|\|\||[;|\n&()]")
-
-
-def shows_later_commits(command: str, seen: Sequence[str]) -> bool:
-    """Whether a command line names commits that may be later than HEAD.
-
-    A hash also names a commit, unless one of the texts in `seen` contains it: what HEAD's log has
-    shown is earlier.
-    """
-    return any(_is_later(words, seen) for words in _git_commands(command))
-
-
-def _git_commands(command: str) -> Iterator[list[str]]:
-    """The words after `git` in each git call of a command line."""
-    for part in SEPARATORS.split(command):
-        try:
-            words = shlex.split(part)
-        except ValueError:
-            words = part.split()
-        if "git" in words:
-            yield words[words.index("git") + 1 :]
-
-
-def _is_later(words: Sequence[str], seen: Sequence[str]) -> bool:
-    rest = _without_options(words)
-    if not rest:
-        return False
-    name, arguments = rest[0], rest[1:]
-    if name in ALWAYS:
-        return True
-    if name == "stash":
-        return arguments[:1] in (["show"], ["list"])
-    if name not in HISTORY:
-        return False
-    if "--" in arguments:
-        arguments = arguments[: arguments.index("--")]
-    return any(_names_later(argument, seen) for argument in arguments)
-
-
-def _without_options(words: Sequence[str]) -> list[str]:
-    """The words from git's subcommand on."""
-    position = 0
-    while position < len(words) and words[position].startswith("-"):
-        position += 2 if words[position] in OPTIONS_WITH_VALUE else 1
-    return list(words[position:])
-
-
-def _names_later(argument: str, seen: Sequence[str]) -> bool:
-    if argument.startswith("-"):
-        return ALL_COMMITS.match(argument) is not None
-    ends = re.split(r"\.{2,3}", argument) if not argument.startswith(".") else [argument]
-    return any(_is_later_commit(end, seen) for end in ends if end)
-
-
-def _is_later_commit(name: str, seen: Sequence[str]) -> bool:
-    if BACKWARDS.match(name):
-        return False
-    commit = re.split(r"[~^:]", name.removeprefix("^"), maxsplit=1)[0]
-    if HASH.match(commit):
-        return not any(commit[:7] in text for text in seen)
-    return REFERENCE.match(name.partition(":")[0]) is not None
-
-
-SHELL = "bash"
 EDITORS = (Role.MAIN, Role.PATCH_CODER)
 """Roles that write the patch, and so may reproduce the gold patch without having seen it."""
 TELLING_CHARACTERS = 12
@@ -137,10 +52,14 @@ def leaks_of(
     `teacher` is the rollout's; `gold_lines` is None if the gold patch is not available;
     `git_history` means that an agent of the rollout has read it.
     """
+    expected = any(
+        claim.kind is ClaimKind.VALUE and claim.grounded is Support.OBSERVED and claim.from_test
+        for claim in grounding.claims
+    )
     found = {
         Leak.ORACLE: ORACLE_TEACHER in (teacher, conversation.teacher),
-        Leak.GOLD_PATCH: bool(gold_lines) and _quotes(conversation, gold_lines or ()),
-        Leak.EXPECTED_VALUE: _expected_value(grounding),
+        Leak.GOLD_PATCH: _quotes(conversation, gold_lines or ()),
+        Leak.EXPECTED_VALUE: expected,
         Leak.GIT_HISTORY: git_history,
     }
     return tuple(leak for leak, is_so in found.items() if is_so)
@@ -155,37 +74,28 @@ def gold_lines(patch: str) -> frozenset[str]:
         return frozenset()
     added = {_plain(text) for hunk in hunks for kind, text in hunk.lines if kind == "+"}
     known = {_plain(text) for hunk in hunks for kind, text in hunk.lines if kind != "+"}
-    return frozenset(line for line in added - known if _is_telling(line))
-
-
-def reads_git_history(conversation: Conversation) -> bool:
-    """Whether a shell command of the conversation shows commits later than the bug's."""
-    seen: list[str] = []
-    for message in (row.message for row in conversation.messages):
-        commands = [call.text("command") for call in message.tool_calls if call.name == SHELL]
-        if message.role != "assistant":
-            seen.append(message.content)
-        elif any(shows_later_commits(command, seen) for command in commands):
-            return True
-    return False
-
-
-def _expected_value(grounding: Grounding) -> bool:
-    return any(
-        claim.kind is ClaimKind.VALUE and claim.grounded is Support.OBSERVED and claim.from_test
-        for claim in grounding.claims
+    return frozenset(
+        line
+        for line in added - known
+        if len(line.replace(" ", "")) >= TELLING_CHARACTERS and any(map(str.isalpha, line))
     )
 
 
 def _quotes(conversation: Conversation, lines: Collection[str]) -> bool:
     """Whether the agent quotes one of the lines before anything has shown it."""
-    if conversation.role in EDITORS:
+    if conversation.role in EDITORS or not lines:
         return False
     open_lines = set(lines)
-    for row in conversation.messages:
-        message = row.message
-        calls = [_decoded(call.arguments) for call in message.tool_calls]
-        text = _plain("\n".join([message.content, message.reasoning or "", *calls]))
+    for message in (row.message for row in conversation.messages):
+        parts = [message.content, message.reasoning or ""]
+        for call in message.tool_calls:
+            try:
+                given = json.loads(call.arguments)
+            except (ValueError, RecursionError):
+                given = call.arguments
+            values = given.values() if isinstance(given, dict) else (given,)
+            parts += [each for each in values if isinstance(each, str)]
+        text = _plain("\n".join(parts))
         quoted = {line for line in open_lines if line in text}
         if quoted and message.role == "assistant":
             return True
@@ -193,19 +103,84 @@ def _quotes(conversation: Conversation, lines: Collection[str]) -> bool:
     return False
 
 
-def _decoded(arguments: str) -> str:
-    """The texts in a call's arguments, without JSON escapes."""
-    try:
-        decoded = json.loads(arguments)
-    except (ValueError, RecursionError):
-        return arguments
-    values = decoded.values() if isinstance(decoded, dict) else (decoded,)
-    return "\n".join(each for each in values if isinstance(each, str))
-
-
 def _plain(text: str) -> str:
     return SPACE.sub(" ", text).strip()
 
 
-def _is_telling(line: str) -> bool:
-    return len(line.replace(" ", "")) >= TELLING_CHARACTERS and any(map(str.isalpha, line))
+def reads_git_history(conversation: Conversation) -> bool:
+    seen: list[str] = []
+    for message in (row.message for row in conversation.messages):
+        commands = [call.text("command") for call in message.tool_calls if call.name == "bash"]
+        if message.role != "assistant":
+            seen.append(message.content)
+        elif any(shows_later_commits(command, seen) for command in commands):
+            return True
+    return False
+
+
+# Shell commands that show commits later than the checked-out one.
+
+
+HISTORY = frozenset(
+    {"log", "show", "blame", "diff", "whatchanged", "shortlog", "rev-list", "cherry-pick"}
+    | {"checkout", "switch", "restore", "cat-file", "format-patch", "reset", "grep", "annotate"}
+)
+"""Commands whose output depends on the commit that they name."""
+ALWAYS = frozenset({"reflog", "fsck", "fetch", "pull"})
+"""Commands that show commits not reachable from the checked-out one."""
+ALL_COMMITS = re.compile(r"--(?:all|branches|remotes|tags|reflog|walk-reflogs|glob(?:=.*)?)$|-g$")
+BACKWARDS = re.compile(r"(?:HEAD|@)(?:[~^]\d*|\^\{.*\})*(?::.*)?$|:.*$")
+"""HEAD and its ancestors; `:path` is the index."""
+HASH = re.compile(r"[0-9a-f]{7,40}$")
+REFERENCE = re.compile(
+    r"(?:origin|upstream|refs|remotes|heads|tags)/\S+$|(?:main|master|trunk|develop|FETCH_HEAD|"
+    r"ORIG_HEAD|MERGE_HEAD)(?:[~^]\d*)*$|v?\d+\.\d+(?:\.\d+)*$|stash(?:@\{\d+\})?$|@\{.*\}$|"
+    r"HEAD@\{.*\}$"
+)
+"""Branches, tags, and entries of the reflog."""
+OPTIONS_WITH_VALUE = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace"})
+SEPARATORS = re.compile(r"&&|\|\||[;|\n&()]")
+
+
+def shows_later_commits(command: str, seen: Sequence[str]) -> bool:
+    """Whether a command line names commits that may be later than HEAD.
+
+    A hash also names a commit, unless one of the texts in `seen` contains it: what HEAD's log has
+    shown is earlier.
+    """
+    for part in SEPARATORS.split(command):
+        try:
+            words = shlex.split(part)
+        except ValueError:
+            words = part.split()
+        if "git" in words and _is_later(words[words.index("git") + 1 :], seen):
+            return True
+    return False
+
+
+def _is_later(words: list[str], seen: Sequence[str]) -> bool:
+    while words and words[0].startswith("-"):
+        words = words[2 if words[0] in OPTIONS_WITH_VALUE else 1 :]
+    name, arguments = "".join(words[:1]), words[1:]
+    if name in ALWAYS or (name == "stash" and arguments[:1] in (["show"], ["list"])):
+        return True
+    if name not in HISTORY:
+        return False
+    if "--" in arguments:
+        arguments = arguments[: arguments.index("--")]
+    for argument in arguments:
+        if argument.startswith("-"):
+            if ALL_COMMITS.match(argument):
+                return True
+            continue
+        ends = [argument] if argument.startswith(".") else re.split(r"\.{2,3}", argument)
+        for end in ends:
+            commit = re.split(r"[~^:]", end.removeprefix("^"), maxsplit=1)[0]
+            if not end or BACKWARDS.match(end):
+                continue
+            if HASH.match(commit):
+                if not any(commit[:7] in text for text in seen):
+                    return True
+            elif REFERENCE.match(end.partition(":")[0]):
+                return True
+    return False

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import math
-from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from itertools import compress
 from typing import Annotated, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from collect.store.record_lines import StrictRecord
 
 RULE = "Drawn at random, by its weight and within the caps (`mixture`)."
 NONE = "none"
@@ -36,19 +37,18 @@ class Facet(StrEnum):
     DIFFICULTY = "difficulty"
 
 
+FACETS = tuple(Facet)
 Weight = Annotated[float, Field(ge=0, le=1)]
 Cap = Annotated[int, Field(ge=0)]
 
 
-class MixtureConfig(BaseModel):
+class MixtureConfig(StrictRecord):
     """Selects among the rows that passed the filters; `none` means null."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    weights: Mapping[Facet, Mapping[str, Weight]] = {}
+    weights: Mapping[Facet, Mapping[str, Weight]] = Field(default_factory=dict)
     """Probability to keep a row, by column and value: `{category: {code_reachability: 0.25}}`.
     Weights of several columns are multiplied; 1 for values not named."""
-    caps: Mapping[Facet, Cap | Mapping[str, Cap]] = {}
+    caps: Mapping[Facet, Cap | Mapping[str, Cap]] = Field(default_factory=dict)
     """Most rows of a value: `{difficulty: {easy: 1000}}`, or of each value: `{category:
     500}`."""
     max_rows: int | None = Field(default=None, ge=1)
@@ -59,10 +59,9 @@ class MixtureConfig(BaseModel):
     @property
     def facets(self) -> Sequence[Facet]:
         """The columns with settings, in the order of `Facet`."""
-        return [facet for facet in Facet if facet in self.weights or facet in self.caps]
+        return [facet for facet in FACETS if facet in self.weights or facet in self.caps]
 
     def weight(self, facet: Facet, value: str) -> float:
-        """The probability to keep a row with this value."""
         return self.weights.get(facet, {}).get(value, 1.0)
 
     def cap(self, facet: Facet, value: str) -> int | None:
@@ -70,16 +69,9 @@ class MixtureConfig(BaseModel):
         caps = self.caps.get(facet, {})
         return caps.get(value) if isinstance(caps, Mapping) else caps
 
-    def named(self, facet: Facet) -> set[str]:
-        """The column's values with their own weight or cap."""
-        caps = self.caps.get(facet, {})
-        return {*self.weights.get(facet, {}), *(caps if isinstance(caps, Mapping) else ())}
 
-
-class MixtureShare(BaseModel):
+class MixtureShare(StrictRecord):
     """How many rows of one value the mixture keeps."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     column: str
     value: str
@@ -98,61 +90,35 @@ class Facets(NamedTuple):
 
     @classmethod
     def of(cls, row: Mapping[str, object]) -> Facets:
-        """The facets of a row."""
-        values = (row[facet] for facet in Facet)
+        values = (row[facet] for facet in FACETS)
         return cls(str(row["repository"]), tuple(NONE if v is None else str(v) for v in values))
 
     def value(self, facet: Facet) -> str:
-        """A column's value."""
-        return self.values[tuple(Facet).index(facet)]
+        return self.values[FACETS.index(facet)]
 
 
-class Chances:
-    """A random number for each row, from its conversation's id."""
-
-    def __init__(self, seed: int) -> None:
-        self._seed = str(seed).encode()
-        self._numbers = array("Q")
-
-    def add(self, conversation_id: str) -> None:
-        """Draw a number for one more row."""
-        digest = hashlib.blake2b(conversation_id.encode(), key=self._seed, digest_size=8).digest()
-        self._numbers.append(int.from_bytes(digest, "big"))
-
-    def stays(self, index: int, weight: float) -> bool:
-        """Whether to keep a row with this probability."""
-        return self._numbers[index] % HALF < weight * HALF
-
-    def order(self) -> Sequence[int]:
-        """The rows in random order, independent of `stays`."""
-        return sorted(range(len(self._numbers)), key=lambda index: self._numbers[index] // HALF)
+def drawn(seed: int, conversation_id: str) -> int:
+    key = str(seed).encode()
+    digest = hashlib.blake2b(conversation_id.encode(), key=key, digest_size=8).digest()
+    return int.from_bytes(digest, "big")
 
 
-def mixed(config: MixtureConfig, rows: Sequence[Facets], chances: Chances) -> bytearray:
-    """For each row, 1 if it is kept, else 0."""
+def mixed(config: MixtureConfig, rows: Sequence[Facets], numbers: Sequence[int]) -> bytearray:
+    """For each row, 1 if it is kept, else 0. `numbers` are those drawn for the rows: the upper half
+    tells the order, the lower half whether a row's weight lets it stay."""
     kept = bytearray(len(rows))
     counts: Counter[tuple[str, str]] = Counter()
-    for index in chances.order():
-        facets = rows[index]
-        weights = (config.weight(facet, facets.value(facet)) for facet in config.facets)
-        if not chances.stays(index, math.prod(weights)):
+    for index in sorted(range(len(rows)), key=lambda index: numbers[index] // HALF):
+        values = [(facet, rows[index].value(facet)) for facet in config.facets]
+        weight = math.prod(config.weight(facet, value) for facet, value in values)
+        if numbers[index] % HALF >= weight * HALF:
             continue
-        limits = list(_limits(config, facets))
-        if all(counts[key] < limit for key, limit in limits):
-            counts.update(key for key, _ in limits)
+        limits = {(str(facet), value): config.cap(facet, value) for facet, value in values}
+        limits["", ""] = config.max_rows
+        if all(limit is None or counts[key] < limit for key, limit in limits.items()):
+            counts.update(limits.keys())
             kept[index] = 1
     return kept
-
-
-def _limits(config: MixtureConfig, facets: Facets) -> Iterator[tuple[tuple[str, str], int]]:
-    """The counters that such a row increments, and their limits."""
-    for facet in config.facets:
-        value = facets.value(facet)
-        cap = config.cap(facet, value)
-        if cap is not None:
-            yield (facet, value), cap
-    if config.max_rows is not None:
-        yield ("", ""), config.max_rows
 
 
 def shares(config: MixtureConfig, rows: Sequence[Facets], kept: bytearray) -> list[MixtureShare]:
@@ -161,14 +127,15 @@ def shares(config: MixtureConfig, rows: Sequence[Facets], kept: bytearray) -> li
     for facet in config.facets:
         before = Counter(each.value(facet) for each in rows)
         after = Counter(each.value(facet) for each in compress(rows, kept))
-        for value in sorted({*before, *config.named(facet)}):
-            weight, cap = config.weight(facet, value), config.cap(facet, value)
+        caps = config.caps.get(facet, {})
+        named = {*config.weights.get(facet, {}), *(caps if isinstance(caps, Mapping) else ())}
+        for value in sorted({*before, *named}):
             found.append(
                 MixtureShare(
                     column=facet,
                     value=value,
-                    weight=weight,
-                    cap=cap,
+                    weight=config.weight(facet, value),
+                    cap=config.cap(facet, value),
                     before=before[value],
                     after=after[value],
                 )

@@ -1,26 +1,119 @@
-"""Preference pairs as rows in TRL's conversational preference format."""
+"""Preference pairs of attempts at one question, in TRL's conversational preference format."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
+from sys import intern
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import Any
 
 from collect.errors import ConfigError
-from format.attempts import Attempt, Attempts, prompt_of
+from collect.questions.rows import VARIANT
+from collect.store.messages import Message
+from collect.store.records import Conversation, Role
 from format.candidates import Candidate
 from format.config import FormatConfig, PreferencesConfig, Why
-from format.rows import Column, Kind, message_object
-from format.splits import Splits
+from format.dataset import Splits
+from format.duplicates import session_key
+from format.filters import exact_arguments, grounded, within_length
+from format.leaks import Leak
+from format.rows import Column, message_object
 from format.turn_quality import trained_turns
-from format.writing import Part, PartReport
+from format.writing import Part
 
-# Pair the attempts at each question.
+NEVER = ("role", "not_held_out", "no_failure")
+"""Conversations that these filters drop are in no pair."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A conversation that can be a side of a pair: short facts, no texts."""
+
+    conversation_id: str
+    repository: str
+    question_id: str | None
+    right: bool
+    """Whether it can be the better side; else it can only be the worse one."""
+    turns: int
+    """Number of assistant messages."""
+    question: bytes
+    """Equal for attempts at the same question about the same bug, with the same tools."""
+    said: bytes
+    """Equal for conversations with the same text."""
+    answer: bytes
+    """Equal for equal answers; empty if there is none."""
+
+
+def attempt_of(
+    candidate: Candidate, dropped_by: str | None, config: FormatConfig
+) -> Attempt | None:
+    """A conversation's role in a pair; None if it fits in none, as all but those of
+    Debug Subagents that were asked while the workspace was unchanged.
+
+    `dropped_by` is the filter that dropped it; being a duplicate does not matter.
+    """
+    conversation, outcome = candidate.conversation, candidate.outcome
+    right = dropped_by is None and outcome.resolved
+    if (
+        conversation.role is not Role.DEBUG_SUBAGENT
+        or not candidate.asked_early
+        or dropped_by in NEVER
+        or not (right or _is_wrong(candidate, config))
+    ):
+        return None
+    prompt = [[message.role, message.content] for message in _prompt_of(conversation)]
+    bug = [conversation.benchmark, conversation.instance_id, outcome.instance_hash]
+    question = json.dumps([bug, outcome.question_id, conversation.tools, prompt])
+    return Attempt(
+        conversation.conversation_id,
+        intern(conversation.repository),
+        outcome.question_id,
+        right,
+        sum(row.message.role == "assistant" for row in conversation.messages),
+        _digest(question),
+        session_key(conversation)[:16],
+        _digest(repr(conversation.answer)) if conversation.answer else b"",
+    )
+
+
+def _is_wrong(candidate: Candidate, config: FormatConfig) -> bool:
+    """Whether it ended in a worse answer (missing, ungrounded, or scored as wrong), and can be used
+    as recorded.
+
+    If a main agent asked, the outcome is that of its patch, and says nothing about the answer.
+    """
+    conversation = candidate.conversation
+    scored_wrong = conversation.variant == VARIANT and not candidate.outcome.resolved
+    last = conversation.messages[-1].message if conversation.messages else None
+    return (
+        (scored_wrong or conversation.answer is None or not grounded(candidate, config))
+        and last is not None
+        and last.role == "assistant"
+        and not last.tool_calls
+        and exact_arguments(candidate, config)
+        and within_length(candidate, config)
+        and not set(candidate.leaks) - {Leak.ORACLE}
+    )
+
+
+def _prompt_of(conversation: Conversation) -> list[Message]:
+    """The messages before the assistant's first."""
+    messages = (row.message for row in conversation.messages)
+    return list(takewhile(lambda message: message.role != "assistant", messages))
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()[:16]
+
+
+Attempts = dict[tuple[bytes, bytes], Attempt]
+"""The attempts of a run by `question` and `said`: only the first of equal conversations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,90 +124,55 @@ class Pair:
     chosen: Attempt
     rejected: Attempt
 
+    @property
+    def ids(self) -> tuple[str, str]:
+        return self.chosen.conversation_id, self.rejected.conversation_id
+
 
 def choose_pairs(
     config: PreferencesConfig, by_question: Mapping[bytes, Sequence[Attempt]]
 ) -> Iterator[Pair]:
-    """The pairs of all questions, each within the config's limits."""
+    """The pairs of all questions, each within the config's limits, independent of the order of
+    attempts; each attempt in as few pairs as the limit allows."""
     for attempts in by_question.values():
-        yield from _of_question(config, attempts)
-
-
-def _of_question(config: PreferencesConfig, attempts: Sequence[Attempt]) -> Iterator[Pair]:
-    """The pairs of one question, independent of the order of attempts; each attempt in as few pairs
-    as the limit allows."""
-    uses: Counter[str] = Counter()
-    left = config.per_question
-    for why in config.why:
-        possible = sorted(_possible(why, config, attempts), key=lambda pair: _rank(config, pair))
-        while possible and left:
-            pair = min(possible, key=lambda each: sum(uses[name] for name in _ids(each)))
-            possible.remove(pair)
-            uses.update(_ids(pair))
-            left -= 1
-            yield pair
+        uses: Counter[str] = Counter()
+        left = config.per_question
+        for why in config.why:
+            possible = _possible(why, config, attempts)
+            possible.sort(key=lambda pair: _digest(f"{config.seed}:{':'.join(pair.ids)}"))
+            while possible and left:
+                pair = min(possible, key=lambda each: sum(uses[name] for name in each.ids))
+                possible.remove(pair)
+                uses.update(pair.ids)
+                left -= 1
+                yield pair
 
 
 def _possible(why: Why, config: PreferencesConfig, attempts: Sequence[Attempt]) -> list[Pair]:
     right = [each for each in attempts if each.right]
     if why is Why.CORRECT:
         wrong = [each for each in attempts if not each.right]
-        both = ((better, worse) for better in right for worse in wrong)
+        both = [(better, worse) for better in right for worse in wrong]
         return [Pair(why, *pair) for pair in both if pair[0].answer != pair[1].answer]
-    return [
-        Pair(why, short, long)
-        for short in right
-        for long in right
-        if short.turns <= config.shorter_share * long.turns
-    ]
-
-
-def _ids(pair: Pair) -> tuple[str, str]:
-    return pair.chosen.conversation_id, pair.rejected.conversation_id
-
-
-def _rank(config: PreferencesConfig, pair: Pair) -> bytes:
-    return hashlib.sha256(f"{config.seed}:{':'.join(_ids(pair))}".encode()).digest()
-
-
-# Store texts by name in a file, to combine texts that are far apart in a run.
-
-
-class Spool:
-    """Stores JSON objects by name, and returns them in any order."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        """`file` is empty, and open for writing and reading."""
-        self._file = file
-        self._places: dict[str, int] = {}
-
-    def put(self, name: str, value: dict[str, Any]) -> None:
-        """Store an object."""
-        self._places[name] = self._file.seek(0, 2)
-        self._file.write(json.dumps(value).encode() + b"\n")
-
-    def get(self, name: str) -> dict[str, Any]:
-        """A stored object. Raises KeyError."""
-        self._file.seek(self._places[name])
-        value: dict[str, Any] = json.loads(self._file.readline())
-        return value
+    both = [(short, long) for short in right for long in right]
+    return [Pair(why, a, b) for a, b in both if a.turns <= config.shorter_share * b.turns]
 
 
 COLUMNS = {
-    "prompt": Column("the messages that both attempts begin with", Kind.OBJECTS),
-    "chosen": Column("the rest of the better attempt", Kind.OBJECTS),
-    "rejected": Column("the rest of the worse attempt", Kind.OBJECTS),
-    "tools": Column("JSON schemas of the tools that both were given", Kind.OBJECTS),
+    "prompt": Column("the messages that both attempts begin with", "objects"),
+    "chosen": Column("the rest of the better attempt", "objects"),
+    "rejected": Column("the rest of the worse attempt", "objects"),
+    "tools": Column("JSON schemas of the tools that both were given", "objects"),
     "why": Column(
         "correct: the worse one's answer is missing, was scored as wrong, or claims what was not "
         "observed; shorter: both are right"
     ),
     "chosen_trained_turns": Column(
         "for each assistant message of the better attempt, in order, whether it is trained on",
-        Kind.FLAGS,
+        "flags",
     ),
-    "chosen_turns": Column("assistant messages of the better attempt", Kind.INTEGER),
-    "rejected_turns": Column("assistant messages of the worse attempt", Kind.INTEGER),
+    "chosen_turns": Column("assistant messages of the better attempt", "integer"),
+    "rejected_turns": Column("assistant messages of the worse attempt", "integer"),
     "chosen_id": Column("the better conversation's id in the run"),
     "rejected_id": Column("the worse conversation's id in the run"),
     "chosen_model": Column("which model held the better conversation"),
@@ -140,54 +198,56 @@ def write_preferences(
     source: Iterable[Candidate],
     splits: Splits,
     sft: Path,
-) -> PartReport:
-    """Write the dataset below the `sft` folder. Raises ConfigError if there are no pairs."""
+) -> dict[str, int]:
+    """Write the dataset below the `sft` folder; returns rows by split.
+
+    Raises ConfigError if there are no pairs.
+    """
     assert config.preferences is not None
-    pairs = list(choose_pairs(config.preferences, attempts.by_question))
+    by_question: dict[bytes, list[Attempt]] = defaultdict(list)
+    for attempt in attempts.values():
+        by_question[attempt.question].append(attempt)
+    pairs = list(choose_pairs(config.preferences, by_question))
     if not pairs:
-        raise ConfigError(_no_pair(attempts))
+        several = sum(len(each) > 1 for each in by_question.values())
+        right = sum(attempt.right for attempt in attempts.values())
+        wrong = len(attempts) - right
+        raise ConfigError(
+            f"format.preferences finds no pair: of {len(by_question)} questions {several} have "
+            f"more than one attempt to compare; {right} attempts are right and {wrong} wrong. "
+            "Answer with several models (questions.answer_with: [a, b]) or several attempts "
+            "(questions.attempts) of one that samples, or leave format.preferences out"
+        )
     splits.extend(pair.chosen.repository for pair in pairs)
+    needed = {name for pair in pairs for name in pair.ids}
+    # The sides of a pair may be far apart in the run, so their texts wait in a file.
     with TemporaryFile(dir=sft) as file:
-        spool = Spool(file)
-        _fill(spool, pairs, source, config)
-        rows = ((splits.of(pair.chosen.repository), _row(pair, spool)) for pair in pairs)
+        places: dict[str, int] = {}
+        for candidate in source:
+            name = candidate.conversation.conversation_id
+            if name in needed:
+                places[name] = file.tell()
+                file.write(json.dumps(_side(candidate, config)).encode() + b"\n")
+
+        def row(pair: Pair) -> dict[str, Any]:
+            sides = []
+            for name in pair.ids:
+                file.seek(places[name])
+                sides.append(json.loads(file.readline()))
+            return _row(pair, *sides)
+
+        rows = ((splits.of(pair.chosen.repository), row(pair)) for pair in pairs)
         return PREFERENCES.write(sft, config, config.preferences, rows)
-
-
-def _no_pair(attempts: Attempts) -> str:
-    questions = attempts.by_question.values()
-    several = sum(len(each) > 1 for each in questions)
-    right = sum(attempt.right for each in questions for attempt in each)
-    wrong = sum(map(len, questions)) - right
-    return (
-        f"format.preferences finds no pair: of {len(questions)} questions {several} have more than "
-        f"one attempt to compare; {right} attempts are right and {wrong} wrong. Answer with "
-        "several models (questions.answer_with: [a, b]) or several attempts (questions.attempts) "
-        "of one that samples, or leave format.preferences out"
-    )
-
-
-def _fill(
-    spool: Spool, pairs: Sequence[Pair], source: Iterable[Candidate], config: FormatConfig
-) -> None:
-    needed = {
-        name
-        for pair in pairs
-        for name in (pair.chosen.conversation_id, pair.rejected.conversation_id)
-    }
-    for candidate in source:
-        if candidate.conversation.conversation_id in needed:
-            spool.put(candidate.conversation.conversation_id, _side(candidate, config))
 
 
 def _side(candidate: Candidate, config: FormatConfig) -> dict[str, Any]:
     """The fields of a row for one attempt."""
     conversation = candidate.conversation
+    messages = [message_object(row.message, config.reasoning) for row in conversation.messages]
+    shared = len(_prompt_of(conversation))
     return {
-        "messages": [
-            message_object(row.message, config.reasoning) for row in conversation.messages
-        ],
-        "shared": len(prompt_of(conversation)),
+        "prompt": messages[:shared],
+        "rest": messages[shared:],
         "tools": json.loads(conversation.tools),
         "trained_turns": list(trained_turns(candidate.turn_quality, config.masked_turns)),
         "model": conversation.model,
@@ -197,15 +257,11 @@ def _side(candidate: Candidate, config: FormatConfig) -> dict[str, Any]:
     }
 
 
-def _row(pair: Pair, spool: Spool) -> dict[str, Any]:
-    chosen = spool.get(pair.chosen.conversation_id)
-    rejected = spool.get(pair.rejected.conversation_id)
-    shared = chosen["shared"]
-    return {
-        "prompt": chosen["messages"][:shared],
-        "chosen": chosen["messages"][shared:],
-        "rejected": rejected["messages"][shared:],
-        "tools": chosen["tools"],
+def _row(pair: Pair, chosen: dict[str, Any], rejected: dict[str, Any]) -> dict[str, Any]:
+    named = ("prompt", "tools", "benchmark", "instance_id", "language")
+    return {name: chosen[name] for name in named} | {
+        "chosen": chosen["rest"],
+        "rejected": rejected["rest"],
         "why": pair.why.value,
         "chosen_trained_turns": chosen["trained_turns"],
         "chosen_turns": pair.chosen.turns,
@@ -216,5 +272,4 @@ def _row(pair: Pair, spool: Spool) -> dict[str, Any]:
         "rejected_model": rejected["model"],
         "question_id": pair.chosen.question_id,
         "repository": pair.chosen.repository,
-        **{name: chosen[name] for name in ("benchmark", "instance_id", "language")},
     }

@@ -6,7 +6,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from collect.agents.config import AgentsConfig
 from collect.benchmarks.held_out import HeldOut
@@ -16,13 +15,13 @@ from collect.questions.building import DEFAULT_NAME
 from collect.questions.episode import tool_schemas
 from collect.questions.rows import opening_messages
 from format.config import FormatConfig, PromptsConfig
-from format.rows import Column, Kind, message_object
-from format.splits import Splits
-from format.writing import Part, PartReport
+from format.dataset import Splits
+from format.rows import Column, message_object
+from format.writing import Part
 
 COLUMNS = {
-    "prompt": Column("the system's and the user's message to the Debug Subagent", Kind.OBJECTS),
-    "tools": Column("JSON schemas of its tools", Kind.OBJECTS),
+    "prompt": Column("the system's and the user's message to the Debug Subagent", "objects"),
+    "tools": Column("JSON schemas of its tools", "objects"),
     "question_id": Column("the question's id"),
     "question": Column("its whole record as JSON, with the true answer: for the scorer alone"),
     "category": Column("what it asks for"),
@@ -43,16 +42,32 @@ PROMPTS = Part(
 
 
 def choose_questions(config: PromptsConfig, run: Path, held_out: HeldOut) -> list[Question]:
-    """The file's questions, without those on held-out bugs. Raises ConfigError."""
+    """At most `per_bug` of the file's questions of each bug, in file order, without those on
+    held-out bugs. Raises ConfigError."""
     path = Path(config.questions) if config.questions is not None else run / DEFAULT_NAME
-    return _limited(config, without_held_out(read_questions(path), held_out, path))
+    questions = without_held_out(read_questions(path), held_out, path)
+    if config.per_bug is None:
+        return questions
+    kept: set[str] = set()
+    counts: Counter[str] = Counter()
+    for each in sorted(
+        questions, key=lambda each: hashlib.sha256(f"{config.seed}:{each.id}".encode()).digest()
+    ):
+        if counts[each.instance_hash] < config.per_bug:
+            counts[each.instance_hash] += 1
+            kept.add(each.id)
+    return [each for each in questions if each.id in kept]
 
 
 def without_held_out(
     questions: Sequence[Question], held_out: HeldOut, path: Path
 ) -> list[Question]:
     """The questions that may be used for training. Raises ConfigError if there are none."""
-    kept = [each for each in questions if not _is_held_out(each, held_out)]
+    kept = [
+        each
+        for each in questions
+        if not held_out.has(each.benchmark, each.instance_id, each.instance_hash, each.repository)
+    ]
     if not kept:
         raise ConfigError(
             f"{path}: none of its {len(questions)} questions is left to train on; held_out leaves "
@@ -61,48 +76,27 @@ def without_held_out(
     return kept
 
 
-def _is_held_out(question: Question, held_out: HeldOut) -> bool:
-    bug = (question.benchmark, question.instance_id, question.instance_hash, question.repository)
-    return held_out.has(*bug)
-
-
-def _limited(config: PromptsConfig, questions: Sequence[Question]) -> list[Question]:
-    """At most `per_bug` questions of each bug, in file order."""
-    if config.per_bug is None:
-        return list(questions)
-    kept: set[str] = set()
-    counts: Counter[str] = Counter()
-    for each in sorted(questions, key=lambda question: _rank(config, question)):
-        if counts[each.instance_hash] < config.per_bug:
-            counts[each.instance_hash] += 1
-            kept.add(each.id)
-    return [each for each in questions if each.id in kept]
-
-
-def _rank(config: PromptsConfig, question: Question) -> bytes:
-    return hashlib.sha256(f"{config.seed}:{question.id}".encode()).digest()
-
-
 def write_prompts(
     config: FormatConfig,
     questions: Sequence[Question],
     agents: AgentsConfig,
     splits: Splits,
     sft: Path,
-) -> PartReport:
-    """Write the dataset below the `sft` folder."""
+) -> dict[str, int]:
+    """Write the dataset below the `sft` folder; returns rows by split."""
     assert config.prompts is not None
     splits.extend(each.repository for each in questions)
-    rows = ((splits.of(each.repository), prompt_row(each, agents)) for each in questions)
+    rows = (
+        (
+            splits.of(each.repository),
+            {
+                "prompt": [message_object(said) for said in opening_messages(each, agents)],
+                "tools": tool_schemas(each.language, agents),
+                "question_id": each.id,
+                "question": each.model_dump_json(),
+                **{name: str(getattr(each, name)) for name in NAMED},
+            },
+        )
+        for each in questions
+    )
     return PROMPTS.write(sft, config, config.prompts, rows)
-
-
-def prompt_row(question: Question, agents: AgentsConfig) -> dict[str, Any]:
-    """One question as a row."""
-    return {
-        "prompt": [message_object(each) for each in opening_messages(question, agents)],
-        "tools": tool_schemas(question.language, agents),
-        "question_id": question.id,
-        "question": question.model_dump_json(),
-        **{name: str(getattr(question, name)) for name in NAMED},
-    }

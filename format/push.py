@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
 from pathlib import Path
 
 from collect.errors import ConfigError
@@ -17,14 +16,8 @@ LOG_IN = "set HF_TOKEN to a token with write access, or run `hf auth login`"
 def check_push(config: PushConfig) -> None:
     """Raise ConfigError if an upload can't succeed: a bad name, or no token."""
     from huggingface_hub import get_token
-    from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
-    try:
-        validate_repo_id(config.repository)
-    except HFValidationError as error:
-        raise ConfigError(f"{config.repository!r} is no repository of the hub: {error}") from error
-    if config.repository.count("/") != 1:
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", config.repository):
         raise ConfigError(f"{config.repository!r} must be OWNER/NAME to be pushed to")
     if get_token() is None:
         raise ConfigError(f"there is no token to push {config.repository} with; {LOG_IN}")
@@ -36,13 +29,15 @@ def push(folder: Path, config: PushConfig) -> str:
     Creates the repository if needed. Replaces existing files in folders; other top-level files
     remain. Raises ConfigError if the hub can't be reached, or refuses.
     """
+    from httpx2 import TransportError
     from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
     check_push(config)
-    api = HfApi(endpoint=os.environ.get(ENDPOINT))
-    with _explained(config.repository, api.endpoint):
+    api, repository = HfApi(endpoint=os.environ.get(ENDPOINT)), config.repository
+    try:
         made = api.create_repo(
-            config.repository, repo_type="dataset", private=config.private or None, exist_ok=True
+            repository, repo_type="dataset", private=config.private or None, exist_ok=True
         )
         api.upload_folder(
             repo_id=made.repo_id,
@@ -51,17 +46,6 @@ def push(folder: Path, config: PushConfig) -> str:
             commit_message="Write the dataset of a StepInto run",
             delete_patterns="*/*",
         )
-    return str(made)
-
-
-@contextmanager
-def _explained(repository: str, endpoint: str) -> Iterator[None]:
-    """Turn the hub client's errors into a ConfigError that says what to do."""
-    from httpx2 import TransportError
-    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
-
-    try:
-        yield
     except OfflineModeIsEnabled as error:
         raise ConfigError(
             f"{repository} can't be pushed: HF_HUB_OFFLINE is set; unset it, or push later with "
@@ -72,10 +56,11 @@ def _explained(repository: str, endpoint: str) -> Iterator[None]:
         reason = (error.server_message or str(error)).rstrip(".")
         hint = f"; {LOG_IN}" if status in (401, 403) else ""
         raise ConfigError(
-            f"{endpoint} refused to take {repository} ({status}): {reason}{hint}"
+            f"{api.endpoint} refused to take {repository} ({status}): {reason}{hint}"
         ) from error
     except (TransportError, ConnectionError) as error:
         raise ConfigError(
-            f"{repository} can't be pushed: {endpoint} can't be reached: {error}; "
+            f"{repository} can't be pushed: {api.endpoint} can't be reached: {error}; "
             "the dataset itself is done, and the same command pushes it"
         ) from error
+    return str(made)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_serializer
+from pydantic import BaseModel, Field, field_serializer
 
 from format.mixture import MixtureShare
 from format.rows import is_assistant
@@ -32,8 +31,6 @@ LABELS = (
 class FunnelStep(BaseModel):
     """One filter, and how many conversations it left."""
 
-    model_config = ConfigDict(extra="forbid")
-
     name: str
     rule: str
     """The condition that kept conversations meet."""
@@ -44,21 +41,19 @@ class FunnelStep(BaseModel):
 class Funnel(BaseModel):
     """How many conversations each filter dropped, in order."""
 
-    model_config = ConfigDict(extra="forbid")
-
     conversations: int = 0
     """Number in the run."""
     steps: list[FunnelStep]
 
-    def count(self, dropped_by: int | None) -> None:
-        """Count one conversation by the index of the step that dropped it, or None if it was
-        kept."""
-        self.conversations += 1
-        passed = self.steps if dropped_by is None else self.steps[:dropped_by]
-        for step in passed:
-            step.remaining += 1
-        if dropped_by is not None:
-            self.steps[dropped_by].dropped += 1
+    @classmethod
+    def of(cls, rules: dict[str, str], dropped_by: Counter[str | None]) -> Funnel:
+        """The steps by name and rule; `dropped_by` counts the conversations by the step that
+        dropped them, None for those that were kept."""
+        total = dropped_by.total()
+        funnel = cls(conversations=total, steps=[])
+        for name, rule in rules.items():
+            funnel.add_step(name, rule, funnel.kept - dropped_by[name])
+        return funnel
 
     def add_step(self, name: str, rule: str, remaining: int) -> None:
         """Add a step that selected among everything that passed the earlier ones."""
@@ -67,14 +62,11 @@ class Funnel(BaseModel):
 
     @property
     def kept(self) -> int:
-        """Conversations that passed every filter."""
         return self.steps[-1].remaining if self.steps else self.conversations
 
 
 class Spread(BaseModel):
     """Sum, extremes and mean of one measure."""
-
-    model_config = ConfigDict(extra="forbid")
 
     count: int = 0
     total: int = 0
@@ -82,7 +74,6 @@ class Spread(BaseModel):
     highest: int = 0
 
     def add(self, value: int) -> None:
-        """Add a value."""
         self.lowest = min(self.lowest, value) if self.count else value
         self.highest = max(self.highest, value)
         self.count += 1
@@ -96,8 +87,6 @@ class Spread(BaseModel):
 
 class SplitStatistics(BaseModel):
     """The contents of one split."""
-
-    model_config = ConfigDict(extra="forbid")
 
     rows: int = 0
     instances: set[str] = Field(default_factory=set)
@@ -117,9 +106,10 @@ class SplitStatistics(BaseModel):
         return sorted(names)
 
     def add(self, row: dict[str, Any], characters: int) -> None:
-        """Count one row; its messages are JSON texts."""
         said = [json.loads(text) for text in row["messages"] if is_assistant(text)]
-        calls = list(_calls(said))
+        calls = [
+            call["function"]["name"] for message in said for call in message.get("tool_calls", ())
+        ]
         self.rows += 1
         self.instances.add(f"{row['benchmark']}/{row['instance_id']}")
         self.repositories.add(row["repository"])
@@ -129,8 +119,7 @@ class SplitStatistics(BaseModel):
         self.tools_called.update(calls)
         for name in LABELS:
             self.labels.setdefault(name, Counter()).update(_label_counts(row.get(name)))
-        source = (row[key] for key in SOURCE)
-        self.sources["\t".join(source)] += 1
+        self.sources["\t".join(row[key] for key in SOURCE)] += 1
 
 
 def _label_counts(value: Any) -> Counter[str]:
@@ -144,16 +133,8 @@ def _label_counts(value: Any) -> Counter[str]:
     return Counter(["null" if value is None else str(value).lower()])
 
 
-def _calls(messages: list[dict[str, Any]]) -> Iterator[str]:
-    for message in messages:
-        for call in message.get("tool_calls", ()):
-            yield call["function"]["name"]
-
-
 class FormatReport(BaseModel):
     """Everything that the card says, as data; `sft/report.json`."""
-
-    model_config = ConfigDict(extra="forbid")
 
     funnel: Funnel
     splits: dict[str, SplitStatistics]

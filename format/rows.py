@@ -10,26 +10,14 @@ import json
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
-from collect.questions.grounding import Support
 from collect.store.messages import Message, ToolCall
 from collect.store.records import Conversation
 
-
-class Kind(StrEnum):
-    """The type of a column's values, all nullable."""
-
-    TEXT = "text"
-    INTEGER = "integer"
-    NUMBER = "number"
-    FLAG = "flag"
-    TEXTS = "texts"
-    FLAGS = "flags"
-    CLAIMS = "claims"
-    """An integer for each kind of evidence."""
-    OBJECTS = "objects"
-    """A list of JSON objects, each stored unchanged."""
+Kind = Literal["text", "integer", "number", "flag", "texts", "flags", "claims", "objects"]
+"""The type of a column's values, all nullable. `claims` is an integer for each kind of evidence,
+`objects` a list of JSON objects, each stored unchanged."""
 
 
 @dataclass(frozen=True)
@@ -37,34 +25,15 @@ class Column:
     """One column."""
 
     what: str
-    kind: Kind = Kind.TEXT
-
-
-def features(columns: dict[str, Column]) -> Any:
-    """The columns as `datasets` features."""
-    from datasets import Features, Json, List, Value
-
-    kinds = {
-        Kind.TEXT: Value("string"),
-        Kind.INTEGER: Value("int64"),
-        Kind.NUMBER: Value("float64"),
-        Kind.FLAG: Value("bool"),
-        Kind.TEXTS: List(Value("string")),
-        Kind.FLAGS: List(Value("bool")),
-        Kind.CLAIMS: {each.value: Value("int64") for each in Support},
-        Kind.OBJECTS: List(Json()),
-    }
-    return Features({name: kinds[column.kind] for name, column in columns.items()})
+    kind: Kind = "text"
 
 
 COLUMNS = {
     "messages": Column(
         "the conversation in TRL's conversational form, tool-call arguments as objects",
-        Kind.OBJECTS,
+        "objects",
     ),
-    "tools": Column(
-        "JSON schemas of the tools the model was given, in OpenAI's form", Kind.OBJECTS
-    ),
+    "tools": Column("JSON schemas of the tools the model was given, in OpenAI's form", "objects"),
     "conversation_id": Column("the conversation's id in the run"),
     "rollout_id": Column("the rollout that the conversation is of"),
     "role": Column("which agent held it: main, debug_subagent, inspector or patch_coder"),
@@ -84,13 +53,13 @@ COLUMNS = {
     "served_model": Column(
         "the name that the server gave for that model; null where it gave none, as the oracle"
     ),
-    "resolved": Column("whether the rollout fixed the bug", Kind.FLAG),
+    "resolved": Column("whether the rollout fixed the bug", "flag"),
     "instance_hash": Column("hash of the bug's files, tests and gold patch"),
-    "question_id": Column("the runtime question, if the rollout was about one", Kind.TEXT),
-    "prompt_tokens": Column("tokens that the model was sent, over all its replies", Kind.INTEGER),
-    "completion_tokens": Column("tokens that it wrote", Kind.INTEGER),
+    "question_id": Column("the runtime question, if the rollout was about one", "text"),
+    "prompt_tokens": Column("tokens that the model was sent, over all its replies", "integer"),
+    "completion_tokens": Column("tokens that it wrote", "integer"),
     "code_version": Column("the version of StepInto that recorded it"),
-    "attempt": Column("0-based", Kind.INTEGER),
+    "attempt": Column("0-based", "integer"),
     "category": Column("of the runtime question that was asked, else of the bug; null: not known"),
     "difficulty": Column(
         "easy, medium or hard: of a runtime question, by the visit of the line and the depth of "
@@ -99,66 +68,46 @@ COLUMNS = {
     "grounding": Column(
         "share of the answer's claims (values, locations, exceptions) that the conversation had "
         "observed, those the task gave aside; null where none is left",
-        Kind.NUMBER,
+        "number",
     ),
-    "claims": Column("how many of them were observed, given and ungrounded", Kind.CLAIMS),
+    "claims": Column("how many of them were observed, given and ungrounded", "claims"),
     "turn_quality": Column(
         "a label for each assistant message, in order: shortened, invalid, refused, repeated, "
         "timeout, tool_error, recovery or ok",
-        Kind.TEXTS,
+        "texts",
     ),
     "trained_turns": Column(
         "for each assistant message, in order, whether it is trained on; the others are context",
-        Kind.FLAGS,
+        "flags",
     ),
     "leaks": Column(
         "what the conversation may know that an agent at work could not: oracle, gold_patch, "
         "expected_value, git_history",
-        Kind.TEXTS,
+        "texts",
     ),
     "fix_touched_location": Column(
         "whether the rollout's patch changed the place that the answer reported, or its function; "
         "null where there is no such place or patch, or that can't be told",
-        Kind.FLAG,
+        "flag",
     ),
     "debug_helped": Column(
         "against the same rollout without the subagent: 1 where only this one fixed the bug, -1 "
         "where only the other did, 0 where both or neither; null where there is no pair",
-        Kind.INTEGER,
+        "integer",
     ),
     "replay_verified": Column(
         "whether `stepinto replay` saw the same when it drove the recorded calls again; null where "
         "it has not",
-        Kind.FLAG,
+        "flag",
     ),
 }
 ASSISTANT = '{"role":"assistant",'
 ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
-def stored_row(
-    conversation: Conversation, messages: list[str], language: str, teacher: str, system: str
-) -> dict[str, Any]:
-    """The row of a conversation that passed the filters, with objects as JSON texts. `messages`
-    come from `exact_messages`; the other columns come from the rollout."""
-    return _facts(conversation, language, teacher, system) | {
-        "messages": messages,
-        "tools": _tool_texts(conversation.tools),
-    }
-
-
-def _facts(conversation: Conversation, language: str, teacher: str, system: str) -> dict[str, Any]:
-    named = {name: getattr(conversation, name, None) for name in COLUMNS}
-    return named | {
-        "role": str(conversation.role),
-        "language": language,
-        "teacher": teacher,
-        "system": system,
-    }
-
-
 @lru_cache(64)
-def _tool_texts(tools: str) -> list[str]:
+def tool_texts(tools: str) -> list[str]:
+    """A conversation's tools as JSON texts."""
     return [encode(tool) for tool in json.loads(tools)]
 
 
@@ -185,15 +134,17 @@ def message_object(message: Message, reasoning: Reasoning = Reasoning.KEEP) -> d
     if message.reasoning and reasoning is Reasoning.INLINE:
         plain["content"] = f"<think>\n{message.reasoning}\n</think>\n\n{message.content}"
     if message.tool_calls:
-        plain["tool_calls"] = [_call_object(call) for call in message.tool_calls]
+        plain["tool_calls"] = [
+            {
+                "type": "function",
+                "id": call.id,
+                "function": {"name": call.name, "arguments": call_arguments(call)},
+            }
+            for call in message.tool_calls
+        ]
     if message.role == "tool":
         plain |= {"name": message.name, "tool_call_id": message.tool_call_id}
     return plain
-
-
-def _call_object(call: ToolCall) -> dict[str, Any]:
-    function = {"name": call.name, "arguments": call_arguments(call)}
-    return {"type": "function", "id": call.id, "function": function}
 
 
 def call_arguments(call: ToolCall) -> dict[str, Any]:

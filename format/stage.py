@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import chain
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any
@@ -26,58 +26,26 @@ from collect.benchmarks.held_out import HeldOut, HeldOutConfig
 from collect.errors import ConfigError
 from collect.store.atomic_files import replacing_folder
 from collect.store.run_store import RunStore
-from format.attempts import Attempt, Attempts, attempt_of, question_ids
-from format.candidates import Candidate, Outcome
+from format.candidates import Candidate, Candidates, Chunk, GoldLines
 from format.card import write_card
 from format.config import FormatConfig
+from format.dataset import Splits
 from format.duplicates import RULES, Duplicates, Mark
-from format.filters import Filter, build_filters, characters
+from format.filters import build_filters, characters
 from format.mixture import RULE as MIXTURE_RULE
-from format.preferences import PREFERENCES, write_preferences
+from format.mixture import mixed, shares
+from format.outcomes import read_outcomes
+from format.preferences import PREFERENCES, Attempt, Attempts, attempt_of, write_preferences
 from format.prompts import PROMPTS, choose_questions, write_prompts
-from format.report import FormatReport, Funnel, FunnelStep
-from format.rows import stored_row
-from format.sources import Candidates, Chunk, GoldLines
-from format.splits import Splits
+from format.report import FormatReport, Funnel
+from format.rows import COLUMNS, tool_texts
 from format.turn_quality import trained_turns
-from format.worth import Asked, Pairs, asked_of, levels
 from format.writing import StagedRows, write_rows, write_trajectories
-
-
-def label_columns(candidate: Candidate, config: FormatConfig) -> dict[str, Any]:
-    """The label columns of a candidate that passed the filters, by name."""
-    grounding = candidate.grounding
-    return {
-        "category": candidate.outcome.category,
-        "difficulty": candidate.outcome.difficulty,
-        "grounding": grounding.score,
-        "claims": grounding.counts,
-        "turn_quality": [label.value for label in candidate.turn_quality],
-        "trained_turns": list(trained_turns(candidate.turn_quality, config.masked_turns)),
-        "leaks": [leak.value for leak in candidate.leaks],
-        "fix_touched_location": candidate.fix_touched_location,
-        "debug_helped": candidate.outcome.debug_helped,
-        "replay_verified": candidate.replay_verified,
-    }
-
-
-def provenance_columns(candidate: Candidate) -> dict[str, Any]:
-    """The columns that say what a candidate's row is of, and what it cost, by name."""
-    outcome, rows = candidate.outcome, candidate.conversation.messages
-    return {
-        "served_model": next((row.served_model for row in rows if row.served_model), None),
-        "resolved": outcome.resolved,
-        "instance_hash": outcome.instance_hash,
-        "question_id": outcome.question_id,
-        "prompt_tokens": sum(row.prompt_tokens for row in rows),
-        "completion_tokens": sum(row.completion_tokens for row in rows),
-        "code_version": outcome.code_version,
-    }
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The row of a kept conversation."""
+    """The row of a conversation that passed the filters."""
 
     columns: dict[str, Any]
     """JSON columns are texts."""
@@ -86,54 +54,58 @@ class Row:
     mark: Mark
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """The result for one conversation, ignoring duplicates."""
-
-    row: Row | None
-    """None if it was dropped."""
-    dropped_by: str | None
-    """The filter's name."""
-    attempt: Attempt | None
-    """None if it fits in no pair, or the config requests none."""
+Judgement = tuple[Row | str, Attempt | None]
+"""The row of a conversation, ignoring duplicates, or the name of the filter that dropped it; and
+its role in pairs, if the config requests them."""
 
 
-@dataclass(frozen=True)
 class Judge:
-    """Can be sent to another process."""
+    """Applies the filters to conversations, and makes rows of those that pass."""
 
-    config: FormatConfig
-    held_out: HeldOut
-    gold: GoldLines
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # The filters can't be pickled and are created anew.
-        return Judge, (self.config, self.held_out, self.gold)
+    def __init__(self, config: FormatConfig, held_out: HeldOut, gold: GoldLines) -> None:
+        self.config, self.held_out, self.gold = config, held_out, gold
+        self.filters = build_filters(held_out)
 
     def judge(self, chunk: Chunk) -> list[Judgement]:
         """Judge all conversations of a chunk, in order."""
-        rollouts = chunk.rollouts(self.config, self.gold)
-        return [self._judge(each) for rollout in rollouts for each in rollout]
-
-    @cached_property
-    def filters(self) -> tuple[Filter, ...]:
-        return build_filters(self.held_out)
-
-    def _judge(self, candidate: Candidate) -> Judgement:
         config = self.config
-        drops = (each.name for each in self.filters if not each.keep(candidate, config))
-        dropped_by = next(drops, None)
-        pairs = config.preferences is not None
-        attempt = attempt_of(candidate, dropped_by, config) if pairs else None
-        row = self._row(candidate) if dropped_by is None else None
-        return Judgement(row, dropped_by, attempt)
+        found: list[Judgement] = []
+        for candidate in chain.from_iterable(chunk.rollouts(config, self.gold)):
+            drops = (each.name for each in self.filters if not each.keep(candidate, config))
+            dropped_by = next(drops, None)
+            attempt = None
+            if config.preferences is not None:
+                attempt = attempt_of(candidate, dropped_by, config)
+            if dropped_by is not None:
+                found.append((dropped_by, attempt))
+                continue
+            said = candidate.said
+            mark = Mark.of(said, config)
+            found.append((Row(row_columns(candidate, config), characters(said), mark), attempt))
+        return found
 
-    def _row(self, candidate: Candidate) -> Row:
-        outcome, said, texts = candidate.outcome, candidate.said, candidate.texts
-        assert texts is not None, "the filters have let it through"
-        columns = stored_row(said, texts, outcome.language, outcome.teacher, outcome.system)
-        columns |= provenance_columns(candidate) | label_columns(candidate, self.config)
-        return Row(columns, characters(said), Mark.of(said, self.config))
+
+def row_columns(candidate: Candidate, config: FormatConfig) -> dict[str, Any]:
+    """The columns of the row of a candidate that passed the filters."""
+    outcome, said, grounding = candidate.outcome, candidate.said, candidate.grounding
+    rows, quality = candidate.conversation.messages, candidate.turn_quality
+    facts = {name: getattr(said, name) for name in COLUMNS if hasattr(said, name)}
+    facts |= {name: getattr(outcome, name) for name in COLUMNS if hasattr(outcome, name)}
+    return facts | {
+        "messages": candidate.texts,
+        "tools": tool_texts(said.tools),
+        "role": str(said.role),
+        "served_model": next((row.served_model for row in rows if row.served_model), None),
+        "prompt_tokens": sum(row.prompt_tokens for row in rows),
+        "completion_tokens": sum(row.completion_tokens for row in rows),
+        "grounding": grounding.score,
+        "claims": grounding.counts,
+        "turn_quality": [label.value for label in quality],
+        "trained_turns": list(trained_turns(quality, config.masked_turns)),
+        "leaks": [leak.value for leak in candidate.leaks],
+        "fix_touched_location": candidate.fix_touched_location,
+        "replay_verified": candidate.replay_verified,
+    }
 
 
 Judging = Callable[[Iterable[Chunk]], Iterator[Judgement]]
@@ -154,9 +126,8 @@ def judging(judge: Judge, processes: int) -> Iterator[Judging]:
     if processes == 1:
         yield lambda chunks: (each for chunk in chunks for each in judge.judge(chunk))
         return
-    pool = ProcessPoolExecutor(
-        processes, get_context("spawn"), initializer=_start_worker, initargs=(judge,)
-    )
+    parts = judge.config, judge.held_out, judge.gold
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), _start_worker, parts)
 
     def in_order(chunks: Iterable[Chunk]) -> Iterator[Judgement]:
         waiting: deque[Future[list[Judgement]]] = deque()
@@ -178,19 +149,19 @@ def judging(judge: Judge, processes: int) -> Iterator[Judging]:
         pool.shutdown(cancel_futures=True)
 
 
-def _start_worker(judge: Judge) -> None:
+def _start_worker(config: FormatConfig, held_out: HeldOut, gold: GoldLines) -> None:
     """Prepare a process that ends with the command."""
-    _JUDGE.append(judge)
+    _JUDGE.append(Judge(config, held_out, gold))
     # Ctrl-C reaches the whole process group; the command ends its processes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
     command = parent_process()
     assert command is not None, "it was spawned"
-    command.join()
-    os._exit(1)
+
+    def end_with_command() -> None:
+        command.join()
+        os._exit(1)
+
+    threading.Thread(target=end_with_command, daemon=True).start()
 
 
 def _judge_chunk(chunk: Chunk) -> list[Judgement]:
@@ -210,35 +181,43 @@ def run_format(
     to train on, or if the config requests pairs and there are none.
     """
     store = RunStore(run)
-    outcomes = _outcomes(config, store)
+    outcomes = read_outcomes(config, store)
     if not outcomes:
         raise ConfigError(f"{run} has no rollouts; run `stepinto collect` on this run folder first")
     held_out = held_out or HeldOutConfig()
     source, bugs = Candidates(config, store, outcomes), HeldOut.of(held_out)
     questions = choose_questions(config.prompts, run, bugs) if config.prompts else []
-    attempts, judge = Attempts(), Judge(config, bugs, source.gold)
+    attempts: Attempts = {}
+    judge = Judge(config, bugs, source.gold)
     with replacing_folder(run / "sft") as folder:
-        kept = StagedRows(folder, config.mixture)
+        kept = StagedRows(folder, config.mixture.seed)
         funnel = _select(judge, source, kept, attempts)
-        if not kept:
-            raise ConfigError(_nothing_left(run, funnel))
-        mixed = kept.mixed()
-        funnel.add_step("mixture", MIXTURE_RULE, sum(mixed))
+        if not kept.facets:
+            # `role` counts only if it left nothing.
+            steps = [step for step in funnel.steps if step.name != "role" or not step.remaining]
+            worst = max(steps, key=lambda step: step.dropped)
+            raise ConfigError(
+                f"none of the {funnel.conversations} conversations in {run} is left to train on: "
+                f"the filter {worst.name!r} dropped {worst.dropped}. It keeps where: {worst.rule} "
+                "Collect more rollouts, or relax that filter in the config's `format` section"
+            )
+        chosen = mixed(config.mixture, kept.facets, kept.numbers)
+        funnel.add_step("mixture", MIXTURE_RULE, sum(chosen))
         splits = Splits(config, (facets.repository for facets in kept.facets))
-        written = write_rows(config, kept, mixed, splits, folder)
+        written = write_rows(config, kept, chosen, splits, folder)
         kept.remove()
         if config.atif:
             write_trajectories(source, written, folder)
         if config.preferences is not None:
             pairs = write_preferences(config, attempts, source, splits, folder)
-            written.outputs[PREFERENCES.name] = pairs.totals
+            written.outputs[PREFERENCES.name] = pairs
         if questions:
             prompts = write_prompts(config, questions, agents or AgentsConfig(), splits, folder)
-            written.outputs[PROMPTS.name] = prompts.totals
+            written.outputs[PROMPTS.name] = prompts
         report = FormatReport(
             funnel=funnel,
             splits=written.statistics,
-            mixture=kept.shares(mixed),
+            mixture=shares(config.mixture, kept.facets, chosen),
             outputs=written.outputs,
             config=config.model_dump(mode="json"),
             held_out=held_out.model_dump(mode="json"),
@@ -248,56 +227,17 @@ def run_format(
     return report
 
 
-def _outcomes(config: FormatConfig, store: RunStore) -> dict[str, Outcome]:
-    """The outcome of each of the run's rollouts, by id."""
-    pairs, asked = Pairs(), set[Asked]()
-    for rollout in store.read_rollouts():
-        pairs.add(rollout)
-        by = asked_of(rollout)
-        if by is not None:
-            asked.add(by)
-    difficulty = levels(config.questions, store.folder, asked)
-    questions = _question_ids(config, store)
-    return {
-        row.rollout_id: Outcome.of(
-            row, pairs, difficulty.get(row.rollout_id), questions.get(row.rollout_id)
-        )
-        for row in store.read_rollouts()
-    }
-
-
-def _question_ids(config: FormatConfig, store: RunStore) -> dict[str, str]:
-    """The runtime questions that rollouts answered, if the config requests pairs of answers."""
-    if config.preferences is None:
-        return {}
-    return question_ids(config.preferences, store.folder, store.read_rollouts())
-
-
 def _select(judge: Judge, source: Candidates, kept: StagedRows, attempts: Attempts) -> Funnel:
     """Run the funnel; adds the rows that pass to `kept`, and possible sides of pairs to
     `attempts`."""
-    rules = {each.name: each.rule for each in judge.filters} | RULES
-    funnel = Funnel(steps=[FunnelStep(name=name, rule=rule) for name, rule in rules.items()])
-    duplicates, places = Duplicates(judge.config), {name: i for i, name in enumerate(rules)}
+    duplicates = Duplicates(judge.config)
+    dropped: Counter[str | None] = Counter()
     with judging(judge, judge.config.workers.count) as judged:
-        for each in judged(source.chunks()):
-            if each.attempt is not None:
-                attempts.add(each.attempt)
-            dropped_by = each.dropped_by
-            if each.row is not None:
-                dropped_by = duplicates.dropped_by(each.row.mark)
-            funnel.count(places[dropped_by] if dropped_by is not None else None)
-            if each.row is not None and dropped_by is None:
-                kept.add(each.row.columns, each.row.characters)
-    return funnel
-
-
-def _nothing_left(run: Path, funnel: Funnel) -> str:
-    """Name the filter that dropped most. `role` counts only if it left nothing."""
-    counted = [step for step in funnel.steps if step.name != "role" or not step.remaining]
-    worst = max(counted, key=lambda step: step.dropped)
-    return (
-        f"none of the {funnel.conversations} conversations in {run} is left to train on: the "
-        f"filter {worst.name!r} dropped {worst.dropped}. It keeps where: {worst.rule} "
-        "Collect more rollouts, or relax that filter in the config's `format` section"
-    )
+        for row, attempt in judged(source.chunks()):
+            if attempt is not None:
+                attempts.setdefault((attempt.question, attempt.said), attempt)
+            dropped_by = row if isinstance(row, str) else duplicates.dropped_by(row.mark)
+            dropped[dropped_by] += 1
+            if isinstance(row, Row) and dropped_by is None:
+                kept.add(row.columns, row.characters)
+    return Funnel.of({each.name: each.rule for each in judge.filters} | RULES, dropped)

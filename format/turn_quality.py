@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 
 from collect.agents.shell_tool import read_failure
-from collect.store.messages import ToolCall
 from collect.store.records import Conversation, EventRow, MessageRow, Role, ToolOutcome
 from sandbox.debugger import Action, ErrorKind
 
@@ -37,6 +36,8 @@ GOES_ON = (
 TIMEOUTS = (ErrorKind.TIMEOUT, ErrorKind.UNRESPONSIVE)
 VARIES = re.compile(r"0x[0-9a-fA-F]+|\b\d+\.\d+ ?s(?:econds)?\b")
 """Addresses and times, which differ between otherwise equal answers."""
+ANSWER_ONCE = (Role.DEBUG_SUBAGENT, Role.INSPECTOR)
+"""Roles that are only told to continue if an answer is not the expected one."""
 
 
 class TurnQuality(StrEnum):
@@ -60,18 +61,6 @@ class TurnQuality(StrEnum):
     OK = "ok"
 
 
-ANSWER_ONCE = (Role.DEBUG_SUBAGENT, Role.INSPECTOR)
-"""Roles that are only told to continue if an answer is not the expected one."""
-GONE_WRONG = (
-    TurnQuality.INVALID,
-    TurnQuality.REFUSED,
-    TurnQuality.REPEATED,
-    TurnQuality.TIMEOUT,
-    TurnQuality.TOOL_ERROR,
-)
-OUTCOMES = {ToolOutcome.INVALID: TurnQuality.INVALID, ToolOutcome.REFUSED: TurnQuality.REFUSED}
-
-
 @dataclass(frozen=True)
 class Turn:
     """An assistant message, and its results."""
@@ -82,67 +71,55 @@ class Turn:
     events: tuple[EventRow, ...]
 
     @property
-    def calls(self) -> Sequence[ToolCall]:
-        """The calls that are recorded as tool calls."""
-        return self.row.message.tool_calls
+    def outcomes(self) -> list[ToolOutcome]:
+        return [row.tool_outcome for row in self.answers if row.tool_outcome is not None]
 
     @property
     def acts(self) -> bool:
         """Whether it made any call, as tool call or in its text."""
-        return bool(self.calls) or any(row.tool_outcome is not None for row in self.answers)
-
-    @property
-    def outcomes(self) -> Sequence[ToolOutcome | None]:
-        """The results of its calls."""
-        return [row.tool_outcome for row in self.answers]
-
-    @property
-    def asked_again(self) -> bool:
-        """Whether it neither acted nor ended the conversation, so that it was asked again."""
-        return bool(self.answers) and not self.acts
+        return bool(self.row.message.tool_calls or self.outcomes)
 
     @property
     def only_looks(self) -> bool:
         """Whether it changes nothing in the files or the session."""
-        seen = {row.tool_call_id for row in self.events}
-        silent = [call for call in self.calls if call.id not in seen]
+        calls, debugged = self.row.message.tool_calls, {row.tool_call_id for row in self.events}
         looked = all(row.event.action in LOOKS for row in self.events)
-        read = all(call.name in FILE_TOOLS for call in silent)
-        return looked and read and bool(self.calls or self.events)
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether it let the program run."""
-        return any(row.event.action in GOES_ON for row in self.events)
+        read = all(call.name in FILE_TOOLS for call in calls if call.id not in debugged)
+        return looked and read and bool(calls or self.events)
 
     @property
     def key(self) -> tuple[str, ...]:
         """Calls and answers, without ids, addresses and times."""
-        calls = [f"{call.name} {_normal(call.arguments)}" for call in self.calls]
-        said = [] if calls else [self.row.message.content]
+        done = []
+        for call in self.row.message.tool_calls:
+            try:
+                arguments = json.dumps(json.loads(call.arguments), sort_keys=True)
+            except (ValueError, RecursionError):
+                arguments = call.arguments
+            done.append(f"{call.name} {arguments}")
         answers = [VARIES.sub("", row.message.content) for row in self.answers]
-        return (*calls, *said, *answers)
+        return (*(done or [self.row.message.content]), *answers)
 
     @property
     def timed_out(self) -> bool:
-        """Whether a call timed out."""
-        if any(row.event.error_kind in TIMEOUTS for row in self.events):
-            return True
-        failed = (row for row in self.answers if row.tool_outcome is ToolOutcome.ERROR)
-        shell = (row for row in failed if row.message.tool_call_id not in self._debugged)
-        ends = (read_failure(row.message.content) for row in shell)
-        return any(end is not None and end.exit_code is None for end in ends)
-
-    @property
-    def _debugged(self) -> set[str]:
-        return {row.tool_call_id for row in self.events}
+        """Whether a call timed out, in the debugger or the shell."""
+        debugged = {row.tool_call_id for row in self.events}
+        shell = (
+            read_failure(row.message.content)
+            for row in self.answers
+            if row.tool_outcome is ToolOutcome.ERROR and row.message.tool_call_id not in debugged
+        )
+        return any(row.event.error_kind in TIMEOUTS for row in self.events) or any(
+            end is not None and end.exit_code is None for end in shell
+        )
 
 
 def turns(conversation: Conversation) -> Iterator[Turn]:
     """The assistant's turns, in order."""
     starts = [i for i, row in enumerate(conversation.messages) if row.message.role == "assistant"]
     events = sorted(conversation.events, key=lambda row: row.message_index)
-    by_message = {index: tuple(rows) for index, rows in groupby(events, _message_index)}
+    groups = groupby(events, lambda row: row.message_index)
+    by_message = {index: tuple(rows) for index, rows in groups}
     for start, end in zip(starts, [*starts[1:], len(conversation.messages)], strict=True):
         answers = conversation.messages[start + 1 : end]
         yield Turn(conversation.messages[start], answers, by_message.get(start, ()))
@@ -152,15 +129,27 @@ def turn_qualities(conversation: Conversation) -> tuple[TurnQuality, ...]:
     """A label for each of the assistant's messages, in order."""
     labels: list[TurnQuality] = []
     seen = _Seen()
-    ends_once = conversation.role in ANSWER_ONCE
+    good = (TurnQuality.OK, TurnQuality.RECOVERY, TurnQuality.SHORTENED)
     for turn in turns(conversation):
-        repeated = seen.repeats(turn)
+        repeated, outcomes = seen.repeats(turn), turn.outcomes
+        asked_again = bool(turn.answers) and not turn.acts
         if turn.row.elided:
-            labels.append(TurnQuality.SHORTENED)
-        elif turn.asked_again and ends_once:
-            labels.append(TurnQuality.INVALID)
+            label = TurnQuality.SHORTENED
+        elif (asked_again and conversation.role in ANSWER_ONCE) or ToolOutcome.INVALID in outcomes:
+            label = TurnQuality.INVALID
+        elif ToolOutcome.REFUSED in outcomes:
+            label = TurnQuality.REFUSED
+        elif repeated:
+            label = TurnQuality.REPEATED
+        elif turn.timed_out:
+            label = TurnQuality.TIMEOUT
+        elif ToolOutcome.ERROR in outcomes:
+            label = TurnQuality.TOOL_ERROR
+        elif turn.acts and labels and labels[-1] not in good:
+            label = TurnQuality.RECOVERY
         else:
-            labels.append(_label(turn, repeated, labels[-1] if labels else TurnQuality.OK))
+            label = TurnQuality.OK
+        labels.append(label)
     return tuple(labels)
 
 
@@ -169,56 +158,26 @@ def trained_turns(labels: Sequence[TurnQuality], masked: Sequence[TurnQuality]) 
     return tuple(label not in masked for label in labels)
 
 
-def _label(turn: Turn, repeated: bool, before: TurnQuality) -> TurnQuality:
-    for outcome, label in OUTCOMES.items():
-        if outcome in turn.outcomes:
-            return label
-    if repeated:
-        return TurnQuality.REPEATED
-    if turn.timed_out:
-        return TurnQuality.TIMEOUT
-    if ToolOutcome.ERROR in turn.outcomes:
-        return TurnQuality.TOOL_ERROR
-    return TurnQuality.RECOVERY if turn.acts and before in GONE_WRONG else TurnQuality.OK
-
-
-@dataclass
 class _Seen:
     """The calls since the last change."""
 
-    looks: set[tuple[str, ...]] = field(default_factory=set)
-    last_change: tuple[str, ...] = ()
+    def __init__(self) -> None:
+        self._looks: set[tuple[str, ...]] = set()
+        self._last_change: tuple[str, ...] = ()
 
     def repeats(self, turn: Turn) -> bool:
         """Whether an earlier turn did and saw the same, with no change since."""
-        key = turn.key
-        if not turn.acts or _is_void(turn):
+        key, outcomes = turn.key, turn.outcomes
+        not_executed = (ToolOutcome.INVALID, ToolOutcome.REFUSED)
+        if not turn.acts or (outcomes and all(each in not_executed for each in outcomes)):
             return False
         if turn.only_looks:
-            known = key in self.looks
-            self.looks.add(key)
+            known = key in self._looks
+            self._looks.add(key)
             return known
-        if not turn.goes_on and key == self.last_change:
+        goes_on = any(row.event.action in GOES_ON for row in turn.events)
+        if not goes_on and key == self._last_change:
             return True
-        self.looks.clear()
-        self.last_change = () if turn.goes_on else key
+        self._looks.clear()
+        self._last_change = () if goes_on else key
         return False
-
-
-def _is_void(turn: Turn) -> bool:
-    """Whether none of its calls were executed, so that nothing has changed."""
-    outcomes = [outcome for outcome in turn.outcomes if outcome is not None]
-    void = (ToolOutcome.INVALID, ToolOutcome.REFUSED)
-    return bool(outcomes) and all(each in void for each in outcomes)
-
-
-def _normal(arguments: str) -> str:
-    """Arguments in a canonical form, independent of order and spaces."""
-    try:
-        return json.dumps(json.loads(arguments), sort_keys=True)
-    except (ValueError, RecursionError):
-        return arguments
-
-
-def _message_index(row: EventRow) -> int:
-    return row.message_index

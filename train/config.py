@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from collect.config import WandbSettings
+from collect.store.record_lines import StrictRecord
 from format.config import Why
 from train.base_model import SMOLLM2
 
@@ -17,10 +18,8 @@ TEMPLATES_OF_SMOLLM2 = {
 """SmolLM2's own template has no tools."""
 
 
-class LoraSettings(BaseModel):
+class LoraSettings(StrictRecord):
     """Low-rank adapters (peft's `LoraConfig`)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     r: int = Field(default=16, ge=1)
     """Rank."""
@@ -36,10 +35,8 @@ class LoraSettings(BaseModel):
     """Hold the base model in this many bits while its adapters are trained (QLoRA)."""
 
 
-class SampleSettings(BaseModel):
+class SampleSettings(StrictRecord):
     """Replies sampled from the model during training, to compare with the teacher's."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     count: int = Field(default=4, ge=1)
     """Rows of the test split, evenly spread; one turn of each."""
@@ -50,10 +47,8 @@ class SampleSettings(BaseModel):
     """Most tokens of one reply."""
 
 
-class DpoSettings(BaseModel):
+class DpoSettings(StrictRecord):
     """Direct preference optimisation, on the pairs of `RUN/sft/preferences`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     beta: float = Field(default=0.1, gt=0)
     """How close the model is held to the one that training begins with; larger is closer."""
@@ -61,10 +56,8 @@ class DpoSettings(BaseModel):
     """Which pairs to use: right against wrong, or short against long among right ones."""
 
 
-class RewardSettings(BaseModel):
+class RewardSettings(StrictRecord):
     """An episode's reward: the sum of each weight times its quantity."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     correct: float = Field(default=1.0, gt=0)
     """Times 1 if the scorer finds the whole answer right, else 0."""
@@ -78,10 +71,8 @@ class RewardSettings(BaseModel):
     """Count an answer without any debug session as a guess: its `correct` and `facts` are 0."""
 
 
-class GrpoSettings(BaseModel):
+class GrpoSettings(StrictRecord):
     """Group relative policy optimisation, on questions answered in real debug sessions."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     questions: str | None = None
     """A file of questions to train on. Null: the run's `sft/prompts`, written by format."""
@@ -100,10 +91,8 @@ class GrpoSettings(BaseModel):
     """How often opening a sandbox is retried before its episode is left out."""
 
 
-class TrainConfig(BaseModel):
+class TrainConfig(StrictRecord):
     """The `train` section of a run's config."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     method: Literal["sft", "dpo", "grpo"] = "sft"
     """Supervised on conversations, on pairs of them, or on rewards."""
@@ -167,17 +156,8 @@ class TrainConfig(BaseModel):
     checkpoints_at: tuple[int, ...] = ()
     """Numbers of trained rows after which a copy of the model is kept in `RUN/model-at/ROWS`."""
     wandb: WandbSettings | None = None
-    trainer_arguments: dict[str, Any] = {}
+    trainer_arguments: dict[str, Any] = Field(default_factory=dict)
     """Any other option of TRL's `SFTConfig`, `DPOConfig` or `GRPOConfig`, by its own name."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_removed(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or "trackio" not in given:
-            return given
-        if given["trackio"] is not None:
-            raise ValueError("trackio: removed, take it out. train.wandb has the same curves")
-        return {name: value for name, value in given.items() if name != "trackio"}
 
     def identity(self) -> dict[str, Any]:
         """The settings that make this training differ from another, as JSON, without other methods'
@@ -205,7 +185,7 @@ class TrainConfig(BaseModel):
         return self.lora is not None and self.merge
 
     @model_validator(mode="after")
-    def _of_this_method(self) -> Self:
+    def _consistent(self) -> Self:
         only_sft = {
             "curriculum": self.curriculum != "shuffle",
             "eval_every": self.eval_every is not None,
@@ -214,10 +194,6 @@ class TrainConfig(BaseModel):
         wrong = [name for name, is_set in only_sft.items() if is_set]
         if wrong and self.method != "sft":
             raise ValueError(f"{wrong[0]} is for method: sft; remove it from one of {self.method}")
-        return self
-
-    @model_validator(mode="after")
-    def _rows_in_order(self) -> Self:
         points = self.checkpoints_at
         if any(rows < 1 for rows in points) or list(points) != sorted(set(points)):
             raise ValueError(f"checkpoints_at {list(points)} must be rising numbers of rows from 1")

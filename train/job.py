@@ -32,12 +32,16 @@ class Job:
     def fingerprint(self) -> str:
         """Hash that distinguishes trainings. It includes the training or files of a base model in a
         folder, and template files."""
-        facts = {"config": self.config.identity(), "data": self.data_sha256}
+        facts: dict[str, Any] = {"config": self.config.identity(), "data": self.data_sha256}
         base = Path(self.config.base_model)
-        if base != self.run / "model" and (made := _made(base)):
-            facts["base"] = made
-        if templates := _template_texts(self.config):
-            facts["templates"] = templates
+        if base != self.run / "model":
+            made = training_of(base).get("fingerprint") or file_stamps(base)
+            if made:
+                facts["base"] = made
+        files = {name: template_file(each) for name, each in self.config.templates.items()}
+        texts = {name: file.read_text() for name, file in files.items() if file and file.is_file()}
+        if texts:
+            facts["templates"] = {name: digest(text) for name, text in texts.items()}
         if self.other_facts is not None:
             facts["other"] = self.other_facts
         return digest(facts)
@@ -49,34 +53,25 @@ class Job:
 
     @property
     def checkpoints(self) -> Path:
-        """The folder of the trainer's checkpoints."""
         return self.work / "checkpoints"
 
     @property
     def rows(self) -> Path:
-        """The encoded rows."""
         return self.work / "rows.arrow"
 
+    @property
+    def test_rows(self) -> Path:
+        return self.work / "test-rows.arrow"
 
-def _template_texts(config: TrainConfig) -> dict[str, str]:
-    """Digests of the templates in existing files, by setting."""
-    paths = {name: template_file(source) for name, source in config.templates.items()}
-    return {
-        name: digest(path.read_text()) for name, path in paths.items() if path and path.is_file()
-    }
-
-
-def _made(folder: Path) -> Any:
-    """A fingerprint of the training or the files of a model folder; nothing for a hub model."""
-    return training_of(folder).get("fingerprint") or file_stamps(folder)
-
-
-# The settings beside the `train` section that training on rewards needs.
+    def kept_copy(self, rows: int) -> Path:
+        """Where the trainer's copy after so many rows is kept until training is over."""
+        return self.checkpoints / "kept" / str(rows)
 
 
 @dataclass(frozen=True)
 class QuestionBench:
-    """The benchmark of the questions, and how its bugs are debugged."""
+    """The settings beside the `train` section that training on rewards needs: the benchmark of the
+    questions, and how its bugs are debugged."""
 
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
     """The sandbox, the agents' limits, and when to give up."""
@@ -88,9 +83,6 @@ class QuestionBench:
     @property
     def facts(self) -> Any:
         """The facts that affect the training, as JSON."""
-        return {
-            "sandbox": self.runtime.sandbox.model_dump(mode="json"),
-            "agents": self.runtime.agents.model_dump(mode="json"),
-            "benchmark": self.benchmark.model_dump(mode="json"),
-            "held_out": self.held_out.model_dump(mode="json"),
-        }
+        facts = {"sandbox": self.runtime.sandbox, "agents": self.runtime.agents}
+        facts |= {"benchmark": self.benchmark, "held_out": self.held_out}
+        return {name: section.model_dump(mode="json") for name, section in facts.items()}

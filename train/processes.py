@@ -10,9 +10,13 @@ from typing import Any, TypeVar, cast
 
 from collect.errors import ConfigError
 
-# Detects the processes that `accelerate launch` or `torchrun` has started.
-#
-# Reads the environment, so that the command line does not need torch.
+PATIENCE = timedelta(days=1)
+"""How long processes wait for the main one, which may encode a million rows. The training's own
+time limit (`ddp_timeout`) is much shorter."""
+Result = TypeVar("Result")
+
+# Detects the processes that `accelerate launch` or `torchrun` has started. Reads the environment,
+# so that the command line does not need torch.
 
 
 def process_count() -> int:
@@ -23,12 +27,6 @@ def process_count() -> int:
 def is_main_process() -> bool:
     """Whether this process writes files and prints for the user."""
     return os.environ.get("RANK", "0") == "0"
-
-
-PATIENCE = timedelta(days=1)
-"""How long processes wait for the main one, which may encode a million rows. The training's own
-time limit (`ddp_timeout`) is much shorter."""
-Result = TypeVar("Result")
 
 
 def sharded() -> bool:
@@ -50,8 +48,6 @@ def refuse_idle_gpus(cpu: bool) -> None:
 
 
 class Processes:
-    """All processes of one training."""
-
     def __init__(self, waiting: Any = None) -> None:
         self._waiting = waiting
 
@@ -62,24 +58,20 @@ class Processes:
         """
         if self._waiting is None:
             return work()
-        if not is_main_process():
-            failed, result = self._told([None, None])
-            if failed:
-                raise SystemExit(2)
-            return cast(Result, result)
-        try:
-            found = work()
-        except ConfigError:
-            self._told([True, None])
-            raise
-        self._told([False, found])
-        return found
-
-    def _told(self, outcome: list[Any]) -> list[Any]:
         from torch import distributed
 
+        outcome: list[Any] = [None, None]
+        if is_main_process():
+            try:
+                outcome = [False, work()]
+            except ConfigError:
+                distributed.broadcast_object_list([True, None], src=0, group=self._waiting)
+                raise
         distributed.broadcast_object_list(outcome, src=0, group=self._waiting)
-        return outcome
+        failed, result = outcome
+        if failed:
+            raise SystemExit(2)
+        return cast(Result, result)
 
 
 @contextmanager

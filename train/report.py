@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
+from collect.store.record_lines import StrictRecord
 from train.preflight.report import Preflight
 
 
-class LossPoint(BaseModel):
+class LossPoint(StrictRecord):
     """One logged optimizer step."""
-
-    model_config = ConfigDict(extra="forbid")
 
     step: int
     epoch: float
@@ -20,14 +19,12 @@ class LossPoint(BaseModel):
     learning_rate: float
     token_accuracy: float | None = None
     """Share of the trained tokens that the model ranks first."""
-    metrics: dict[str, float] = {}
+    metrics: dict[str, float] = Field(default_factory=dict)
     """Metrics of the step from training on preferences or rewards, by TRL's names."""
 
 
-class EvalPoint(BaseModel):
+class EvalPoint(StrictRecord):
     """The evaluation on the test split after an optimizer step."""
-
-    model_config = ConfigDict(extra="forbid")
 
     step: int
     loss: float
@@ -35,10 +32,8 @@ class EvalPoint(BaseModel):
     token_accuracy: float | None = None
 
 
-class TrainReport(BaseModel):
+class TrainReport(StrictRecord):
     """The report of a finished training; its file marks a model folder as complete."""
-
-    model_config = ConfigDict(extra="forbid")
 
     fingerprint: str
     """Hash of the config, the data, the base model and the user's templates; the same training is
@@ -48,7 +43,7 @@ class TrainReport(BaseModel):
     """The model that was loaded: a local folder or a hub id."""
     data_sha256: str
     """Hash of the train split's file."""
-    repositories: list[str] = []
+    repositories: list[str] = Field(default_factory=list)
     """Repositories whose bugs were trained on, by this training and those of the base model."""
     preflight: Preflight
     parameters: int
@@ -60,5 +55,5 @@ class TrainReport(BaseModel):
     resumed_from_step: int
     """0 if it was not interrupted."""
     loss_curve: list[LossPoint]
-    eval_curve: list[EvalPoint] = []
+    eval_curve: list[EvalPoint] = Field(default_factory=list)
     versions: dict[str, str]

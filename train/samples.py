@@ -5,66 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict
 
 from collect.errors import ConfigError
 from collect.rollouts.tracking import wandb_run
+from collect.store.atomic_files import write_text
+from collect.store.record_lines import StrictRecord
 from train.config import SampleSettings
-from train.evaluation import find_test_split
 from train.job import Job
-from train.preflight.rendered import Reply
 from train.processes import is_main_process
-from train.rows import rendered_rows
+from train.rows import find_test_split, rendered_rows
 from train.tokenization import Tokenization
-
-Row = dict[str, str | int]
-"""A table row: values by column."""
-
-
-class Tracker:
-    """The open wandb run of one training, if it has one."""
-
-    def __init__(self, run: Any = None) -> None:
-        self._run = run
-
-    def table(self, name: str, rows: Sequence[Row], step: int) -> None:
-        """Send a table; all rows have the same columns."""
-        if self._run is not None:
-            import wandb
-
-            data = [list(row.values()) for row in rows]
-            table = wandb.Table(columns=list(rows[0]), data=data)
-            self._run.log({name: table, "train/global_step": step})
-
-
-@contextmanager
-def tracked(job: Job) -> Iterator[Tracker]:
-    """Open a wandb run during the training, with its config and its data's hash, if the config asks
-    for one.
-
-    With several processes, only the main one opens it.
-    """
-    if not is_main_process():
-        yield Tracker()
-        return
-    facts = job.config.model_dump(mode="json") | {"data_sha256": job.data_sha256}
-    # The trainer's own callback finds wandb's run and logs to it.
-    with wandb_run(job.config.wandb, job.work, facts) as run:
-        yield Tracker(run)
-
 
 NAME = "samples.jsonl"
 
 
-class Sample(BaseModel):
+class Sample(StrictRecord):
     """One reply of the model."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     step: int
     """The optimizer step after which the reply was generated; 0 is the base model."""
@@ -77,14 +37,8 @@ class Sample(BaseModel):
     """The model's reply, decoded greedily."""
 
 
-@dataclass(frozen=True)
-class Question:
-    """One turn to generate."""
-
-    conversation_id: str
-    turn: int
-    prompt_ids: tuple[int, ...]
-    teacher: str
+Question = tuple[list[int], Sample]
+"""The token ids of a turn's prompt, and the sample without the reply and its step."""
 
 
 def choose_questions(
@@ -103,11 +57,15 @@ def choose_questions(
     for place, row in enumerate(rendered_rows(split, tokenization)):
         if place not in places:
             continue
-        replies = row.replies
-        reply = replies[len(found) % len(replies)]
+        reply = row.replies[len(found) % len(row.replies)]
         ids = tokenization.tokenizer(reply.prompt, add_special_tokens=False)["input_ids"]
         if len(ids) <= room:
-            found.append(_question(row.conversation_id, reply, ids))
+            said = reply.text
+            if said is None:
+                said = json.dumps(reply.message, ensure_ascii=False)
+            conversation, turn = row.conversation_id, reply.number
+            sample = Sample(step=0, conversation_id=conversation, turn=turn, teacher=said, reply="")
+            found.append((ids, sample))
     if not found:
         raise ConfigError(
             f"train.samples: none of {count} turns leaves room for "
@@ -115,11 +73,6 @@ def choose_questions(
             "lower train.samples.max_new_tokens or raise train.max_length"
         )
     return found
-
-
-def _question(conversation_id: str, reply: Reply, ids: Sequence[int]) -> Question:
-    said = reply.text if reply.text is not None else json.dumps(reply.message, ensure_ascii=False)
-    return Question(conversation_id, reply.number, tuple(ids), said)
 
 
 def ask(
@@ -130,8 +83,8 @@ def ask(
 
     was_training = model.training
     model.eval()
-    for question in questions:
-        ids = torch.tensor([question.prompt_ids], device=model.device)
+    for prompt, sample in questions:
+        ids = torch.tensor([prompt], device=model.device)
         with torch.no_grad():
             said = model.generate(
                 input_ids=ids,
@@ -143,71 +96,54 @@ def ask(
                 pad_token_id=tokenizer.pad_token_id,
             )
         reply = tokenizer.decode(said[0][ids.shape[1] :])
-        yield Sample(
-            step=step,
-            conversation_id=question.conversation_id,
-            turn=question.turn,
-            teacher=question.teacher,
-            reply=reply,
-        )
+        yield sample.model_copy(update={"step": step, "reply": reply})
     model.train(was_training)
 
 
-class SampleFile:
-    """A training's samples so far, kept when it is interrupted and resumed."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def add(self, samples: Sequence[Sample]) -> None:
-        """Add samples, and drop earlier ones of the same or later steps."""
-        earlier = [each for each in self.read() if each.step < samples[0].step]
-        lines = [sample.model_dump_json() + "\n" for sample in (*earlier, *samples)]
-        temporary = self.path.with_suffix(".tmp")
-        temporary.write_text("".join(lines), encoding="utf-8")
-        temporary.replace(self.path)
-
-    def read(self) -> list[Sample]:
-        """The samples in order; none if there is no file."""
-        if not self.path.is_file():
-            return []
-        # Not `splitlines`: JSON does not escape some other line ends that a reply may hold.
-        lines = self.path.read_text(encoding="utf-8").split("\n")
-        return [Sample.model_validate_json(line) for line in lines if line]
+def read_samples(path: Path) -> list[Sample]:
+    """A training's samples so far, in order; none if there is no file."""
+    if not path.is_file():
+        return []
+    # Not `splitlines`: JSON does not escape some other line ends that a reply may hold.
+    lines = path.read_text(encoding="utf-8").split("\n")
+    return [Sample.model_validate_json(line) for line in lines if line]
 
 
-def sample_file(job: Job) -> SampleFile:
-    """The file of a training's samples."""
-    return SampleFile(job.checkpoints / NAME)
+def add_samples(path: Path, samples: Sequence[Sample]) -> None:
+    """Add samples, and drop earlier ones of the same or later steps, from before a training was
+    interrupted."""
+    earlier = [each for each in read_samples(path) if each.step < samples[0].step]
+    lines = [sample.model_dump_json() + "\n" for sample in (*earlier, *samples)]
+    write_text(path, "".join(lines))
 
 
-def sample_texts(job: Job) -> dict[str, str]:
-    """The samples as a file of the model's folder; empty if the config has none."""
-    samples = sample_file(job).read()
-    lines = "".join(sample.model_dump_json() + "\n" for sample in samples)
-    return {NAME: lines} if samples else {}
+@contextmanager
+def tracked(job: Job) -> Iterator[Any]:
+    """Open a wandb run during the training, with its config and its data's hash, if the config asks
+    for one; else it is None.
+
+    With several processes, only the main one opens it.
+    """
+    if not is_main_process():
+        yield None
+        return
+    facts = job.config.model_dump(mode="json") | {"data_sha256": job.data_sha256}
+    # The trainer's own callback finds wandb's run and logs to it.
+    with wandb_run(job.config.wandb, job.work, facts) as run:
+        yield run
 
 
-def add_callbacks(trainer: Any, job: Job, tokenization: Tokenization, tracker: Tracker) -> None:
-    """Add the callback that samples replies, if the config asks for it."""
-    settings = job.config.samples
-    if settings is not None:
-        split = find_test_split(job.run, "train.samples")
-        questions = choose_questions(split, settings, tokenization, job.config.max_length)
-        tokenizer, file = tokenization.tokenizer, sample_file(job)
-        trainer.add_callback(ask_at_steps(questions, settings, tokenizer, file, tracker))
-
-
-def ask_at_steps(
-    questions: Sequence[Question],
-    settings: SampleSettings,
-    tokenizer: Any,
-    file: SampleFile,
-    tracker: Tracker,
-) -> Any:
-    """A trainer callback that samples before the first step, at the steps between, and at the
-    end."""
+def sample_replies(trainer: Any, job: Job, tokenization: Tokenization, run: Any) -> None:
+    """Add the callback that samples replies, if the config asks for it: before the first step, at
+    the steps between, and at the end. `run` is the open wandb run, if there is one."""
     from transformers import TrainerCallback
+
+    if job.config.samples is None:
+        return
+    settings = job.config.samples
+    split = find_test_split(job.run, "train.samples")
+    questions = choose_questions(split, settings, tokenization, job.config.max_length)
+    tokenizer, path = tokenization.tokenizer, job.checkpoints / NAME
 
     class Ask(TrainerCallback):  # type: ignore[misc]
         def on_train_begin(self, args: Any, state: Any, control: Any, **had: Any) -> None:
@@ -225,8 +161,15 @@ def ask_at_steps(
         def _ask(self, state: Any, model: Any) -> None:
             step = state.global_step
             found = list(ask(model, tokenizer, questions, settings.max_new_tokens, step))
-            if state.is_world_process_zero:
-                file.add(found)
-                tracker.table("samples", [sample.model_dump() for sample in found], step)
+            if not state.is_world_process_zero:
+                return
+            add_samples(path, found)
+            if run is not None:
+                import wandb
 
-    return Ask()
+                rows = [sample.model_dump() for sample in found]
+                data = [list(row.values()) for row in rows]
+                table = wandb.Table(columns=list(rows[0]), data=data)
+                run.log({"samples": table, "train/global_step": step})
+
+    trainer.add_callback(Ask())

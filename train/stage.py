@@ -6,11 +6,13 @@ repeated as long as config and data are the same.
 
 from __future__ import annotations
 
+import copy
 import hashlib
+import json
 import shutil
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -18,32 +20,285 @@ from typing import Any
 
 import yaml
 
-from collect.models.model_folders import trained_on
+from collect.errors import ConfigError
+from collect.models.model_folders import TRAINING as TRAINED
+from collect.models.model_folders import trained_on, training_of
 from collect.quantities import counted
+from collect.store.atomic_files import replacing_folder
 from format.card import markdown_table
 from format.dataset import split_file
-from format.report import FormatReport
-from train import saving
-from train.base_model import SMOLLM2, resolve_base_model
+from format.report import SOURCE, FormatReport
+from train.base_model import SMOLLM2, TRAINING, require, resolve_base_model
 from train.config import TrainConfig
-from train.evaluation import eval_curve
 from train.job import Job, QuestionBench
-from train.learning_curve import save_copies
-from train.methods.base import Method, open_method
+from train.methods.dpo import PreferenceOptimization
+from train.methods.grpo import RewardOptimization
+from train.methods.sft import SupervisedFineTuning
 from train.preflight.report import Preflight
-from train.processes import Processes, joined, process_count, refuse_idle_gpus
-from train.quantization import check_quantization
-from train.report import TrainReport
-from train.requirements import TRAINING, require
-from train.samples import add_callbacks, sample_texts, tracked
-from train.saving import final_model, finished, save_copy, save_model
-from train.tokenization import Tokenization, load_tokenization
-from train.trainer import OnStep, load_model, loss_curve, on_cpu, report_steps
+from train.processes import Processes, joined, process_count, refuse_idle_gpus, sharded
+from train.report import EvalPoint, LossPoint, TrainReport
+from train.samples import NAME as SAMPLES
+from train.samples import sample_replies, tracked
+from train.tokenization import Tokenization, load_tokenization, set_serving_template
+from train.trainer import (
+    OnStep,
+    check_quantization,
+    eval_curve,
+    load_model,
+    loss_curve,
+    on_cpu,
+    report_steps,
+)
 
-# Write the trained model's card: what it is, how it was trained, how to serve and use it.
+Method = SupervisedFineTuning | PreferenceOptimization | RewardOptimization
+"""A training method: its data, and the trainer over them. The stage does the rest."""
 
 
-NAME = "README.md"
+def run_train(
+    config: TrainConfig,
+    run: Path,
+    on_step: OnStep | None = None,
+    bench: QuestionBench | None = None,
+) -> TrainReport:
+    """Train on the run's data and save the model, with the report beside it.
+
+    `bench` answers questions for training on rewards; None: the default one.
+    Raises ConfigError if the input is wrong: no data, unknown TRL options, or rows that would not
+    be trained on.
+    """
+    method, cpu = check_train(config, bench), on_cpu(config)
+    data = method.data(run)
+    with data.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    job = Job(config, run, data, sha256, method.other_facts)
+    done = finished(run / "model", job.fingerprint)
+    if done is not None:
+        return done
+    with _quiet_libraries(), joined(cpu) as processes:
+        return _train(job, method, processes, on_step)
+
+
+def check_train(config: TrainConfig, bench: QuestionBench | None = None) -> Method:
+    """The config's method. Raises ConfigError if this machine, what is installed, or TRL does not
+    support the config; data and models are not checked."""
+    require((*TRAINING, "wandb") if config.wandb is not None else TRAINING)
+    method: Method = SupervisedFineTuning(config)
+    if config.method == "dpo":
+        method = PreferenceOptimization(config)
+    elif config.method == "grpo":
+        method = RewardOptimization(config, bench or QuestionBench())
+    method.check()
+    check_quantization(config)
+    refuse_idle_gpus(on_cpu(config))
+    return method
+
+
+def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | None) -> TrainReport:
+    config, on_main = job.config, processes.on_main
+    # The checks need only a folder with a tokenizer, but training needs the model.
+    on_main(lambda: resolve_base_model(config.base_model, config.base_model_sha256))
+    tokenization = load_tokenization(config)
+    base = tokenization.base
+    preflight = on_main(lambda: _prepare(job, method, tokenization))
+    resume = on_main(lambda: newest_checkpoint(job.checkpoints, job.fingerprint, process_count()))
+    model = load_model(config, base)
+    with method.trainer(job, model, tokenization) as trainer, tracked(job) as wandb_run:
+        sample_replies(trainer, job, tokenization, wandb_run)
+        if on_step is not None:
+            trainer.add_callback(report_steps(on_step))
+        started = time.monotonic()
+        trainer.train(resume_from_checkpoint=str(resume) if resume else None)
+        seconds = time.monotonic() - started
+    # A quantized base model, or a part of a model, is no whole one in full precision.
+    if (config.lora is not None and config.lora.quantize is not None) or sharded():
+        trainer.save_model(str(job.work / "trained"))
+        main = trainer.is_world_process_zero()
+        trained = reloaded(config, base, job.work / "trained") if main else None
+    else:
+        trained = trainer.accelerator.unwrap_model(trainer.model)
+    report = TrainReport(
+        fingerprint=job.fingerprint,
+        config=config.model_dump(mode="json"),
+        base_model=base,
+        data_sha256=job.data_sha256,
+        repositories=sorted(method.repositories(job.data) | trained_on(base)),
+        preflight=preflight,
+        parameters=trainer.model.num_parameters(),
+        trained_parameters=trainer.model.num_parameters(only_trainable=True),
+        device=str(trainer.args.device),
+        steps=trainer.state.global_step,
+        seconds=round(seconds, 3),
+        resumed_from_step=step_of(resume) if resume else 0,
+        loss_curve=loss_curve(trainer.state.log_history),
+        eval_curve=eval_curve(trainer.state.log_history),
+        versions={name: version(name) for name in TRAINING},
+    )
+    on_main(lambda: _save(job, trained, tokenization, report))
+    return report
+
+
+def _prepare(job: Job, method: Method, tokenization: Tokenization) -> Preflight:
+    preflight = method.prepare(job, tokenization)
+    preflight.refuse_failures()
+    if job.config.save_untuned:
+        base = load_model(job.config, tokenization.base, quantized=False)
+        known = trained_on(tokenization.base)
+        save_copy(base, tokenization, job.run / "untuned", known)
+    return preflight
+
+
+def _save(job: Job, trained: Any, tokenization: Tokenization, report: TrainReport) -> None:
+    """Write the model and its intermediate copies as they would be served, merged if the config
+    says so, and remove files that only an unfinished training needs."""
+    config, copies = job.config, job.run / "model-at"
+    shutil.rmtree(copies, ignore_errors=True)
+    for rows in config.checkpoints_at:
+        model = reloaded(config, tokenization.base, job.kept_copy(rows))
+        whole = model.merge_and_unload() if config.merges else model
+        save_copy(whole, tokenization, copies / str(rows), report.repositories)
+    texts = {"README.md": model_card(job, report)}
+    samples = job.checkpoints / SAMPLES
+    if samples.is_file():
+        texts[SAMPLES] = samples.read_text(encoding="utf-8")
+    texts[TRAINED] = report.model_dump_json(indent=2) + "\n"
+    whole = trained.merge_and_unload() if config.merges else trained
+    save_model(whole, tokenization, job.run / "model", texts)
+    shutil.rmtree(job.checkpoints)
+    shutil.rmtree(job.work / "trained", ignore_errors=True)
+    for path in job.work.glob("*.arrow"):
+        path.unlink()
+
+
+def reloaded(config: TrainConfig, base: str, folder: Path) -> Any:
+    """Load the model in a trainer's folder: adapters on the full-precision base model, or a whole
+    one."""
+    if config.lora is None:
+        return load_model(config, str(folder))
+    from peft import PeftModel
+
+    return PeftModel.from_pretrained(load_model(config, base, quantized=False), str(folder))
+
+
+def save_model(
+    model: Any, tokenization: Tokenization, target: Path, texts: Mapping[str, str]
+) -> None:
+    """Write weights, tokenizer, serving template, generation config, and texts by name.
+
+    All are written beside the target and moved there when complete.
+    """
+    tokenizer = copy.deepcopy(tokenization.tokenizer)
+    set_serving_template(tokenizer, tokenization.templates.serving)
+    # Generation is to stop at the tokenizer's end-of-turn token.
+    known = model.generation_config.eos_token_id
+    ids = [known] if isinstance(known, int) else list(known or [])
+    if tokenizer.eos_token_id not in ids:
+        model.generation_config.eos_token_id = [*ids, tokenizer.eos_token_id]
+    # The trainer disables the cache.
+    model.config.use_cache = True
+    with replacing_folder(target) as folder:
+        model.save_pretrained(folder)
+        # Saving an adapter does not save the generation config.
+        model.generation_config.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        # safetensors makes its files unreadable for others, such as a server's container.
+        readable = folder.stat().st_mode & 0o666
+        for file in folder.iterdir():
+            file.chmod(readable)
+
+
+def save_copy(
+    model: Any, tokenization: Tokenization, target: Path, repositories: Collection[str]
+) -> None:
+    """Write another model as it would be served, such as the base model.
+
+    Records only the repositories whose bugs it was trained on, if any.
+    """
+    told = json.dumps({"repositories": sorted(repositories)}, indent=2) + "\n"
+    save_model(model, tokenization, target, {TRAINED: told} if repositories else {})
+
+
+def finished(folder: Path, fingerprint: str) -> TrainReport | None:
+    """The report of a model folder that this same training has written, or None."""
+    made = training_of(folder)
+    return TrainReport.model_validate(made) if made.get("fingerprint") == fingerprint else None
+
+
+@contextmanager
+def _quiet_libraries() -> Iterator[None]:
+    """Silence progress bars, since the command line shows its own, and deprecation warnings."""
+    import datasets
+    from transformers.utils import logging
+
+    datasets.disable_progress_bars()
+    logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            yield
+    finally:
+        datasets.enable_progress_bars()
+        logging.enable_progress_bar()
+
+
+# The checkpoints of an interrupted training.
+
+
+FINGERPRINT = "fingerprint"
+PROCESSES = "processes"
+"""File with the number of processes; checkpoints without it are accepted."""
+
+
+def newest_checkpoint(folder: Path, fingerprint: str, processes: int) -> Path | None:
+    """Keep the checkpoints of this same training; remove broken ones and those of others.
+
+    Returns the one to resume from. Raises ConfigError if another number of processes wrote it: with
+    more of them a step trains more rows, so resuming would train some rows twice.
+    """
+    mark, noted = folder / FINGERPRINT, folder / PROCESSES
+    if not mark.is_file() or mark.read_text() != fingerprint:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    mark.write_text(fingerprint)
+    for path in folder.glob("checkpoint-*"):
+        if not _is_whole(path):
+            shutil.rmtree(path)
+    newest = newest_whole(folder)
+    before = int(noted.read_text()) if newest and noted.is_file() else processes
+    if before != processes:
+        raise ConfigError(
+            f"{newest} was saved by a training in {before} processes, and this start has "
+            f"{processes}, whose steps are of other rows: start it with {before} processes, or "
+            f"remove {folder} to begin anew"
+        )
+    noted.write_text(str(processes))
+    return newest
+
+
+def newest_whole(folder: Path) -> Path | None:
+    """The checkpoint to resume from, or None."""
+    found = [path for path in folder.glob("checkpoint-*") if path.name[11:].isdigit()]
+    return max(filter(_is_whole, found), key=step_of, default=None)
+
+
+def _is_whole(checkpoint: Path) -> bool:
+    """Whether the save was completed: the trainer writes its state file last."""
+    try:
+        state = json.loads((checkpoint / "trainer_state.json").read_text())
+    except (OSError, ValueError):
+        return False
+    return bool(state.get("global_step") == step_of(checkpoint))
+
+
+def step_of(checkpoint: Path) -> int:
+    """The optimizer step after which a checkpoint was saved."""
+    return int(checkpoint.name.removeprefix("checkpoint-"))
+
+
+# The trained model's card: what it is, how it was trained, how to serve and use it.
+
+
 HUB_IDS = {SMOLLM2: "HuggingFaceTB/SmolLM2-135M-Instruct"}
 """Hub ids of base models that have another name in configs."""
 LICENSES = {HUB_IDS[SMOLLM2]: "apache-2.0"}
@@ -63,87 +318,38 @@ Table = list[tuple[Any, ...]]
 
 def model_card(job: Job, report: TrainReport) -> str:
     """The card as Markdown, with the hub's YAML before it."""
-    front = yaml.safe_dump(_front_matter(job.config), sort_keys=False)
-    sections = (_title(job), _data(job, report), _training(report), _curve(report))
-    body = "\n\n".join(text for text in (*sections, _test_loss(report), _use(job)) if text)
-    return f"---\n{front}---\n\n{body}\n"
-
-
-def base_name(config: TrainConfig) -> str | None:
-    """The base model's id on the hub; None for a folder."""
-    name = HUB_IDS.get(config.base_model, config.base_model)
-    is_hub_id = name.count("/") == 1 and not name.startswith((".", "/", "~", "pypi:"))
-    return name if is_hub_id else None
-
-
-def shown_base(config: TrainConfig) -> str:
-    """The base model's name for readers on other machines, without local paths."""
-    return base_name(config) or Path(config.base_model).name
-
-
-def _front_matter(config: TrainConfig) -> dict[str, Any]:
-    base = base_name(config)
-    facts: dict[str, Any] = {"library_name": "transformers" if config.merges else "peft"}
-    if config.lora is None:
-        facts["library_name"] = "transformers"
-    facts["pipeline_tag"] = "text-generation"
-    if base is not None:
-        facts["base_model"] = base
-        facts["base_model_relation"] = "finetune" if config.merges else "adapter"
+    config = job.config
+    base = HUB_IDS.get(config.base_model, config.base_model)
+    # A folder's path says nothing to readers on other machines.
+    is_hub_id = base.count("/") == 1 and not base.startswith((".", "/", "~", "pypi:"))
+    shown = base if is_hub_id else Path(config.base_model).name
+    whole = config.lora is None or config.merge
+    front: dict[str, Any] = {"library_name": "transformers" if whole else "peft"}
+    front["pipeline_tag"] = "text-generation"
+    if is_hub_id:
+        front["base_model"] = base
+        front["base_model_relation"] = "finetune" if whole else "adapter"
     if base in LICENSES:
-        facts["license"] = LICENSES[base]
-    return facts | {"tags": ["stepinto", "debugging", "tool-use", "agent", "code"]}
-
-
-def _title(job: Job) -> str:
-    base = shown_base(job.config)
-    return (
-        f"# {job.run.resolve().name}\n\nA debug subagent: given a question about a failing test, "
-        "it drives a debugger with tool calls and answers from what it saw. Trained by "
-        f"StepInto from `{base}`."
-    )
-
-
-def _data(job: Job, report: TrainReport) -> str:
-    held = _held(job, report.preflight)
-    text = f"## Data\n\n{held}. sha256 of the train split: `{report.data_sha256}`."
-    formatted = _format_report(job)
-    if formatted is None:
-        return text
-    funnel = formatted.funnel
-    lines: Table = [("filter", "dropped", "left"), ("conversations", "", funnel.conversations)]
-    lines += [(step.name, step.dropped, step.remaining) for step in funnel.steps if step.dropped]
-    sources: Table = [("benchmark", "language", "system", "variant", "teacher", "model", "rows")]
-    for source, count in formatted.splits["train"].sources.items():
-        sources.append((*source.split("\t"), count))
-    return f"{text}\n\n{_table(lines)}\n\n{_table(sources)}"
-
-
-def _held(job: Job, data: Preflight) -> str:
-    """Describe the training data."""
-    if job.config.method == "grpo":
-        return f"{counted(data.rows, 'question')}, answered in debug sessions while training"
-    named = counted(data.rows, "row")
-    if job.config.method == "dpo":
-        named = f"{counted(data.pairs, 'pair')} ({data.pairs_left_out:,} more were left out)"
-    return (
-        f"{named}, {data.tokens:,} tokens, of which {data.trained_tokens:,} are trained; "
-        "the rest is context"
-    )
-
-
-def _format_report(job: Job) -> FormatReport | None:
-    """The format stage's report on these data; None if there is none."""
-    path = job.run / "sft" / "report.json"
-    if not path.is_file() or split_file(job.run / "sft", "train") != job.data:
-        return None
-    return FormatReport.model_validate_json(path.read_text(encoding="utf-8"))
+        front["license"] = LICENSES[base]
+    front["tags"] = ["stepinto", "debugging", "tool-use", "agent", "code"]
+    sections = [
+        f"# {job.run.resolve().name}",
+        "A debug subagent: given a question about a failing test, it drives a debugger with tool "
+        f"calls and answers from what it saw. Trained by StepInto from `{shown}`.",
+        _data(job, report),
+        _training(report),
+        *_losses(report),
+        _use(config, shown),
+    ]
+    body = "\n\n".join(sections)
+    return f"---\n{yaml.safe_dump(front, sort_keys=False)}---\n\n{body}\n"
 
 
 def _training(report: TrainReport) -> str:
-    config = report.config
-    facts: dict[str, Any] = {name: config[name] for name in SHOWN if name in config}
-    facts["lora"] = _lora(config["lora"])
+    lora = report.config["lora"] or {}
+    adapters = [f"{name}: {value}" for name, value in lora.items() if value is not None]
+    facts: dict[str, Any] = {name: report.config[name] for name in SHOWN if name in report.config}
+    facts["lora"] = ", ".join(adapters) or "none: every weight"
     facts["trained parameters"] = f"{report.trained_parameters:,} of {report.parameters:,}"
     facts["optimizer steps"] = report.steps
     facts["seconds"] = f"{report.seconds:,.0f} on {report.device}"
@@ -152,200 +358,71 @@ def _training(report: TrainReport) -> str:
     return f"## Training\n\n{_table([('setting', 'value'), *facts.items()])}"
 
 
-def _lora(settings: Mapping[str, Any] | None) -> str:
-    if settings is None:
-        return "none: every weight"
-    return ", ".join(f"{name}: {value}" for name, value in settings.items() if value is not None)
-
-
-def _curve(report: TrainReport) -> str:
+def _losses(report: TrainReport) -> Iterator[str]:
     points = report.loss_curve
-    if not points:
-        return ""
-    every = -(-len(points) // CURVE_POINTS)
-    shown = [*points[::every], *([points[-1]] if (len(points) - 1) % every else [])]
-    lines: Table = [("step", "epoch", "loss", "token accuracy", "learning rate")]
-    for point in shown:
-        accuracy = "" if point.token_accuracy is None else f"{point.token_accuracy:.3f}"
-        epoch, loss = f"{point.epoch:.2f}", f"{point.loss:.4f}"
-        lines.append((point.step, epoch, loss, accuracy, f"{point.learning_rate:.2e}"))
-    return f"## Loss\n\n{_table(lines)}"
+    if points:
+        every = -(-len(points) // CURVE_POINTS)
+        shown = [*points[::every], *([points[-1]] if (len(points) - 1) % every else [])]
+        lines: Table = [("step", "epoch", "loss", "token accuracy", "learning rate")]
+        for point in shown:
+            epoch, rate = f"{point.epoch:.2f}", f"{point.learning_rate:.2e}"
+            lines.append((point.step, epoch, f"{point.loss:.4f}", _accuracy(point), rate))
+        yield f"## Loss\n\n{_table(lines)}"
+    if report.eval_curve:
+        lines = [("step", "loss", "token accuracy")]
+        lines += [(each.step, f"{each.loss:.4f}", _accuracy(each)) for each in report.eval_curve]
+        yield f"## Loss on the test split\n\nOf other repositories.\n\n{_table(lines)}"
 
 
-def _test_loss(report: TrainReport) -> str:
-    if not report.eval_curve:
-        return ""
-    lines: Table = [("step", "loss", "token accuracy")]
-    for point in report.eval_curve:
-        accuracy = "" if point.token_accuracy is None else f"{point.token_accuracy:.3f}"
-        lines.append((point.step, f"{point.loss:.4f}", accuracy))
-    return f"## Loss on the test split\n\nOf other repositories.\n\n{_table(lines)}"
-
-
-def _use(job: Job) -> str:
-    config = job.config
-    parser = config.tool_call_parser
-    tools = f" --enable-auto-tool-choice --tool-call-parser {parser}" if parser else ""
-    if config.lora is not None and not config.merge:
-        base = shown_base(config)
-        rank = config.lora.r
-        start = (
-            f"vllm serve {base} --enable-lora --max-lora-rank {rank} --lora-modules debugger=MODEL"
-            " --chat-template MODEL/chat_template.jinja"
-        )
+def _data(job: Job, report: TrainReport) -> str:
+    """What the training data are, and how they were chosen, if the format stage says so."""
+    data, method = report.preflight, job.config.method
+    if method == "grpo":
+        held = f"{counted(data.rows, 'question')}, answered in debug sessions while training"
     else:
-        start = "vllm serve MODEL --served-model-name debugger"
+        named = counted(data.rows, "row")
+        if method == "dpo":
+            named = f"{counted(data.pairs, 'pair')} ({data.pairs_left_out:,} more were left out)"
+        held = (
+            f"{named}, {data.tokens:,} tokens, of which {data.trained_tokens:,} are trained; the "
+            "rest is context"
+        )
+    text = f"## Data\n\n{held}. sha256 of the train split: `{report.data_sha256}`."
+    path = job.run / "sft" / "report.json"
+    if not path.is_file() or split_file(job.run / "sft", "train") != job.data:
+        return text
+    formatted = FormatReport.model_validate_json(path.read_text(encoding="utf-8"))
+    funnel = formatted.funnel
+    lines: Table = [("filter", "dropped", "left"), ("conversations", "", funnel.conversations)]
+    lines += [(step.name, step.dropped, step.remaining) for step in funnel.steps if step.dropped]
+    sources: Table = [(*SOURCE, "rows")]
+    for source, count in formatted.splits["train"].sources.items():
+        sources.append((*source.split("\t"), count))
+    return f"{text}\n\n{_table(lines)}\n\n{_table(sources)}"
+
+
+def _use(config: TrainConfig, base: str) -> str:
+    start = "vllm serve MODEL --served-model-name debugger"
+    if config.lora is not None and not config.merge:
+        start = (
+            f"vllm serve {base} --enable-lora --max-lora-rank {config.lora.r} --lora-modules "
+            "debugger=MODEL --chat-template MODEL/chat_template.jinja"
+        )
+    if config.tool_call_parser:
+        start += f" --enable-auto-tool-choice --tool-call-parser {config.tool_call_parser}"
     return (
         "## Use\n\nMODEL is this folder. Serve it:\n\n"
-        f"```\n{start}{tools} --max-model-len {config.max_length}\n```\n\n"
+        f"```\n{start} --max-model-len {config.max_length}\n```\n\n"
         "As StepInto's debug subagent, in a run's config:\n\n"
         "```yaml\nmodels:\n  debugger:\n    backend: openai\n    model: debugger\n"
         "    base_url: http://localhost:8000/v1\n    api_key_env: null\n```"
     )
 
 
+def _accuracy(point: LossPoint | EvalPoint) -> str:
+    return "" if point.token_accuracy is None else f"{point.token_accuracy:.3f}"
+
+
 def _table(lines: Table) -> str:
     header, *rows = ([str(cell) for cell in line] for line in lines)
     return markdown_table(header, rows)
-
-
-def run_train(
-    config: TrainConfig,
-    run: Path,
-    on_step: OnStep | None = None,
-    bench: QuestionBench | None = None,
-) -> TrainReport:
-    """Train on the run's data and save the model, with the report beside it.
-
-    `bench` answers questions for training on rewards; None: the default one.
-    Raises ConfigError if the input is wrong: no data, unknown TRL options, or rows that would not
-    be trained on.
-    """
-    method, cpu = check_train(config, bench), on_cpu(config)
-    data = method.data(run)
-    job = Job(config, run, data, _sha256(data), method.other_facts)
-    done = finished(run / "model", job.fingerprint)
-    if done is not None:
-        return done
-    with _quiet_libraries(), joined(cpu) as processes:
-        return _train(job, method, processes, on_step)
-
-
-def check_train(config: TrainConfig, bench: QuestionBench | None = None) -> Method:
-    """The config's method. Raises ConfigError if this machine, what is installed, or TRL does not
-    support the config; data and models are not checked."""
-    require((*TRAINING, "wandb") if config.wandb is not None else TRAINING)
-    method = open_method(config, bench)
-    method.check()
-    cpu = on_cpu(config)
-    check_quantization(config.lora, cpu)
-    refuse_idle_gpus(cpu)
-    return method
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | None) -> TrainReport:
-    config, on_main = job.config, processes.on_main
-    # The checks need only a folder with a tokenizer, but training needs the model.
-    on_main(lambda: resolve_base_model(config.base_model, config.base_model_sha256))
-    tokenization = load_tokenization(config)
-    preflight = on_main(lambda: _prepared(job, method, tokenization))
-    resume = on_main(lambda: saving.prepare(job.checkpoints, job.fingerprint, process_count()))
-    model = load_model(config, tokenization.base)
-    with method.trainer(job, model, tokenization) as trainer, tracked(job) as tracker:
-        add_callbacks(trainer, job, tokenization, tracker)
-        seconds = _fit(trainer, resume, on_step)
-    trained = final_model(trainer, config, tokenization.base, job.work / "trained")
-    report = TrainReport(
-        fingerprint=job.fingerprint,
-        config=config.model_dump(mode="json"),
-        base_model=tokenization.base,
-        data_sha256=job.data_sha256,
-        repositories=sorted(method.repositories(job.data) | trained_on(tokenization.base)),
-        preflight=preflight,
-        resumed_from_step=saving.step_of(resume) if resume else 0,
-        seconds=round(seconds, 3),
-        versions={name: version(name) for name in TRAINING},
-        **_outcome(trainer),
-    )
-    on_main(lambda: _save(job, trained, tokenization, report))
-    return report
-
-
-def _prepared(job: Job, method: Method, tokenization: Tokenization) -> Preflight:
-    """Check and encode the rows, and save the base model if the config says so."""
-    config = job.config
-    preflight = method.prepare(job, tokenization)
-    preflight.refuse_failures()
-    if config.save_untuned:
-        base = load_model(config, tokenization.base, quantized=False)
-        serving = tokenization.templates.serving
-        known = trained_on(tokenization.base)
-        save_copy(base, tokenization.tokenizer, serving, job.run / "untuned", known)
-    return preflight
-
-
-def _save(job: Job, trained: Any, tokenization: Tokenization, report: TrainReport) -> None:
-    """Write the model and its intermediate copies, and remove temporary files."""
-    save_copies(job, tokenization, report.repositories)
-    texts = {NAME: model_card(job, report)} | sample_texts(job)
-    save_model(
-        trained,
-        tokenization.tokenizer,
-        tokenization.templates.serving,
-        report,
-        job.run / "model",
-        merge=job.config.merges,
-        texts=texts,
-    )
-    _clean_up(job)
-
-
-def _fit(trainer: Any, resume: Path | None, on_step: OnStep | None) -> float:
-    """Train to the end; returns the seconds that it took."""
-    if on_step is not None:
-        trainer.add_callback(report_steps(on_step))
-    started = time.monotonic()
-    trainer.train(resume_from_checkpoint=str(resume) if resume else None)
-    return time.monotonic() - started
-
-
-def _outcome(trainer: Any) -> dict[str, Any]:
-    """The trainer's facts about a finished training."""
-    return {
-        "parameters": trainer.model.num_parameters(),
-        "trained_parameters": trainer.model.num_parameters(only_trainable=True),
-        "device": str(trainer.args.device),
-        "steps": trainer.state.global_step,
-        "loss_curve": loss_curve(trainer.state.log_history),
-        "eval_curve": eval_curve(trainer.state.log_history),
-    }
-
-
-def _clean_up(job: Job) -> None:
-    """Remove files that only an unfinished training needs."""
-    shutil.rmtree(job.checkpoints)
-    shutil.rmtree(job.work / "trained", ignore_errors=True)
-    for path in job.work.glob("*.arrow"):
-        path.unlink()
-
-
-@contextmanager
-def _quiet_libraries() -> Iterator[None]:
-    """Silence progress bars, since the command line shows its own, and deprecation warnings."""
-    import datasets
-    from transformers.utils import logging
-
-    datasets.disable_progress_bars()
-    logging.disable_progress_bar()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)
-            yield
-    finally:
-        datasets.enable_progress_bars()
-        logging.enable_progress_bar()

@@ -11,10 +11,7 @@ from typing import Any
 from collect.errors import ConfigError
 from train.base_model import resolve_base_model
 from train.config import TrainConfig
-from train.preflight.rendered import Templates
-
-# Chat templates: one marks what is trained, the other is served.
-
+from train.encoding import Templates
 
 OF_TRL = "trl:"
 """Prefix of the name of one of TRL's templates, as opposed to a path."""
@@ -70,14 +67,6 @@ def training_template(tokenizer: Any, source: str | None) -> str:
         ) from error
 
 
-def serving_template(tokenizer: Any, source: str | None) -> str:
-    """The template that the trained model is served with."""
-    template = tokenizer.chat_template if source is None else load_template(source)
-    if template is None:
-        raise ConfigError("the base model has no chat template; set train.serving_template")
-    return str(template)
-
-
 def set_serving_template(tokenizer: Any, template: str) -> None:
     """Set the tokenizer's serving template, and the parser of replies that belongs to it."""
     from trl.chat_template_utils import add_response_schema
@@ -105,7 +94,12 @@ def load_tokenization(config: TrainConfig) -> Tokenization:
     """
     from transformers import AutoTokenizer
 
-    base = _resolved(config)
+    # A folder needs no model to have a tokenizer.
+    folder = Path(config.base_model).expanduser()
+    if (folder / "tokenizer.json").is_file():
+        base = str(folder.resolve())
+    else:
+        base = resolve_base_model(config.base_model, config.base_model_sha256)
     try:
         tokenizer = AutoTokenizer.from_pretrained(base)
     except (OSError, ValueError) as error:
@@ -116,13 +110,9 @@ def load_tokenization(config: TrainConfig) -> Tokenization:
             "masked; give a model with a tokenizer.json"
         )
     sources = config.templates
-    serving = serving_template(tokenizer, sources["serving_template"])
+    source = sources["serving_template"]
+    serving = tokenizer.chat_template if source is None else load_template(source)
+    if serving is None:
+        raise ConfigError("the base model has no chat template; set train.serving_template")
     tokenizer.chat_template = training_template(tokenizer, sources["training_template"])
-    return Tokenization(base, tokenizer, Templates(tokenizer.chat_template, serving))
-
-
-def _resolved(config: TrainConfig) -> str:
-    folder = Path(config.base_model).expanduser()
-    if (folder / "tokenizer.json").is_file():
-        return str(folder.resolve())
-    return resolve_base_model(config.base_model, config.base_model_sha256)
+    return Tokenization(base, tokenizer, Templates(tokenizer.chat_template, str(serving)))

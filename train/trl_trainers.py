@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import torch
+from transformers import DynamicCache
 from trl import DPOTrainer, SFTTrainer
 from trl.trainer.dpo_trainer import DataCollatorForPreference
 
+from collect.models.local_generation import keeps_all_keys
 from train.encoding import IGNORED
+
+MAX_SCORED = 4_096
+"""Tokens whose logits are held at once; larger batches are left to TRL, which splits them."""
+MIN_SHARED = 32
+"""Tokens; a shorter shared beginning is not worth a separate pass."""
 
 
 class MeasuringTrainer(SFTTrainer):  # type: ignore[misc]
@@ -18,18 +26,15 @@ class MeasuringTrainer(SFTTrainer):  # type: ignore[misc]
     """
 
     def prediction_step(self, model: Any, inputs: Any, *options: Any, **named: Any) -> Any:
-        self._leave_out_repeated(inputs["labels"])
-        trained = int((inputs["labels"][:, 1:] != IGNORED).sum())
+        labels, state = inputs["labels"], self.accelerator.gradient_state
+        if state.end_of_dataloader and state.remainder > 0 and not self.padding_free:
+            # With several processes, the last ones repeat rows to have equally many batches.
+            own = state.remainder - self.accelerator.process_index * len(labels)
+            labels[max(own, 0) :] = IGNORED
+        trained = int((labels[:, 1:] != IGNORED).sum())
         loss, *rest = super().prediction_step(model, inputs, *options, **named)
         self._measured.append((loss.item() * trained, trained))
         return loss, *rest
-
-    def _leave_out_repeated(self, labels: Any) -> None:
-        """With several processes, the last ones repeat rows to have equally many batches."""
-        state = self.accelerator.gradient_state
-        if state.end_of_dataloader and state.remainder > 0 and not self.padding_free:
-            own = state.remainder - self.accelerator.process_index * len(labels)
-            labels[max(own, 0) :] = IGNORED
 
     def evaluation_loop(
         self, *arguments: Any, metric_key_prefix: str = "eval", **named: Any
@@ -39,16 +44,102 @@ class MeasuringTrainer(SFTTrainer):  # type: ignore[misc]
         batches = torch.tensor(self._measured, dtype=torch.float64, device=self.args.device)
         losses, trained = self.accelerator.reduce(batches, "sum").unbind(dim=1)
         output.metrics[f"{metric_key_prefix}_loss"] = (losses.sum() / trained.sum()).item()
-        self._weigh(trained.tolist())
+        noted, weights = self._metrics["eval"], trained.tolist()
+        for name, values in noted.items():
+            if len(values) == len(weights):
+                weighted = sum(v * n for v, n in zip(values, weights, strict=True))
+                noted[name] = [weighted / sum(weights)]
         return output
 
-    def _weigh(self, trained: list[float]) -> None:
-        """Replace the batch metrics by their means over the trained tokens."""
-        noted = self._metrics["eval"]
-        for name, values in noted.items():
-            if len(values) == len(trained):
-                weighted = sum(v * n for v, n in zip(values, trained, strict=True))
-                noted[name] = [weighted / sum(trained)]
+
+class TrainedTokensTrainer(MeasuringTrainer):
+    """Computes the same loss on a CPU from trained tokens' logits only.
+
+    TRL reads every row in full and computes logits for every token. In agent conversations most
+    tokens are context, so most of the head's work is wasted. Rows also begin alike, with the system
+    prompt and tools, so a batch reads that part once. On a GPU TRL skips ignored tokens by itself.
+    """
+
+    def compute_loss(
+        self,
+        model: Any,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Any = None,
+    ) -> Any:
+        trained = int((inputs["labels"][:, 1:] != IGNORED).sum())
+        if return_outputs or not 0 < trained <= MAX_SCORED:
+            return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+        can_share = not self.args.gradient_checkpointing and keeps_all_keys(model)
+        shared = shared_beginning(inputs) if can_share else 0
+        logits, targets = trained_logits(model, inputs, shared)
+        loss = torch.nn.functional.cross_entropy(logits, targets, reduction="sum")
+        # The numbers that SFTTrainer logs beside the loss.
+        metrics = self._metrics["train" if self.model.training else "eval"]
+        accuracy = (logits.detach().argmax(-1) == targets).float().mean()
+        metrics["mean_token_accuracy"].append(accuracy.item())
+        if self.model.training:
+            self._total_train_tokens += inputs["attention_mask"].sum().item()
+        metrics["num_tokens"] = [self._total_train_tokens]
+        return loss / (trained if num_items_in_batch is None else num_items_in_batch)
+
+
+def can_skip(model: Any, arguments: Any) -> bool:
+    """Whether the model can compute logits at chosen positions, and nothing needs the others.
+
+    With several processes all must make the same number of passes, so TRL does it.
+    """
+    text = model.config.get_text_config()
+    plain = arguments.loss_type == "nll" and not arguments.label_smoothing_factor
+    in_rows = not arguments.packing and not arguments.padding_free
+    mixture = hasattr(text, "output_router_logits")
+    chosen = "logits_to_keep" in inspect.signature(model.forward).parameters
+    return plain and in_rows and not mixture and chosen and arguments.world_size == 1
+
+
+def shared_beginning(inputs: dict[str, Any]) -> int:
+    """Number of leading tokens that all rows of a batch share, none of them trained.
+
+    Excludes the last token before a trained one, whose logits each row needs.
+    """
+    ids, mask, labels = (inputs[name] for name in ("input_ids", "attention_mask", "labels"))
+    if len(ids) < 2:
+        return 0
+    alike = (ids == ids[:1]) & (mask == 1)
+    alike[:, :-1] &= labels[:, 1:] == IGNORED
+    shared = int(alike.all(dim=0).cumprod(dim=0).sum())
+    return shared if MIN_SHARED <= shared < ids.shape[1] else 0
+
+
+def trained_logits(model: Any, inputs: dict[str, Any], shared: int) -> tuple[Any, Any]:
+    """Logits for each trained token of a batch, row after row, and these tokens.
+
+    The first `shared` tokens must be the same in all rows; they are read once, and gradients of all
+    rows flow through them. The rest is read row by row, without padding, which must be at the end.
+    """
+    ids, labels = inputs["input_ids"], inputs["labels"]
+    beginning = None
+    if shared:
+        cache = model(input_ids=ids[:1, :shared], use_cache=True, logits_to_keep=1).past_key_values
+        beginning = [(layer.keys, layer.values) for layer in cache.layers]
+    logits, targets = [], []
+    for row, length in enumerate(inputs["attention_mask"].sum(dim=1).tolist()):
+        places = (labels[row, 1:length] != IGNORED).nonzero().squeeze(1)
+        if len(places):
+            with _only_at(places - shared, model.get_output_embeddings()):
+                output = model(
+                    input_ids=ids[row : row + 1, shared:length],
+                    past_key_values=DynamicCache(beginning) if beginning else None,
+                    use_cache=beginning is not None,
+                )
+            logits.append(output.logits[0].float())
+            targets.append(labels[row, places + 1])
+    return torch.cat(logits), torch.cat(targets)
+
+
+def _only_at(places: Any, head: Any) -> Any:
+    """Within this context the head computes these positions only."""
+    return head.register_forward_pre_hook(lambda _, given: (given[0][:, places], *given[1:]))
 
 
 class MaskedPairs(DataCollatorForPreference):  # type: ignore[misc]

@@ -31,7 +31,7 @@ from configs.loading import load_config
 from configs.run_config import RunConfig
 
 if TYPE_CHECKING:
-    from format.contamination.training import TrainingRow
+    from format.contamination import TrainingRow
 
 logger = logging.getLogger(__name__)
 
@@ -130,7 +130,7 @@ def bench_pull(options: argparse.Namespace) -> int:
 
 
 def bench_contamination(options: argparse.Namespace) -> int:
-    from format.contamination.report import measure, report_tables, totals, write_report
+    from format.contamination import measure, report_tables, totals, write_report
 
     config = load_config(options.config, options.overrides)
     instances = _selected(config, config.eval.bugs_of(config.collect.benchmark))
@@ -149,7 +149,7 @@ def bench_contamination(options: argparse.Namespace) -> int:
 
 
 def _training_rows(path: Path) -> Iterator[TrainingRow]:
-    from format.contamination.training import instance_rows, rows_of
+    from format.contamination import instance_rows, rows_of
 
     if path.suffix in (".yaml", ".yml"):
         config = load_config(path)

@@ -232,7 +232,7 @@ def check_rows(config: RunConfig, options: argparse.Namespace) -> int:
     """Check the run's train split for a model, print one line per check, and save the report in the
     run folder."""
     from format.dataset import split_file
-    from train.requirements import require
+    from train.base_model import require
     from train.rows import check_split
     from train.tokenization import load_tokenization
 

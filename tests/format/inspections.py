@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from collect.store.messages import Message
 from collect.store.records import Conversation, MessageRow, Role, StopReason
-from format.inspection import Conclusion, Inspection, Step, Turn, opening_at
+from format.translation import Conclusion, Inspection, Step, Turn, opening_at
 from sandbox.debugger import (
     Action,
     Breakpoint,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from collect.errors import TRIED_AGAIN, FailureKind
-from format.worth import Pairs
+from format.outcomes import Pairs
 from tests.records import make_rollout
 
 
@@ -20,7 +20,7 @@ def test_paired_rollouts_tell_whether_debugging_helped(
 ) -> None:
     without = make_rollout(variant="baseline", sub_model="", resolved=alone)
     with_it = make_rollout(variant="debug2fix_tool_limit", resolved=resolved)
-    pairs = Pairs.of([without, with_it])
+    pairs = Pairs([without, with_it])
     assert pairs.debug_helped(with_it) == helped
     assert pairs.debug_helped(without) is None
 
@@ -29,9 +29,9 @@ def test_a_failure_of_the_models_is_a_verdict() -> None:
     failed: dict[str, Any] = {"resolved": False, "failure_kind": FailureKind.MODEL}
     without = make_rollout(variant="baseline", sub_model="", **failed)
     with_it = make_rollout(variant="debug2fix", resolved=True)
-    assert Pairs.of([without]).debug_helped(with_it) == 1
+    assert Pairs([without]).debug_helped(with_it) == 1
     fixed = make_rollout(variant="baseline", sub_model="", resolved=True)
-    assert Pairs.of([fixed]).debug_helped(make_rollout(variant="debug2fix", **failed)) == -1
+    assert Pairs([fixed]).debug_helped(make_rollout(variant="debug2fix", **failed)) == -1
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_a_failure_of_the_models_is_a_verdict() -> None:
     ],
 )
 def test_others_are_no_pair(other: object) -> None:
-    assert Pairs.of([other]).debug_helped(make_rollout()) is None  # type: ignore[list-item]
+    assert Pairs([other]).debug_helped(make_rollout()) is None  # type: ignore[list-item]

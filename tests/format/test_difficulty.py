@@ -9,11 +9,12 @@ import pytest
 from collect.errors import ConfigError
 from collect.question_records import Category, Difficulty, Question, RootCauseAsk, RootCauseTruth
 from collect.question_records import Location as Place
+from collect.questions.building import DEFAULT_NAME
 from collect.questions.rows import VARIANT, question_rollout_id
 from format.config import FormatConfig
 from format.dataset import read_rows, split_file
+from format.outcomes import DifficultyLevel, level_of
 from format.stage import run_format
-from format.worth import FILE, DifficultyLevel, level_of
 from tests.format.conversations import make_rollouts, write_run
 
 ASKED = Question(
@@ -57,7 +58,7 @@ def levels(run: Path) -> dict[str, tuple[str, str | None]]:
 @pytest.mark.parametrize("named", [False, True])
 def test_rows_tell_it_where_the_questions_are_known(tmp_path: Path, named: bool) -> None:
     run = answered(tmp_path)
-    file = tmp_path / "asked.jsonl" if named else run / FILE
+    file = tmp_path / "asked.jsonl" if named else run / DEFAULT_NAME
     file.write_text(f"{ASKED.model_dump_json()}\n\n")
     config = FormatConfig(test_fraction=0, questions=(str(file),) if named else ())
     report = run_format(config, run)

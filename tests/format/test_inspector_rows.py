@@ -26,10 +26,9 @@ from collect.rollouts.rollout import RolloutSettings, RolloutSpec, run_rollout
 from collect.rollouts.rows import RunIdentity, rows_of
 from collect.store.messages import Message, ToolCall
 from collect.store.records import Conversation, Role, Rollout, StopReason
-from format.candidates import to_debug2fix
-from format.config import FormatConfig
-from format.inspection import MAPPING, Untranslatable, Vocabulary
+from format.config import FormatConfig, Vocabulary
 from format.stage import run_format
+from format.translation import MAPPING, Untranslatable, to_debug2fix
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.debugger import DebugEvent, DebugLimits
 from sandbox.debugger.opening import open_debugger

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from collect.errors import ConfigError
 from format.config import FormatConfig
 from format.dataset import read_rows, split_file
-from format.mixture import Chances, Facet, Facets, MixtureConfig, mixed, shares
+from format.mixture import Facet, Facets, MixtureConfig, drawn, mixed, shares
 from format.stage import run_format
 from tests.format.conversations import make_rollouts, write_run
 
@@ -20,14 +20,14 @@ MANY = 4_000
 
 def many(config: MixtureConfig) -> tuple[list[Facets], bytearray]:
     """Rows of two languages and four categories, and which of them stay."""
-    chances, rows = Chances(config.seed), []
+    numbers, rows = [], []
     for number in range(MANY):
         row: dict[str, Any] = dict.fromkeys(Facet, "x") | {"repository": f"r{number % 7}"}
         row |= {"language": ("python", "java")[number % 4 == 3]}
         row |= {"category": "abcd"[number % 3], "difficulty": None}
         rows.append(Facets.of(row))
-        chances.add(f"conversation-{number}")
-    return rows, mixed(config, rows, chances)
+        numbers.append(drawn(config.seed, f"conversation-{number}"))
+    return rows, mixed(config, rows, numbers)
 
 
 def kept(**config: Any) -> dict[tuple[str, str], int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
 import pytest
 
 from format.config import FormatConfig
@@ -72,14 +71,6 @@ def test_the_oldest_are_forgotten_and_memory_is_bounded() -> None:
     assert found[-16:] == [1.0] * 16
     assert max(found[:24]) < 0.9
     assert known._signatures.shape[0] == 16
-
-
-def test_arrays_grow_with_what_they_hold() -> None:
-    known = NearDuplicates(capacity=4_096, slots=64)
-    for number in range(2_000):
-        known.add(np.full(64, number, dtype=np.uint32))
-    assert known._signatures.shape[0] == 2_048
-    assert known.find(np.full(64, 1_999, dtype=np.uint32)) == 1
 
 
 def test_sessions_that_called_nothing_are_like_none() -> None:

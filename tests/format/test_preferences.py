@@ -10,10 +10,10 @@ import pytest
 from datasets import load_dataset
 
 from collect.errors import ConfigError, FailureKind
-from format.attempts import Attempt, asked_before_changes
+from format.candidates import asked_before_changes
 from format.config import FormatConfig, PreferencesConfig
 from format.dataset import read_rows, split_file
-from format.preferences import COLUMNS, choose_pairs
+from format.preferences import COLUMNS, Attempt, choose_pairs
 from format.stage import run_format
 from tests.format.attempts import attempt
 from tests.format.conversations import make_rollouts, write_run

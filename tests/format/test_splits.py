@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collect.benchmarks.splits import held_out
 from format.config import FormatConfig
-from format.splits import TEST, TRAIN, Splits
+from format.dataset import TEST, TRAIN, Splits
 
 CONFIG = FormatConfig(test_fraction=0.3)
 NAMES = [f"owner/project{number}" for number in range(30)]

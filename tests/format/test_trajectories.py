@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,10 +11,10 @@ import pytest
 
 from collect.store.messages import ToolCall
 from collect.store.records import Conversation, Role
-from format.candidates import Outcome
 from format.config import FormatConfig
+from format.outcomes import Outcome
 from format.stage import run_format
-from format.writing import TrajectoryWriter, trajectories
+from format.writing import trajectories
 from tests.format.conversations import make_rollouts, write_run
 from tests.records import make_conversations, make_rollout
 
@@ -121,15 +120,9 @@ def test_a_scripted_turn_is_no_inference() -> None:
     assert trajectory.subagent_trajectories is None, "what it answers is not there"
 
 
-def test_agents_that_none_has_called_stand_side_by_side(tmp_path: Path) -> None:
+def test_agents_that_none_has_called_stand_side_by_side() -> None:
     rollout = make_rollout()
     main, sub = make_conversations(rollout)
     alone = replace(sub, role=Role.INSPECTOR, parent_conversation_id=None, parent_call_id=None)
     found = trajectories([main, alone], Outcome.of(rollout))
     assert [each.session_id for each in found] == [rollout.rollout_id] * 2
-    with closing(TrajectoryWriter(tmp_path, lines_per_file=3)) as writer:
-        writer.add("train", found)
-        writer.add("train", found)
-    names = [path.name for path in sorted((tmp_path / "atif").iterdir())]
-    assert names == ["train-00000.jsonl", "train-00001.jsonl"]
-    assert [len(read(tmp_path / "atif" / name)) for name in names] == [3, 1]

@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 from collect.agents.inspectcoder.actions import ActionCall
 from collect.agents.subagent_task import parse_answer
 from collect.store.records import Conversation
-from format.candidates import MAX_FINDINGS, read_inspector, to_debug2fix
-from format.inspection import Inspection, Untranslatable, debug_call
+from format.translation import (
+    MAX_FINDINGS,
+    Inspection,
+    Untranslatable,
+    debug_call,
+    read_inspector,
+    to_debug2fix,
+)
 from sandbox.debugger.rendering import render
 from tests.format.inspections import codes, conversation_of, inspections
 from tests.format.round_trip.back import to_inspector

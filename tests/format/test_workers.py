@@ -36,7 +36,7 @@ def by(count: int) -> FormatConfig:
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Half its rows compacted, some alike, some dropped, in several chunks."""
-    monkeypatch.setattr("format.sources.ROWS_PER_CHUNK", 5)
+    monkeypatch.setattr("format.candidates.ROWS_PER_CHUNK", 5)
     attempts = [attempt(n, looks=1 + n % 3, resolved=n % 4 > 0) for n in range(20)]
     made = [*make_rollouts(), *attempts]
     folder = write_run(tmp_path / "run", made[::2])

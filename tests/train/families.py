@@ -14,7 +14,7 @@ from typing import Any
 
 from transformers import AutoTokenizer
 
-from train.preflight.rendered import RenderedRow, Templates
+from train.encoding import RenderedRow, Templates
 from train.tokenization import load_template
 
 MARKER = re.compile(r"<\|?[A-Za-z_]+\|?>")

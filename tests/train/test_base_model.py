@@ -17,13 +17,13 @@ from train.base_model import (
     SMOLLM2,
     WheelFile,
     extract,
+    require,
     resolve_base_model,
 )
 from train.config import TrainConfig
 from train.encoding import encode_row
 from train.preflight.masks import faults
-from train.preflight.run import Groups, embedding_matrices, untrained
-from train.requirements import require
+from train.preflight.run import embedding_matrices, untrained
 from train.tokenization import load_template
 
 CONTENT = b"weights" * 1000
@@ -117,12 +117,10 @@ def test_smollm2s_untrained_special_tokens_are_told_from_its_trained_ones(smollm
     names = tokenizer.convert_ids_to_tokens(list(range(17)))
     (matrix,) = embedding_matrices(str(smollm2))
     ordinary = list(range(17, matrix.rows, 5))
-    groups = Groups(list(range(17)), ordinary, [])
-    found = {names[i] for i in untrained(matrix, groups)}
+    found = {names[i] for i in untrained(matrix, list(range(17)), ordinary, [])}
     trained = {"<|endoftext|>", "<|im_start|>", "<|im_end|>", "<repo_name>", "<reponame>"}
     assert found == set(names) - trained - {"<filename>"}
-    usual = Groups(ordinary[::200], ordinary, [])
-    assert untrained(matrix, usual) == []
+    assert untrained(matrix, ordinary[::200], ordinary, []) == []
 
 
 @pytest.mark.slow

@@ -16,11 +16,10 @@ from format.config import FormatConfig
 from format.stage import run_format
 from tests.format.conversations import write_run
 from train.config import TrainConfig
-from train.learning_curve import steps_of
+from train.methods.sft import steps_of
 from train.report import TrainReport
 from train.samples import Sample
-from train.saving import finished
-from train.stage import run_train
+from train.stage import finished, run_train
 
 
 def formatted(folder: Path, test_fraction: float = 0.3) -> Path:

@@ -14,8 +14,9 @@ from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 from tests.train.encoded import measured
 from train.config import TrainConfig
 from train.encoding import IGNORED
-from train.evaluation import eval_curve
-from train.trainer import build_trainer, loss_curve, shared_beginning, trained_logits
+from train.methods.sft import build_trainer
+from train.trainer import eval_curve, loss_curve
+from train.trl_trainers import shared_beginning, trained_logits
 
 TRAINED = [(5, 9), (19, 20), (0, 21), (30, 60)]
 """Of each row after its beginning."""

@@ -21,7 +21,7 @@ from train.config import TrainConfig
 from train.processes import Processes, joined
 from train.report import TrainReport
 from train.rows import encode_split, load_encoded
-from train.saving import PROCESSES, prepare
+from train.stage import PROCESSES, newest_checkpoint
 from train.tokenization import load_tokenization
 
 ROOT = Path(__file__).parents[2]
@@ -75,19 +75,19 @@ def test_two_processes_train_one_model_and_the_first_one_saves_it(
 
 
 def test_checkpoints_of_another_number_of_processes_are_refused(tmp_path: Path) -> None:
-    assert prepare(tmp_path, "training", 2) is None
-    assert prepare(tmp_path, "training", 1) is None
+    assert newest_checkpoint(tmp_path, "training", 2) is None
+    assert newest_checkpoint(tmp_path, "training", 1) is None
     checkpoint = tmp_path / "checkpoint-3"
     checkpoint.mkdir()
     (checkpoint / "trainer_state.json").write_text('{"global_step": 3}')
-    assert prepare(tmp_path, "training", 1) == checkpoint
+    assert newest_checkpoint(tmp_path, "training", 1) == checkpoint
     with pytest.raises(ConfigError, match="in 1 processes, and this start has 2") as refused:
-        prepare(tmp_path, "training", 2)
+        newest_checkpoint(tmp_path, "training", 2)
     assert f"remove {tmp_path}" in str(refused.value)
-    assert prepare(tmp_path, "training", 1) == checkpoint
+    assert newest_checkpoint(tmp_path, "training", 1) == checkpoint
     (tmp_path / PROCESSES).unlink()
-    assert prepare(tmp_path, "training", 2) == checkpoint
-    assert prepare(tmp_path, "another training", 1) is None
+    assert newest_checkpoint(tmp_path, "training", 2) == checkpoint
+    assert newest_checkpoint(tmp_path, "another training", 1) is None
 
 
 def test_one_process_works_by_itself() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from train.samples import Sample, SampleFile
+from train.samples import Sample, add_samples, read_samples
 
 
 def sample(step: int, reply: str) -> Sample:
@@ -12,15 +12,18 @@ def sample(step: int, reply: str) -> Sample:
 
 
 def test_samples_of_the_same_step_or_later_ones_are_replaced(tmp_path: Path) -> None:
-    file = SampleFile(tmp_path / "samples.jsonl")
-    assert file.read() == []
+    file = tmp_path / "samples.jsonl"
+    assert read_samples(file) == []
     for step in (0, 2, 4):
-        file.add([sample(step, f"reply {step}")])
-    file.add([sample(2, "again")])
-    assert [(each.step, each.reply) for each in file.read()] == [(0, "reply 0"), (2, "again")]
+        add_samples(file, [sample(step, f"reply {step}")])
+    add_samples(file, [sample(2, "again")])
+    assert [(each.step, each.reply) for each in read_samples(file)] == [
+        (0, "reply 0"),
+        (2, "again"),
+    ]
 
 
 def test_a_reply_with_other_ends_of_lines_is_read_again(tmp_path: Path) -> None:
-    file = SampleFile(tmp_path / "samples.jsonl")
-    file.add([sample(0, "one\u2028two\x85three\nfour")])
-    assert [each.reply for each in file.read()] == ["one\u2028two\x85three\nfour"]
+    file = tmp_path / "samples.jsonl"
+    add_samples(file, [sample(0, "one\u2028two\x85three\nfour")])
+    assert [each.reply for each in read_samples(file)] == ["one\u2028two\x85three\nfour"]

@@ -22,8 +22,7 @@ from tests.format.conversations import write_run
 from tests.tiny_model import build_tiny_model
 from train.config import TrainConfig
 from train.job import Job
-from train.saving import newest_whole
-from train.stage import run_train
+from train.stage import newest_whole, run_train
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,9 +11,8 @@ from transformers import AutoTokenizer
 from collect.errors import ConfigError
 from tests.train.encoded import trained_spans
 from tests.train.families import FAMILIES, QWEN, Family, called, text_row, tool_row
-from train.encoding import encode_row
+from train.encoding import RenderedRow, Templates, encode_row
 from train.preflight.masks import faults, regions
-from train.preflight.rendered import RenderedRow, Templates
 from train.tokenization import load_template
 
 QWEN_TRAINING = QWEN.templates.training

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +16,13 @@ from collect.errors import ConfigError
 from format.dataset import read_rows, split_file
 from format.preferences import COLUMNS
 from train.config import TrainConfig
-from train.encoding import Encoded
+from train.encoding import Encoded, RenderedRow
 from train.job import Job
-from train.preflight.rendered import RenderedRow
 from train.preflight.report import Preflight
 from train.preflight.run import PreflightRun
-from train.rows import load_rows, repositories_in
+from train.rows import load_rows, repositories_in, write_encoded
 from train.tokenization import Tokenization
 from train.trainer import NAMED, check_trainer_arguments, lora_config, quiet, shared_options
-
-# Pairs of conversations as token ids and masks, in a memory-mapped Arrow file.
-#
-# Both sides are rendered like the rows of supervised training, so tool answers are masked here as
-# there.
-
 
 IDS, MASK = pa.list_(pa.int32()), pa.list_(pa.int8())
 SCHEMA = pa.schema(
@@ -41,122 +34,11 @@ SCHEMA = pa.schema(
         "rejected_mask": MASK,
     }
 )
-ROWS_PER_BATCH = 64
-MESSAGES = ("prompt", "chosen", "rejected", "tools")
-READ = (*MESSAGES, "why", "chosen_trained_turns", "chosen_id", "rejected_id")
-
-
-@dataclass
-class _Counts:
-    """Counts of the selected pairs."""
-
-    written: int = 0
-    left_out: int = 0
-    tokens: int = 0
-    """Tokens of the written pairs."""
-    trained_tokens: int = 0
-
-    def add(self, sides: Sequence[Encoded]) -> None:
-        """Count a written pair."""
-        self.written += 1
-        self.tokens += sum(len(side.input_ids) for side in sides)
-        self.trained_tokens += sum(side.trained for side in sides)
-
-
-def encode_pairs(
-    split: Path, target: Path, config: TrainConfig, tokenization: Tokenization
-) -> Preflight:
-    """Write the pairs of a split to `target`, and report on both sides of each as rows.
-
-    Leaves out a pair if one side is longer than `max_length`: without its end a conversation is
-    neither better nor worse. Raises ConfigError if no pair is left.
-    """
-    rows = pq.read_metadata(split).num_rows
-    checks = PreflightRun(config, tokenization.base, tokenization.tokenizer, 2 * rows)
-    counts = _Counts()
-    _write(_encoded(split, config, tokenization, checks, counts), target)
-    report = _report(checks, counts)
-    report.refuse_failures()
-    if not counts.written:
-        why = ", ".join(config.dpo.why)
-        raise ConfigError(
-            f"none of the {rows} pairs in {split} can be trained on: train.dpo.why takes those of "
-            f"{why}, and train.max_length = {config.max_length} those of no more tokens a side"
-        )
-    return report
-
-
-def _write(pairs: Iterator[dict[str, list[int]]], target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with pa.OSFile(str(target), "wb") as file, pa.ipc.new_stream(file, SCHEMA) as writer:
-        while batch := list(islice(pairs, ROWS_PER_BATCH)):
-            writer.write_batch(pa.RecordBatch.from_pylist(batch, SCHEMA))
-
-
-def _report(checks: PreflightRun, counts: _Counts) -> Preflight:
-    """The checks' findings in all sides, with the counts of trained pairs."""
-    trained = {
-        "pairs": counts.written,
-        "pairs_left_out": counts.left_out,
-        "tokens": counts.tokens,
-        "trained_tokens": counts.trained_tokens,
-    }
-    return checks.report().model_copy(update=trained)
-
-
-def _encoded(
-    split: Path,
-    config: TrainConfig,
-    tokenization: Tokenization,
-    checks: PreflightRun,
-    counts: _Counts,
-) -> Iterator[dict[str, list[int]]]:
-    for row in read_rows(split, READ, COLUMNS):
-        if row["why"] not in config.dpo.why:
-            continue
-        sides = [
-            RenderedRow(_side(row, name), tokenization.tokenizer, tokenization.templates)
-            for name in ("chosen", "rejected")
-        ]
-        for side in sides:
-            checks.add(side)
-        chosen, rejected = (side.encoded for side in sides)
-        longest = max(len(chosen.input_ids), len(rejected.input_ids))
-        if chosen.trained and rejected.trained and longest <= config.max_length:
-            counts.add((chosen, rejected))
-            yield _pair(row, chosen, rejected)
-        else:
-            counts.left_out += 1
-
-
-def _side(row: dict[str, Any], name: str) -> dict[str, Any]:
-    """One side as a row of conversations; of the rejected one, every turn counts."""
-    return {
-        "messages": row["prompt"] + row[name],
-        "tools": row["tools"],
-        "conversation_id": row[f"{name}_id"],
-        "trained_turns": row["chosen_trained_turns"] if name == "chosen" else None,
-    }
-
-
-def _pair(row: dict[str, Any], chosen: Encoded, rejected: Encoded) -> dict[str, list[int]]:
-    """Ids and masks; the prompt ends before the first trained token of either side."""
-    start = min(chosen.mask.index(1), rejected.mask.index(1))
-    if chosen.input_ids[:start] != rejected.input_ids[:start]:
-        raise ConfigError(
-            f"the training template renders the messages that {row['chosen_id']} and "
-            f"{row['rejected_id']} begin with in two ways, so they can't be compared; set "
-            "train.training_template to one that keeps what it has rendered"
-        )
-    return {
-        "prompt_ids": chosen.input_ids[:start],
-        "chosen_ids": chosen.input_ids[start:],
-        "rejected_ids": rejected.input_ids[start:],
-        "chosen_mask": chosen.mask[start:],
-        "rejected_mask": rejected.mask[start:],
-    }
-
-
+READ = (
+    *("prompt", "chosen", "rejected", "tools"),
+    *("why", "chosen_trained_turns", "chosen_id", "rejected_id"),
+)
+"""The columns that are read."""
 OPTIONS = NAMED | {"beta": "dpo.beta"}
 FIXED = (
     "output_dir",
@@ -209,6 +91,79 @@ class PreferenceOptimization:
                 ),
                 train_dataset=load_rows(job.rows),
                 processing_class=tokenizer,
-                peft_config=lora_config(config.lora, model) if config.lora else None,
+                peft_config=lora_config(config, model),
             )
         )
+
+
+def encode_pairs(
+    split: Path, target: Path, config: TrainConfig, tokenization: Tokenization
+) -> Preflight:
+    """Write the pairs of a split to `target` as token ids and masks, and report on both sides of
+    each as rows. Both are rendered like the rows of supervised training, so tool answers are masked
+    here as there.
+
+    Leaves out a pair if one side is longer than `max_length`: without its end a conversation is
+    neither better nor worse. Raises ConfigError if no pair is left.
+    """
+    rows = pq.read_metadata(split).num_rows
+    checks = PreflightRun(config, tokenization.base, tokenization.tokenizer, 2 * rows)
+    counts = Counter(pairs=0, pairs_left_out=0, tokens=0, trained_tokens=0)
+
+    def encoded() -> Iterator[dict[str, list[int]]]:
+        for row in read_rows(split, READ, COLUMNS):
+            if row["why"] not in config.dpo.why:
+                continue
+            chosen, rejected = sides = [
+                RenderedRow(_side(row, name), tokenization.tokenizer, tokenization.templates)
+                for name in ("chosen", "rejected")
+            ]
+            for side in sides:
+                checks.add(side)
+            longest = max(len(side.encoded.input_ids) for side in sides)
+            if all(side.encoded.trained for side in sides) and longest <= config.max_length:
+                counts["pairs"] += 1
+                counts["tokens"] += sum(len(side.encoded.input_ids) for side in sides)
+                counts["trained_tokens"] += sum(side.encoded.trained for side in sides)
+                yield _pair(row, chosen.encoded, rejected.encoded)
+            else:
+                counts["pairs_left_out"] += 1
+
+    write_encoded(encoded(), target, SCHEMA)
+    report = checks.report().model_copy(update=dict(counts))
+    report.refuse_failures()
+    if not report.pairs:
+        why = ", ".join(config.dpo.why)
+        raise ConfigError(
+            f"none of the {rows} pairs in {split} can be trained on: train.dpo.why takes those of "
+            f"{why}, and train.max_length = {config.max_length} those of no more tokens a side"
+        )
+    return report
+
+
+def _side(row: dict[str, Any], name: str) -> dict[str, Any]:
+    """One side as a row of conversations; of the rejected one, every turn counts."""
+    return {
+        "messages": row["prompt"] + row[name],
+        "tools": row["tools"],
+        "conversation_id": row[f"{name}_id"],
+        "trained_turns": row["chosen_trained_turns"] if name == "chosen" else None,
+    }
+
+
+def _pair(row: dict[str, Any], chosen: Encoded, rejected: Encoded) -> dict[str, list[int]]:
+    """Ids and masks; the prompt ends before the first trained token of either side."""
+    start = min(chosen.mask.index(1), rejected.mask.index(1))
+    if chosen.input_ids[:start] != rejected.input_ids[:start]:
+        raise ConfigError(
+            f"the training template renders the messages that {row['chosen_id']} and "
+            f"{row['rejected_id']} begin with in two ways, so they can't be compared; set "
+            "train.training_template to one that keeps what it has rendered"
+        )
+    return {
+        "prompt_ids": chosen.input_ids[:start],
+        "chosen_ids": chosen.input_ids[start:],
+        "rejected_ids": rejected.input_ids[start:],
+        "chosen_mask": chosen.mask[start:],
+        "rejected_mask": rejected.mask[start:],
+    }

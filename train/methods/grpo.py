@@ -8,17 +8,16 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from collect.agents.config import AgentsConfig
 from collect.agents.subagent_task import parse_answer
 from collect.benchmarks.base import Instance
-from collect.benchmarks.held_out import HeldOut, HeldOutConfig
+from collect.benchmarks.held_out import HeldOut
 from collect.benchmarks.opening import open_benchmark
 from collect.errors import ConfigError
 from collect.question_records import Question, read_questions
@@ -38,7 +37,7 @@ from train.config import RewardSettings, TrainConfig
 from train.job import Job, QuestionBench
 from train.preflight.report import Preflight
 from train.processes import process_count
-from train.rows import load_rows
+from train.rows import load_rows, write_encoded
 from train.tokenization import Tokenization, set_serving_template
 from train.trainer import NAMED, check_trainer_arguments, lora_config, quiet, shared_options
 
@@ -131,7 +130,7 @@ class DebugEnvironment:
         self._episodes, self.schemas = episodes, schemas
         self.episode: Episode | None = None
         self.failure: str | None = None
-        self.score: Any = None
+        self.score: Score | None = None
         """The episode's score, cached once computed."""
         self._ended = True
         for schema in schemas:
@@ -163,32 +162,24 @@ class DebugEnvironment:
             self._fail(error)
             return DEAD
 
-    def _end(self) -> None:
-        """Close the sandbox and count the episode, once."""
-        if self._ended:
-            return
-        self._ended = True
-        self._close()
-        self._episodes.note(self.failure)
-
     def _fail(self, error: Exception) -> None:
         failure = failure_of(error)
         self.failure = f"{failure.type}: {failure.message}"
+
+    # Not public, since TRL would offer it to the model.
+    def _end(self) -> None:
+        """Close the sandbox and count the episode, once. Raises SandboxError if too many episodes
+        in a row have failed."""
+        if not self._ended:
+            self._ended = True
+            self._close()
+            self._episodes.note(self.failure)
 
     def _close(self) -> None:
         if self.episode is not None:
             # Leftovers are removed at the next start.
             with suppress(SandboxError):
                 self.episode.close()
-
-
-def end_episode(environment: DebugEnvironment) -> None:
-    """Close the sandbox of a finished episode, and count it; safe to call again.
-
-    Not a method, since TRL would offer that to the model. Raises SandboxError if too many episodes
-    in a row have failed.
-    """
-    environment._end()
 
 
 def environment_class(language: str, schemas: list[ToolSchema]) -> type[DebugEnvironment]:
@@ -236,53 +227,34 @@ class Score:
 PARTS = tuple(Score.__dataclass_fields__)
 
 
-def final_answer(completion: Sequence[Message]) -> str:
-    """The text of the last message if it is the model's."""
-    last = completion[-1] if completion else {}
-    return str(last.get("content") or "") if last.get("role") == "assistant" else ""
-
-
-def score_episode(
-    episode: Episode, completion: Sequence[Message], settings: RewardSettings
-) -> Score:
-    """Score an episode; `completion` is the conversation after its prompt."""
-    text = final_answer(completion)
-    verdict = score_text(episode.question, text)
-    counts = episode.has_session or not settings.require_session
-    calls = sum(len(message.get("tool_calls") or ()) for message in completion)
-    # Calls that TRL could not match to a tool; the outcomes include those that a tool refused.
-    lost = max(calls - len(episode.outcomes), 0)
-    return Score(
-        correct=float(verdict.correct and counts),
-        facts=verdict.share if counts else 0.0,
-        form=float(parse_answer(text) is not None),
-        invalid_calls=-(invalid(episode.outcomes) + lost) / calls if calls else 0.0,
-    )
-
-
 def scored(
     environment: DebugEnvironment, completion: Sequence[Message], settings: RewardSettings
 ) -> Score | None:
-    """End the episode and score it; None if its sandbox failed."""
+    """End the episode and score it, once; None if its sandbox failed. `completion` is the
+    conversation after its prompt."""
     episode = environment.episode
-    if environment.failure is not None or episode is None:
-        end_episode(environment)
-        return None
-    if environment.score is None:
-        environment.score = score_episode(episode, completion, settings)
-        end_episode(environment)
-    score: Score = environment.score
-    return score
+    if environment.failure is None and episode is not None and environment.score is None:
+        last = completion[-1] if completion else {}
+        answered = last.get("role") == "assistant"
+        text = str(last.get("content") or "") if answered else ""
+        verdict = score_text(episode.question, text)
+        counts = episode.has_session or not settings.require_session
+        calls = sum(len(message.get("tool_calls") or ()) for message in completion)
+        # Calls that TRL could not match to a tool; the outcomes include those a tool refused.
+        lost = max(calls - len(episode.outcomes), 0)
+        environment.score = Score(
+            correct=float(verdict.correct and counts),
+            facts=verdict.share if counts else 0.0,
+            form=float(parse_answer(text) is not None),
+            invalid_calls=-(invalid(episode.outcomes) + lost) / calls if calls else 0.0,
+        )
+    environment._end()
+    return environment.score
 
 
 def reward_functions(settings: RewardSettings) -> list[Reward]:
     """One reward function for each part of a score, in the order of `PARTS`."""
     return [_reward(part, settings) for part in PARTS]
-
-
-def reward_weights(settings: RewardSettings) -> list[float]:
-    """The weights, in the order of `PARTS`."""
-    return [float(getattr(settings, part)) for part in PARTS]
 
 
 def _reward(part: str, settings: RewardSettings) -> Reward:
@@ -296,71 +268,16 @@ def _reward(part: str, settings: RewardSettings) -> Reward:
         scores = [scored(environment, completion, settings) for environment, completion in pairs]
         if part == PARTS[0] and log_metric is not None:
             log_metric("episodes/failed", sum(each is None for each in scores) / len(scores))
-        return [None if each is None else asdict(each)[part] for each in scores]
+        return [None if each is None else getattr(each, part) for each in scores]
 
     reward.__name__ = part
     return reward
 
 
-# Questions as the rows that TRL's GRPOTrainer reads, in an Arrow file.
-
-
 MESSAGES = pa.list_(pa.struct({"role": pa.string(), "content": pa.string()}))
 SCHEMA = pa.schema({"prompt": MESSAGES, "environment": pa.string(), "question": pa.string()})
-"""`environment` is the bug's language, by which TRL chooses the tools; `question` is passed to the
-environment's `reset`."""
-
-
-def chosen_questions(path: Path, held_out: HeldOutConfig) -> list[Question]:
-    """The questions in a file of `stepinto bench questions` or a split of prompts, without those
-    about held-out bugs. Raises ConfigError."""
-    if path.suffix == ".jsonl":
-        every = read_questions(path)
-    else:
-        column = pq.read_table(path, columns=["question"])["question"].to_pylist()
-        every = [Question.model_validate_json(text) for text in column]
-    return without_held_out(every, HeldOut.of(held_out), path)
-
-
-def _prompt(question: Question, agents: AgentsConfig) -> list[dict[str, str]]:
-    messages = opening_messages(question, agents)
-    return [{"role": each.role, "content": each.content} for each in messages]
-
-
-def prompt_lengths(
-    questions: Sequence[Question], agents: AgentsConfig, tokenizer: Any
-) -> list[int]:
-    """Tokens of each question's prompt, including its tools."""
-    tools = {name: tool_schemas(name, agents) for name in {each.language for each in questions}}
-    return [
-        len(
-            tokenizer.apply_chat_template(
-                _prompt(question, agents),
-                tools=tools[question.language],
-                add_generation_prompt=True,
-                tokenize=True,
-                return_dict=True,
-            )["input_ids"]
-        )
-        for question in questions
-    ]
-
-
-def write_question_rows(questions: Sequence[Question], agents: AgentsConfig, target: Path) -> None:
-    """Write the rows. Prompts are rendered again, with the current `agents` section."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    rows = [
-        {
-            "prompt": _prompt(question, agents),
-            "environment": question.language,
-            "question": question.model_dump_json(),
-        }
-        for question in questions
-    ]
-    with pa.OSFile(str(target), "wb") as file, pa.ipc.new_stream(file, SCHEMA) as writer:
-        writer.write_table(pa.Table.from_pylist(rows, SCHEMA))
-
-
+"""Questions as the rows that TRL's GRPOTrainer reads. `environment` is the bug's language, by which
+TRL chooses the tools; `question` is passed to the environment's `reset`."""
 OPTIONS = {name: setting for name, setting in NAMED.items() if name != "max_length"} | {
     "num_generations": "grpo.generations",
     "max_completion_length": "grpo.max_completion_length",
@@ -404,86 +321,97 @@ class RewardOptimization:
         return path
 
     def repositories(self, data: Path) -> set[str]:
-        return {question.repository for question in chosen_questions(data, self.bench.held_out)}
+        return {question.repository for question in self._questions(data)}
+
+    def _questions(self, path: Path) -> list[Question]:
+        """The questions in a file of `stepinto bench questions` or a split of prompts, without
+        those about held-out bugs. Raises ConfigError."""
+        if path.suffix == ".jsonl":
+            every = read_questions(path)
+        else:
+            column = pq.read_table(path, columns=["question"])["question"].to_pylist()
+            every = [Question.model_validate_json(text) for text in column]
+        return without_held_out(every, HeldOut.of(self.bench.held_out), path)
 
     def prepare(self, job: Job, tokenization: Tokenization) -> Preflight:
-        """Raises ConfigError, also if a question's bug is not in the benchmark."""
-        questions = chosen_questions(job.data, self.bench.held_out)
+        """Render the prompts, with the current `agents` section. Raises ConfigError, also if a
+        question's bug is not in the benchmark."""
+        questions, agents = self._questions(job.data), self.bench.runtime.agents
         instances_of(self._benchmark(), questions)
-        agents = self.bench.runtime.agents
-        lengths = prompt_lengths(questions, agents, _served_tokenizer(tokenization))
-        self._check_lengths(max(lengths), context_length(tokenization.base))
-        write_question_rows(questions, agents, job.rows)
-        return Preflight(
-            max_length=max(lengths) + self.config.grpo.max_completion_length,
-            rows=len(questions),
-            tokens=sum(lengths),
-            longest=max(lengths),
-        )
-
-    def _check_lengths(self, longest: int, context: int | None) -> None:
-        wanted = longest + self.config.grpo.max_completion_length
-        if context is not None and wanted > context:
-            raise ConfigError(
-                f"train.grpo.max_completion_length = {self.config.grpo.max_completion_length} and "
-                f"the longest prompt, of {longest} tokens, are more than the base model's context "
-                f"of {context}; lower it to {context - longest} at most, or take another model"
+        tokenizer, rows, lengths = _served_tokenizer(tokenization), [], []
+        languages = {question.language for question in questions}
+        tools = {language: tool_schemas(language, agents) for language in languages}
+        for question in questions:
+            messages = opening_messages(question, agents)
+            prompt = [{"role": each.role, "content": each.content} for each in messages]
+            rendered = tokenizer.apply_chat_template(
+                prompt,
+                tools=tools[question.language],
+                add_generation_prompt=True,
+                tokenize=True,
+                return_dict=True,
             )
+            lengths.append(len(rendered["input_ids"]))
+            facts = {"environment": question.language, "question": question.model_dump_json()}
+            rows.append({"prompt": prompt} | facts)
+        longest, episode = max(lengths), self.config.grpo.max_completion_length
+        context = context_length(tokenization.base)
+        if context is not None and longest + episode > context:
+            raise ConfigError(
+                f"train.grpo.max_completion_length = {episode} and the longest prompt, of "
+                f"{longest} tokens, are more than the base model's context of {context}; lower it "
+                f"to {context - longest} at most, or take another model"
+            )
+        write_encoded(iter(rows), job.rows, SCHEMA)
+        return Preflight(
+            max_length=longest + episode, rows=len(rows), tokens=sum(lengths), longest=longest
+        )
 
     @contextmanager
     def trainer(self, job: Job, model: Any, tokenization: Tokenization) -> Iterator[Any]:
+        from trl import GRPOConfig, GRPOTrainer
+
+        config, grpo = self.config, self.config.grpo
         clean_up(self.bench.runtime.sandbox)
-        questions = chosen_questions(job.data, self.bench.held_out)
-        episodes = self._episodes(job, questions)
-        languages = {str(question.language) for question in questions}
+        questions = self._questions(job.data)
+        languages = sorted({str(question.language) for question in questions})
+        runtime, benchmark = reproducible(self.bench.runtime), self._benchmark()
+        episodes = Episodes(
+            EpisodeSettings(benchmark, runtime.sandbox, runtime.agents),
+            instances_of(benchmark, questions),
+            retries=grpo.sandbox_retries,
+            give_up_after=runtime.runner.give_up_after,
+            failures=job.work / "failed-episodes.jsonl",
+        )
+        arguments = GRPOConfig(
+            num_generations=grpo.generations,
+            max_completion_length=grpo.max_completion_length,
+            temperature=grpo.temperature,
+            beta=grpo.beta,
+            reward_weights=[float(getattr(grpo.rewards, part)) for part in PARTS],
+            max_tool_calling_iterations=self.bench.runtime.agents.sub_max_steps,
+            **shared_options(config, job.checkpoints),
+        )
         try:
             with warnings.catch_warnings():
                 # TRL warns that environments are experimental; our tests cover this TRL version.
                 warnings.simplefilter("ignore", UserWarning)
-                yield self._trainer(
-                    job, model, _served_tokenizer(tokenization), episodes, languages
+                yield quiet(
+                    GRPOTrainer(
+                        model=model,
+                        reward_funcs=reward_functions(grpo.rewards),
+                        args=arguments,
+                        train_dataset=load_rows(job.rows),
+                        processing_class=_served_tokenizer(tokenization),
+                        peft_config=lora_config(config, model),
+                        environment_factory={name: episodes.factory(name) for name in languages},
+                    )
                 )
         finally:
             episodes.close()
 
-    def _trainer(
-        self, job: Job, model: Any, tokenizer: Any, episodes: Episodes, languages: set[str]
-    ) -> Any:
-        from trl import GRPOConfig, GRPOTrainer
-
-        config, grpo = self.config, self.config.grpo
-        return quiet(
-            GRPOTrainer(
-                model=model,
-                reward_funcs=reward_functions(grpo.rewards),
-                args=GRPOConfig(
-                    num_generations=grpo.generations,
-                    max_completion_length=grpo.max_completion_length,
-                    temperature=grpo.temperature,
-                    beta=grpo.beta,
-                    reward_weights=reward_weights(grpo.rewards),
-                    max_tool_calling_iterations=self.bench.runtime.agents.sub_max_steps,
-                    **shared_options(config, job.checkpoints),
-                ),
-                train_dataset=load_rows(job.rows),
-                processing_class=tokenizer,
-                peft_config=lora_config(config.lora, model) if config.lora else None,
-                environment_factory={name: episodes.factory(name) for name in sorted(languages)},
-            )
-        )
-
     def _benchmark(self) -> Any:
         return open_benchmark(self.bench.benchmark, self.bench.runtime.sandbox)
-
-    def _episodes(self, job: Job, questions: Sequence[Question]) -> Episodes:
-        runtime, benchmark = reproducible(self.bench.runtime), self._benchmark()
-        return Episodes(
-            EpisodeSettings(benchmark, runtime.sandbox, runtime.agents),
-            instances_of(benchmark, questions),
-            retries=self.config.grpo.sandbox_retries,
-            give_up_after=runtime.runner.give_up_after,
-            failures=job.work / "failed-episodes.jsonl",
-        )
 
 
 def _served_tokenizer(tokenization: Tokenization) -> Any:

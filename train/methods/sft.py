@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any
 
+from collect.errors import ConfigError
 from format.dataset import split_file
 from train.config import TrainConfig
-from train.evaluation import evaluate_at_end, find_test_split, load_test_rows, prepare_test_rows
 from train.job import Job
-from train.learning_curve import keep_copies
 from train.preflight.report import Preflight
-from train.rows import encode_split, load_encoded, repositories_in
+from train.processes import process_count
+from train.rows import encode_split, find_test_split, load_encoded, repositories_in, spread
 from train.tokenization import Tokenization
-from train.trainer import build_trainer, check_trainer_arguments
+from train.trainer import (
+    check_trainer_arguments,
+    eval_curve,
+    lora_config,
+    on_cpu,
+    quiet,
+    shared_options,
+)
 
 
 @dataclass(frozen=True)
@@ -41,23 +49,117 @@ class SupervisedFineTuning:
 
     def prepare(self, job: Job, tokenization: Tokenization) -> Preflight:
         if self.config.eval_every is not None:
-            prepare_test_rows(job, tokenization)
+            split = find_test_split(job.run, "train.eval_every")
+            encode_split(split, job.test_rows, self.config, tokenization)
+            if not len(load_encoded(job.test_rows)):
+                raise ConfigError(
+                    "train.eval_every: no row of the test split has a token to train on"
+                )
         return encode_split(job.data, job.rows, self.config, tokenization)
 
     @contextmanager
     def trainer(self, job: Job, model: Any, tokenization: Tokenization) -> Iterator[Any]:
-        config = self.config
-        evaluated = config.eval_every is not None
+        config, test_rows = self.config, None
+        rows = load_encoded(job.rows, from_easy=config.curriculum == "difficulty")
+        if config.eval_every is not None:
+            test_rows = spread(load_encoded(job.test_rows), config.eval_rows)
         trainer = build_trainer(
-            config,
-            model,
-            tokenization.tokenizer,
-            load_encoded(job.rows, from_easy=config.curriculum == "difficulty"),
-            job.checkpoints,
-            test_rows=load_test_rows(job) if evaluated else None,
+            config, model, tokenization.tokenizer, rows, job.checkpoints, test_rows=test_rows
         )
-        if evaluated:
-            trainer.add_callback(evaluate_at_end(trainer))
+        if test_rows is not None:
+            trainer.add_callback(_evaluate_at_end(trainer))
         if config.checkpoints_at:
-            trainer.add_callback(keep_copies(trainer, job))
+            trainer.add_callback(_keep_copies(trainer, job))
         yield trainer
+
+
+def build_trainer(
+    config: TrainConfig,
+    model: Any,
+    tokenizer: Any,
+    rows: Any,
+    output: Path,
+    *,
+    test_rows: Any = None,
+    trained_tokens_only: bool = True,
+) -> Any:
+    """A trainer over rows of `input_ids` and `labels`, which TRL takes as they are.
+
+    `trained_tokens_only` does not change the loss; on a CPU it is faster.
+    """
+    from trl import SFTConfig
+
+    from train.trl_trainers import MeasuringTrainer, TrainedTokensTrainer, can_skip
+
+    options = shared_options(config, output)
+    if config.curriculum == "difficulty":
+        options["train_sampling_strategy"] = "sequential"
+    if config.eval_every is not None:
+        options |= {
+            "eval_strategy": "steps",
+            "eval_steps": config.eval_every,
+            "per_device_eval_batch_size": config.batch_size,
+            "prediction_loss_only": True,
+        }
+    arguments = SFTConfig(max_length=config.max_length, **options)
+    chosen = trained_tokens_only and on_cpu(config) and can_skip(model, arguments)
+    return quiet(
+        (TrainedTokensTrainer if chosen else MeasuringTrainer)(
+            model=model,
+            args=arguments,
+            train_dataset=rows,
+            eval_dataset=test_rows,
+            processing_class=tokenizer,
+            peft_config=lora_config(config, model),
+        )
+    )
+
+
+def _evaluate_at_end(trainer: Any) -> Any:
+    """A trainer callback that evaluates after the last step, unless that was due anyway."""
+    from transformers import TrainerCallback
+
+    class Evaluate(TrainerCallback):  # type: ignore[misc]
+        def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            curve = eval_curve(state.log_history)
+            if not curve or curve[-1].step != state.global_step:
+                trainer.evaluate()
+
+    return Evaluate()
+
+
+def steps_of(config: TrainConfig, rows: int) -> dict[int, int]:
+    """By number of rows, the optimizer step after which at least that many are trained.
+
+    The last step of each epoch over the split's `rows` takes the remaining rows.
+    """
+    a_step = config.batch_size * config.gradient_accumulation * process_count()
+    an_epoch = ceil(rows / a_step)
+    return {
+        point: point // rows * an_epoch + ceil(point % rows / a_step)
+        for point in config.checkpoints_at
+    }
+
+
+def _keep_copies(trainer: Any, job: Job) -> Any:
+    """A trainer callback that saves the model at the steps of `checkpoints_at`, for a learning
+    curve over the data."""
+    from transformers import TrainerCallback
+
+    steps = steps_of(job.config, len(trainer.train_dataset))
+
+    class Keep(TrainerCallback):  # type: ignore[misc]
+        def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            late = [rows for rows, step in steps.items() if step > state.max_steps]
+            if late:
+                raise ConfigError(
+                    f"train.checkpoints_at: {late} is never reached in {state.max_steps} optimizer "
+                    "steps; remove it, or raise train.epochs or train.max_steps"
+                )
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            for rows, step in steps.items():
+                if step == state.global_step:
+                    trainer.save_model(str(job.kept_copy(rows)))
+
+    return Keep()

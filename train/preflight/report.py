@@ -1,18 +1,17 @@
-"""The preflight's report, and the refusal to train."""
+"""What the checks of the preflight are, their report, and the refusal to train."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Protocol
+from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from collect.errors import ConfigError
-from train.preflight.rendered import RenderedRow
-
-# What a check is, and what it finds.
-
+from collect.store.record_lines import StrictRecord
+from train.encoding import RenderedRow
 
 EXCERPT = 60
 """Characters of a text that a message quotes."""
@@ -28,10 +27,8 @@ class Verdict(StrEnum):
     NOT_CHECKED = "not checked"
 
 
-class Finding(BaseModel):
+class Finding(StrictRecord):
     """One line of the report."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     check: str
     verdict: Verdict
@@ -50,30 +47,51 @@ class Finding(BaseModel):
         return f"{said} {self.advice}" if needed else said
 
 
-class Check(Protocol):
+class Check(ABC):
     """Checks rows one after the other, and reports on all of them at the end."""
 
-    name: str
+    name: ClassVar[str]
     """Its name in findings and `train.waived_checks`."""
-    every_row: bool
+    meaning: ClassVar[str]
+    every_row: ClassVar[bool] = False
     """Whether it is fast enough to check every row; otherwise it gets a sample."""
 
+    def __init__(self) -> None:
+        self.rows = 0
+        self.faults = 0
+        self.first = ""
+        """The first fault."""
+
+    @abstractmethod
     def add(self, row: RenderedRow) -> None:
         """Check one row."""
 
+    @abstractmethod
     def finding(self) -> Finding:
         """The finding about all rows so far."""
 
+    def note(self, fault: str) -> None:
+        self.faults += 1
+        self.first = self.first or fault
+
+    def found(self, verdict: Verdict | None, number: str, advice: str) -> Finding:
+        """A finding; with None for the verdict, the check failed if there are faults."""
+        passed = Verdict.FAILED if self.faults else Verdict.PASSED
+        return Finding(
+            check=self.name,
+            verdict=verdict or passed,
+            number=number + (f"; the first: {self.first}" if self.first else ""),
+            meaning=self.meaning,
+            advice=advice,
+        )
+
 
 def excerpt(text: str) -> str:
-    """The beginning of a text, quoted."""
     return repr(text if len(text) <= EXCERPT else f"{text[:EXCERPT]}...")
 
 
-class Preflight(BaseModel):
+class Preflight(StrictRecord):
     """Counts over all rows of the train split, for one tokenizer, template and length."""
-
-    model_config = ConfigDict(extra="forbid")
 
     max_length: int
     rows: int = 0
@@ -101,12 +119,11 @@ class Preflight(BaseModel):
     those of both."""
     pairs_left_out: int = 0
     """Pairs with a side that is too long, or has no token to train on."""
-    findings: list[Finding] = []
+    findings: list[Finding] = Field(default_factory=list)
     """One for each check."""
 
     @property
     def failures(self) -> list[Finding]:
-        """Findings that forbid training."""
         return [each for each in self.findings if each.verdict is Verdict.FAILED]
 
     def lines(self) -> Iterator[str]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import re
 from array import array
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -17,8 +15,8 @@ from typing import Any
 from collect.errors import ConfigError
 from train.base_model import context_length
 from train.config import TrainConfig
+from train.encoding import RenderedRow
 from train.preflight.masks import MasksAreTurns, MasksNotEmpty, PrefixesPreserved, TemplatesAgree
-from train.preflight.rendered import RenderedRow
 from train.preflight.report import Check, Finding, Preflight, Verdict
 from train.preflight.tool_calls import ToolCallsSurvive
 
@@ -36,13 +34,24 @@ from train.preflight.tool_calls import ToolCallsSurvive
 #   rows are an idea of Land and Bartolo, "Fishing for Magikarp" (arXiv:2405.05417).
 
 
-# Reads a model's embeddings from its weights without loading the model.
-#
-# These are the input embeddings and, unless tied, the output embeddings.
-
-
 ROWS_PER_READ = 16_384
-SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+NEAR = 0.25
+"""Share of the median distance of ordinary rows: a row closer to zero or the mean was never
+trained."""
+CLOSE = 0.05
+"""Share of the median distance of ordinary rows from their mean: closer rows are neighbours."""
+CROWD = 3
+"""Neighbours from which on a row counts as never trained."""
+REACH = 1.5
+"""Factor on the median distance of the unreachable rows from their own mean."""
+FEW = 0.01
+"""If a larger share of ordinary rows lies among the unreachable ones, these prove nothing."""
+SAMPLE = 10_000
+"""Approximate size of the sample that stands for all rows of a kind."""
+LEAST = 8
+"""Fewest unreachable rows for which they are used."""
+RESERVED = re.compile(r"reserved|unused|placeholder|dummy", re.IGNORECASE)
+EMBEDDING_MODULES = {"embed_tokens", "lm_head", "wte", "word_embeddings"}
 
 
 @dataclass(frozen=True)
@@ -54,7 +63,6 @@ class EmbeddingMatrix:
 
     @property
     def rows(self) -> int:
-        """Number of ids."""
         with self._open() as file:
             return int(file.get_slice(self.name).get_shape()[0])
 
@@ -83,25 +91,32 @@ class EmbeddingMatrix:
 
 
 def embedding_matrices(base: str) -> list[EmbeddingMatrix]:
-    """The embeddings of a model folder or hub id; none if it has no such weights."""
-    files = _weight_files(base) if _cached(base, "config.json") else {}
-    names = _embedding_names(base) if files else []
-    return [EmbeddingMatrix(name, files[name]) for name in names if name in files]
-
-
-def _weight_files(base: str) -> dict[str, Path]:
-    """The file of each tensor."""
+    """The input embeddings of a model folder or hub id and, unless tied, the output embeddings,
+    read without loading the model; none if it has no such weights."""
+    import torch
     from safetensors import safe_open
+    from transformers import AutoConfig, AutoModelForCausalLM
 
-    index = _cached(base, INDEX)
+    if _cached(base, "config.json") is None:
+        return []
+    files: dict[str, Path | None] = {}
+    index = _cached(base, "model.safetensors.index.json")
+    single = _cached(base, "model.safetensors")
     if index is not None:
         places = json.loads(index.read_text())["weight_map"]
-        return {name: found for name, file in places.items() if (found := _cached(base, file))}
-    single = _cached(base, SINGLE)
-    if single is None:
-        return {}
-    with safe_open(str(single), framework="pt") as file:
-        return dict.fromkeys(file.keys(), single)
+        files = {name: _cached(base, file) for name, file in places.items()}
+    elif single is not None:
+        with safe_open(str(single), framework="pt") as file:
+            files = dict.fromkeys(file.keys(), single)
+    if not files:
+        return []
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(base))
+    wanted = [model.get_input_embeddings(), model.get_output_embeddings()]
+    weights = [module.weight for module in wanted if module is not None]
+    # Tied weights are one parameter, under its first name.
+    names = [name for name, each in model.named_parameters() if any(each is w for w in weights)]
+    return [EmbeddingMatrix(name, path) for name in names if (path := files.get(name))]
 
 
 def _cached(base: str, name: str) -> Path | None:
@@ -116,54 +131,55 @@ def _cached(base: str, name: str) -> Path | None:
     return Path(found) if found else None
 
 
-def _embedding_names(base: str) -> list[str]:
-    """The tensors' names, from the model's code without its weights."""
+def untrained(
+    matrix: EmbeddingMatrix, ids: list[int], ordinary_ids: list[int], unreachable_ids: list[int]
+) -> list[int]:
+    """Those of the ids whose rows lie where untrained rows lie.
+
+    Compares them with ids that occur in ordinary texts, and with ids that no text contains.
+    """
     import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
 
-    with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(base))
-    wanted = [model.get_input_embeddings(), model.get_output_embeddings()]
-    weights = [module.weight for module in wanted if module is not None]
-    # Tied weights are one parameter, under its first name.
-    return [name for name, each in model.named_parameters() if any(each is w for w in weights)]
-
-
-NEAR = 0.25
-"""Share of the median distance of ordinary rows: a row closer to zero or the mean was never
-trained."""
-CLOSE = 0.05
-"""Share of the median distance of ordinary rows from their mean: closer rows are neighbours."""
-CROWD = 3
-"""Neighbours from which on a row counts as never trained."""
-REACH = 1.5
-"""Factor on the median distance of the unreachable rows from their own mean."""
-FEW = 0.01
-"""If a larger share of ordinary rows lies among the unreachable ones, these prove nothing."""
-SAMPLE = 10_000
-"""Approximate size of the sample that stands for all rows of a kind."""
-LEAST = 8
-"""Fewest unreachable rows for which they are used."""
-RESERVED = re.compile(r"reserved|unused|placeholder|dummy", re.IGNORECASE)
-EMBEDDING_MODULES = {"embed_tokens", "lm_head", "wte", "word_embeddings"}
+    targets, ordinary = matrix.read(ids), matrix.read(ordinary_ids)
+    found = torch.zeros(len(targets), dtype=torch.bool)
+    for centre in (torch.zeros(ordinary.shape[1]), ordinary.mean(0)):
+        typical = _distances(ordinary, centre).median()
+        found |= _distances(targets, centre) < NEAR * typical
+    neighbours = torch.full((len(targets),), -1)  # each is its own neighbour
+    for _, rows in matrix.pieces():
+        # With a matrix product, torch's default, equal rows would not be at distance 0.
+        exact = torch.cdist(targets, rows, compute_mode="donot_use_mm_for_euclid_dist")
+        neighbours += (exact < float(CLOSE * typical)).sum(1)
+    found |= neighbours >= CROWD
+    if len(unreachable_ids) >= LEAST:
+        unreachable = matrix.read(unreachable_ids)
+        centre = unreachable.mean(0)
+        reach = REACH * _distances(unreachable, centre).median()
+        among = (_distances(ordinary, centre) <= reach).float().mean()
+        found |= (_distances(targets, centre) <= reach) & bool(among < FEW)
+    return [i for i, is_found in zip(ids, found.tolist(), strict=True) if is_found]
 
 
-class SpecialTokensTrained:
+def _distances(rows: Any, centre: Any) -> Any:
+    return (rows - centre).norm(dim=1)
+
+
+class SpecialTokensTrained(Check):
     """Checks that no special token among the targets has an embedding that was never trained."""
 
     name = "special_tokens_trained"
+    meaning = (
+        "LoRA leaves the embeddings as they are, and can't teach a token whose own was never "
+        "trained."
+    )
     every_row = True
 
-    def __init__(
-        self,
-        config: TrainConfig,
-        tokenizer: Any,
-        matrices: Callable[[], list[EmbeddingMatrix]],
-    ) -> None:
-        """`matrices` returns the model's embeddings, none if the weights are not available."""
-        self._tokenizer = tokenizer
-        self._matrices = matrices
-        self._learned = learns_embeddings(config)
+    def __init__(self, config: TrainConfig, tokenizer: Any, base: str) -> None:
+        super().__init__()
+        self._tokenizer, self._base = tokenizer, base
+        modules = config.lora.target_modules if config.lora else ()
+        named = not isinstance(modules, str) and EMBEDDING_MODULES & set(modules)
+        self._learned = config.lora is None or bool(named)
         self._special = set(tokenizer.get_added_vocab().values()) | set(tokenizer.all_special_ids)
         self._targets: Counter[int] = Counter()
 
@@ -172,136 +188,54 @@ class SpecialTokensTrained:
         self._targets.update(token for token, kept in pairs if kept and token in self._special)
 
     def finding(self) -> Finding:
-        matrices = self._matrices() if self._targets else []
+        matrices = embedding_matrices(self._base) if self._targets else []
         found = sorted({i for each in matrices for i in self._untrained(each)})
-        return Finding(
-            check=self.name,
-            verdict=self._verdict(bool(matrices), bool(found)),
-            number=self._number(found, bool(matrices)),
-            meaning="LoRA leaves the embeddings as they are, and can't teach a token whose own was "
-            "never trained.",
-            advice="Drop these tokens from the tokenizer's added tokens, so that they are written "
-            "as ordinary ones (what the parser reads stays the same), take templates without them, "
-            "or train the embeddings too (train.lora: null)."
+        number = f"{len(self._targets)} special tokens among the targets"
+        verdict = Verdict.FAILED if found and not self._learned else Verdict.PASSED
+        if not matrices and self._targets:
+            number, verdict = f"{number}: there are no weights", Verdict.NOT_CHECKED
+        elif matrices:
+            number = f"{len(found)} of {number} have an embedding that was never trained"
+        if found:
+            note = ", and this training trains it" if self._learned else ""
+            names = ", ".join(
+                f"{self._tokenizer.convert_ids_to_tokens(i)} ({self._targets[i]} times)"
+                for i in found
+            )
+            number += f"{note}: {names}"
+        advice = (
+            "Drop these tokens from the tokenizer's added tokens, so that they are written as "
+            "ordinary ones (what the parser reads stays the same), take templates without them, or "
+            "train the embeddings too (train.lora: null)."
             if found
-            else "Give a model folder with its safetensors weights.",
+            else "Give a model folder with its safetensors weights."
         )
-
-    def _verdict(self, has_weights: bool, found: bool) -> Verdict:
-        if self._targets and not has_weights:
-            return Verdict.NOT_CHECKED
-        return Verdict.FAILED if found and not self._learned else Verdict.PASSED
-
-    def _number(self, found: list[int], has_weights: bool) -> str:
-        if not has_weights:
-            reason = ": there are no weights" if self._targets else ""
-            return f"{len(self._targets)} special tokens among the targets{reason}"
-        names = ", ".join(
-            f"{self._tokenizer.convert_ids_to_tokens(i)} ({self._targets[i]} times)" for i in found
-        )
-        number = (
-            f"{len(found)} of {len(self._targets)} special tokens among the targets have an "
-            "embedding that was never trained"
-        )
-        note = ", and this training trains it" if found and self._learned else ""
-        return f"{number}{note}" + (f": {names}" if names else "")
+        return self.found(verdict, number, advice)
 
     def _untrained(self, matrix: EmbeddingMatrix) -> list[int]:
-        beyond = [i for i in self._targets if i >= matrix.rows]
-        return beyond + untrained(matrix, self._groups(matrix.rows))
-
-    def _groups(self, rows: int) -> Groups:
-        """Sort the ids of an embedding matrix into groups."""
-        added = self._tokenizer.get_added_vocab()
+        rows, added = matrix.rows, self._tokenizer.get_added_vocab()
         reserved = {i for name, i in added.items() if RESERVED.search(name)}
         known = set(self._tokenizer.get_vocab().values())
-        unreachable = ({*range(rows)} - known) | reserved
-        ordinary = {i for i in known if i < rows} - self._special - reserved
+        unreachable = sorted(({*range(rows)} - known) | reserved)
+        ordinary = sorted({i for i in known if i < rows} - self._special - reserved)
         targets = [i for i in sorted(self._targets) if i < rows]
-        return Groups(targets, _thinned(ordinary), _thinned(unreachable))
+        # Evenly spread ids are enough for a median.
+        samples = [ids[:: max(1, len(ids) // SAMPLE)] for ids in (ordinary, unreachable)]
+        beyond = [i for i in self._targets if i >= rows]
+        return beyond + untrained(matrix, targets, *samples)
 
 
-def learns_embeddings(config: TrainConfig) -> bool:
-    """Whether the training changes the embeddings."""
-    if config.lora is None:
-        return True
-    targets = config.lora.target_modules
-    return not isinstance(targets, str) and bool(EMBEDDING_MODULES & set(targets))
-
-
-def _thinned(ids: set[int]) -> list[int]:
-    """Evenly spread ids, at most as many as a median needs."""
-    ordered = sorted(ids)
-    return ordered[:: max(1, len(ordered) // SAMPLE)]
-
-
-@dataclass(frozen=True)
-class Groups:
-    """Ids of the rows of an embedding matrix."""
-
-    targets: list[int]
-    """Special tokens that are to be learned."""
-    ordinary: list[int]
-    """Ids that occur in ordinary texts."""
-    unreachable: list[int]
-    """Ids that no text contains."""
-
-
-def untrained(matrix: EmbeddingMatrix, groups: Groups) -> list[int]:
-    """The targets whose rows lie where untrained rows lie."""
-    import torch
-
-    targets, ordinary = matrix.read(groups.targets), matrix.read(groups.ordinary)
-    near = torch.zeros(len(targets), dtype=torch.bool)
-    for centre in (torch.zeros(ordinary.shape[1]), ordinary.mean(0)):
-        typical = _distances(ordinary, centre).median()
-        near |= _distances(targets, centre) < NEAR * typical
-    near |= _neighbours(matrix, targets, float(CLOSE * typical)) >= CROWD
-    if len(groups.unreachable) >= LEAST:
-        near |= _among_unreachable(targets, ordinary, matrix.read(groups.unreachable))
-    return [i for i, found in zip(groups.targets, near.tolist(), strict=True) if found]
-
-
-def _neighbours(matrix: EmbeddingMatrix, targets: Any, reach: float) -> Any:
-    """Number of other rows within reach of each target."""
-    import torch
-
-    counts = torch.full((len(targets),), -1)  # each is its own neighbour
-    for _, rows in matrix.pieces():
-        # With a matrix product, torch's default, equal rows would not be at distance 0.
-        exact = torch.cdist(targets, rows, compute_mode="donot_use_mm_for_euclid_dist")
-        counts += (exact < reach).sum(1)
-    return counts
-
-
-def _among_unreachable(targets: Any, ordinary: Any, unreachable: Any) -> Any:
-    """Which targets lie among the unreachable rows; none if ordinary rows do so as well."""
-    centre = unreachable.mean(0)
-    reach = REACH * _distances(unreachable, centre).median()
-    among = (_distances(ordinary, centre) <= reach).float().mean()
-    return (_distances(targets, centre) <= reach) & bool(among < FEW)
-
-
-def _distances(rows: Any, centre: Any) -> Any:
-    return (rows - centre).norm(dim=1)
-
-
-# Row lengths, and what is lost by cutting.
-
-
-BOUNDS = tuple(2**power for power in range(8, 21))
-"""Tokens: the inclusive upper bounds of the histogram's bars."""
-
-
-class Lengths:
+class Lengths(Check):
     """Checks that no more rows are cut than the config allows, and that the model can read the
     rest."""
 
     name = "lengths"
+    meaning = "A row that is cut loses its end, where the answer is."
     every_row = True
 
     def __init__(self, config: TrainConfig, context: int | None) -> None:
         """`context` is the model's context length in tokens, if known."""
+        super().__init__()
         self.max_length = config.max_length
         self._allowed = config.max_truncated_share
         self._context = context
@@ -316,6 +250,7 @@ class Lengths:
     def add(self, row: RenderedRow) -> None:
         encoded = row.encoded
         kept = encoded.cut(self.max_length)
+        self.rows += 1
         self._lengths.append(len(encoded.input_ids))
         self.tokens += len(kept.input_ids)
         self.trained_tokens += kept.trained
@@ -327,42 +262,24 @@ class Lengths:
             self.lost += not kept.trained
 
     @property
-    def rows(self) -> int:
-        return len(self._lengths)
-
-    @property
     def longest(self) -> int:
         """Tokens of the longest row before cutting."""
         return max(self._lengths, default=0)
 
-    @property
-    def histogram(self) -> dict[int, int]:
-        """Number of rows by the smallest of BOUNDS that they fit in; longer ones by the last."""
-        places = (bisect_left(BOUNDS, length, hi=len(BOUNDS) - 1) for length in self._lengths)
-        return {BOUNDS[place]: count for place, count in sorted(Counter(places).items())}
-
     def finding(self) -> Finding:
-        advice = self._advice()
         lost = 1 - self.trained_tokens / self._trained_before if self._trained_before else 0.0
-        bars = ", ".join(f"{count} up to {bound:,}" for bound, count in self.histogram.items())
-        return Finding(
-            check=self.name,
-            verdict=Verdict.FAILED if advice else Verdict.PASSED,
-            number=f"{self.cut} of {self.rows} rows are longer than train.max_length = "
+        ordered = sorted(self._lengths) or [0]
+        median, most = (ordered[int(share * (len(ordered) - 1))] for share in (0.5, 0.9))
+        number = (
+            f"{self.cut} of {self.rows} rows are longer than train.max_length = "
             f"{self.max_length} tokens, and {lost:.1%} of the trained tokens are cut off; the "
-            f"median has {self._quantile(0.5):,}, 90% have at most {self._quantile(0.9):,}, the "
-            f"longest {self.longest:,} ({bars})",
-            meaning="A row that is cut loses its end, where the answer is.",
-            advice=advice,
+            f"median has {median:,}, 90% have at most {most:,}, the longest {self.longest:,}"
         )
-
-    def _quantile(self, share: float) -> int:
-        """The length that this share of the rows stays below, to the nearest row."""
-        ordered = sorted(self._lengths)
-        return ordered[int(share * (len(ordered) - 1))] if ordered else 0
+        advice = self._advice()
+        return self.found(Verdict.FAILED if advice else None, number, advice)
 
     def _advice(self) -> str:
-        """Advice; empty if there is nothing to do."""
+        too_long = self._context is not None and self.longest > self._context
         if self.rows and self.lost == self.rows:
             return (
                 f"train.max_length = {self.max_length} cuts off all trained tokens of every row: "
@@ -370,9 +287,13 @@ class Lengths:
             )
         if self.cut > self._allowed * self.rows:
             share = ceil(self.cut / self.rows * 1000) / 1000
+            fewer = "lower format.max_characters"
+            room = f"raise max_length to {self.longest}, {fewer}"
+            if too_long:
+                room = f"{fewer}, as the model reads {self._context} tokens at most"
             return (
                 f"That is more than train.max_truncated_share = {self._allowed} allows: "
-                f"{self._room()}, or raise max_truncated_share to {share}."
+                f"{room}, or raise max_truncated_share to {share}."
             )
         if self._context is not None and min(self.longest, self.max_length) > self._context:
             return (
@@ -381,12 +302,6 @@ class Lengths:
                 "format.max_characters."
             )
         return ""
-
-    def _room(self) -> str:
-        """Explain how the longest row would fit."""
-        if self._context is not None and self.longest > self._context:
-            return f"lower format.max_characters, as the model reads {self._context} tokens at most"
-        return f"raise max_length to {self.longest}, lower format.max_characters"
 
 
 class PreflightRun:
@@ -398,7 +313,7 @@ class PreflightRun:
         Raises ConfigError if a waived check does not exist.
         """
         self._config = config
-        self._rows = rows
+        self._rows = max(rows, 1)
         self._looked_through = 0
         self.masks = MasksNotEmpty()
         self.serving = TemplatesAgree()
@@ -409,53 +324,42 @@ class PreflightRun:
             self.serving,
             PrefixesPreserved(),
             ToolCallsSurvive(config.tool_call_parser, tokenizer),
-            SpecialTokensTrained(config, tokenizer, partial(embedding_matrices, base)),
+            SpecialTokensTrained(config, tokenizer, base),
             self.lengths,
         )
-        _check_names(config.waived_checks, self.checks)
+        names = [check.name for check in self.checks]
+        for waived in config.waived_checks:
+            if waived not in names:
+                raise ConfigError(
+                    f"train.waived_checks: there is no check {waived!r}; there are "
+                    f"{', '.join(names)}"
+                )
 
     def add(self, row: RenderedRow) -> None:
-        """Check the next row."""
-        thorough = self._in_sample(self.masks.rows)
+        place, wanted = self.masks.rows, self._config.preflight_rows
+        thorough = (place + 1) * wanted // self._rows > place * wanted // self._rows
         self._looked_through += thorough
         for check in self.checks:
             if check.every_row or thorough:
                 check.add(row)
 
-    def _in_sample(self, place: int) -> bool:
-        """Whether the row at a place is in the evenly spread sample."""
-        wanted, rows = self._config.preflight_rows, max(self._rows, 1)
-        return (place + 1) * wanted // rows > place * wanted // rows
-
     def report(self) -> Preflight:
-        """Counts and findings over the rows so far."""
-        lengths = self.lengths
+        lengths, findings = self.lengths, [check.finding() for check in self.checks]
+        for place, each in enumerate(findings):
+            if each.verdict is Verdict.FAILED and each.check in self._config.waived_checks:
+                findings[place] = each.model_copy(update={"verdict": Verdict.WAIVED})
         return Preflight(
             max_length=lengths.max_length,
             rows=lengths.rows,
-            empty=self.masks.empty,
+            empty=self.masks.faults,
             cut=lengths.cut,
             lost=lengths.lost,
-            other_when_served=self.serving.different,
+            other_when_served=self.serving.faults,
             tokens=lengths.tokens,
             trained_tokens=lengths.trained_tokens,
             longest=lengths.longest,
-            first_empty=self.masks.first_empty,
-            untrained=lengths.untrained - self.masks.empty,
+            first_empty=self.masks.first or None,
+            untrained=lengths.untrained - self.masks.faults,
             looked_through=self._looked_through,
-            findings=[self._waived(check.finding()) for check in self.checks],
-        )
-
-    def _waived(self, finding: Finding) -> Finding:
-        if finding.verdict is Verdict.FAILED and finding.check in self._config.waived_checks:
-            return finding.model_copy(update={"verdict": Verdict.WAIVED})
-        return finding
-
-
-def _check_names(waived: tuple[str, ...], checks: tuple[Check, ...]) -> None:
-    names = [check.name for check in checks]
-    unknown = [name for name in waived if name not in names]
-    if unknown:
-        raise ConfigError(
-            f"train.waived_checks: there is no check {unknown[0]!r}; there are {', '.join(names)}"
+            findings=findings,
         )

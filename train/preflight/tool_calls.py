@@ -7,39 +7,17 @@ import inspect
 import json
 import logging
 import re
-from typing import Any, Protocol
+from typing import Any
 
 from collect.errors import ConfigError
 from sandbox.environment import install_command
-from train.preflight.rendered import RenderedRow, Reply
-from train.preflight.report import Finding, Verdict, excerpt
-
-# The parser that reads tool calls out of a served model's replies.
-#
-# Uses vLLM's own if it is installed, by the name that `--tool-call-parser` takes. Otherwise,
-# `hermes` is parsed as vLLM 0.20 to 0.32 do without streaming; other parsers have no stand-in.
-
+from train.encoding import RenderedRow
+from train.preflight.report import Check, Finding, Verdict, excerpt
 
 Call = tuple[str, Any]
 """Name and arguments."""
 
 REGION = re.compile(r"<tool_call>(.*?)</tool_call>|<tool_call>(.*)", re.DOTALL)
-MODULES = ("vllm.tool_parsers", "vllm.entrypoints.openai.tool_parsers")
-"""Modules with vLLM's parsers, newest first."""
-REQUESTS = (
-    "vllm.entrypoints.openai.chat_completion.protocol",
-    "vllm.entrypoints.openai.protocol",
-)
-
-
-class CallParser(Protocol):
-    """Reads the calls of one reply."""
-
-    source: str
-    """Where the parser comes from."""
-
-    def parse(self, ids: list[int], tools: list[dict[str, Any]]) -> list[Call]:
-        """The calls in a reply's tokens, without its end tokens; none if it can't be parsed."""
 
 
 class HermesParser:
@@ -51,22 +29,18 @@ class HermesParser:
         self._tokenizer = tokenizer
 
     def parse(self, ids: list[int], tools: list[dict[str, Any]]) -> list[Call]:
-        return parse_hermes_strictly(str(self._tokenizer.decode(ids, skip_special_tokens=False)))
-
-
-def parse_hermes_strictly(text: str) -> list[Call]:
-    """The calls of a reply: JSON up to the first closing tag, wherever that is."""
-    try:
-        objects = [json.loads(closed or opened) for closed, opened in REGION.findall(text)]
-        calls = [(each["name"], each["arguments"]) for each in objects]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return []
-    return calls if all(isinstance(name, str) for name, _ in calls) else []
+        """The calls in a reply's tokens, without its end tokens; none if it can't be parsed. Each
+        is JSON up to the first closing tag, wherever that is."""
+        text = str(self._tokenizer.decode(ids, skip_special_tokens=False))
+        try:
+            objects = [json.loads(closed or opened) for closed, opened in REGION.findall(text)]
+            calls = [(each["name"], each["arguments"]) for each in objects]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return []
+        return calls if all(isinstance(name, str) for name, _ in calls) else []
 
 
 class VllmParser:
-    """A parser of the installed vLLM."""
-
     def __init__(self, name: str, tokenizer: Any, modules: tuple[Any, Any]) -> None:
         """`modules` are those of the parsers and of the request. Raises ConfigError for an unknown
         name."""
@@ -89,57 +63,52 @@ class VllmParser:
         request = self._requests.ChatCompletionRequest(
             model="", messages=[{"role": "user", "content": ""}], tools=tools or None
         )
-        parser = self._made(request.tools)
-        request = parser.adjust_request(request)
-        text = self._tokenizer.decode(ids, skip_special_tokens=request.skip_special_tokens)
-        found = parser.extract_tool_calls(text, request).tool_calls
-        return [(call.function.name, json.loads(call.function.arguments)) for call in found]
-
-    def _made(self, tools: Any) -> Any:
-        """A parser for one reply, created as vLLM does. Raises ConfigError if vLLM refuses."""
+        # Newer vLLMs also give the tools to the parser of each reply.
         taken = inspect.signature(self._parser).parameters
+        given = (request.tools,) if "tools" in taken else ()
         try:
-            return self._parser(*(self._tokenizer, tools)[: 2 if "tools" in taken else 1])
+            parser = self._parser(self._tokenizer, *given)
         except (RuntimeError, ValueError) as error:
             raise ConfigError(
                 f"train.tool_call_parser: {self.source} does not take this model's tokenizer: "
                 f"{error}; give the parser of the model's family"
             ) from error
+        request = parser.adjust_request(request)
+        text = self._tokenizer.decode(ids, skip_special_tokens=request.skip_special_tokens)
+        found = parser.extract_tool_calls(text, request).tool_calls
+        return [(call.function.name, json.loads(call.function.arguments)) for call in found]
 
 
-def call_parser(name: str, tokenizer: Any) -> CallParser | None:
-    """The parser of a name; None if there is neither vLLM nor a stand-in."""
-    parsers, requests = _first_importable(MODULES), _first_importable(REQUESTS)
-    if parsers is not None and requests is not None:
-        return VllmParser(name, tokenizer, (parsers, requests))
-    return HermesParser(tokenizer) if name == "hermes" else None
+def call_parser(name: str, tokenizer: Any) -> VllmParser | HermesParser | None:
+    """The parser that reads tool calls out of a served model's replies; None if there is neither
+    vLLM nor a stand-in.
+
+    It is vLLM's own if that is installed, by the name that `--tool-call-parser` takes. Otherwise,
+    `hermes` is parsed as vLLM 0.20 to 0.32 do without streaming; other parsers have no stand-in.
+    """
+    try:
+        parsers = importlib.import_module("vllm.tool_parsers")
+        requests = importlib.import_module("vllm.entrypoints.openai.chat_completion.protocol")
+    except (ImportError, OSError):  # OSError: a build whose libraries are missing here
+        return HermesParser(tokenizer) if name == "hermes" else None
+    return VllmParser(name, tokenizer, (parsers, requests))
 
 
-def _first_importable(names: tuple[str, ...]) -> Any:
-    for name in names:
-        try:
-            return importlib.import_module(name)
-        except (ImportError, OSError):  # OSError: a build whose libraries are missing here
-            continue
-    return None
-
-
-class ToolCallsSurvive:
+class ToolCallsSurvive(Check):
     """Checks that each call keeps its name and arguments when rendered, tokenised, decoded and
     parsed."""
 
     name = "tool_calls_survive"
-    every_row = False
+    meaning = "A served model's calls are read out of its text, and must be those that the row has."
 
     def __init__(self, parser_name: str | None, tokenizer: Any) -> None:
         """`parser_name` is vLLM's; None if the served model calls no tools."""
+        super().__init__()
         self._parser_name = parser_name
         self._parser = call_parser(parser_name, tokenizer) if parser_name else None
         self.calls = 0
         self.replies = 0
-        self.changed = 0
         self.unreadable = 0
-        self.first_changed = ""
 
     def add(self, row: RenderedRow) -> None:
         for reply in row.replies:
@@ -150,60 +119,39 @@ class ToolCallsSurvive:
             if reply.text is None:
                 self.unreadable += 1
                 continue
-            expected = [(call["name"], call["arguments"]) for call in reply.calls]
-            parsed = _parsed(self._parser, row, reply)
-            if _exact(parsed) != _exact(expected):
-                self.changed += 1
-                self.first_changed = self.first_changed or (
-                    f"conversation {row.conversation_id}, assistant message {reply.number}: "
-                    f"{excerpt(reply.text)} is read as {excerpt(_exact(parsed))}"
-                )
+            # The server drops the token at which it stops.
+            text = reply.text.rstrip().removesuffix(row.tokenizer.eos_token or "")
+            ids = row.tokenizer(text, add_special_tokens=False)["input_ids"]
+            parsed = _exact(self._parser.parse(list(ids), row.row["tools"]))
+            if parsed != _exact([(call["name"], call["arguments"]) for call in reply.calls]):
+                where = f"conversation {row.conversation_id}, assistant message {reply.number}"
+                self.note(f"{where}: {excerpt(reply.text)} is read as {excerpt(parsed)}")
 
     def finding(self) -> Finding:
-        verdict = Verdict.FAILED if self.changed else Verdict.PASSED
-        if self.calls and (self._parser is None or self.unreadable == self.replies):
-            verdict = Verdict.NOT_CHECKED
-        return Finding(
-            check=self.name,
-            verdict=verdict,
-            number=self._number(),
-            meaning="A served model's calls are read out of its text, and must be those that the "
-            "row has.",
-            advice=self._advice(verdict),
-        )
-
-    def _number(self) -> str:
+        unknown = self.calls and (self._parser is None or self.unreadable == self.replies)
         if self._parser is None:
-            return f"{self.calls} calls in {self.replies} replies, none of them parsed"
-        number = (
-            f"{self.changed} of {self.replies} replies, with {self.calls} calls, are read "
-            f"otherwise by {self._parser.source}"
-        )
+            number = f"{self.calls} calls in {self.replies} replies, none of them parsed"
+        else:
+            number = (
+                f"{self.faults} of {self.replies} replies, with {self.calls} calls, are read "
+                f"otherwise by {self._parser.source}"
+            )
         if self.unreadable:
             number += f"; {self.unreadable} replies could not be cut out of what is served"
-        return number + (f"; the first: {self.first_changed}" if self.changed else "")
-
-    def _advice(self, verdict: Verdict) -> str:
         if self._parser_name is None:
-            return "Set train.tool_call_parser to the parser of the model's family."
-        if verdict is Verdict.NOT_CHECKED and self._parser is None:
-            return (
-                f"vLLM is not installed, and only `hermes` has a stand-in, not "
+            advice = "Set train.tool_call_parser to the parser of the model's family."
+        elif self._parser is None:
+            advice = (
+                "vLLM is not installed, and only `hermes` has a stand-in, not "
                 f"{self._parser_name!r}: {install_command('serve')}, or set "
                 "train.tool_call_parser."
             )
-        return (
-            "Take the serving template and train.tool_call_parser that belong together, and drop "
-            "conversations whose arguments hold the parser's own tags."
-        )
-
-
-def _parsed(parser: CallParser, row: RenderedRow, reply: Reply) -> list[Call]:
-    text = (reply.text or "").rstrip()
-    # The server drops the token at which it stops.
-    text = text.removesuffix(row.tokenizer.eos_token or "")
-    ids = row.tokenizer(text, add_special_tokens=False)["input_ids"]
-    return parser.parse(list(ids), row.row["tools"])
+        else:
+            advice = (
+                "Take the serving template and train.tool_call_parser that belong together, and "
+                "drop conversations whose arguments hold the parser's own tags."
+            )
+        return self.found(Verdict.NOT_CHECKED if unknown else None, number, advice)
 
 
 def _exact(calls: list[Call]) -> str:

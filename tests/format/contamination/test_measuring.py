@@ -20,8 +20,14 @@ from collect.errors import ConfigError
 from collect.store.messages import Message, ToolCall
 from collect.store.records import MessageRow
 from format.config import FormatConfig
-from format.contamination.report import BugOverlap, ContaminationReport, measure
-from format.contamination.training import TrainingRow, instance_rows, rows_of
+from format.contamination import (
+    BugOverlap,
+    ContaminationReport,
+    TrainingRow,
+    instance_rows,
+    measure,
+    rows_of,
+)
 from format.stage import run_format
 from stepinto import main
 from tests.format.conversations import make_rollouts, write_run

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from collect.code.patches import diff_trees
-from format.contamination.report import SeenNgrams, changed_ngrams, ngrams, patch_texts, words
+from format.contamination import SeenNgrams, Shared, changed_ngrams, ngrams, patch_texts, words
 
 BEFORE = "def total(numbers):\n    first = numbers[0]\n    return sum(numbers[:-1])\n"
 AFTER = BEFORE.replace("[:-1]", "[first:]")
@@ -62,8 +62,8 @@ def test_what_was_seen_and_where_first() -> None:
     seen.see(ngrams(words("A, B, C, D, E"), 3), "second")
     seen.see(ngrams(words("p q r s t"), 3), "third")
     seen.see(ngrams([], 3), "empty")
-    assert seen.shared(ngrams(words(one), 3)) == (3, "second")
-    assert seen.shared(ngrams(words(other), 3)) == (0, "")
+    assert seen.shared(ngrams(words(one), 3)) == Shared(shared=3, of=4, first_in="second")
+    assert seen.shared(ngrams(words(other), 3)) == Shared(shared=0, of=4)
 
 
 def test_it_counts_as_sets_do() -> None:
@@ -76,10 +76,10 @@ def test_it_counts_as_sets_do() -> None:
     known = {each for text in stream for each in hashes(text, 4)}
     for text in wanted:
         own = np.unique(ngrams(words(text), 4))
-        assert seen.shared(own)[0] == len({*hashes(text, 4)} & known)
+        assert seen.shared(own).shared == len({*hashes(text, 4)} & known)
 
 
 def test_nothing_wanted_is_nothing_seen() -> None:
     seen = SeenNgrams([])
     seen.see(ngrams(words("a b c d"), 3), "x")
-    assert seen.shared(ngrams([], 3)) == (0, "")
+    assert seen.shared(ngrams([], 3)) == Shared(shared=0, of=0)

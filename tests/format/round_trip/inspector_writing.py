@@ -32,8 +32,16 @@ from collect.agents.prompts import prompt
 from collect.agents.tools import Toolbox, ToolReply
 from collect.store.messages import ToolCall
 from collect.store.records import SESSION_START, TASK_MESSAGE, Conversation
-from format.candidates import Draft, react_id
-from format.inspection import PROPOSE, Conclusion, Inspection, Step, Turn, Untranslatable
+from format.translation import (
+    PROPOSE,
+    Conclusion,
+    Draft,
+    Inspection,
+    Step,
+    Turn,
+    Untranslatable,
+    react_id,
+)
 from sandbox.debugger import Action, Debugger
 from sandbox.debugger.rendering import render
 from tests.format.round_trip.session_view import SessionView

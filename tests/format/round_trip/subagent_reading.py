@@ -17,8 +17,9 @@ from collect.agents.prompts import prompt
 from collect.agents.subagent_task import OPEN, parse_answer
 from collect.store.messages import ToolCall
 from collect.store.records import Conversation, StopReason
-from format.candidates import QUESTION, RESTARTED
-from format.inspection import (
+from format.translation import (
+    QUESTION,
+    RESTARTED,
     START_SESSION,
     Conclusion,
     Inspection,

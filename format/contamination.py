@@ -1,0 +1,494 @@
+"""The overlap of a benchmark with training data: `contamination.json`.
+
+The benchmark's n-grams stay in memory while the training rows are streamed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import computed_field
+from rich.table import Table
+
+from collect.benchmarks.base import Instance
+from collect.benchmarks.held_out import RepositoryNames, repository_key
+from collect.code.patches import PatchError
+from collect.code.unified import Hunk, parse
+from collect.errors import ConfigError
+from collect.quantities import counted
+from collect.store.atomic_files import write_text
+from collect.store.record_lines import StrictRecord
+from collect.store.run_store import RunStore
+from collect.store.tables import open_parquet
+from format.card import markdown_table
+from format.dataset import ROWS_PER_GROUP, read_rows
+
+# Training data of several kinds as one stream of rows, with each row's texts and bug.
+
+
+SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".json")
+COLUMNS = {
+    "benchmark": ("benchmark",),
+    "instance_id": ("instance_id", "task_id", "question_id", "bug_id", "id"),
+    "instance_hash": ("instance_hash", "hash"),
+    "repository": ("repository", "repo", "repo_name"),
+    "commit": ("base_commit", "commit", "commit_hash"),
+}
+"""Column names for a row's bug in published data sets."""
+PATCHES = ("patch", "gold_patch", "bug_patch")
+
+
+@dataclass(frozen=True)
+class TrainingRow:
+    """One row of training data; empty strings for unknown values."""
+
+    source: str
+    """The row's name in a report."""
+    texts: tuple[str, ...]
+    patches: tuple[str, ...] = ()
+    """Unified diffs."""
+    benchmark: str = ""
+    instance_id: str = ""
+    instance_hash: str = ""
+    repository: str = ""
+    commit: str = ""
+
+
+def instance_rows(instances: Iterable[Instance]) -> Iterator[TrainingRow]:
+    for bug in instances:
+        yield TrainingRow(
+            f"{bug.benchmark} {bug.id}",
+            (bug.problem_statement,),
+            (bug.gold_patch,) if bug.gold_patch else (),
+            bug.benchmark,
+            bug.id,
+            bug.hash,
+            bug.repository,
+            bug.commit,
+        )
+
+
+def rows_of(path: Path) -> Iterator[TrainingRow]:
+    """The rows of training data, streamed. Raises ConfigError.
+
+    Accepts a run folder (`rollouts/` and `conversations/`), an `sft/` folder (its train split), and
+    files of rows (.parquet, .jsonl, .jsonl.gz, .json with one row per line) or a folder of them.
+    """
+    if (path / "rollouts").is_dir():
+        yield from _run_rows(path)
+    elif (path / "data").is_dir():
+        yield from _sft_rows(path)
+    else:
+        inside = sorted(path.iterdir()) if path.is_dir() else [path]
+        files = [file for file in inside if file.is_file() and file.name.endswith(SUFFIXES)]
+        if not files:
+            raise ConfigError(
+                f"{path} is no training data: give a run folder, its sft folder, a benchmark's "
+                f"config, or a file that ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, or "
+                "a folder of such files"
+            )
+        for file in files:
+            yield from _file_rows(file)
+
+
+def _run_rows(run: Path) -> Iterator[TrainingRow]:
+    store = RunStore(run)
+    for rollout in store.read_rollouts():
+        yield TrainingRow(
+            f"rollout {rollout.rollout_id}",
+            (),
+            (rollout.patch,) if rollout.patch else (),
+            rollout.benchmark,
+            rollout.instance_id,
+            rollout.instance_hash,
+            rollout.repository,
+        )
+    for conversation in store.read_conversations():
+        texts: list[str] = []
+        for message in (row.message for row in conversation.messages):
+            texts += [message.content, message.reasoning or ""]
+            for call in message.tool_calls:
+                # Decoded, since in JSON an edit's lines run into each other.
+                try:
+                    texts += _texts(json.loads(call.arguments))
+                except (ValueError, RecursionError):
+                    texts.append(call.arguments)
+        yield TrainingRow(
+            f"conversation {conversation.conversation_id}",
+            tuple(texts),
+            benchmark=conversation.benchmark,
+            instance_id=conversation.instance_id,
+            repository=conversation.repository,
+        )
+
+
+def _sft_rows(folder: Path) -> Iterator[TrainingRow]:
+    files = sorted((folder / "data").glob("train-*.parquet"))
+    if not files:
+        raise ConfigError(f"{folder / 'data'} has no train-*.parquet; run `stepinto format` first")
+    facts = ("benchmark", "instance_id", "repository")
+    for file in files:
+        for row in read_rows(file, ("messages", "conversation_id", *facts)):
+            texts = tuple(_texts(row["messages"]))
+            named = {name: row[name] for name in facts}
+            yield TrainingRow(f"row {row['conversation_id']}", texts, **named)
+
+
+def _file_rows(file: Path) -> Iterator[TrainingRow]:
+    rows = _parquet_rows(file) if file.suffix == ".parquet" else _json_rows(file)
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, dict):
+            raise ConfigError(f"{file}, row {number}: must be an object with named columns")
+        texts = {name: value for name, value in row.items() if isinstance(value, str)}
+        facts = {
+            name: next((texts[column] for column in columns if column in texts), "")
+            for name, columns in COLUMNS.items()
+        }
+        patches = tuple(texts[name] for name in PATCHES if texts.get(name))
+        named = f" ({facts['instance_id']})" if facts["instance_id"] else ""
+        source = f"{file.name}, row {number}{named}"
+        yield TrainingRow(source, tuple(_texts(row)), patches, **facts)
+
+
+def _parquet_rows(file: Path) -> Iterator[Any]:
+    try:
+        for batch in open_parquet(file).iter_batches(ROWS_PER_GROUP):
+            yield from batch.to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        raise ConfigError(f"{file} can't be read as Parquet: {error}") from error
+
+
+def _json_rows(file: Path) -> Iterator[Any]:
+    number = 0
+    try:
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as lines:
+            for line in lines:
+                number += 1
+                if line.strip():
+                    yield json.loads(line)
+    except ValueError as error:
+        raise ConfigError(f"{file}, line {number}: not JSON: {error}") from error
+    except (OSError, EOFError) as error:
+        raise ConfigError(f"{file} can't be read: {error}") from error
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Every string in nested lists and objects, except keys."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _texts(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(inner)
+
+
+# Word n-grams as hashes, and an index of those seen.
+#
+# Texts are compared as runs of N words in lower case, without white space, punctuation and the line
+# numbers that tools put before code. N = 13 as in GPT-3 (arXiv:2005.14165, appendix C) and most
+# later work; in code that is two to four lines. Punctuation doesn't count as a word, else 13 words
+# could be one line, `for i in range(len(x)):`, which any program may contain.
+
+
+WORDS = 13
+Hashes = NDArray[np.uint64]
+"""A 64-bit hash per n-gram. Like Python's own hashes, they are valid in this process only."""
+NONE = np.empty(0, np.uint64)
+
+_WORD = re.compile(r"\w+")
+_LINE_NUMBER = re.compile(r"^[ \t]*\d+[ \t]*[:|>]?(?=\s)", re.MULTILINE)
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_SIEVE_BITS = 22
+
+
+def words(text: str) -> list[str]:
+    """The words that form n-grams."""
+    return _WORD.findall(_LINE_NUMBER.sub("", text).lower())
+
+
+def ngrams(found: Sequence[str], length: int = WORDS) -> Hashes:
+    """The hash of every run of `length` words, in order; empty if there are fewer words."""
+    count = len(found) - length + 1
+    if count < 1:
+        return NONE
+    each = np.fromiter(map(hash, found), np.int64, len(found)).astype(np.uint64)
+    total = np.zeros(count, np.uint64)
+    for start in range(length):
+        total = total * _FACTOR + each[start : start + count]
+    return total
+
+
+def changed_ngrams(patch: str, length: int = WORDS) -> Hashes:
+    """The n-grams that a patch adds, each once: they reveal the fix.
+
+    The lines around a change belong to the repository, which other bugs share. Empty if the patch
+    is not a unified diff.
+    """
+    hunks = _hunks(patch)
+    before = [ngrams(words("".join(hunk.old)), length) for hunk in hunks]
+    after = [ngrams(words("".join(hunk.new)), length) for hunk in hunks]
+    return np.setdiff1d(np.concatenate([NONE, *after]), np.concatenate([NONE, *before]))
+
+
+def patch_texts(patch: str) -> list[str]:
+    """The texts before and after a patch; the patch itself if it is not a unified diff."""
+    sides = [side for hunk in _hunks(patch) for side in (hunk.old, hunk.new)]
+    return ["".join(lines) for lines in sides] or [patch]
+
+
+def _hunks(patch: str) -> list[Hunk]:
+    try:
+        return [hunk for file in parse(patch) for hunk in file.hunks]
+    except PatchError:
+        return []
+
+
+class SeenNgrams:
+    """Notes which of a fixed set of n-grams a stream of texts contains, and in which text first."""
+
+    def __init__(self, wanted: Iterable[Hashes]) -> None:
+        self._wanted = np.unique(np.concatenate([NONE, *wanted]))
+        self._first: dict[int, str] = {}
+        # Most n-grams of a stream are not wanted: a small table rules them out quickly.
+        self._sieve = np.zeros(1 << _SIEVE_BITS, np.bool_)
+        self._sieve[self._wanted >> np.uint64(64 - _SIEVE_BITS)] = True
+
+    def see(self, found: Hashes, source: str) -> None:
+        found = found[self._sieve[found >> np.uint64(64 - _SIEVE_BITS)]]
+        for each in found[np.isin(found, self._wanted)].tolist():
+            self._first.setdefault(each, source)
+
+    def shared(self, wanted: Hashes) -> Shared:
+        """How many of these n-grams were seen."""
+        first = [self._first[each] for each in wanted.tolist() if each in self._first]
+        source = Counter(first).most_common(1)[0][0] if first else ""
+        return Shared(shared=len(first), of=len(wanted), first_in=source)
+
+
+# Compare a benchmark with training data, bug by bug.
+
+
+BOUNDS = (0.2, 0.5, 0.8)
+"""Shares for which the report counts the bugs above."""
+COMMIT_PREFIX = 7
+"""Minimum length of a common prefix that makes two commit names the same."""
+
+
+class Shared(StrictRecord):
+    """N-grams of a text, each counted once."""
+
+    shared: int
+    """N-grams that the training data also has."""
+    of: int
+    """All n-grams; 0 if the text has fewer words than an n-gram."""
+    first_in: str = ""
+    """The first training row that has the most of them."""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def share(self) -> float | None:
+        """From 0 to 1; None if the text is too short."""
+        return self.shared / self.of if self.of else None
+
+
+class BugOverlap(StrictRecord):
+    """Overlap of one bug of the benchmark."""
+
+    benchmark: str
+    instance_id: str
+    repository: str
+    same_id: bool
+    """A row has the bug's benchmark and id."""
+    same_hash: bool
+    """A row's bug is identical in all its parts."""
+    same_commit: bool
+    same_repository: bool
+    problem: Shared
+    """Overlap of the problem statement."""
+    patch: Shared
+    """Overlap of the text that the gold patch adds."""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def share(self) -> float:
+        """1 for the same bug, else the larger share of problem and patch."""
+        if self.same_id or self.same_hash:
+            return 1.0
+        return max(self.problem.share or 0.0, self.patch.share or 0.0)
+
+
+class ContaminationReport(StrictRecord):
+    """Overlap of all bugs of a benchmark."""
+
+    training: tuple[str, ...]
+    """The sources of the training data."""
+    rows: int
+    ngram_words: int
+    bugs: tuple[BugOverlap, ...]
+
+    @computed_field  # type: ignore[prop-decorator]
+    @cached_property
+    def problem(self) -> Shared:
+        return _total([bug.problem for bug in self.bugs])
+
+    @computed_field  # type: ignore[prop-decorator]
+    @cached_property
+    def patch(self) -> Shared:
+        return _total([bug.patch for bug in self.bugs])
+
+    @property
+    def worst(self) -> tuple[BugOverlap, ...]:
+        return tuple(sorted(self.bugs, key=lambda bug: -bug.share))
+
+    def over(self, share: float) -> int:
+        return sum(bug.share > share for bug in self.bugs)
+
+    def counts(self) -> dict[str, int]:
+        """Number of bugs in the training data, by kind of evidence."""
+        bugs = self.bugs
+        found = {
+            "same id": sum(bug.same_id for bug in bugs),
+            "same in all parts (hash)": sum(bug.same_hash for bug in bugs),
+            "same commit": sum(bug.same_commit for bug in bugs),
+            "same repository": sum(bug.same_repository for bug in bugs),
+            "any n-gram of the problem": sum(bug.problem.shared > 0 for bug in bugs),
+            "any n-gram of the patch": sum(bug.patch.shared > 0 for bug in bugs),
+            "problem too short for n-grams": sum(not bug.problem.of for bug in bugs),
+            "patch too short for n-grams": sum(not bug.patch.of for bug in bugs),
+        }
+        return found | {f"share over {bound:.0%}": self.over(bound) for bound in BOUNDS}
+
+
+def _total(parts: Sequence[Shared]) -> Shared:
+    return Shared(shared=sum(part.shared for part in parts), of=sum(part.of for part in parts))
+
+
+def measure(
+    instances: Sequence[Instance],
+    rows: Iterable[TrainingRow],
+    training: Sequence[str],
+    length: int = WORDS,
+) -> ContaminationReport:
+    """Compare a benchmark's instances with training rows by n-grams of `length` words.
+
+    `training` names the rows' sources. Raises ConfigError if they can't be read.
+    """
+    problems = [np.unique(ngrams(words(bug.problem_statement), length)) for bug in instances]
+    patches = [changed_ngrams(bug.gold_patch, length) for bug in instances]
+    seen = SeenNgrams([*problems, *patches])
+    # A row without a benchmark's name may be of any benchmark.
+    our_ids = {(name, bug.id) for bug in instances for name in (bug.benchmark, "")}
+    our_hashes = {bug.hash for bug in instances}
+    our_repositories = RepositoryNames(bug.repository for bug in instances)
+    our_commits: dict[str, set[str]] = defaultdict(set)
+    for bug in instances:
+        if len(bug.commit) >= COMMIT_PREFIX:
+            our_commits[bug.commit[:COMMIT_PREFIX].lower()].add(bug.commit.lower())
+    ids = set[tuple[str, str]]()
+    hashes, commits, names = set[str](), set[str](), set[str]()
+    count = 0
+    for row in rows:
+        count += 1
+        ids |= {(row.benchmark, row.instance_id)} & our_ids
+        hashes |= {row.instance_hash} & our_hashes
+        if row.repository and row.repository in our_repositories:
+            names.add(repository_key(row.repository))
+        # Either commit's name may be abbreviated.
+        commit = row.commit.lower()
+        for known in our_commits.get(commit[:COMMIT_PREFIX], ()):
+            if known.startswith(commit) or commit.startswith(known):
+                commits.add(known)
+        for text in (*row.texts, *(part for patch in row.patches for part in patch_texts(patch))):
+            seen.see(ngrams(words(text), length), row.source)
+    repositories = RepositoryNames(names)
+    overlaps = [
+        BugOverlap(
+            benchmark=bug.benchmark,
+            instance_id=bug.id,
+            repository=bug.repository,
+            same_id=not ids.isdisjoint({(bug.benchmark, bug.id), ("", bug.id)}),
+            same_hash=bug.hash in hashes,
+            same_commit=bug.commit.lower() in commits,
+            same_repository=bug.repository in repositories,
+            problem=seen.shared(problem),
+            patch=seen.shared(patch),
+        )
+        for bug, problem, patch in zip(instances, problems, patches, strict=True)
+    ]
+    return ContaminationReport(
+        training=tuple(training), rows=count, ngram_words=length, bugs=tuple(overlaps)
+    )
+
+
+# A contamination report as a table for a terminal, and as files.
+
+
+SHOWN_BUGS = 15
+SHOWN_IN_FILE = 200
+HEADER = ("bug", "repository", "same", "problem", "patch", "seen first in")
+
+
+def report_tables(report: ContaminationReport) -> tuple[Table, ...]:
+    counts = Table("of the benchmark", "bugs", title=_title(report))
+    for name, count in report.counts().items():
+        counts.add_row(name, str(count))
+    worst = Table(*HEADER, title="the largest shares")
+    for bug in report.worst[:SHOWN_BUGS]:
+        worst.add_row(*_cells(bug))
+    return counts, worst
+
+
+def totals(report: ContaminationReport) -> str:
+    problems, patches = (
+        "none" if part.share is None else f"{part.share:.1%} ({part.shared:,} of {part.of:,})"
+        for part in (report.problem, report.patch)
+    )
+    return (
+        f"{report.ngram_words}-grams in the training data: {problems} of the problems, {patches} "
+        "of the patches"
+    )
+
+
+def write_report(report: ContaminationReport, stem: Path) -> tuple[Path, Path]:
+    """Write `STEM.json`, with every bug, and `STEM.md`."""
+    paths = stem.with_name(f"{stem.name}.json"), stem.with_name(f"{stem.name}.md")
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    write_text(paths[0], report.model_dump_json(indent=1) + "\n")
+    counts = [[name, f"{count:,}"] for name, count in report.counts().items()]
+    shown = f" (the {SHOWN_IN_FILE} largest)" if len(report.bugs) > SHOWN_IN_FILE else ""
+    parts = [
+        f"# {_title(report)}",
+        f"Training data: {', '.join(report.training)}; {counted(report.rows, 'row')}.",
+        f"{totals(report)}.",
+        markdown_table(["of the benchmark", "bugs"], counts),
+        f"## Bugs by share{shown}",
+        markdown_table(list(HEADER), [_cells(bug) for bug in report.worst[:SHOWN_IN_FILE]]),
+    ]
+    write_text(paths[1], "\n\n".join(parts) + "\n")
+    return paths
+
+
+def _title(report: ContaminationReport) -> str:
+    names = ", ".join(sorted({bug.benchmark for bug in report.bugs}))
+    bugs, rows = counted(len(report.bugs), "bug"), counted(report.rows, "training row")
+    return f"{bugs} of {names} against {rows}"
+
+
+def _cells(bug: BugOverlap) -> list[str]:
+    same = [name for name in ("id", "hash", "commit", "repository") if getattr(bug, f"same_{name}")]
+    parts = (bug.problem, bug.patch)
+    shares = ["too short" if each.share is None else f"{each.share:.0%}" for each in parts]
+    larger = max(parts, key=lambda part: part.share or 0.0)
+    return [bug.instance_id, bug.repository, ", ".join(same), *shares, larger.first_in]

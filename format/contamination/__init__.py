@@ -1,1 +1,0 @@
-"""How much of a benchmark is in training data already."""

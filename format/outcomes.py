@@ -1,0 +1,174 @@
+"""The facts about each rollout of a run that filters and rows need."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
+from sys import intern
+
+from collect.agents.config import Variant
+from collect.code.patches import ChangedRange, TestFiles
+from collect.errors import TRIED_AGAIN, FailureKind
+from collect.question_records import Difficulty, Question
+from collect.questions.building import DEFAULT_NAME
+from collect.questions.grounding import changed_by
+from collect.questions.rows import VARIANT, rollouts_of
+from collect.store.record_lines import read_lines
+from collect.store.records import Rollout
+from collect.store.run_store import RunStore
+from format.config import FormatConfig
+
+BUGS_AT_HAND = 10_000
+WITHOUT_SUBAGENT: dict[str, str] = {
+    Variant.DEBUG2FIX.value: Variant.BASELINE.value,
+    Variant.DEBUG2FIX_TOOL_LIMIT.value: Variant.BASELINE.value,
+    Variant.INSPECTCODER.value: Variant.SIMPLE_DEBUGGING.value,
+}
+"""Each variant's counterpart without the debugging agent."""
+DEEP = 4
+"""Number of the program's frames below a place from which on it is deep."""
+
+
+class DifficultyLevel(StrEnum):
+    """How far a debugger must go for the answer to a runtime question."""
+
+    EASY = "easy"
+    """The first visit of a line, less than `DEEP` frames deep."""
+    MEDIUM = "medium"
+    """A later visit, or at least `DEEP` frames deep."""
+    HARD = "hard"
+    """Both of these."""
+
+
+def level_of(difficulty: Difficulty) -> DifficultyLevel:
+    points = (difficulty.hit > 1) + (difficulty.depth >= DEEP)
+    return tuple(DifficultyLevel)[points]
+
+
+class Pairs:
+    """Results of the rollouts without a subagent, to be compared with those that have one.
+
+    Rollouts that failed for other reasons than the model don't count.
+    """
+
+    def __init__(self, rollouts: Iterable[Rollout] = ()) -> None:
+        self._resolved: dict[tuple[object, ...], bool] = {}
+        for rollout in rollouts:
+            self.add(rollout)
+
+    def add(self, rollout: Rollout) -> None:
+        alone = rollout.variant in WITHOUT_SUBAGENT.values()
+        if alone and rollout.failure_kind not in TRIED_AGAIN:
+            self._resolved[self._key(rollout, rollout.variant)] = rollout.resolved
+
+    def debug_helped(self, rollout: Rollout) -> int | None:
+        """1 if only the rollout with the subagent fixed the bug, -1 if only its counterpart did, 0
+        if both or neither; None if there is no counterpart."""
+        other = WITHOUT_SUBAGENT.get(rollout.variant)
+        if other is None or rollout.failure_kind in TRIED_AGAIN:
+            return None
+        alone = self._resolved.get(self._key(rollout, other))
+        return None if alone is None else int(rollout.resolved) - int(alone)
+
+    def _key(self, rollout: Rollout, variant: str) -> tuple[object, ...]:
+        bug = (rollout.benchmark, rollout.instance_id, rollout.instance_hash)
+        return (*bug, rollout.attempt, rollout.main_model, variant)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The facts about one rollout. A whole run's outcomes are in memory at once."""
+
+    resolved: bool
+    failure_kind: FailureKind | None
+    language: str
+    teacher: str
+    system: str
+    patch_attempts: int
+    instance_hash: str
+    tests: TestFiles = field(default_factory=TestFiles)
+    changed: tuple[ChangedRange, ...] = ()
+    """The lines that the rollout's patch changed."""
+    debug_helped: int | None = None
+    category: str | None = None
+    """Category of the question, or else of the bug."""
+    difficulty: DifficultyLevel | None = None
+    code_version: str = ""
+    question_id: str | None = None
+    """Id of the answered runtime question, if known."""
+    tampered: bool = False
+    """Whether its code interfered with the test run."""
+    patch_marks: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        rollout: Rollout,
+        debug_helped: int | None = None,
+        difficulty: DifficultyLevel | None = None,
+        question_id: str | None = None,
+    ) -> Outcome:
+        return cls(
+            rollout.resolved,
+            rollout.failure_kind,
+            intern(rollout.language),
+            intern(rollout.teacher),
+            intern(rollout.system),
+            rollout.patch_attempts,
+            intern(rollout.instance_hash),
+            _test_files(tuple(test.name for test in rollout.tests)),
+            changed_by(rollout.patch),
+            debug_helped,
+            intern(rollout.category) if rollout.category is not None else None,
+            difficulty,
+            intern(rollout.code_version),
+            question_id,
+            rollout.tampered is not None,
+            rollout.patch_marks,
+        )
+
+
+@lru_cache(BUGS_AT_HAND)
+def _test_files(tests: tuple[str, ...]) -> TestFiles:
+    """Cached: the same for all rollouts on a bug."""
+    return TestFiles(tests)
+
+
+def read_outcomes(config: FormatConfig, store: RunStore) -> dict[str, Outcome]:
+    """The outcome of each of the run's rollouts, by id. Raises ConfigError for a file of questions
+    that is missing or broken."""
+    pairs, asked = Pairs(), set[tuple[str, int]]()
+    for rollout in store.read_rollouts():
+        pairs.add(rollout)
+        if rollout.variant == VARIANT:
+            asked.add((rollout.sub_model, rollout.attempt))
+    own = store.folder / DEFAULT_NAME
+    default = [own] if own.is_file() else []
+    files = [Path(each) for each in config.questions] or default
+    answered = _answered(files, asked, "format.questions")
+    levels = {rollout: level_of(question.difficulty) for rollout, question in answered}
+    names: dict[str, str] = {}
+    if config.preferences is not None:
+        named = config.preferences.questions
+        files = [Path(named)] if named is not None else default
+        answered = _answered(files, asked, "format.preferences.questions")
+        names = {rollout: question.id for rollout, question in answered}
+    return {
+        row.rollout_id: Outcome.of(
+            row, pairs.debug_helped(row), levels.get(row.rollout_id), names.get(row.rollout_id)
+        )
+        for row in store.read_rollouts()
+    }
+
+
+def _answered(
+    files: Iterable[Path], asked: Collection[tuple[str, int]], setting: str
+) -> Iterator[tuple[str, Question]]:
+    """Each question of the files, with the ids of the rollouts that may have answered it; `asked`
+    are the models that were asked, each with the number of an attempt."""
+    how = f"name the files in {setting} that the run's questions are from"
+    for path in files if asked else ():
+        yield from rollouts_of(read_lines(path, Question, how), asked)

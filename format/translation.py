@@ -1,0 +1,483 @@
+"""Program Inspectors' conversations, translated to Debug2Fix's vocabulary.
+
+`MAPPING` is the table. A `print(x)` does not become `debug_inspect`, which shows `repr(x)` and its
+type: a print has neither. `debug_run_code` is the fifth debug tool (`agents.debug_run_code`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, cast
+
+from collect.agents.config import AgentsConfig
+from collect.agents.debug2fix import subagent_prompt, subagent_tools
+from collect.agents.debug_tools import ShownSource, placed, withheld
+from collect.agents.forms import Answered
+from collect.agents.inspectcoder.actions import ActionCall, UnreadableAction, parse_actions
+from collect.agents.inspectcoder.inspector import plan_of
+from collect.agents.inspectcoder.inspector_tools import (
+    STATE_HEADING,
+    ControlArguments,
+    InteractArguments,
+    ProposeArguments,
+    SetBreakpointArguments,
+)
+from collect.agents.inspectcoder.react import ACTION, action_block
+from collect.agents.prompts import prompt
+from collect.agents.subagent_task import (
+    CLOSE,
+    LABEL,
+    OPEN,
+    DebugSubagentArguments,
+    parse_answer,
+    subagent_task,
+)
+from collect.agents.tools import Arguments, Toolbox, ToolReply
+from collect.agents.wording import wording
+from collect.benchmarks.self_repair.problem import TEST_PATHS
+from collect.store.messages import Message, ToolCall
+from collect.store.messages import Role as MessageRole
+from collect.store.records import (
+    SESSION_START,
+    TASK_MESSAGE,
+    Conversation,
+    DebugAnswer,
+    EventRow,
+    MessageRow,
+    StopReason,
+)
+from sandbox import Sandbox
+from sandbox.debugger import Action, DebugEvent, Debugger, ErrorKind, State
+from sandbox.debugger import StopReason as DebugStopReason
+from sandbox.debugger.rendering import read_paused_frame
+
+MAPPING = """\
+| InspectCoder's Program Inspector | Debug2Fix's Debug Subagent |
+| --- | --- |
+| the session that is open beforehand | `debug_start_session{test, stop_at_test: true}` |
+| `set_breakpoint(line)` | `debug_breakpoint{action: set, location: FILE:LINE, temporary: true}` |
+| `control_execution("continue")` | `debug_control{action: continue}` |
+| `control_execution("restart")` | `debug_control{action: restart}` |
+| a test that has ended is begun again | `debug_control{action: restart}`, before the next call |
+| `interact_code(code)` | `debug_run_code{code}` |
+| `propose_repair(plan)` | the final `<debug_answer>`, its answer the plan |"""
+
+START_SESSION = "debug_start_session"
+PROPOSE = "propose_repair"
+ARGUMENTS: dict[str, type[Arguments]] = {
+    "set_breakpoint": SetBreakpointArguments,
+    "control_execution": ControlArguments,
+    "interact_code": InteractArguments,
+    PROPOSE: ProposeArguments,
+}
+TEST = re.compile(r"^Failing test, (.+):$", re.MULTILINE)
+THOUGHT = re.compile(r"^\s*#{1,6}[ \t]*THOUGHTS?[ \t]*:?[ \t]*$", re.MULTILINE | re.IGNORECASE)
+
+
+class Untranslatable(Exception):
+    """The other vocabulary can't express a conversation; the message says why."""
+
+
+# What a Program Inspector did, independent of vocabulary.
+
+
+@dataclass(frozen=True)
+class Step:
+    """One executed action."""
+
+    call_id: str
+    events: tuple[DebugEvent, ...]
+    """The action's own event, and the session's restart if the action ended it."""
+
+    @property
+    def event(self) -> DebugEvent:
+        return self.events[0]
+
+    @property
+    def action(self) -> ActionCall:
+        """The call that caused the event. Raises Untranslatable."""
+        arguments = arguments_of(self.event)
+        match self.event.action, arguments:
+            case Action.SET_BREAKPOINT, {"file": str(), "line": int(line), "temporary": True}:
+                if len(arguments) == 3:
+                    return ActionCall("set_breakpoint", {"line": line})
+            case ((Action.CONTINUE | Action.RESTART), _):
+                return ActionCall("control_execution", {"cmd": str(self.event.action)})
+            case Action.RUN_CODE, {"code": str(code), "frame": 0}:
+                return ActionCall("interact_code", {"code": code})
+        raise Untranslatable(f"no action of the Program Inspector causes {self.event.action}")
+
+    @property
+    def ends_session(self) -> bool:
+        """Whether the Inspector's session restarts after it."""
+        done = self.event.state is State.DONE and self.event.action is not Action.RESTART
+        refused = self.event.error_kind is ErrorKind.NOT_ALLOWED
+        return done and not (refused and self.event.action is Action.RUN_CODE)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A reply and the actions that it caused, at least one."""
+
+    thought: str
+    steps: tuple[Step, ...]
+    reply: MessageRow
+    """The original message, for its costs."""
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """The root cause and the repair plan."""
+
+    thought: str
+    plan: str
+    forced: bool
+    """Whether it was requested because the steps were used up."""
+    reply: MessageRow
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """One Inspector's work on one failing test."""
+
+    context: str
+    """The task in the prompt, without the session's state."""
+    test: str
+    opening: DebugEvent
+    """The session's first stop."""
+    opening_recorded: bool
+    """If false, it was read from the prompt and is not an event of the conversation."""
+    turns: tuple[Turn, ...]
+    conclusion: Conclusion
+
+    @property
+    def steps(self) -> Iterator[Step]:
+        return (step for turn in self.turns for step in turn.steps)
+
+    @property
+    def events(self) -> Iterator[DebugEvent]:
+        yield self.opening
+        yield from (event for step in self.steps for event in step.events)
+
+    def checked(self) -> Inspection:
+        """Returns itself if it has every restart that a later step needs. Raises Untranslatable."""
+        steps = list(self.steps)
+        for step, following in itertools.pairwise(steps):
+            going_on = following.event.action is not Action.RESTART
+            if going_on and step.ends_session and len(step.events) == 1:
+                raise Untranslatable(
+                    "the test ended and was begun again, which no event of the conversation tells"
+                )
+        return self
+
+
+def arguments_of(event: DebugEvent) -> dict[str, Any]:
+    """The arguments of an event's action, as an object."""
+    arguments: dict[str, Any] = json.loads(event.arguments)
+    return arguments
+
+
+def events_by_call(conversation: Conversation) -> dict[tuple[int, str], tuple[DebugEvent, ...]]:
+    """The events of each call, by message index and call id."""
+    found: dict[tuple[int, str], tuple[DebugEvent, ...]] = {}
+    for row in conversation.events:
+        key = row.message_index, row.tool_call_id
+        found[key] = (*found.get(key, ()), row.event)
+    return found
+
+
+def recorded_start(conversation: Conversation) -> EventRow | None:
+    """The session's start event, if the conversation has one."""
+    return next((row for row in conversation.events if row.event.action is Action.START), None)
+
+
+def opening_at(test: str, file: str, line: int, function: str, source: str) -> DebugEvent:
+    """A session's first stop, from the known facts."""
+    return DebugEvent(
+        action=Action.START,
+        arguments=json.dumps({"test": test, "breakpoints": []}),
+        state=State.RUNTIME,
+        stop_reason=DebugStopReason.ENTRY,
+        file=file,
+        line=line,
+        function=function,
+        source=(f"->{line:>8}  {source}",),
+    )
+
+
+# Read a Program Inspector's conversation in either native format.
+
+
+def read_inspector(conversation: Conversation) -> Inspection:
+    """The Inspector's actions in a recorded conversation. Raises Untranslatable."""
+    rows = conversation.messages
+    if len(rows) < 3 or rows[TASK_MESSAGE].message.role != "user":
+        raise Untranslatable("the conversation has no task, or no reply to it")
+    context, _, state = rows[TASK_MESSAGE].message.content.rpartition(f"{STATE_HEADING}\n")
+    test = TEST.search(context)
+    if test is None:
+        raise Untranslatable("the task names no failing test")
+    start, frame = recorded_start(conversation), read_paused_frame(state)
+    if start is not None:
+        opening = start.event
+    elif frame is not None:
+        opening = opening_at(test[1], frame.file, frame.line, frame.function, frame.source)
+    else:
+        raise Untranslatable("the session was not paused at its beginning")
+    turns, conclusion = _read_replies(conversation)
+    context = context.rstrip("\n")
+    recorded = start is not None
+    return Inspection(context, test[1], opening, recorded, tuple(turns), conclusion).checked()
+
+
+def _read_replies(conversation: Conversation) -> tuple[list[Turn], Conclusion]:
+    rows, react = conversation.messages, conversation.tools == "[]"
+    events = events_by_call(conversation)
+    turns: list[Turn] = []
+    replies = [i for i, row in enumerate(rows) if row.message.role == "assistant"]
+    for number, index in enumerate(replies, 1):
+        row, text = rows[index], rows[index].message.content
+        limited = conversation.stop_reason is StopReason.STEP_LIMIT and index == len(rows) - 1
+        if limited and rows[index - 1].message.content == prompt("inspectcoder/forced_plan"):
+            return turns, Conclusion("", plan_of(text), True, row)
+        thought = text
+        if react:
+            heading = ACTION.search(text)
+            end = heading.start() if heading else text.find("```")
+            thought = THOUGHT.sub("", text[: max(end, 0)], count=1).strip()
+        steps: list[Step] = []
+        for call_id, action in _calls(row.message, number, react):
+            if action.name == PROPOSE:
+                plan = str(action.arguments["plan"])
+                if not steps:
+                    return turns, Conclusion(thought, plan, False, row)
+                turns.append(Turn(thought, tuple(steps), row))
+                return turns, Conclusion("", plan, False, MessageRow(Message("assistant")))
+            caused = events.get((index, call_id))
+            if caused is None and react and steps and steps[-1].event.error_kind is not None:
+                break  # what follows an error in a block is left out
+            if caused is None:
+                raise Untranslatable(f"{action.name} was not carried out")
+            steps.append(Step(call_id, caused))
+            if steps[-1].action != action:
+                raise Untranslatable(f"{action.name} was carried out otherwise than it was called")
+        if not steps:
+            raise Untranslatable("a reply called for no action")
+        turns.append(Turn(thought, tuple(steps), row))
+    raise Untranslatable("the conversation ends without a repair plan")
+
+
+def _calls(message: Message, number: int, react: bool) -> Iterator[tuple[str, ActionCall]]:
+    """The ids and actions of a reply, as the tools understood them: `set_breakpoint("11")` becomes
+    `set_breakpoint(11)`."""
+    called = [(call.id, call.name, call.arguments) for call in message.tool_calls]
+    if react:
+        try:
+            actions = parse_actions(action_block(message.content))
+        except UnreadableAction as error:
+            raise Untranslatable(f"a reply can't be read: {error}") from None
+        called = [(react_id(number, i), each.name, each.json) for i, each in enumerate(actions)]
+    for call_id, name, arguments in called:
+        try:
+            given = ARGUMENTS[name].model_validate_json(arguments).model_dump()
+        except (KeyError, ValueError):
+            raise Untranslatable(f"{name} with {arguments[:80]} is no action") from None
+        yield call_id, ActionCall(name, given)
+
+
+def react_id(number: int, position: int) -> str:
+    """The loop's id for an action of a block: reply number, from 1, and position in the block."""
+    return f"action_{number}_{position}"
+
+
+# Write a Program Inspector's work as a Debug Subagent's conversation.
+
+
+QUESTION = (
+    "What is the root cause of the failure of this test, and what change to the program fixes it?"
+)
+MAX_FINDINGS = 8
+"""Only the last findings are kept."""
+MAX_CHARACTERS = 200
+"""Limit for one piece of code, or for its output."""
+LANGUAGE = "python"
+"""The language of all programs that an Inspector has debugged."""
+TRANSLATED = AgentsConfig(start_session="model", debug_run_code=True)
+"""The settings of such a Debug Subagent."""
+RESTARTED = "_restart"
+"""Suffix of the id of an automatic restart, after the id of the call that ended the test."""
+
+
+@dataclass
+class Draft:
+    """The messages and events of a translated conversation so far."""
+
+    rows: list[MessageRow] = field(default_factory=list)
+    events: list[EventRow] = field(default_factory=list)
+    shown: ShownSource = field(default_factory=ShownSource)
+
+    def say(self, role: MessageRole, content: str) -> None:
+        self.rows.append(MessageRow(Message(role, content)))
+
+    def reply(self, original: MessageRow, content: str, calls: Sequence[ToolCall] = ()) -> None:
+        """Add an assistant message that replaces `original` and keeps its reasoning and costs."""
+        reasoning = original.message.reasoning
+        message = Message("assistant", content, reasoning, tool_calls=tuple(calls))
+        self.rows.append(replace(original, message=message))
+
+    def answer(self, call: ToolCall, reply: ToolReply) -> None:
+        message = Message("tool", reply.text, tool_call_id=call.id, name=call.name)
+        self.rows.append(MessageRow(message, tool_outcome=reply.outcome))
+
+    def note(self, index: int, call_id: str, events: Sequence[DebugEvent]) -> None:
+        """Add the events of a call in the message at `index`."""
+        self.events += [EventRow(index, call_id, event) for event in events]
+
+    @property
+    def last_index(self) -> int:
+        return len(self.rows) - 1
+
+
+def to_debug2fix(conversation: Conversation) -> Conversation:
+    """Translate an Inspector's conversation, in either native format, to a Debug Subagent's with
+    `debug_run_code`, with its tools' exact answers.
+
+    Raises Untranslatable if an action was invalid or refused, if there is no plan, or if no event
+    explains how the session continued.
+    """
+    inspection, draft = read_inspector(conversation), Draft()
+    draft.say("system", subagent_prompt(wording(LANGUAGE).values(), TRANSLATED))
+    question = f"{QUESTION}\n\n{inspection.context}"
+    task = DebugSubagentArguments(question=question, test=inspection.test)
+    draft.say("user", subagent_task(task))
+    arguments = json.dumps({"test": inspection.test, "stop_at_test": True})
+    start = ToolCall(SESSION_START, START_SESSION, arguments)
+    draft.reply(MessageRow(Message("assistant")), "", [start])
+    if inspection.opening_recorded:
+        draft.note(draft.last_index, SESSION_START, [inspection.opening])
+    draft.answer(start, draft.shown.reply(inspection.opening))
+    unasked: Step | None = None
+    for turn in inspection.turns:
+        unasked = _write_turn(draft, turn, unasked)
+    if unasked is not None:
+        last = draft.events[-1]
+        draft.note(last.message_index, last.tool_call_id, unasked.events[1:])
+    conclusion = inspection.conclusion
+    if conclusion.forced:
+        draft.say("user", prompt("subagent_forced_answer"))
+    answer = _debug_answer(inspection)
+    text = f"{conclusion.thought}\n\n{_answer_text(answer)}".lstrip("\n")
+    draft.reply(conclusion.reply, text)
+    return replace(
+        conversation,
+        messages=tuple(draft.rows),
+        events=tuple(draft.events),
+        tools=_subagent_schemas(),
+        final_answer=text,
+        answer=answer,
+    )
+
+
+def _write_turn(draft: Draft, turn: Turn, unasked: Step | None) -> Step | None:
+    """Add a turn, preceded by the restart that an earlier step caused. Returns the turn's last step
+    if it caused a restart."""
+    calls: list[tuple[ToolCall, DebugEvent]] = []
+    for step in turn.steps:
+        if unasked is not None:
+            restart = json.dumps({"action": "restart"})
+            call = ToolCall(f"{unasked.call_id}{RESTARTED}", "debug_control", restart)
+            calls.append((call, unasked.events[1]))
+        name, arguments = debug_call(step.action, arguments_of(step.event).get("file", ""))
+        calls.append((ToolCall(step.call_id, name, json.dumps(arguments)), step.event))
+        unasked = step if len(step.events) > 1 else None
+    draft.reply(turn.reply, turn.thought, [call for call, _ in calls])
+    index = draft.last_index
+    answered: list[Answered] = []
+    for call, event in calls:
+        if withheld(call, answered) is not None:
+            raise Untranslatable("the program ran on behind an error in the same message")
+        reply = placed(call, draft.shown.reply(event), answered)
+        answered.append(Answered(call, reply, 0.0))
+        draft.answer(call, reply)
+        draft.note(index, call.id, [event])
+    return unasked
+
+
+def debug_call(action: ActionCall, file: str) -> tuple[str, dict[str, Any]]:
+    """The debug tool and arguments that do the same as an action in the program `file`.
+
+    Raises Untranslatable.
+    """
+    match action:
+        case ActionCall("set_breakpoint", {"line": int(line)}):
+            place = f"{file}:{line}"
+            return "debug_breakpoint", {"action": "set", "location": place, "temporary": True}
+        case ActionCall("control_execution", {"cmd": "continue" | "restart" as command}):
+            return "debug_control", {"action": command}
+        case ActionCall("interact_code", {"code": str(code)}):
+            return "debug_run_code", {"code": code}
+    raise Untranslatable(f"no debug tool does what {action.name} with {action.json} does")
+
+
+def _debug_answer(inspection: Inspection) -> DebugAnswer:
+    """The plan, and the findings that led to it: what was printed or changed where, and how the
+    program continued. The location is the program's last stop, or else the test's."""
+    found, stops, place = [], [], _place(inspection.opening)
+    for event in inspection.events:
+        if event.action is Action.RUN_CODE and event.error_kind is None:
+            code, output = _short(arguments_of(event)["code"]), _short(event.output)
+            found.append(f"at {place}, `{code}`{f' printed `{output}`' if output else ' was run'}")
+        elif event.action is Action.CONTINUE and event.state is State.DONE:
+            found.append(f"the test then ended with exit code {event.exit_code}")
+        elif event.exception is not None and event.action is Action.CONTINUE:
+            what = _short(f"{event.exception.type}: {event.exception.message}")
+            found.append(f"then `{what}` was raised at {_place(event)}")
+        if event.stops_program:
+            place = _place(event)
+            stops += [event] if event.file else []
+    tests = {inspection.test.partition("::")[0], *TEST_PATHS}
+    inside = [event for event in stops if event.file not in tests]
+    evidence = "\n".join(f"- {each}" for each in found[-MAX_FINDINGS:])
+    return DebugAnswer(
+        question=QUESTION,
+        answer=inspection.conclusion.plan,
+        evidence=evidence or "Nothing was seen in the debugger.",
+        location=_place((inside or stops)[-1]) if stops else "not observed",
+    )
+
+
+def _place(event: DebugEvent) -> str:
+    return f"{event.file}:{event.line}"
+
+
+def _short(text: str) -> str:
+    text = re.sub(r"\s+", " ", text).strip()
+    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}..."
+
+
+def _answer_text(answer: DebugAnswer) -> str:
+    """The `<debug_answer>` block. Raises Untranslatable if it could not be parsed as one.
+
+    A plan line that begins like one of the block's four lines is prefixed with `> `.
+    """
+    text = (
+        f"<debug_answer>\n**Question**: {answer.question}\n"
+        f"**Answer**: {LABEL.sub(lambda label: '> ' + label[0], answer.answer)}\n"
+        f"**Evidence**:\n{answer.evidence}\n**Location**: {answer.location}\n</debug_answer>"
+    )
+    if len(OPEN.findall(text)) > 1 or len(CLOSE.findall(text)) > 1 or parse_answer(text) is None:
+        raise Untranslatable("the repair plan or a value holds a <debug_answer> tag, or no text")
+    return text
+
+
+@cache
+def _subagent_schemas() -> str:
+    """The tools of a Debug Subagent, `debug_run_code` included, as JSON."""
+    # The schemas come from the tools' classes alone; the arguments are never used.
+    tools = subagent_tools(cast(Debugger, None), cast(Sandbox, None), run_code=True)
+    return json.dumps(Toolbox(tools, wording(LANGUAGE).values()).schemas())
