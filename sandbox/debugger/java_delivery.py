@@ -8,6 +8,7 @@ import os
 import tempfile
 import threading
 import zipfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from weakref import WeakKeyDictionary
@@ -60,41 +61,39 @@ def probe_jar(sandbox: Sandbox, jdk: Jdk) -> bytes:
     The key contains the sources, the JDK and the image, so that an image's javac can only harm its
     own sandboxes. Safe for several processes.
     """
-    place = cache_folder() / f"probe-{_key(sandbox, jdk)}.jar"
-    with _compiling:
-        if (kept := _read(place)) is not None:
-            return kept
-        jar = _compile(sandbox, jdk)
-        _keep(place, jar)
-        return jar
-
-
-def _key(sandbox: Sandbox, jdk: Jdk) -> str:
     digest = hashlib.sha256(repr((jdk, sandbox.image_digest, LEVEL)).encode())
     for path, source in probe_sources().items():
         digest.update(f"\0{path}\0{len(source)}\0".encode() + source)
-    return digest.hexdigest()[:32]
+    place = cache_folder() / f"probe-{digest.hexdigest()[:32]}.jar"
+    with _compiling:
+        with suppress(OSError):
+            return place.read_bytes()
+        jar = _compile(sandbox, jdk)
+        # Without a writable cache StepInto is only slower.
+        with suppress(OSError):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=place.parent, delete=False) as file:
+                file.write(jar)
+            os.replace(file.name, place)
+        return jar
 
 
 def _compile(sandbox: Sandbox, jdk: Jdk) -> bytes:
     """Compile in a fresh sandbox, in which no program under test has run."""
     sources = probe_sources()
-    config = sandbox.config.model_copy(update={"output_limit": 64_000})
-    with open_sandbox(config, sandbox.image_digest) as fresh:
-        fresh.write_files({f"src/{path}": source for path, source in sources.items()})
-        result = fresh.run(Command(_javac(jdk, list(sources)), timeout=COMPILE_TIMEOUT))
-        if result.exit_code != 0:
-            raise DebuggerError(f"{jdk.javac} can't compile the Java probe: {result.output}")
-        return _jar(fresh.read_tree("out"))
-
-
-def _javac(jdk: Jdk, sources: list[str]) -> list[str]:
     fast = ["-J-XX:+UseSerialGC", "-J-XX:TieredStopAtLevel=1"]
     class_path = ["-cp", jdk.tools_jar] if jdk.tools_jar else []
     quiet = ["-nowarn", "-Xlint:-options", "-proc:none", "-encoding", "UTF-8"]
     level = ["-source", LEVEL, "-target", LEVEL]
     files = [f"src/{path}" for path in sources]
-    return [jdk.javac, *fast, *quiet, *class_path, *level, "-g", "-d", "out", *files]
+    javac = [jdk.javac, *fast, *quiet, *class_path, *level, "-g", "-d", "out", *files]
+    config = sandbox.config.model_copy(update={"output_limit": 64_000})
+    with open_sandbox(config, sandbox.image_digest) as fresh:
+        fresh.write_files({f"src/{path}": source for path, source in sources.items()})
+        result = fresh.run(Command(javac, timeout=COMPILE_TIMEOUT))
+        if result.exit_code != 0:
+            raise DebuggerError(f"{jdk.javac} can't compile the Java probe: {result.output}")
+        return _jar(fresh.read_tree("out"))
 
 
 def _jar(classes: dict[str, bytes]) -> bytes:
@@ -107,21 +106,3 @@ def _jar(classes: dict[str, bytes]) -> bytes:
         for path in sorted(path for path in classes if path.startswith("stepinto/")):
             archive.writestr(zipfile.ZipInfo(path), classes[path])
     return buffer.getvalue()
-
-
-def _read(place: Path) -> bytes | None:
-    try:
-        return place.read_bytes()
-    except OSError:
-        return None
-
-
-def _keep(place: Path, jar: bytes) -> None:
-    """Write the file atomically. Without a writable cache StepInto is only slower."""
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=place.parent, delete=False) as file:
-            file.write(jar)
-        os.replace(file.name, place)
-    except OSError:
-        return

@@ -45,12 +45,18 @@ class JavaLauncher:
     def target(self, sandbox: Sandbox, launch: Launch, limits: DebugLimits) -> Json:
         try:
             jdk = find_jdk(sandbox)
-            self._start_ahead(sandbox, jdk)
+            self._drop_started()
+            self._started = start_probe(sandbox, jdk)
             found, project = built_test(sandbox, launch.test, limits.build_timeout)
             return launch_target(sandbox, jdk, found, project)
         except (JavaError, SandboxFileError) as error:
             self._drop_started()
-            raise LaunchRefused(str(error), _kind(error)) from None
+            kind = ErrorKind.LAUNCH_FAILED
+            if isinstance(error, BuildFailed):
+                kind = ErrorKind.BUILD_FAILED
+            elif isinstance(error, NoSuchTest):
+                kind = ErrorKind.NO_SUCH_TEST
+            raise LaunchRefused(str(error), kind) from None
         except BaseException:
             self._drop_started()
             raise
@@ -58,7 +64,10 @@ class JavaLauncher:
     def connect(self, sandbox: Sandbox, limits: DebugLimits) -> Channel:
         channel, self._started = self._started, None
         if channel is None:
-            channel = _start_again(sandbox)
+            try:
+                channel = start_probe(sandbox, find_jdk(sandbox))
+            except (JavaError, SandboxFileError) as error:
+                raise DebuggerError(str(error)) from error
         try:
             channel.await_marker(b"STEPINTO ready", limits.start_timeout)
             channel.hello(limits.output_chars, limits.start_timeout)
@@ -69,10 +78,6 @@ class JavaLauncher:
             forget_delivery(sandbox)
             raise
         return channel
-
-    def _start_ahead(self, sandbox: Sandbox, jdk: Jdk) -> None:
-        self._drop_started()
-        self._started = start_probe(sandbox, jdk)
 
     def _drop_started(self) -> None:
         channel, self._started = self._started, None
@@ -99,24 +104,19 @@ def start_probe(sandbox: Sandbox, jdk: Jdk) -> Channel:
     return Channel(sandbox.spawn(Command(argv, cwd="/")))
 
 
-def _start_again(sandbox: Sandbox) -> Channel:
-    try:
-        return start_probe(sandbox, find_jdk(sandbox))
-    except (JavaError, SandboxFileError) as error:
-        raise DebuggerError(str(error)) from error
-
-
 def launch_target(sandbox: Sandbox, jdk: Jdk, found: Found, project: JavaProject) -> Json:
     """The probe's target: a test under the test runner, or a main class."""
     fork = needs_fork(project, found)
+    if fork:
+        command = fork_command(sandbox, jdk, project.module, found)
+    else:
+        main = [found.class_name, *found.arguments]
+        program = [RUNNER_CLASS, found.selector] if found.test else main
+        command = java_command(sandbox, jdk, project, deliver_probe(sandbox, jdk), program)
     folder = posixpath.join(sandbox.workspace, project.module.root) if fork else project.folder
     return {
         "kind": "attach" if fork else "java",
-        "command": (
-            fork_command(sandbox, jdk, project.module, found)
-            if fork
-            else _plain_command(sandbox, jdk, found, project)
-        ),
+        "command": command,
         "cwd": posixpath.normpath(folder),
         "env": dict(project.environment),
         "source_roots": list(project.source_roots),
@@ -129,15 +129,3 @@ def launch_target(sandbox: Sandbox, jdk: Jdk, found: Found, project: JavaProject
         },
         "test": found.test,
     }
-
-
-def _plain_command(sandbox: Sandbox, jdk: Jdk, found: Found, project: JavaProject) -> list[str]:
-    main = [found.class_name, *found.arguments]
-    program = [RUNNER_CLASS, found.selector] if found.test else main
-    return java_command(sandbox, jdk, project, deliver_probe(sandbox, jdk), program)
-
-
-def _kind(error: JavaError | SandboxFileError) -> ErrorKind:
-    if isinstance(error, BuildFailed):
-        return ErrorKind.BUILD_FAILED
-    return ErrorKind.NO_SUCH_TEST if isinstance(error, NoSuchTest) else ErrorKind.LAUNCH_FAILED

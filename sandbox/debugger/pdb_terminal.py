@@ -189,7 +189,12 @@ class PdbTerminal:
 
     def _answer(self, action: Action, reply: Reply) -> Json:
         """Convert a reply to the fields of an answer; close a pdb that has ended or gone silent."""
-        answer: Json = {"state": State.RUNTIME, **self._bounded(reply)}
+        text, half = reply.text, self._limits.output_chars // 2
+        if len(text) > self._limits.output_chars:
+            missing = len(text) - 2 * half
+            text = f"{text[:half]}\n... {missing} characters are not shown ...\n{text[-half:]}"
+        truncated = reply.truncated or text != reply.text
+        answer: Json = {"state": State.RUNTIME, "output": text, "output_truncated": truncated}
         if reply.end is End.INTERRUPTED:
             answer["stop"] = {"reason": "interrupted"}
         elif reply.end is End.SILENT:
@@ -205,14 +210,6 @@ class PdbTerminal:
                 answer["signal"] = signal.Signals(code - 128).name
                 answer["kill_reason"] = KillReason.CRASHED
         return answer
-
-    def _bounded(self, reply: Reply) -> Json:
-        """The terminal's output, with the middle cut if it is long."""
-        text, half = reply.text, self._limits.output_chars // 2
-        missing = len(text) - 2 * half
-        if len(text) > self._limits.output_chars:
-            text = f"{text[:half]}\n... {missing} characters are not shown ...\n{text[-half:]}"
-        return {"output": text, "output_truncated": reply.truncated or text != reply.text}
 
     def _refused(self, kind: ErrorKind, message: str) -> Json:
         state = State.RUNTIME if self.running else State.START
@@ -233,11 +230,19 @@ class PromptReader:
         try:
             while typed and (chunk := self._terminal.read_available(0)):
                 self._add(chunk)
-            sent = self._sent(typed)
-            end = self._wait(time.monotonic() + timeout, running) if sent else End.EXIT
+            try:
+                self._terminal.send(typed)
+            except SandboxDead:
+                raise EOFError from None
+            end = self._wait(time.monotonic() + timeout, running)
         except EOFError:
             end = End.EXIT
-        return self._taken(end)
+        data, cut = self._data, self._cut
+        self._data, self._cut = bytearray(), 0
+        if cut:
+            data[KEPT // 2 : KEPT // 2] = b"\n... %d bytes are not shown ...\n" % cut
+        text = data.decode("utf-8", "replace").replace("\r\n", "\n")
+        return Reply(text, cut > 0, end)
 
     def exit_code(self, timeout: float = 2.0) -> int:
         """The exit code of a pdb that has closed its terminal; kills it if it still runs."""
@@ -269,27 +274,11 @@ class PromptReader:
             if not chunk or now > deadline:
                 return End.SILENT
 
-    def _sent(self, typed: bytes) -> bool:
-        """Whether pdb was still there to receive it."""
-        try:
-            self._terminal.send(typed)
-        except SandboxDead:
-            return False
-        return True
-
     def _add(self, chunk: bytes) -> None:
         self._data += chunk
         if len(self._data) > 2 * KEPT:
             self._cut += len(self._data) - KEPT
             del self._data[KEPT // 2 : -KEPT // 2]
-
-    def _taken(self, end: End) -> Reply:
-        data, cut = self._data, self._cut
-        self._data, self._cut = bytearray(), 0
-        if cut:
-            data[KEPT // 2 : KEPT // 2] = b"\n... %d bytes are not shown ...\n" % cut
-        text = data.decode("utf-8", "replace").replace("\r\n", "\n")
-        return Reply(text, cut > 0, end)
 
 
 def pdb_command(sandbox: Sandbox, test: str) -> Command:

@@ -19,7 +19,6 @@ from sandbox.debugger.records import (
     Snapshot,
     State,
     StopReason,
-    ThreadStack,
     Value,
 )
 
@@ -56,16 +55,11 @@ def render(event: DebugEvent, names: Mapping[Action, str] | None = None) -> str:
     """
     parts = [
         _headline(event),
-        *_error_details(event, names or {}),
-        *_exception(event),
-        *_returned(event),
-        *_output(event),
-        *_source(event),
+        *_around_the_stop(event, names or {}),
         *_values(event),
         *_collected(event),
         *_frames(event.frames),
-        *_threads(event.threads),
-        *_more(event),
+        *_threads(event),
         *_breakpoints(event),
         *(f"Note: {note}" for note in event.notes),
     ]
@@ -110,23 +104,27 @@ def _headline(event: DebugEvent) -> str:
         crashed = f": {event.error}" if event.error_kind is ErrorKind.CRASHED else ""
         return f"Program ended with exit code {event.exit_code}{crashed}"
     if event.stop_reason is not None:
-        return _stopped(event)
+        known = event.file is not None
+        place = f"{event.file}:{event.line} in {event.function}" if known else "no program frame"
+        thread = f", in thread {event.thread}" if event.thread else ""
+        return f"Paused at {place} ({_reason(event)}{thread})"
     if event.error_kind is not None:
         return f"Error ({event.error_kind}): {event.error}"
-    return _done(event)
-
-
-def _stopped(event: DebugEvent) -> str:
-    place = f"{event.file}:{event.line} in {event.function}" if event.file else "no program frame"
-    thread = f", in thread {event.thread}" if event.thread else ""
-    return f"Paused at {place} ({_reason(event)}{thread})"
+    found, nothing = HEADINGS.get(event.action, ("Breakpoints:", "No breakpoints are set."))
+    if event.action is Action.SET_BREAKPOINT and not event.notes:
+        found = "Breakpoint set:"
+    shown = event.values or event.breakpoints or event.frames or event.threads
+    return found if shown else nothing
 
 
 def _reason(event: DebugEvent) -> str:
     if event.stop_reason is StopReason.BREAKPOINT:
         hit = event.hit
         again = f", hit {hit[0].hits}" if len(hit) == 1 and hit[0].hits > 1 else ""
-        if event.action is Action.COLLECT and _stays_at_hit(event):
+        # Whether the program stays at the last hit collected, rather than at another stop.
+        last = [(hit.number, hit.file, hit.line) for hit in event.collected[-1:]]
+        stays = any((point.hits, event.file, event.line) in last for point in hit)
+        if event.action is Action.COLLECT and stays:
             return f"collected hit {event.collected[-1].number}"
         return "breakpoint " + ", ".join(str(point.number) for point in hit) + again
     if event.stop_reason is StopReason.INTERRUPTED:
@@ -138,63 +136,37 @@ def _reason(event: DebugEvent) -> str:
     return str(event.stop_reason)
 
 
-def _stays_at_hit(event: DebugEvent) -> bool:
-    """Whether the program stays at the last hit that was collected, rather than at another stop."""
-    last = event.collected[-1:]
-    here = [(hit.number, hit.file, hit.line) for hit in last]
-    return any((point.hits, event.file, event.line) in here for point in event.hit)
-
-
 def _raised(event: DebugEvent) -> str:
     """The exception breakpoints that were hit."""
     hit = [str(point.number) for point in event.breakpoints if point.exception and point.hits]
     return f", breakpoint {', '.join(hit)}" if hit else ""
 
 
-def _done(event: DebugEvent) -> str:
-    found, nothing = HEADINGS.get(event.action, ("Breakpoints:", "No breakpoints are set."))
-    if event.action is Action.SET_BREAKPOINT and not event.notes:
-        found = "Breakpoint set:"
-    shown = event.values or event.breakpoints or event.frames or event.threads
-    return found if shown else nothing
-
-
-def _error_details(event: DebugEvent, names: Mapping[Action, str]) -> Iterable[str]:
+def _around_the_stop(event: DebugEvent, names: Mapping[Action, str]) -> Iterable[str]:
+    """What is allowed, raised, returned and printed, and the source."""
     if Action.START in event.allowed and Action.RESTART not in event.allowed:
         yield f"Call {names.get(Action.START, Action.START)} first."
     elif event.allowed:
         allowed = dict.fromkeys(names.get(action, action) for action in event.allowed)
         yield "Allowed now: " + ", ".join(allowed)
-
-
-def _exception(event: DebugEvent) -> Iterable[str]:
     if event.exception is not None:
         message = f": {_indented(event.exception.message)}" if event.exception.message else ""
         yield f"Exception: {event.exception.type}{message}"
-
-
-def _returned(event: DebugEvent) -> Iterable[str]:
     if event.return_value is not None:
         value = event.return_value
         yield f"Returned from {value.name}: {_indented(value.text)}{_remarks(value)}"
+    if event.output and _only_printed(event):
+        yield event.output.rstrip("\n")
+    elif event.output:
+        yield "Program output:"
+        yield INDENT + _indented(event.output.rstrip("\n"))
+    yield from event.source
 
 
 def _only_printed(event: DebugEvent) -> bool:
     """Whether code ran and printed, so that its output says all."""
     ended = event.stop_reason is not None or event.error_kind is not None
     return event.action is Action.RUN_CODE and bool(event.output.strip()) and not ended
-
-
-def _output(event: DebugEvent) -> Iterable[str]:
-    if event.output and _only_printed(event):
-        yield event.output.rstrip("\n")
-    elif event.output:
-        yield "Program output:"
-        yield INDENT + _indented(event.output.rstrip("\n"))
-
-
-def _source(event: DebugEvent) -> Iterable[str]:
-    yield from event.source
 
 
 def _values(event: DebugEvent) -> Iterable[str]:
@@ -258,26 +230,20 @@ def _remarks(value: Value) -> str:
 def _frames(frames: Iterable[Frame]) -> Iterable[str]:
     for _, run in groupby(frames, lambda frame: (frame.file, frame.line, frame.function)):
         same = list(run)
-        yield from map(_frame, same if len(same) <= REPEATS else same[:1])
+        for frame in same if len(same) <= REPEATS else same[:1]:
+            source = f" | {frame.source}" if frame.source else ""
+            yield f"#{frame.index} {frame.file}:{frame.line} in {frame.function}{source}"
         if len(same) > REPEATS:
             last = same[-1].index
             yield f"{INDENT}... the same frame {len(same) - 1} more times, up to #{last}"
 
 
-def _frame(frame: Frame) -> str:
-    source = f" | {frame.source}" if frame.source else ""
-    return f"#{frame.index} {frame.file}:{frame.line} in {frame.function}{source}"
-
-
-def _threads(threads: Iterable[ThreadStack]) -> Iterable[str]:
-    for thread in threads:
+def _threads(event: DebugEvent) -> Iterable[str]:
+    for thread in event.threads:
         current = ", stopped here" if thread.current else ""
         doing = f" ({thread.doing})" if thread.doing else ""
         yield f"Thread {thread.name}{doing}{current}"
         yield from _frames(thread.frames)
-
-
-def _more(event: DebugEvent) -> Iterable[str]:
     if event.next_start is not None:
         yield f"Note: there is more; ask again with start={event.next_start}"
 

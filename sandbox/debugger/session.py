@@ -32,9 +32,6 @@ from sandbox.debugger.records import (
 from sandbox.debugger.watching import Watching
 from sandbox.errors import DebuggerError, SandboxDead
 
-# Converts a probe's answers to records.
-
-
 CHANGED_LIVE = (
     "code that you ran in the program may have changed this run; the files are as they were"
 )
@@ -56,7 +53,16 @@ def event_from_answer(action: Action, arguments: str, answer: Json, seconds: flo
     """Convert one answer of the probe. Raises DebuggerError."""
     stop: Json = answer.get("stop") or {}
     kind, message = _error(action, answer, stop)
-    reason = _kill_reason(answer, stop)
+    reason = KillReason(answer["kill_reason"]) if answer.get("kill_reason") else None
+    if reason is None and "lost" in answer:
+        reason = KillReason.EXITED
+    elif reason is None and stop.get("exception", {}).get("type") == "MemoryError":
+        reason = KillReason.OUT_OF_MEMORY
+    notes = [*answer.get("notes", ())]
+    if stop.get("reason") == "interrupted":
+        notes.append(CHOICES)
+    if reason in ADVICE and stop.get("reason") != "exited":
+        notes.append(ADVICE[reason])
     exception, returned = stop.get("exception"), stop.get("return_value")
     return DebugEvent(
         action=action,
@@ -76,10 +82,13 @@ def event_from_answer(action: Action, arguments: str, answer: Json, seconds: flo
         frames=tuple(Frame(**frame) for frame in answer.get("frames", ())),
         values=tuple(Value(**value) for value in answer.get("values", ())),
         breakpoints=tuple(breakpoint_record(fields) for fields in answer.get("breakpoints", ())),
-        threads=tuple(_thread(fields) for fields in answer.get("threads", ())),
+        threads=tuple(
+            ThreadStack(**{**fields, "frames": tuple(Frame(**each) for each in fields["frames"])})
+            for fields in answer.get("threads", ())
+        ),
         next_start=answer.get("next_start"),
         source=tuple(stop.get("source", ())),
-        notes=_notes(answer, stop, reason),
+        notes=tuple(notes),
         error_kind=kind,
         error=message,
         kill_reason=reason,
@@ -87,26 +96,11 @@ def event_from_answer(action: Action, arguments: str, answer: Json, seconds: flo
     )
 
 
-def _thread(fields: Json) -> ThreadStack:
-    frames = tuple(Frame(**frame) for frame in fields["frames"])
-    return ThreadStack(**{**fields, "frames": frames})
-
-
 def breakpoint_record(fields: Json) -> Breakpoint:
     """Convert a breakpoint as a probe describes it."""
     names = Breakpoint.__dataclass_fields__
     known = {name: value for name, value in fields.items() if name in names}
     return Breakpoint(**{**known, "watch": tuple(fields.get("watch", ()))})
-
-
-def _kill_reason(answer: Json, stop: Json) -> KillReason | None:
-    if answer.get("kill_reason"):
-        return KillReason(answer["kill_reason"])
-    if "lost" in answer:
-        return KillReason.EXITED
-    if stop.get("exception", {}).get("type") == "MemoryError":
-        return KillReason.OUT_OF_MEMORY
-    return None
 
 
 def _error(action: Action, answer: Json, stop: Json) -> tuple[ErrorKind | None, str | None]:
@@ -118,7 +112,9 @@ def _error(action: Action, answer: Json, stop: Json) -> tuple[ErrorKind | None, 
     if stop.get("reason") == "killed":
         return ErrorKind.UNRESPONSIVE, answer.get("lost") or _killed(answer)
     if "signal" in answer:
-        return ErrorKind.CRASHED, _crashed(answer, stop)
+        place = f" at {stop['file']}:{stop['line']} in {stop['function']}" if "file" in stop else ""
+        memory = ", out of memory" if answer.get("kill_reason") == "out_of_memory" else ""
+        return ErrorKind.CRASHED, f"the interpreter died of {answer['signal']}{place}{memory}"
     if stop.get("reason") == "interrupted":
         message = f"{action} ran past its time-out; the program was interrupted where it was"
         return ErrorKind.TIMEOUT, message + _diagnosis(answer)
@@ -127,12 +123,6 @@ def _error(action: Action, answer: Json, stop: Json) -> tuple[ErrorKind | None, 
 
 def _diagnosis(answer: Json) -> str:
     return f": it {answer['diagnosis']}" if "diagnosis" in answer else ""
-
-
-def _crashed(answer: Json, stop: Json) -> str:
-    place = f" at {stop['file']}:{stop['line']} in {stop['function']}" if "file" in stop else ""
-    memory = ", out of memory" if answer.get("kill_reason") == KillReason.OUT_OF_MEMORY else ""
-    return f"the interpreter died of {answer['signal']}{place}{memory}"
 
 
 def _killed(answer: Json) -> str:
@@ -145,15 +135,6 @@ def _killed(answer: Json) -> str:
         f"the program did not answer the interrupt and was killed{_diagnosis(answer)}"
         f"{where and ', at'}{where}"
     )
-
-
-def _notes(answer: Json, stop: Json, reason: KillReason | None) -> tuple[str, ...]:
-    notes = list(answer.get("notes", ()))
-    if stop.get("reason") == "interrupted":
-        notes.append(CHOICES)
-    if reason in ADVICE and (stop.get("reason") != "exited"):
-        notes.append(ADVICE[reason])
-    return tuple(notes)
 
 
 INSPECTIONS = (
@@ -278,7 +259,12 @@ class DebugSession:
             found = self._watching.collect(number, request.watch, hits)
             event = replace(found, notes=(*event.notes, *found.notes))
             if number not in earlier:
-                self._drop_breakpoint(number)
+                # From the next start too, if the program has ended.
+                if self._state is not State.DONE and number in self._records:
+                    self.remove_breakpoint(number)
+                self._records.pop(number, None)
+                if self._points is not None:
+                    self._points.pop(number, None)
         return replace(
             event,
             action=Action.COLLECT,
@@ -340,8 +326,20 @@ class DebugSession:
         try:
             target = self._launcher.target(self._sandbox, self._launch, self._limits)
             self._test = target.get("test") or ""
-            self._channel = self._connect()
-            answer = self._launch_on(self._channel, target, self._launch)
+            try:
+                self._channel = self._launcher.connect(self._sandbox, self._limits)
+            except DebuggerError:  # on a busy machine the first start may time out
+                self._channel = self._launcher.connect(self._sandbox, self._limits)
+            points = self._requested if self._points is None else [*self._points.values()]
+            message = {
+                "target": target,
+                "stop_at_entry": self._launch.stop_at_entry,
+                "stdin": self._launch.stdin,
+                "breakpoints": points,
+                "limits": asdict(self._limits),
+            }
+            timeout, grace = self._limits.start_timeout, self._limits.interrupt_grace
+            answer = self._channel.request("launch", message, timeout, grace)
         except (LaunchRefused, DebuggerError) as error:
             self._end_program()
             self._state = failed_state(action)
@@ -352,24 +350,6 @@ class DebugSession:
             answer = {**answer, "state": failed_state(action)}
             answer |= {"all_breakpoints": None, "breakpoint_news": None}
         return self._event(action, arguments, answer, time.monotonic() - began)
-
-    def _connect(self) -> Channel:
-        """Start a probe, with one retry: on a busy machine the first start may time out."""
-        try:
-            return self._launcher.connect(self._sandbox, self._limits)
-        except DebuggerError:
-            return self._launcher.connect(self._sandbox, self._limits)
-
-    def _launch_on(self, channel: Channel, target: Json, launch: Launch) -> Json:
-        message = {
-            "target": target,
-            "stop_at_entry": launch.stop_at_entry,
-            "stdin": launch.stdin,
-            "breakpoints": self._requested if self._points is None else [*self._points.values()],
-            "limits": asdict(self._limits),
-        }
-        limits = self._limits
-        return channel.request("launch", message, limits.start_timeout, limits.interrupt_grace)
 
     def _ask(self, action: Action, arguments: Json, timeout: float | None = None) -> DebugEvent:
         if action not in ALLOWED[self._state] or self._channel is None:
@@ -400,25 +380,25 @@ class DebugSession:
         session = self._launch.watch if self._launch is not None else ()
         return dict.fromkeys([*session, *(each for point in stop.hit for each in point.watch)])
 
-    def _drop_breakpoint(self, number: int) -> None:
-        """Remove a breakpoint, from the next start too if the program has ended."""
-        if self._state is not State.DONE and number in self._records:
-            self.remove_breakpoint(number)
-        self._records.pop(number, None)
-        if self._points is not None:
-            self._points.pop(number, None)
-
     def _event(self, action: Action, arguments: Json, answer: Json, seconds: float) -> DebugEvent:
         """Convert the answer to a record and update the session's state."""
         self._learn_breakpoints(action, answer)
         event = event_from_answer(action, json.dumps(arguments), answer, seconds)
         if action in (*LAUNCHES, *BREAKPOINTS):
-            event = replace(event, breakpoints=self._known_and(event.breakpoints))
+            # All of them, and temporary ones just hit.
+            gone = [point for point in event.breakpoints if point.number not in self._records]
+            event = replace(event, breakpoints=(*self._records.values(), *gone))
         self._child_processes |= bool(answer.get("child_processes"))
         self._ran_code |= action is Action.RUN_CODE and event.error_kind is None
         if event.stop_reason is StopReason.EXITED:
-            event = replace(event, notes=(*event.notes, *self._verdict(event)))
-        if self._child_processes and self._is_last_word(event):
+            if self._test and event.error_kind is None:
+                failed = "it failed" if event.exit_code else "no test failed in this run"
+                event = replace(event, notes=(*event.notes, f"{self._test} has ended: {failed}"))
+            if self._ran_code:
+                event = replace(event, notes=(*event.notes, CHANGED_LIVE))
+        listed = event.action is Action.LIST_BREAKPOINTS or event.state is State.POST_MORTEM
+        unseen = listed and any(not point.hits for point in self._records.values())
+        if self._child_processes and (unseen or event.stop_reason is StopReason.EXITED):
             event = replace(event, notes=(*event.notes, CHILD_PROCESSES))
         self._state = event.state
         if event.state is State.DONE and event.stop_reason is not None:
@@ -439,24 +419,6 @@ class DebugSession:
         for number in news["gone"]:
             self._points.pop(number, None)
             self._records.pop(number, None)
-
-    def _verdict(self, event: DebugEvent) -> Iterable[str]:
-        if self._test and event.error_kind is None:
-            failed = "it failed" if event.exit_code else "no test failed in this run"
-            yield f"{self._test} has ended: {failed}"
-        if self._ran_code:
-            yield CHANGED_LIVE
-
-    def _is_last_word(self, event: DebugEvent) -> bool:
-        """Whether an event reports the program's end, or breakpoints that were never reached."""
-        unseen = any(not point.hits for point in self._records.values())
-        listed = event.action is Action.LIST_BREAKPOINTS or event.state is State.POST_MORTEM
-        return event.stop_reason is StopReason.EXITED or (listed and unseen)
-
-    def _known_and(self, hit: Iterable[Breakpoint]) -> tuple[Breakpoint, ...]:
-        """All breakpoints, and temporary ones just hit."""
-        gone = (point for point in hit if point.number not in self._records)
-        return (*self._records.values(), *gone)
 
     def _refuse(self, action: Action, arguments: Json) -> DebugEvent:
         message = f"{action} is not possible {WHY[self._state]}; nothing changed"

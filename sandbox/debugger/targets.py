@@ -57,7 +57,8 @@ def parse_target(text: str) -> Target:
     if "::" in words[0]:
         return Target("pytest", _ids(words))
     if words[0].endswith(".py"):
-        return _file(words)
+        test = len(words) == 1 and is_test_file(words[0])
+        return Target("pytest" if test else "script", tuple(words))
     if DOTTED.fullmatch(words[0]) and len(words) == 1:
         kind: Kind = "unittest" if "." in words[0] else "name"
         return Target(kind, (words[0],))
@@ -76,8 +77,11 @@ def _split(text: str) -> list[str]:
     """Split into words as a shell does, except that pytest's ids need no quotes: quotes inside a
     parametrised id stay, and so do spaces in folders if the text is a single id."""
     text = text.strip()
-    if _is_spaced(text):
-        return [text]
+    spaced = SPACED.fullmatch(text)
+    if spaced is not None:
+        *folders, _ = spaced["path"].split()
+        if not any(WORD_OF_COMMAND.fullmatch(word) for word in folders):
+            return [text]
     node = QUOTED.search(text) or PARAMETRISED.search(text)
     if node is not None:
         name = node[node.lastindex or 0]
@@ -86,15 +90,6 @@ def _split(text: str) -> list[str]:
         return shlex.split(text)
     except ValueError:
         return text.split()
-
-
-def _is_spaced(text: str) -> bool:
-    """Whether the whole text is one file or node id with a space in its folders."""
-    node = SPACED.fullmatch(text)
-    if node is None:
-        return False
-    *folders, _ = node["path"].split()
-    return not any(WORD_OF_COMMAND.fullmatch(word) for word in folders)
 
 
 def _without_command(words: list[str]) -> list[str]:
@@ -110,16 +105,14 @@ def _without_command(words: list[str]) -> list[str]:
 
 def _runner(words: list[str]) -> Target:
     """Parse `-m module ...`, or the command of a test runner."""
-    if words[0] == "-m":
-        words = words[1:]
-        if not words:
-            raise TargetError(f"-m names no module: {ACCEPTED}")
-    runner, rest = words[0], words[1:]
+    if words == ["-m"]:
+        raise TargetError(f"-m names no module: {ACCEPTED}")
+    runner, *rest = words[1:] if words[0] == "-m" else words
     if runner in ("pytest", "py.test"):
         return Target("pytest", _ids(rest))
     if runner == "unittest":
         return Target("unittest", _unittest_arguments(rest))
-    return Target("module", tuple(words))
+    return Target("module", (runner, *rest))
 
 
 def _unittest_arguments(words: list[str]) -> tuple[str, ...]:
@@ -135,7 +128,8 @@ def _unittest_arguments(words: list[str]) -> tuple[str, ...]:
             value = next(rest, "")
             chosen += [word, value] if word == "-k" else []
         elif not word.startswith("-"):
-            names.append(_dotted(word))
+            path = word.removesuffix(".py").strip("./").replace("/", ".")
+            names.append(path if word.endswith(".py") else word)
     return (*names, *chosen) if names else ("discover", *chosen)
 
 
@@ -148,19 +142,6 @@ def _ids(words: list[str]) -> tuple[str, ...]:
             ids += [word, next(rest, "")]
         elif not word.startswith("-"):
             ids.append(word)
-    return tuple(ids) if ids else _nothing().names
-
-
-def _nothing() -> Target:
-    raise TargetError(f"the command names no test: {ACCEPTED}")
-
-
-def _file(words: list[str]) -> Target:
-    if len(words) == 1 and is_test_file(words[0]):
-        return Target("pytest", (words[0],))
-    return Target("script", tuple(words))
-
-
-def _dotted(name: str) -> str:
-    """`tests/test_cart.py` as a dotted name for unittest."""
-    return name.removesuffix(".py").strip("./").replace("/", ".") if name.endswith(".py") else name
+    if not ids:
+        raise TargetError(f"the command names no test: {ACCEPTED}")
+    return tuple(ids)

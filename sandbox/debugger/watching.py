@@ -65,7 +65,13 @@ class Watching:
             notes |= dict.fromkeys(stop.notes)
             if hit is None or not stop.file or not stop.stops_program:
                 break
-            values = tuple(map(self._cell, stop.values))
+            chars = max(self.limits.value_chars // 4, 1)
+            values = tuple(
+                value
+                if len(value.text) <= chars
+                else replace(value, text=value.text[:chars], truncated=True)
+                for value in stop.values
+            )
             place = stop.file, stop.line or 0, stop.function or ""
             found.append(Hit(hit.hits, *place, values))
             stop = replace(stop, values=())
@@ -83,9 +89,3 @@ class Watching:
             output_truncated=stop.output_truncated or kept != output,
             notes=tuple(notes),
         )
-
-    def _cell(self, value: Value) -> Value:
-        most = max(self.limits.value_chars // 4, 1)
-        if len(value.text) <= most:
-            return value
-        return replace(value, text=value.text[:most], truncated=True)

@@ -2,15 +2,124 @@
 
 from __future__ import annotations
 
+import dis
 import types
 from typing import Dict, List, Optional, Set, Tuple
 
-from .exceptions import KindCache, is_loaded
+from .exceptions import KindCache, check_exception, is_loaded
+from .interpreter import entry_offset, inlined_comprehensions, line_at, resumed_lines
 from .lookup import find_file, find_function
-from .points import Breakpoint, Plan
-from .source import Function
+from .source import Function, SourceFile
 from .wire import Json, Refusal
 from .workspace import Workspace
+
+
+class Breakpoint:
+    """One breakpoint, bound to the code objects in which it stops."""
+
+    def __init__(self, number: int, arguments: Json) -> None:
+        self.number = number
+        self.condition: Optional[str] = arguments.get("condition") or None
+        self.temporary = bool(arguments.get("temporary"))
+        self.watch: List[str] = list(arguments.get("watch") or ())
+        self.function: Optional[str] = None
+        self.exception: Optional[str] = arguments.get("exception") or None
+        self.uncaught = bool(arguments.get("uncaught"))
+        self.pending = False
+        self.path = ""
+        self.line = 0
+        self.owners: Set[Tuple[str, int]] = set()
+        self.at_entry = False
+        """Only the first line of each call counts, even if a loop comes back to it."""
+        self.hits = 0
+        self.last_frame: Optional[types.FrameType] = None
+        self.code: Optional[types.CodeType] = None
+        try:
+            if self.condition is not None:
+                self.code = compile(self.condition.strip(), "<stepinto-condition>", "eval")
+        except (SyntaxError, ValueError) as error:
+            message = "the condition {!r} is not an expression: {}"
+            raise Refusal(message.format(self.condition, error)) from None
+
+    def on_line(self, path: str, line: int, source: SourceFile) -> List[str]:
+        """Bind to a line, or to the next executable one; returns a note if it was moved."""
+        self.path = path
+        function = source.function_at(line)
+        if function is not None:
+            self._bind(function, source)
+        else:
+            later = [number for number in source.owners if number >= line]
+            if not later:
+                last = max(source.owners, default=0)
+                raise Refusal(f"line {line} holds no code; the last that does is {last}")
+            self.line = min(later)
+            follower = source.function_at(self.line)
+            self.owners = source.owners[self.line]
+            if follower is not None:
+                self._bind(follower, source)
+        if self.line == line:
+            return []
+        return [f"breakpoint {self.number} moved from line {line} to {self.line}"]
+
+    def on_function(self, path: str, function: Function, source: SourceFile) -> None:
+        self.path = path
+        self.function = function.qualified
+        self._bind(function, source)
+
+    def on_exception(self, workspace: Workspace, kept: bool) -> None:
+        """Bind to a class by its name. `kept` is from an earlier run, in which the class was
+        known."""
+        assert self.exception is not None
+        self.exception = self.exception.strip()
+        if not kept:
+            check_exception(workspace, self.exception)
+        self.pending = not is_loaded(self.exception)
+
+    def same_place(self, other: Breakpoint) -> bool:
+        return all(
+            getattr(self, name) == getattr(other, name)
+            for name in ("path", "line", "condition", "exception", "uncaught")
+        )
+
+    def _bind(self, function: Function, source: SourceFile) -> None:
+        """Stop at the function's entry."""
+        key = (function.name, function.first_line)
+        self.owners = {key}
+        self.at_entry = True
+        self.line = source.entry_lines.get(key, function.body_line)
+
+
+class Plan:
+    """What to do at the lines of one code object."""
+
+    def __init__(self, code: types.CodeType, points: List[Breakpoint], entry: bool) -> None:
+        self.code = code
+        self.points = points
+        self.offset = entry_offset(code)
+        self.reentered = self.offset in dis.findlabels(code.co_code)  # type: ignore[arg-type]  # it takes bytes
+        self.at_entry = [point for point in points if point.at_entry]
+        self.by_line: Dict[int, List[Breakpoint]] = {}
+        for point in points:
+            if not point.at_entry:
+                self.by_line.setdefault(point.line, []).append(point)
+        self.lines = set(self.by_line)
+        self.repeated = inlined_comprehensions(code).repeated | resumed_lines(code)
+        if self.at_entry or entry:
+            self.lines.add(line_at(code, self.offset))
+
+    def due(self, frame: types.FrameType, line: int) -> List[Breakpoint]:
+        """The breakpoints for this line event, regardless of conditions."""
+        if frame.f_lasti in self.repeated:
+            return []
+        due = list(self.by_line.get(line, ()))
+        if self.at_entry and frame.f_lasti == self.offset:
+            for point in self.at_entry:
+                if self.reentered and point.last_frame is frame:
+                    continue  # a loop came back to the first line, which is not a new call
+                point.last_frame = frame if self.reentered else None
+                due.append(point)
+        return due
+
 
 REACH = 3
 """Lines above and below that tell a line from others with the same text."""
@@ -77,7 +186,10 @@ class BreakpointTable:
         if point.exception:
             point.on_exception(self.workspace, kept="number" in arguments)
         elif arguments.get("function"):
-            path, function = self._function(arguments)
+            name = arguments["function"]
+            if arguments.get("file") and ".py:" not in name:
+                name = "{}:{}".format(arguments["file"], name)
+            path, function = find_function(self.workspace, name)
             point.on_function(path, function, self.workspace.source(path))
         elif arguments.get("file") and arguments.get("line"):
             path = find_file(self.workspace, arguments["file"])
@@ -100,12 +212,6 @@ class BreakpointTable:
         self._forget_plans()
         self._sort_raised()
         return point, notes
-
-    def _function(self, arguments: Json) -> Tuple[str, Function]:
-        name = arguments["function"]
-        if arguments.get("file") and ".py:" not in name:
-            name = "{}:{}".format(arguments["file"], name)
-        return find_function(self.workspace, name)
 
     def _line(self, path: str, arguments: Json) -> Tuple[int, List[str]]:
         """The current line, found by its earlier text if a restart passes that."""
@@ -136,8 +242,11 @@ class BreakpointTable:
         if point.exception:
             self._forget_plans()
             self._sort_raised()
-        else:
-            self._forget_plans_with(point)
+        else:  # the plans of other code stay, as one of many breakpoints is removed
+            for key, plan in list(self.plans.items()):
+                if point in plan.points:
+                    self.plans.pop(key, None)
+                    self.only_raising.pop(key, None)
         return True
 
     def count_hit(self, point: Breakpoint) -> None:
@@ -172,13 +281,6 @@ class BreakpointTable:
         self.quiet.clear()
         self.only_raising.clear()
 
-    def _forget_plans_with(self, point: Breakpoint) -> None:
-        """Keeps the plans of other code, as one of many breakpoints is removed."""
-        for key, plan in list(self.plans.items()):
-            if point in plan.points:
-                self.plans.pop(key, None)
-                self.only_raising.pop(key, None)
-
     def plan(self, code: types.CodeType) -> Optional[Plan]:
         """The stops of one code object, or None."""
         if id(code) in self.quiet:
@@ -186,8 +288,14 @@ class BreakpointTable:
         known = self.plans.get(id(code))
         if known is not None:
             return known
-        plan = self._make_plan(code)
-        if plan is not None:
+        points = self.by_path.get(self.workspace.canonical(code.co_filename), [])
+        key = (code.co_name, code.co_firstlineno)
+        own = [point for point in points if key in point.owners]
+        raises = self.trace_raises and bool(self.raised.points)
+        raises = raises and self.workspace.mine(code.co_filename)
+        plan = None
+        if own or raises or code is self.entry_code:
+            plan = Plan(code, own, code is self.entry_code)
             self.plans[id(code)] = plan
             if not plan.lines:
                 self.only_raising[id(code)] = code
@@ -196,16 +304,6 @@ class BreakpointTable:
                 self.quiet.clear()
             self.quiet[id(code)] = code
         return plan
-
-    def _make_plan(self, code: types.CodeType) -> Optional[Plan]:
-        points = self.by_path.get(self.workspace.canonical(code.co_filename), [])
-        key = (code.co_name, code.co_firstlineno)
-        own = [point for point in points if key in point.owners]
-        raises = self.trace_raises and bool(self.raised.points)
-        raises = raises and self.workspace.mine(code.co_filename)
-        if not own and not raises and code is not self.entry_code:
-            return None
-        return Plan(code, own, code is self.entry_code)
 
     def lines(self, path: str) -> Set[int]:
         return {point.line for point in self.by_path.get(path, [])}
@@ -220,6 +318,11 @@ class BreakpointTable:
 
     def describe(self, point: Breakpoint) -> Json:
         self._has_come(point)
+        # The text at and around its line, by which a restart finds it again.
+        text: Json = {"source": ""}
+        if point.path:
+            around = surroundings(self.workspace.text(point.path), point.line)
+            text = {"source": around[REACH], "around": around}
         return {
             "number": point.number,
             "file": self.workspace.relative(point.path) if point.path else "",
@@ -232,12 +335,5 @@ class BreakpointTable:
             "uncaught": point.uncaught,
             "pending": point.pending,
             "watch": point.watch,
-            **self._text(point),
+            **text,
         }
-
-    def _text(self, point: Breakpoint) -> Json:
-        """The text at and around its line, by which a restart finds it again."""
-        if not point.path:
-            return {"source": ""}
-        around = surroundings(self.workspace.text(point.path), point.line)
-        return {"source": around[REACH], "around": around}

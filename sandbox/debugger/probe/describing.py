@@ -116,7 +116,13 @@ class Describer:
         if frames:
             stop.update(self._place(frames[0]), source=self._context(frames[0]))
         if exception is not None:
-            stop["exception"] = self._exception(exception)
+            kind = type(exception)
+            builtin = kind.__module__ in ("builtins", "__main__")
+            name = kind.__qualname__ if builtin else kind.__module__ + "." + kind.__qualname__
+            message = "<str did not end>"
+            with self.evaluator.evaluating():
+                message = exception_text(exception, self.evaluator.bounds)
+            stop["exception"] = {"type": name, "message": message}
         if returned is not None:
             stop["return_value"] = self.values([returned])[0]
         return stop
@@ -195,15 +201,6 @@ class Describer:
         evaluator.value_started = 0.0
         fields = {"name": name, "type": kind, "text": shown.text, "truncated": shown.truncated}
         return fields, shown.next_start
-
-    def _exception(self, error: BaseException) -> Json:
-        kind = type(error)
-        builtin = kind.__module__ in ("builtins", "__main__")
-        name = kind.__qualname__ if builtin else kind.__module__ + "." + kind.__qualname__
-        message = "<str did not end>"
-        with self.evaluator.evaluating():
-            message = exception_text(error, self.evaluator.bounds)
-        return {"type": name, "message": message}
 
     def _place(self, at: FrameAt) -> Json:
         code = at.frame.f_code

@@ -7,10 +7,159 @@ what it waits for (proc(5): `schedstat`, `syscall`, `wchan`).
 from __future__ import annotations
 
 import os
-from typing import Dict, List, NamedTuple, Optional, Tuple
+import re
+import signal
+import time
+from typing import Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 
-from .processes import children, command_line, process_state, signal_set
-from .wire import INTERRUPT
+from .wire import CONTROL, INTERRUPT, Json
+from .workspace import Workspace
+
+MAX_DUMPED = 40
+"""Most frames shown of a dump."""
+
+
+def adopt_orphans() -> None:
+    """Adopt processes that the program leaves behind, and hide this process's memory."""
+    try:
+        import ctypes
+
+        libc = ctypes.CDLL(None)
+        libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+        libc.prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE: hides the nonce in /proc
+    except (ImportError, OSError, AttributeError):
+        return  # without ctypes both are lost, but the sandbox still kills what is left
+
+
+def descendants(root: int) -> List[int]:
+    """Every process below `root`, found in /proc."""
+    parents: Dict[int, int] = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        fields = stat_fields(f"/proc/{name}")
+        if fields and (fields[0] != "Z" or int(fields[1]) == root):
+            parents[int(name)] = int(fields[1])
+    found: List[int] = []
+    frontier = {root}
+    while frontier:
+        frontier = {pid for pid, parent in parents.items() if parent in frontier}
+        found.extend(frontier)
+    return found
+
+
+def stat_fields(folder: str) -> List[str]:
+    """The fields of a process's or thread's `stat` from its state on; none if it has ended."""
+    try:
+        with open(folder + "/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].decode("ascii").split()
+    except OSError:
+        return []
+
+
+def waited_for_children(pid: int) -> bool:
+    """Whether a process has waited for children: the kernel adds up what those used."""
+    fields = stat_fields(f"/proc/{pid}")
+    return len(fields) > 8 and int(fields[8]) > 0  # cminflt, see proc(5)
+
+
+def kill_descendants() -> None:
+    """Kill every process that this one started."""
+    for _ in range(100):
+        left = descendants(os.getpid())
+        if not left:
+            return
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                continue
+        except ChildProcessError:
+            return
+        time.sleep(0.005)
+
+
+def process_state(folder: str) -> str:
+    """The kernel's letter for a process's or thread's state, by its folder below /proc.
+
+    R runs, S sleeps, D waits for a device, T is stopped.
+    """
+    return (stat_fields(folder) or ["?"])[0]
+
+
+def children(pid: int) -> List[int]:
+    """The running children of a process, oldest first."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        state, parent = (stat_fields(f"/proc/{name}") or ["X", "0"])[:2]
+        if int(parent) == pid and state not in "ZX":
+            found.append(int(name))
+    return sorted(found)
+
+
+def command_line(pid: int) -> str:
+    """A process's command line, in at most 80 characters."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read().decode("utf-8", "replace").split("\0")
+    except OSError:
+        return "?"
+    return " ".join(words).strip().translate(CONTROL)[:80]
+
+
+def signal_set(pid: int, field: str) -> FrozenSet[int]:
+    """The signals in a set of a process's main thread: `SigBlk`, `SigIgn` or `SigCgt`."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+            masks = [int(line.split()[1], 16) for line in file if line.startswith(field)]
+    except OSError:
+        return frozenset()
+    return frozenset(number for number in range(1, 65) if masks and masks[0] >> (number - 1) & 1)
+
+
+def memory_kills() -> Optional[int]:
+    """Number of processes that the kernel has killed for lack of memory; None if unknown."""
+    try:
+        with open("/proc/vmstat", encoding="ascii") as file:
+            counts = [int(line.split()[1]) for line in file if line.startswith("oom_kill ")]
+    except OSError:
+        return None
+    return counts[0] if counts else None
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def dumped_frames(text: str) -> List[Json]:
+    """The program's frames of the main thread in a `faulthandler` dump, innermost first.
+
+    The dump has a block for each thread, the main one last.
+    """
+    workspace = Workspace(os.getcwd())
+    frames: List[Json] = []
+    for block in re.split(r"\n\s*\n", text):
+        found = [
+            (file, int(line), function)
+            for file, line, function in re.findall(r'File "(.*)", line (\d+) in (.*)', block)
+            if not workspace.internal(file) and not file.startswith("<")
+        ]
+        frames = [
+            {
+                "index": index,
+                "file": workspace.relative(file),
+                "line": line,
+                "function": function,
+                "source": workspace.line(file, line),
+            }
+            for index, (file, line, function) in enumerate(found[:MAX_DUMPED])
+        ] or frames
+    return frames
+
 
 LOOK = 0.06
 """Seconds between the two looks."""

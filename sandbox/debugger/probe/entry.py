@@ -19,8 +19,7 @@ from .link import Link
 from .pytest_target import preload, run_name, run_pytest
 from .session import Session
 from .supervisor import Supervisor
-from .targets import Target, run_module, run_script
-from .unittest_target import run_unittest
+from .targets import Target, run_module, run_script, run_unittest
 from .wire import DUMP, Refusal, write_all
 
 HIGH_FD = 700

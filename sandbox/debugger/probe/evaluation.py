@@ -7,17 +7,147 @@ import sys
 import threading
 import types
 from contextlib import suppress
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
+from .breakpoints import Breakpoint
 from .frames import frame_locals, qualified_name, traceback_frames
 from .interpreter import import_standard
-from .interruption import Expulsion, interruptible, raise_in
 from .memory import SPARE
-from .own import get_ident, monotonic
-from .values import exception_text, type_name
-from .window import Bounds
+from .own import get_ident, monotonic, monotonic_ns
+from .values import Bounds, exception_text, type_name
 from .wire import TICK, Interrupted, Json
 from .workspace import Workspace
+
+MACHINERY = frozenset(
+    (
+        "__enter__", "__exit__", "ended", "on_interrupt", "interrupt", "interrupt_conditions",
+        "_interrupt_elsewhere", "reached", "_send", "begin", "end", "_add", "__bool__",
+    )
+)  # fmt: skip
+"""The debugger's functions that begin, end and interrupt an evaluation, and must run to their
+end."""
+
+
+def interruptible(frame: Optional[types.FrameType]) -> bool:
+    """Whether `Interrupted` may be raised in a frame: in the program's code below an evaluation, or
+    where a value is rendered, but not in the debugger's code around those."""
+    top = frame
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.startswith("<stepinto "):
+            rendering = code.co_filename == "<stepinto values>"
+            return rendering or (frame is not top and code.co_name not in MACHINERY)
+        frame = frame.f_back
+    return False
+
+
+def raise_in(thread: int, kind: Optional[type]) -> None:
+    """Raise an exception in another thread, at its next instruction; None cancels it."""
+    ctypes = import_standard("ctypes")
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread), ctypes.py_object(kind) if kind is not None else None
+    )
+
+
+class Expulsion:
+    """Forces a program out of an evaluation in which it caught `Interrupted`.
+
+    It registers itself as a pending call, which the interpreter runs whenever it checks for
+    signals, and raises there again: so also between an `except` and the next `try`. The interpreter
+    calls `PyObject_IsTrue`, and so the method below. (A trace function could not do it, since there
+    is no tracing below the trace function of a stop.)
+    """
+
+    def __init__(self) -> None:
+        self.active = False
+        self.beginning = False
+
+    def begin(self) -> None:
+        """Called in the main thread's handler; usually raises `Interrupted` there already."""
+        self.active = self.beginning = True
+        self._add()
+
+    def end(self) -> None:
+        """The evaluation is over: raise nothing from now on."""
+        self.active = False
+
+    def _add(self) -> None:
+        ctypes = import_standard("ctypes")
+        interpreter = ctypes.pythonapi
+        interpreter.Py_AddPendingCall(interpreter.PyObject_IsTrue, ctypes.py_object(self))
+
+    def __bool__(self) -> bool:
+        if self.active:
+            self._add()
+            if self.beginning or (interruptible(sys._getframe(1)) and self._in_turn()):
+                self.beginning = False
+                raise Interrupted
+        return False
+
+    def _in_turn(self) -> bool:
+        """Not each time: CPython 3.12 runs no pending call right after one that raised, so it would
+        always hit the same places of a loop. 3.13.0 forgets pending calls that did not raise."""
+        return sys.version_info >= (3, 13) or monotonic_ns() % 8 == 0
+
+
+MESSAGE = Bounds(chars=200, depth=1, items=1, lines=3)
+
+
+class Running(NamedTuple):
+    """A condition that is being evaluated."""
+
+    frame: types.FrameType
+    """The program's frame at the breakpoint."""
+    started: float
+
+
+RUNNING_CONDITIONS: Dict[int, Running] = {}
+"""Keyed by thread."""
+
+
+def condition_holds(
+    point: Breakpoint, frame: types.FrameType, raised: Optional[BaseException] = None
+) -> Tuple[bool, Optional[str]]:
+    """Whether to stop, and a note. A condition that fails or runs too long stops too.
+
+    The condition of an exception breakpoint sees the exception as `__exception__`.
+    """
+    if point.code is None:
+        return True, None
+    thread = get_ident()
+    RUNNING_CONDITIONS[thread] = Running(frame, monotonic())
+    try:
+        names = {**frame.f_globals, **frame_locals(frame)}
+        if raised is not None:
+            names["__exception__"] = raised
+        return bool(eval(point.code, names)), None
+    except Interrupted:
+        message = "the condition of breakpoint {} did not end and was interrupted"
+        return True, message.format(point.number)
+    except BaseException as error:
+        message = "the condition of breakpoint {} raised {}: {}"
+        text = exception_text(error, MESSAGE)
+        return True, message.format(point.number, type_name(type(error)), text)
+    finally:
+        del RUNNING_CONDITIONS[thread]
+
+
+def interrupt_conditions(frame: Optional[types.FrameType]) -> Optional[types.FrameType]:
+    """End conditions that run too long; called in the main thread's handler, at `frame`.
+
+    Returns the program's frame to show for the main thread.
+    """
+    now, own = monotonic(), get_ident()
+    for thread, other in list(RUNNING_CONDITIONS.items()):
+        if now - other.started > TICK / 4 and thread != own:
+            raise_in(thread, Interrupted)
+    running = RUNNING_CONDITIONS.get(own)
+    if running is None:
+        return frame
+    if now - running.started > TICK / 4 and interruptible(frame):
+        raise Interrupted
+    return running.frame
+
 
 IDLE, RUNNING, EVALUATING = "idle", "running", "evaluating"
 

@@ -13,7 +13,7 @@ from .wire import Json
 DEEPEST = 20_000
 
 
-CALLBACKS = frozenset(f"<stepinto {name}>" for name in ("hook", "monitor", "tracer"))
+CALLBACKS = frozenset(f"<stepinto {name}>" for name in ("hook", "tracer"))
 """The debugger's functions that CPython calls at an event; whatever they call is not the
 program's."""
 

@@ -8,8 +8,7 @@ from typing import Any, List
 
 from .lookup import find_tests
 from .memory import releasing
-from .targets import Target, last_lines
-from .unittest_target import run_unittest
+from .targets import Target, last_lines, run_unittest
 from .wire import NoSuchTest, Refusal
 from .workspace import Workspace
 

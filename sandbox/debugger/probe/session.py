@@ -11,13 +11,11 @@ import threading
 import types
 from collections import deque
 from itertools import islice
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from .breakpoints import BreakpointTable
-from .conditions import interrupt_conditions
-from .contents import Field, instance_attributes, properties_of, size_of
+from .breakpoints import Breakpoint, BreakpointTable
 from .describing import Describer
-from .evaluation import EVALUATING, IDLE, RUNNING, Evaluator
+from .evaluation import EVALUATING, IDLE, RUNNING, Evaluator, interrupt_conditions
 from .frames import (
     FrameAt,
     assign_locals,
@@ -32,10 +30,8 @@ from .interpreter import MoreStack, import_standard
 from .link import Link
 from .memory import SPARE, widen_tracebacks
 from .own import monotonic
-from .points import Breakpoint
 from .tracer import INTO, OUT, OVER, Tracer
-from .values import render
-from .window import Bounds
+from .values import Bounds, Field, instance_attributes, properties_of, render, size_of
 from .wire import INTERRUPT, RUN_ACTIONS, Interrupted, Json, Refusal
 from .workspace import Workspace
 
@@ -142,7 +138,12 @@ def inner_function(
 ) -> Callable[[], object]:
     """The code as a function whose free variables are the known ones, and the names that it
     binds."""
-    bound = names_bound(wrapped(tree, [*known], [*known], "pass"))
+    code = wrapped(tree, [*known], [*known], "pass")
+    for name in ("variables", "_stepinto_code"):
+        inner_codes = [item for item in code.co_consts if isinstance(item, types.CodeType)]
+        code = next(item for item in inner_codes if item.co_name == name)
+    # What the code assigns, imports, defines or deletes, according to the compiler.
+    bound = {name for name in (*code.co_varnames, *code.co_cellvars) if name.isidentifier()}
     names = [*known, *sorted(bound - set(known))]
     found: Dict[str, Any] = {}
     exec(wrapped(tree, [*known], names, "nonlocal {names}"), namespace, found)
@@ -161,14 +162,6 @@ def wrapped(tree: ast.Module, known: List[str], names: List[str], statement: str
     function = next(node for node in outer.body if isinstance(node, ast.FunctionDef))
     function.body += tree.body
     return compile(module, "<code>", "exec")
-
-
-def names_bound(code: types.CodeType) -> Set[str]:
-    """Names that the code assigns, imports, defines or deletes, according to the compiler."""
-    for name in ("variables", "_stepinto_code"):
-        inner = [item for item in code.co_consts if isinstance(item, types.CodeType)]
-        code = next(item for item in inner if item.co_name == name)
-    return {name for name in (*code.co_varnames, *code.co_cellvars) if name.isidentifier()}
 
 
 def take_back(frame: types.FrameType, before: Dict[str, Any], inner: Any) -> List[str]:
@@ -213,14 +206,14 @@ class Actions:
         self.frames: List[FrameAt] = []
         self.handlers: Dict[str, Callable[[Json], Json]] = {
             "locals": self._locals,
-            "stack": self._stack,
-            "threads": self._threads,
+            "stack": lambda given: describer.stack(self.frames, given.get("start", 0)),
+            "threads": lambda given: describer.threads(self.frames),
             "evaluate": self._evaluate,
             "fields": self._fields,
             "run_code": self._run_code,
             "set_breakpoint": self._set_breakpoint,
             "remove_breakpoint": self._remove_breakpoint,
-            "list_breakpoints": self._list_breakpoints,
+            "list_breakpoints": lambda given: {},  # every answer includes the changed ones
         }
 
     def handle(self, action: str, arguments: Json) -> Json:
@@ -262,12 +255,6 @@ class Actions:
         start = arguments.get("start", 0)
         return self.describer.page(items[start:], start, len(items))
 
-    def _stack(self, arguments: Json) -> Json:
-        return self.describer.stack(self.frames, arguments.get("start", 0))
-
-    def _threads(self, arguments: Json) -> Json:
-        return self.describer.threads(self.frames)
-
     def _evaluate(self, arguments: Json) -> Json:
         expression = arguments["expression"].strip()
         value, error = self.evaluator.evaluate(expression, self._frame(arguments))
@@ -304,10 +291,6 @@ class Actions:
     def _remove_breakpoint(self, arguments: Json) -> Json:
         self.table.remove(arguments["number"])
         self.tracer.refresh()
-        return {}
-
-    def _list_breakpoints(self, arguments: Json) -> Json:
-        """Empty, since every answer includes the changed breakpoints."""
         return {}
 
 
@@ -454,17 +437,13 @@ class Session:
         self.started = True
         self.actions.frames = frames
         self.answer(state=self.state, **fields)
-        action = self._serve()
-        self.actions.frames = []
-        self.evaluator.resume()
-        return action
-
-    def _serve(self) -> str:
         while True:
             request = self.link.next_request()
             action = str(request["action"])
             if action in RUN_ACTIONS:
                 if self.state != "post_mortem":
+                    self.actions.frames = []
+                    self.evaluator.resume()
                     return action
                 self.answer(error={"kind": "not_allowed", "message": "the test has ended"})
                 continue

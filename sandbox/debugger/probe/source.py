@@ -38,7 +38,12 @@ class SourceFile:
         self.owners: Dict[int, Set[Tuple[str, int]]] = {}
         self.entry_lines: Dict[Tuple[str, int], int] = {}
         code = compile(tree, path, "exec", dont_inherit=True)
-        self._own(code, set(), self._headers())
+        headers = {
+            line
+            for function in self.functions
+            for line in range(function.first_line, max(function.def_line + 1, function.body_line))
+        }
+        self._own(code, set(), headers)
 
     def _collect(self, node: ast.AST, prefix: str) -> None:
         for child in ast.iter_child_nodes(node):
@@ -53,13 +58,6 @@ class SourceFile:
             elif isinstance(child, ast.ClassDef):
                 name = prefix + child.name + "."
             self._collect(child, name)
-
-    def _headers(self) -> Set[int]:
-        return {
-            line
-            for function in self.functions
-            for line in range(function.first_line, max(function.def_line + 1, function.body_line))
-        }
 
     def _own(self, code: types.CodeType, taken: Set[int], headers: Set[int]) -> None:
         """Assign each line to the outermost code object that runs it, function headers to none."""

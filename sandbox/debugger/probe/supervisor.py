@@ -21,18 +21,16 @@ from .diagnosis import (
     OUT_OF_MEMORY,
     Diagnosis,
     Task,
-    diagnose,
-    look,
-    unanswered,
-)
-from .processes import (
     adopt_orphans,
     descendants,
+    diagnose,
     dumped_frames,
     kill_descendants,
+    look,
     memory_kills,
     process_state,
     signal_name,
+    unanswered,
     waited_for_children,
 )
 from .wire import (
@@ -254,15 +252,13 @@ class Supervisor:
         for fd in handlers:
             poller.register(fd, select.POLLIN)
         while True:
-            for fd, _ in poller.poll(self._poll_ms()):
+            wait = None
+            if self.pending is not None and self.killed is None:
+                wait = max(self.pending.wake_at() - time.monotonic(), 0) * 1000 + 1
+            for fd, _ in poller.poll(wait):
                 if not handlers[fd]():
                     poller.unregister(fd)
             self._keep_time()
-
-    def _poll_ms(self) -> Optional[float]:
-        if self.pending is None or self.killed is not None:
-            return None
-        return max(self.pending.wake_at() - time.monotonic(), 0) * 1000 + 1
 
     def _on_host(self) -> bool:
         try:
@@ -276,10 +272,10 @@ class Supervisor:
                 self.nonce = message["nonce"].encode("ascii")
                 self.ring = OutputRing(message["output_chars"])
                 self._send({"id": message["id"], "version": sys.version.split()[0]})
-            elif message["action"] == "interrupt":
-                self._interrupt_now()
-            else:
+            elif message["action"] != "interrupt":
                 self._forward(message)
+            elif self.pending is not None:
+                self.pending.interrupt_now()
         return True
 
     def _forward(self, message: Json) -> None:
@@ -291,10 +287,6 @@ class Supervisor:
         try:
             write_all(self.requests, b"\n" + encode(message))
         except OSError:
-            self.pending.interrupt_now()
-
-    def _interrupt_now(self) -> None:
-        if self.pending is not None:
             self.pending.interrupt_now()
 
     def _on_answer(self) -> bool:
@@ -325,13 +317,7 @@ class Supervisor:
             self.notes += message.get("notes", [])
             return
         self.pending = None
-        self._diagnose(message, pending)
-        if pending.counts or message.get("state") == "post_mortem":
-            message["child_processes"] = self._has_started_others()
-        self._send(message)
-
-    def _diagnose(self, message: Json, pending: Pending) -> None:
-        """Add why the program had to be interrupted."""
+        # Why the program had to be interrupted.
         threads = message.pop("native_threads", {})
         stopped = message.get("stop", {}).get("reason") == "interrupted"
         late = message.get("error", {}).get("kind") == "timeout"
@@ -340,6 +326,9 @@ class Supervisor:
             where = threads.get(str(thread))
             message["kill_reason"] = reason
             message["diagnosis"] = f"{text} (thread {where})" if where else text
+        if pending.counts or message.get("state") == "post_mortem":
+            message["child_processes"] = self._has_started_others()
+        self._send(message)
 
     def _send(self, message: Json) -> None:
         self._on_output()
@@ -386,22 +375,23 @@ class Supervisor:
             if reaped.si_pid == self.child:
                 self.status = status
         if self.status is not None and self.pending is not None:
-            self._on_answers_left()
+            # Relay what the debuggee answered just before its end.
+            while select.select([self.answers.fd], [], [], 0)[0] and self._on_answer():
+                continue
             if self.pending is not None:
                 self._report_end()
         return True
-
-    def _on_answers_left(self) -> None:
-        """Relay what the debuggee answered just before its end."""
-        while select.select([self.answers.fd], [], [], 0)[0] and self._on_answer():
-            continue
 
     def _keep_time(self) -> None:
         pending = self.pending
         if pending is None or self.status is not None or self.killed is not None:
             return
         if pending.overdue():
-            self._kill_unresponsive(pending)
+            # The interrupt went unanswered: record the program's stack, from C, and kill it.
+            found = pending.last_diagnosis()
+            os.kill(self.child, DUMP)
+            self.killed = killed(found.reason, found.text, self._dumped(1.0))
+            os.kill(self.child, signal.SIGKILL)
         elif self.cut_off:
             # Only after half of the grace, since the program may be about to end.
             if time.monotonic() >= pending.deadline + pending.grace / 2:
@@ -409,13 +399,6 @@ class Supervisor:
                 os.kill(self.child, signal.SIGKILL)
         else:
             pending.keep_time()
-
-    def _kill_unresponsive(self, pending: Pending) -> None:
-        """The interrupt went unanswered: record the program's stack, from C, and kill it."""
-        found = pending.last_diagnosis()
-        os.kill(self.child, DUMP)
-        self.killed = killed(found.reason, found.text, self._dumped(1.0))
-        os.kill(self.child, signal.SIGKILL)
 
     def _dumped(self, timeout: float) -> str:
         """The output of `faulthandler`, on request or after a crash."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import builtins
 import os
+import re
 import sys
 import types
 from typing import Any, Callable, List, Optional
 
 from .frames import traceback_frames
+from .interpreter import import_standard
 from .lookup import find_file, near_tests
-from .memory import SPARE
+from .memory import SPARE, releasing
 from .session import Session
 from .tracer import INTO
 from .wire import Json, NoSuchTest, Refusal
@@ -130,3 +132,107 @@ def function_code(function: Any) -> Optional[types.CodeType]:
         function = inner
     code = getattr(function, "__code__", None)
     return code if isinstance(code, types.CodeType) else None
+
+
+def run_unittest(target: Target) -> object:
+    import unittest
+
+    sys.argv = ["python -m unittest", *target.names]
+    loader = unittest.TestLoader()
+    suite = load(unittest, loader, target)
+    count, errors = suite.countTestCases(), [str(error) for error in loader.errors]
+    if errors and (target.names[0] != "discover" or len(errors) >= count):
+        raise explanation(target, "\n".join(errors))
+    if not count:
+        raise NoSuchTest("there is no test in {}".format(" ".join(target.names)))
+    for error in errors:  # other modules' tests run, as without a debugger
+        first, *_, last = error.strip().splitlines()
+        target.session.notes.append(f"{first}: {last}")
+    result = stopping_result(unittest.TestResult, target)
+    suite.run(result)
+    target.say_passed(result.passed)
+    return 0 if result.wasSuccessful() else 1
+
+
+def load(unittest: Any, loader: Any, target: Target) -> Any:
+    """The tests that the arguments of `python -m unittest` choose, as parsed by unittest."""
+
+    class Program(unittest.TestProgram):  # type: ignore[misc]  # known at run time only
+        def runTests(self) -> None:  # noqa: N802
+            """Does nothing: tests run later, once it is known that there are any."""
+
+    try:
+        return Program(module=None, argv=sys.argv, testLoader=loader).test
+    except (Exception, SystemExit):  # raised by importing a test module, or by the parser
+        raise Refusal(last_lines(import_standard("traceback").format_exc())) from None
+
+
+MISSING = re.compile(
+    r"(?:ModuleNotFoundError|ImportError): No module named '?([\w.]+)'?"
+    r"|AttributeError: (?:module|type object) .* has no attribute '(\w+)'"
+)
+
+
+def explanation(target: Target, problems: str) -> Refusal:
+    """Why unittest loaded no test: the name is wrong, or its module does not import."""
+    found = MISSING.match(problems.strip().splitlines()[-1])
+    missing = (found.group(1) or found.group(2)) if found else ""
+    for name in target.names:
+        parts = name.split(".")
+        if missing and (missing in parts or missing == ".".join(parts[: missing.count(".") + 1])):
+            message = f"there is no test {name}: there is no {missing} in it"
+            return NoSuchTest(message + target.near_tests())
+    return Refusal(last_lines(problems))
+
+
+def stopping_result(base: type, target: Target) -> Any:
+    """A result class that prepares the entry stop before a test, and stops if one fails."""
+
+    class Result(base):  # type: ignore[misc]  # the class is only known at run time
+        def __init__(self) -> None:
+            super().__init__()
+            self.passed: List[str] = []
+
+        def startTest(self, test: Any) -> None:  # noqa: N802
+            super().startTest(test)
+            name = getattr(test, "_testMethodName", "")
+            function = getattr(test, name, None)
+            target.arm_function(function)
+            if function is not None:
+                setattr(test, name, releasing(function))
+
+        def addSuccess(self, test: Any) -> None:  # noqa: N802
+            super().addSuccess(test)
+            self.passed.append(str(test))
+
+        def stopTest(self, test: Any) -> None:  # noqa: N802
+            super().stopTest(test)
+            vars(test).pop(getattr(test, "_testMethodName", ""), None)
+
+        def addError(self, test: Any, err: Any) -> None:  # noqa: N802
+            super().addError(test, err)
+            if type(test).__name__ != "_FailedTest":  # a module already reported
+                target.session.post_mortem(err[1])
+
+        def addFailure(self, test: Any, err: Any) -> None:  # noqa: N802
+            super().addFailure(test, err)
+            target.session.post_mortem(err[1])
+
+        def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:  # noqa: N802
+            super().addSubTest(test, subtest, err)
+            if err is not None:
+                target.session.subtest_failed(err[1], subtest._subDescription())
+
+        def addExpectedFailure(self, test: Any, err: Any) -> None:  # noqa: N802
+            super().addExpectedFailure(test, err)
+            target.session.notes.append(f"{test} failed, as its expectedFailure expects")
+
+        def addUnexpectedSuccess(self, test: Any) -> None:  # noqa: N802
+            super().addUnexpectedSuccess(test)
+            target.session.notes.append(f"{test} did not fail, against its expectedFailure")
+
+        def addSkip(self, test: Any, reason: str) -> None:  # noqa: N802
+            super().addSkip(test, reason)
+            target.session.notes.append(f"{test} was skipped: {reason}")
+
+    return Result()

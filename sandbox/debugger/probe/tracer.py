@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 import types
-from typing import Any, Callable, Iterable, List, NamedTuple, Optional, Protocol, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    List,
+    NamedTuple,
+    Optional,
+    Protocol,
+    Sequence,
+    Tuple,
+)
 
-from .breakpoints import BreakpointTable
-from .conditions import condition_holds
+from .breakpoints import Breakpoint, BreakpointTable
+from .evaluation import condition_holds
 from .exceptions import first_reached
 from .frames import keep_cells, running_frames
 from .hook import TraceHook, get_trace
@@ -17,10 +29,103 @@ from .interpreter import (
     inlined_comprehensions,
     way_out,
 )
-from .monitor import Monitor
+from .memory import SPARE
 from .own import get_ident
-from .points import Breakpoint
 from .workspace import Workspace
+
+OnLine = Callable[[types.FrameType], None]
+OnRaise = Callable[[types.FrameType, BaseException, Optional[types.TracebackType]], None]
+
+
+class Monitor:
+    """Breakpoints through `sys.monitoring`: code without one runs at its native speed."""
+
+    def __init__(
+        self,
+        table: BreakpointTable,
+        at_breakpoint: OnLine,
+        at_raise: OnRaise,
+        monitoring: Any,
+        tool: int,
+    ) -> None:
+        self.table = table
+        self.at_breakpoint = at_breakpoint
+        self.at_raise = at_raise
+        self.monitoring = monitoring
+        self.tool = tool
+        self.watched: List[types.CodeType] = []
+        self.stopped_at: Dict[int, Tuple[types.FrameType, int]] = {}
+        """By thread: the frame and line where a step has already stopped, before the line's
+        event."""
+        events = monitoring.events
+        monitoring.use_tool_id(tool, "stepinto")
+        monitoring.register_callback(tool, events.PY_START, self._on_start)
+        monitoring.register_callback(tool, events.PY_RESUME, self._on_start)
+        monitoring.register_callback(tool, events.LINE, self._on_line)
+        monitoring.register_callback(tool, events.RAISE, self._on_raise)
+        self._choose_events()
+
+    @staticmethod
+    def available(
+        table: BreakpointTable, at_breakpoint: OnLine, at_raise: OnRaise
+    ) -> Optional[Monitor]:
+        monitoring = getattr(sys, "monitoring", None)
+        if monitoring is None:
+            return None
+        for tool in (monitoring.DEBUGGER_ID, 4, 3):
+            if monitoring.get_tool(tool) is None:
+                return Monitor(table, at_breakpoint, at_raise, monitoring, tool)
+        return None
+
+    def _choose_events(self) -> None:
+        """Exceptions are only monitored while there is a breakpoint on one."""
+        events = self.monitoring.events
+        wanted = events.PY_START | events.PY_RESUME
+        if self.table.raised.points:
+            wanted |= events.RAISE
+        self.monitoring.set_events(self.tool, wanted)
+
+    def _on_raise(self, code: types.CodeType, offset: int, error: BaseException) -> None:
+        if type(error) is MemoryError:
+            SPARE.reserve = None
+        if self.table.raised.matching(type(error)):
+            self.at_raise(sys._getframe(1), error, error.__traceback__)
+
+    def _on_start(self, code: types.CodeType, offset: int) -> Any:
+        if self.table.plan(code) is not None:
+            self._watch(code)
+        return self.monitoring.DISABLE
+
+    def _watch(self, code: types.CodeType) -> None:
+        self.monitoring.set_local_events(self.tool, code, self.monitoring.events.LINE)
+        self.watched.append(code)
+
+    def _on_line(self, code: types.CodeType, line: int) -> Any:
+        stopped = self.stopped_at.pop(get_ident(), None) if self.stopped_at else None
+        plan = self.table.plan(code)
+        if plan is None or line not in plan.lines:
+            return self.monitoring.DISABLE
+        frame = sys._getframe(1)
+        if stopped is None or stopped[0] is not frame or stopped[1] != frame.f_lasti:
+            self.at_breakpoint(frame)
+        return None
+
+    def refresh(self) -> None:
+        for code in self.watched:
+            self.monitoring.set_local_events(self.tool, code, 0)
+        self.watched = []
+        for code in {id(frame.f_code): frame.f_code for frame in running_frames()}.values():
+            if self.table.plan(code) is not None:
+                self._watch(code)
+        self._choose_events()
+        self.monitoring.restart_events()
+
+    def close(self) -> None:
+        self.monitoring.set_events(self.tool, 0)
+        for code in self.watched:
+            self.monitoring.set_local_events(self.tool, code, 0)
+        self.monitoring.free_tool_id(self.tool)
+
 
 OnLimit = Callable[[types.FrameType, RecursionError], None]
 
@@ -321,7 +426,11 @@ class Tracer:
         if self.off or not frame.f_lineno or self.session.serving_here():
             return
         self.raising = None
-        if self._takes_turn(frame):
+        # Where this event repeats a line for an iteration of a comprehension, a step skips it.
+        # Breakpoints inside one use the monitor, or no comprehensions are inlined.
+        inlined = self._inlined(frame.f_code)
+        within = frame.f_lasti in inlined.inside and not self.step_inside and bool(self.monitor)
+        if within or frame.f_lasti in inlined.turns:
             return
         stepped = frame is self.step_frame and self.mode in (OVER, INTO)
         if stepped or (self.mode is INTO and self._enterable(frame)):
@@ -331,35 +440,27 @@ class Tracer:
                 if watched:
                     self.monitor.stopped_at[get_ident()] = frame, frame.f_lasti
             hits = self.hits.at_line(frame)
-            reason = "breakpoint" if hits.points else self._step_reason()
+            reason = "step" if self.step_frame is not None else "entry"
+            reason = "breakpoint" if hits.points else reason
             self.session.stop(frame, reason, hit=hits.points, notes=hits.notes)
         elif not self.monitor:
             self.at_breakpoint(frame)
-
-    def _takes_turn(self, frame: types.FrameType) -> bool:
-        """Whether this event repeats a line for an iteration of a comprehension, which a step
-        skips.
-
-        Breakpoints inside one use the monitor, or no comprehensions are inlined.
-        """
-        inlined = self._inlined(frame.f_code)
-        if frame.f_lasti in inlined.turns:
-            return True
-        return frame.f_lasti in inlined.inside and not self.step_inside and bool(self.monitor)
 
     def _inlined(self, code: types.CodeType) -> Inlined:
         if self.inlined[0] is not code:
             self.inlined = code, inlined_comprehensions(code)
         return self.inlined[1]
 
-    def _step_reason(self) -> str:
-        return "step" if self.step_frame is not None else "entry"
-
     def at_breakpoint(self, frame: types.FrameType) -> None:
         """At a line with a breakpoint: stop if its condition holds."""
         if self.off or self.session.serving_here():
             return
-        entry = self._entered(frame)
+        entry = False
+        if self.table.entry_code is frame.f_code:
+            plan = self.table.plan(frame.f_code)
+            entry = plan is not None and frame.f_lasti == plan.offset
+        if entry:
+            self.table.arm_entry(None)
         hits = self.hits.at_line(frame)
         if hits.points or entry:
             reason = "entry" if entry else "breakpoint"
@@ -378,15 +479,6 @@ class Tracer:
                 frame, "exception", hit=hits.points, notes=hits.notes, exception=error
             )
 
-    def _entered(self, frame: types.FrameType) -> bool:
-        if self.table.entry_code is not frame.f_code:
-            return False
-        plan = self.table.plan(frame.f_code)
-        if plan is None or frame.f_lasti != plan.offset:
-            return False
-        self.table.arm_entry(None)
-        return True
-
     def _on_return(self, frame: types.FrameType, value: Any) -> None:
         if frame is not self.step_frame:
             return
@@ -395,25 +487,19 @@ class Tracer:
             return  # the frame will be resumed, and the step goes on there
         caller = frame.f_back
         if way == "raises" or caller is None or not self._steppable(caller):
-            self._leave(frame, raises=way == "raises")
-        else:
-            self.session.stop(caller, "step", returned=(frame.f_code.co_name, value))
-
-    def _leave(self, frame: types.FrameType, raises: bool) -> None:
-        """The step's frame is gone: go on to the nearest caller that is the program's own.
-
-        If there is none and an exception ended the frame, a post mortem is likely to follow.
-        """
-        caller = frame.f_back
-        while caller is not None and not self._steppable(caller):
-            caller = caller.f_back
-        if caller is None:
-            if not raises:
+            # The step's frame is gone: go on to the nearest caller that is the program's own. If
+            # there is none and an exception ended the frame, a post mortem is likely to follow.
+            while caller is not None and not self._steppable(caller):
+                caller = caller.f_back
+            if caller is not None:
+                self.step(OVER, caller)
+                return
+            if way != "raises":
                 note = "{} ended and has no caller in the program, so the program ran on"
                 self.session.notes.append(note.format(frame.f_code.co_name))
             self.run_freely(frame)
         else:
-            self.step(OVER, caller)
+            self.session.stop(caller, "step", returned=(frame.f_code.co_name, value))
 
     def _on_exception(self, frame: types.FrameType, info: Any) -> None:
         kind, error, _ = info

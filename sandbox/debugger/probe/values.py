@@ -3,12 +3,186 @@
 from __future__ import annotations
 
 import collections
+import types
+from collections import deque
 from itertools import islice
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-from .contents import Field, dataclass_fields, instance_attributes, named_fields, size_of
-from .window import Bounds, Full, Window, bounded_text, counted, quoted
-from .wire import Interrupted
+from .wire import CONTROL, Interrupted, Json
+
+Field = Tuple[str, object]
+
+
+def instance_attributes(value: object) -> List[Field]:
+    """The attributes that an object itself holds: its `__dict__` and its slots."""
+    found = {}
+    try:
+        found.update(object.__getattribute__(value, "__dict__"))
+    except (AttributeError, TypeError):
+        found.clear()  # a class with slots only
+    for base in type(value).__mro__:
+        slots = base.__dict__.get("__slots__", ())
+        for given in (slots,) if isinstance(slots, str) else tuple(slots):
+            private = given.startswith("__") and not given.endswith("__")
+            name = "_" + base.__name__.lstrip("_") + given if private else given
+            slot = base.__dict__.get(name)
+            if type(slot) is types.MemberDescriptorType:
+                try:
+                    found[name] = slot.__get__(value)
+                except AttributeError:
+                    continue
+    return [(str(name), item) for name, item in found.items()]
+
+
+def dataclass_fields(value: object) -> Optional[List[Field]]:
+    """The fields in a `repr` made by `dataclass`; None if there is none."""
+    kind = type(value)
+    written = getattr(getattr(kind, "__repr__", None), "__wrapped__", None)
+    made = getattr(getattr(written, "__code__", None), "co_filename", "") == "<string>"
+    fields = getattr(kind, "__dataclass_fields__", None)
+    if not made or type(fields) is not dict:
+        return None
+    shown = [field.name for field in fields.values() if field.repr and hasattr(value, field.name)]
+    return [(name, getattr(value, name)) for name in shown]
+
+
+def named_fields(value: Any) -> Optional[List[Field]]:
+    """The fields of a named tuple that has its original `repr`."""
+    kind = type(value)
+    code = getattr(getattr(kind, "__repr__", None), "__code__", None)
+    names = getattr(kind, "_fields", None)
+    if type(names) is not tuple or not issubclass(kind, tuple):
+        return None
+    if code is None or not code.co_filename.endswith("collections/__init__.py"):
+        return None
+    return list(zip(names, tuple.__iter__(value)))  # noqa: B905  # CPython 3.8 has no strict
+
+
+def size_of(value: Any) -> Optional[int]:
+    """Number of items of a built-in container."""
+    kind = type(value)
+    for base in (dict, list, tuple, set, frozenset, deque):
+        if issubclass(kind, base):
+            return int(base.__len__(value))
+    return None
+
+
+class NotEvaluated:
+    """Stands for a property, which must not be run just to be shown."""
+
+    def __repr__(self) -> str:
+        return "<property, not evaluated>"
+
+
+def properties_of(kind: type) -> List[Field]:
+    names = []
+    for base in kind.__mro__:
+        names += [name for name, item in base.__dict__.items() if type(item) is property]
+    return [(name, NotEvaluated()) for name in dict.fromkeys(names) if not name.startswith("__")]
+
+
+PART = 65536
+"""Characters of a long text that are quoted at once."""
+
+
+class Bounds(NamedTuple):
+    """How much of a value is shown."""
+
+    chars: int
+    depth: int
+    """Nesting of containers."""
+    items: int
+    """Items per container."""
+    lines: int
+
+    @staticmethod
+    def of(limits: Json) -> Bounds:
+        names = ("value_chars", "value_depth", "value_items", "value_lines")
+        return Bounds(*(limits[name] for name in names))
+
+
+class Full(Exception):
+    """The window is full, and there is more text."""
+
+
+class Window:
+    """The part of a text from its `start`-th character on, within bounds.
+
+    Text before it is made and dropped; text after it is not made at all.
+    """
+
+    def __init__(self, bounds: Bounds, start: int = 0) -> None:
+        self.skip = start
+        self.left = bounds.chars
+        self.lines = bounds.lines
+        self.parts: List[str] = []
+        self.shown = 0
+        self.rest = ""
+        """A note of what is left, once the window is full."""
+
+    def put(self, text: str, more: int = 0) -> None:
+        """Add a piece; at least `more` characters will follow it. Raises Full."""
+        if not text.isprintable():
+            text = text.translate(CONTROL)
+        if self.skip:
+            skipped = min(self.skip, len(text))
+            self.skip -= skipped
+            text = text[skipped:]
+        end = len(text)
+        if text.count("\n") >= self.lines:  # where the last line that may still be shown ends
+            end = -1
+            for _ in range(self.lines):
+                end = text.find("\n", end + 1)
+        shown = text[: min(end, self.left)]
+        self.parts.append(shown)
+        self.shown += len(shown)
+        self.left -= len(shown)
+        self.lines -= shown.count("\n")
+        rest = text[len(shown) :]
+        if not rest:
+            return
+        if len(shown) == end:
+            self.rest = counted(rest.rstrip("\n").count("\n"), "line")
+            self.shown += 1  # the line end is not shown again
+        else:
+            self.rest = counted(len(rest) + more, "character")
+        raise Full
+
+    def text(self) -> str:
+        """The window's text, with a note of how much follows it."""
+        shown = "".join(self.parts)
+        separator = "\n" if self.rest.endswith(("line", "lines")) else ""
+        return f"{shown}{separator}{self.rest}"
+
+
+def counted(number: int, what: str) -> str:
+    """`... 1,200 more items`."""
+    return f"... {number:,} more {what}" + ("s" if number != 1 else "")
+
+
+def bounded_text(text: str, bounds: Bounds) -> str:
+    """A complete text, cut to its bounds."""
+    window = Window(bounds)
+    try:
+        window.put(text)
+    except Full:
+        return window.text()
+    return window.text()
+
+
+def quoted(value: Any, opening: str) -> Iterator[Tuple[str, int]]:
+    """The parts of the `repr` of a long text or bytes, with the number of characters after each."""
+    single: Any = "'" if type(value) is str else b"'"
+    double: Any = '"' if type(value) is str else b'"'
+    quote = '"' if single in value and double not in value else "'"
+    # Put before a part, these make `repr` use the quotes of the whole.
+    force = single if quote == '"' else double + single
+    lead = len(repr(force)) - 1
+    yield opening + quote, len(value)
+    for start in range(0, len(value), PART):
+        yield repr(force + value[start : start + PART])[lead:-1], max(len(value) - start - PART, 0)
+    yield quote, 0
+
 
 HUGE_BITS = 12000
 BATCH = 1000
@@ -110,8 +284,13 @@ class Rendering:
 
     def value(self, value: Any, depth: int) -> None:
         kind, shape = type(value), shape_of(value)
-        if kind is str or kind is bytes or kind is bytearray:
-            self._text(value, kind)
+        if kind in (str, bytes, bytearray) and len(value) < 5000:
+            self.put(repr(value))
+        elif kind in (str, bytes, bytearray):
+            opening = "" if kind is str else "b" if kind is bytes else "bytearray(b"
+            for part, more in quoted(bytes(value) if kind is bytearray else value, opening):
+                self.put(part, more)
+            self.put(")" if kind is bytearray else "")
         elif kind is int and value.bit_length() > HUGE_BITS:
             self.put(f"<int of {value.bit_length()} bits>")
         elif shape is not None:
@@ -124,14 +303,6 @@ class Rendering:
                 self.put(repr(value))
             else:
                 self._object(value, fields, depth, ("{}(", "", ")"))
-
-    def _text(self, value: Any, kind: type) -> None:
-        if len(value) < 5000:
-            return self.put(repr(value))
-        opening = "" if kind is str else "b" if kind is bytes else "bytearray(b"
-        for part, more in quoted(bytes(value) if kind is bytearray else value, opening):
-            self.put(part, more)
-        self.put(")" if kind is bytearray else "")
 
     def _container(self, value: Any, shape: Shape, depth: int) -> None:
         size, mapping = size_of(value) or 0, shape.items is dict.items

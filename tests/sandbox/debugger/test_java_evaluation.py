@@ -48,7 +48,7 @@ EXPRESSIONS = {
     "1 + 2 + \"x\" + 1 + 'c' + null + 1.0f + true": ('"3x1cnull1.0true"', "String"),
     r'"a\tb\u0041\\"': (r'"a\tbA\\"', "String"),
     "a == 1 && b == 2 || fails() > 0": ("true", "boolean"),
-    "d ? a : c * 2": ("1.0", "double"),
+    "d ? a : count": ("1", "int"),
     "!d ^ true & ~a == -2": ("true", "boolean"),
     "a >= 1 == a < b": ("true", "boolean"),
     "count + this.count + secret(3)": ("24", "int"),

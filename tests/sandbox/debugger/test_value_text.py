@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from sandbox.debugger.probe.session import fields_of
-from sandbox.debugger.probe.values import render
-from sandbox.debugger.probe.window import Bounds
+from sandbox.debugger.probe.values import Bounds, render
 
 BOUNDS = Bounds(chars=200, depth=4, items=50, lines=10)
 Point = namedtuple("Point", "x y")

@@ -2,20 +2,12 @@ package stepinto.probe;
 
 import com.sun.jdi.ThreadReference;
 import com.sun.jdi.Value;
-import java.util.ArrayList;
-import java.util.Collections;
-import java.util.LinkedHashMap;
-import java.util.List;
-import java.util.Map;
-import stepinto.probe.program.EvaluationFailed;
-import stepinto.probe.program.FrameAt;
-import stepinto.probe.program.Named;
+import java.util.*;
+import stepinto.probe.program.*;
 import stepinto.probe.program.Stack;
-import stepinto.probe.program.Variables;
-import stepinto.probe.rendering.Fields;
 import stepinto.probe.rendering.Rendered;
+import stepinto.probe.rendering.ValueText;
 import stepinto.probe.stops.Breakpoint;
-import stepinto.probe.wire.Answers;
 import stepinto.probe.wire.Limits;
 import stepinto.probe.wire.Refusal;
 import stepinto.probe.wire.Request;
@@ -25,22 +17,15 @@ final class Actions {
     private final Debugging debugging;
     private final Describer describer;
     private final Limits limits;
-    private final Fields fields;
-    private Stack stack;
+    /** The frames to look at; null before the first stop. */
+    Stack stack;
 
     Actions(Debugging debugging, Describer describer, Limits limits) {
         this.debugging = debugging;
         this.describer = describer;
         this.limits = limits;
-        fields = new Fields(debugging.values);
     }
 
-    /** The frames to look at from now on. */
-    void stoppedAt(Stack stopped) {
-        stack = stopped;
-    }
-
-    /** The fields of the answer. */
     Map<String, Object> handle(Request request) throws Refusal {
         debugging.invoker.until(request.deadline);
         debugging.values.begin();
@@ -52,26 +37,50 @@ final class Actions {
     }
 
     private Map<String, Object> dispatch(Request request) throws Refusal, EvaluationFailed {
+        Map<String, Object> answer = new LinkedHashMap<>();
+        int start = Math.max(request.number("start"), 0);
         switch (request.action) {
             case "locals":
-                return locals(request);
+                Variables variables = Variables.of(frame(request));
+                int total = variables.values.size();
+                int first = Math.min(start, total);
+                answer = describer.values(variables.values.subList(first, total), first, total);
+                Describer.addNotes(answer, variables.notes);
+                return answer;
             case "stack":
-                return stackPage(request);
+                return describer.stack(stack, Math.min(start, stack.size()));
             case "threads":
-                return threads();
+                answer.put("threads", threads());
+                return answer;
             case "evaluate":
-                return evaluate(request);
+                Value value = valueOf(request);
+                Rendered text = debugging.values.render(value, start);
+                Named named = new Named(request.text("expression"), null, value);
+                answer.put("values", Collections.singletonList(describer.value(named, text)));
+                if (text.nextStart != Rendered.END) {
+                    answer.put("next_start", text.nextStart);
+                }
+                return answer;
             case "fields":
-                return fieldsOf(request);
+                ValueText.Page page =
+                        debugging.values.page(valueOf(request), start, limits.maxValues);
+                return describer.values(page.values, start, page.size);
             case "run_code":
-                return runCode(request);
+                String code = request.text("code");
+                debugging.evaluator.runCode(code, frame(request), request.millisLeft());
+                return answer;
             case "set_breakpoint":
-                return setBreakpoint(request);
+                List<String> notes = new ArrayList<>();
+                Breakpoint point = debugging.table.add(request.arguments, notes);
+                List<Breakpoint> points = Collections.singletonList(point);
+                answer.put("breakpoints", debugging.table.describe(points));
+                answer.put("notes", notes);
+                return answer;
             case "remove_breakpoint":
                 debugging.table.remove(request.number("number"));
-                return new LinkedHashMap<>();
+                return answer;
             case "list_breakpoints":
-                return new LinkedHashMap<>();
+                return answer;
             default:
                 throw new Refusal("there is no action " + request.action);
         }
@@ -90,82 +99,28 @@ final class Actions {
         return stack.frames.get(index);
     }
 
-    private Map<String, Object> locals(Request request) throws Refusal, EvaluationFailed {
-        Variables variables = Variables.of(frame(request));
-        int total = variables.values.size();
-        int start = Math.min(Math.max(request.number("start"), 0), total);
-        Map<String, Object> answer =
-                describer.values(variables.values.subList(start, total), start, total);
-        Answers.addNotes(answer, variables.notes);
-        return answer;
-    }
-
-    private Map<String, Object> stackPage(Request request) {
-        int start = Math.max(request.number("start"), 0);
-        return describer.stack(stack, Math.min(start, stack.size()));
-    }
-
     private Value valueOf(Request request) throws Refusal, EvaluationFailed {
         String expression = request.text("expression");
         return debugging.evaluator.evaluate(expression, frame(request), request.millisLeft());
     }
 
-    private Map<String, Object> evaluate(Request request) throws Refusal, EvaluationFailed {
-        Value value = valueOf(request);
-        Rendered text = debugging.values.render(value, Math.max(request.number("start"), 0));
-        Map<String, Object> answer = new LinkedHashMap<>();
-        Named named = new Named(request.text("expression"), null, value);
-        answer.put("values", Collections.singletonList(describer.value(named, text)));
-        if (text.nextStart != Rendered.END) {
-            answer.put("next_start", text.nextStart);
-        }
-        return answer;
-    }
-
-    private Map<String, Object> fieldsOf(Request request) throws Refusal, EvaluationFailed {
-        Value value = valueOf(request);
-        int start = Math.max(request.number("start"), 0);
-        Fields.Page page = fields.of(value, start, limits.maxValues);
-        return describer.values(page.values, start, page.size);
-    }
-
-    private Map<String, Object> runCode(Request request) throws Refusal, EvaluationFailed {
-        debugging.evaluator.runCode(request.text("code"), frame(request), request.millisLeft());
-        return new LinkedHashMap<>();
-    }
-
-    private Map<String, Object> setBreakpoint(Request request) throws Refusal {
-        List<String> notes = new ArrayList<>();
-        Breakpoint point = debugging.table.add(request.arguments, notes);
-        Map<String, Object> answer = new LinkedHashMap<>();
-        answer.put("breakpoints", debugging.table.describe(Collections.singletonList(point)));
-        answer.put("notes", notes);
-        return answer;
-    }
-
     /** Every thread that is in the program's code, and where; the current one first. */
-    private Map<String, Object> threads() {
-        List<Object> shown = new ArrayList<>();
+    private List<Object> threads() {
         ThreadReference current = stack == null ? debugging.mainThread : stack.thread;
-        shown.add(thread(current, true));
-        for (ThreadReference thread : debugging.diagnosis.ownThreads(debugging.mainThread)) {
-            if (!thread.equals(current)) {
-                shown.add(thread(thread, false));
-            }
+        Set<ThreadReference> threads = new LinkedHashSet<>();
+        threads.add(current);
+        threads.addAll(debugging.diagnosis.ownThreads(debugging.mainThread));
+        List<Object> shown = new ArrayList<>();
+        for (ThreadReference thread : threads) {
+            Stack frames = new Stack(thread, debugging.program);
+            Map<String, Object> fields = new LinkedHashMap<>();
+            fields.put("name", thread.name());
+            fields.put("current", thread.equals(current));
+            fields.put("doing", debugging.diagnosis.doing(thread));
+            int end = Math.min(frames.size(), limits.maxFrames);
+            fields.put("frames", describer.frames(frames, 0, end));
+            shown.add(fields);
         }
-        Map<String, Object> answer = new LinkedHashMap<>();
-        answer.put("threads", shown);
-        return answer;
-    }
-
-    private Map<String, Object> thread(ThreadReference thread, boolean current) {
-        Map<String, Object> fields = new LinkedHashMap<>();
-        Stack frames = new Stack(thread, debugging.program);
-        fields.put("name", thread.name());
-        fields.put("current", current);
-        fields.put("doing", debugging.diagnosis.doing(thread));
-        int end = Math.min(frames.size(), limits.maxFrames);
-        fields.put("frames", describer.frames(frames, 0, end));
-        return fields;
+        return shown;
     }
 }

@@ -6,28 +6,22 @@ import java.util.ArrayList;
 import java.util.List;
 import stepinto.probe.evaluation.Evaluator;
 import stepinto.probe.launch.Debuggee;
-import stepinto.probe.launch.Output;
 import stepinto.probe.program.ClassFiles;
 import stepinto.probe.program.Program;
 import stepinto.probe.program.Sources;
 import stepinto.probe.program.Target;
 import stepinto.probe.rendering.ValueText;
-import stepinto.probe.stops.BreakpointTable;
-import stepinto.probe.stops.Entry;
-import stepinto.probe.stops.Failures;
-import stepinto.probe.stops.Handlers;
-import stepinto.probe.stops.Stepper;
+import stepinto.probe.stops.*;
 import stepinto.probe.threads.Diagnosis;
 import stepinto.probe.threads.EventInbox;
+import stepinto.probe.threads.Invoker;
 import stepinto.probe.threads.Requests;
-import stepinto.probe.threads.ThreadInvoker;
 import stepinto.probe.wire.Limits;
 
 /** The parts that debug one program. */
 final class Debugging {
     final VirtualMachine machine;
     final Debuggee debuggee;
-    final Output output;
     final Program program;
     final Requests requests;
     final BreakpointTable table;
@@ -35,7 +29,7 @@ final class Debugging {
     final Failures failures;
     final Handlers handlers;
     final Stepper stepper;
-    final ThreadInvoker invoker;
+    final Invoker invoker;
     final ValueText values;
     final Evaluator evaluator;
     final EventInbox events;
@@ -55,7 +49,6 @@ final class Debugging {
             boolean stopAtEntry) {
         this.machine = machine;
         this.debuggee = debuggee;
-        output = debuggee.output;
         Sources sources = new Sources(target);
         ClassFiles classFiles = new ClassFiles(target, sources);
         program = new Program(target, sources);
@@ -66,7 +59,7 @@ final class Debugging {
         handlers = new Handlers(classFiles, table);
         stepper = new Stepper(program, requests);
         events = new EventInbox(machine.eventQueue());
-        invoker = new ThreadInvoker(machine, requests, events);
+        invoker = new Invoker(machine, requests, events);
         values = new ValueText(limits, invoker);
         evaluator = new Evaluator(machine, values, invoker, program);
         diagnosis = new Diagnosis(machine, program);

@@ -1,12 +1,8 @@
 package stepinto.probe;
 
 import com.sun.jdi.Location;
-import com.sun.jdi.ObjectReference;
 import com.sun.jdi.ThreadReference;
-import java.util.ArrayList;
-import java.util.LinkedHashMap;
-import java.util.List;
-import java.util.Map;
+import java.util.*;
 import stepinto.probe.program.Named;
 import stepinto.probe.program.Program;
 import stepinto.probe.program.Stack;
@@ -19,13 +15,12 @@ import stepinto.probe.wire.Limits;
 /** Puts places, values and stops into the fields of an answer, within the launch's limits. */
 final class Describer {
     private static final int LINE_CHARS = 200;
-    private static final int NUMBER_WIDTH = 5;
     private final Program program;
     private final BreakpointTable table;
     private final ValueText values;
     private final Limits limits;
     /** The thread whose name is not shown: it runs the test or {@code main}. */
-    private ThreadReference main;
+    ThreadReference main;
 
     Describer(Program program, BreakpointTable table, ValueText values, Limits limits) {
         this.program = program;
@@ -34,38 +29,27 @@ final class Describer {
         this.limits = limits;
     }
 
-    void mainIs(ThreadReference thread) {
-        main = thread;
-    }
-
-    boolean isMain(ThreadReference thread) {
-        return thread.equals(main);
-    }
-
     Map<String, Object> stop(Stop stop, Stack stack) {
         Map<String, Object> fields = new LinkedHashMap<>();
         fields.put("reason", stop.reason);
         fields.put("depth", stack.size());
-        fields.put("thread", isMain(stop.thread) ? null : stop.thread.name());
+        fields.put("thread", stop.thread.equals(main) ? null : stop.thread.name());
         if (!stack.isEmpty()) {
             Location place = stack.places.get(0);
             place(place, fields);
             fields.put("source", context(place));
         }
         if (stop.exception != null) {
-            fields.put("exception", exception(stop.exception));
+            Map<String, Object> exception = new LinkedHashMap<>();
+            exception.put("type", stop.exception.referenceType().name());
+            String message = values.message(stop.exception);
+            exception.put("message", message == null ? "" : message);
+            fields.put("exception", exception);
         }
         if (stop.left != null) {
-            fields.put("return_value", value(new Named(stop.left, null, stop.returned)));
+            Named returned = new Named(stop.left, null, stop.returned);
+            fields.put("return_value", value(returned, values.render(stop.returned)));
         }
-        return fields;
-    }
-
-    private Map<String, Object> exception(ObjectReference exception) {
-        Map<String, Object> fields = new LinkedHashMap<>();
-        fields.put("type", exception.referenceType().name());
-        String message = values.message(exception);
-        fields.put("message", message == null ? "" : message);
         return fields;
     }
 
@@ -76,9 +60,8 @@ final class Describer {
         fields.put("frames", frames(stack, start, end));
         if (end < stack.size()) {
             fields.put("next_start", end);
-            List<Object> notes = new ArrayList<>();
-            notes.add((stack.size() - end) + " outer frames are not shown");
-            fields.put("notes", notes);
+            String note = (stack.size() - end) + " outer frames are not shown";
+            addNotes(fields, Collections.singletonList(note));
         }
         return fields;
     }
@@ -107,21 +90,16 @@ final class Describer {
         Map<String, Object> fields = new LinkedHashMap<>();
         List<Object> shown = new ArrayList<>();
         for (Named item : items.subList(0, Math.min(items.size(), limits.maxValues))) {
-            shown.add(value(item));
+            shown.add(value(item, values.render(item.value)));
         }
         fields.put("values", shown);
         int next = start + shown.size();
         if (next < total) {
             fields.put("next_start", next);
-            List<Object> notes = new ArrayList<>();
-            notes.add(shown.size() + " of " + total + " shown");
-            fields.put("notes", notes);
+            String note = shown.size() + " of " + total + " shown";
+            addNotes(fields, Collections.singletonList(note));
         }
         return fields;
-    }
-
-    Map<String, Object> value(Named item) {
-        return value(item, values.render(item.value));
     }
 
     Map<String, Object> value(Named item, Rendered text) {
@@ -145,9 +123,7 @@ final class Describer {
             StringBuilder text = new StringBuilder(line == current ? "-> " : "   ");
             text.append(table.watches(path, line) ? "* " : "  ");
             String number = Integer.toString(line);
-            for (int blank = number.length(); blank < NUMBER_WIDTH; blank++) {
-                text.append(' ');
-            }
+            text.append("     ", 0, Math.max(5 - number.length(), 0));
             text.append(number).append("  ").append(clean(lines[line - 1]));
             shown.add(text.toString());
         }
@@ -161,8 +137,7 @@ final class Describer {
         for (int at = 0; at < Math.min(line.length(), LINE_CHARS); at++) {
             char letter = line.charAt(at);
             if (letter != '\t' && Character.isISOControl(letter)) {
-                text.append("\\x").append(Character.forDigit(letter >> 4, 16));
-                text.append(Character.forDigit(letter & 15, 16));
+                text.append(String.format("\\x%02x", (int) letter));
             } else {
                 text.append(letter);
             }
@@ -170,5 +145,15 @@ final class Describer {
         }
         text.setLength(last);
         return text.toString();
+    }
+
+    /** Put notes before those that an answer has. */
+    static void addNotes(Map<String, Object> answer, List<String> notes) {
+        List<Object> all = new ArrayList<Object>(notes);
+        Object own = answer.get("notes");
+        if (own instanceof List) {
+            all.addAll((List<?>) own);
+        }
+        answer.put("notes", all);
     }
 }

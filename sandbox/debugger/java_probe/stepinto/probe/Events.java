@@ -3,26 +3,13 @@ package stepinto.probe;
 import com.sun.jdi.IncompatibleThreadStateException;
 import com.sun.jdi.ReferenceType;
 import com.sun.jdi.ThreadReference;
-import com.sun.jdi.event.BreakpointEvent;
-import com.sun.jdi.event.ClassPrepareEvent;
-import com.sun.jdi.event.Event;
-import com.sun.jdi.event.EventSet;
-import com.sun.jdi.event.ExceptionEvent;
-import com.sun.jdi.event.LocatableEvent;
-import com.sun.jdi.event.MethodExitEvent;
-import com.sun.jdi.event.StepEvent;
-import com.sun.jdi.event.VMDeathEvent;
+import com.sun.jdi.event.*;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import stepinto.probe.program.EvaluationFailed;
 import stepinto.probe.program.FrameAt;
-import stepinto.probe.stops.Breakpoint;
-import stepinto.probe.stops.Entry;
-import stepinto.probe.stops.Escape;
-import stepinto.probe.stops.Expectations;
-import stepinto.probe.stops.Restarts;
-import stepinto.probe.stops.ReturnWatch;
+import stepinto.probe.stops.*;
 
 /** What happened at one place of one thread: together it makes one stop, or none. */
 final class Events {
@@ -69,10 +56,16 @@ final class Events {
         } else if (event instanceof MethodExitEvent) {
             stepped |= debugging.stepper.returns.onExit((MethodExitEvent) event);
         } else if (event instanceof ClassPrepareEvent) {
-            prepared(((ClassPrepareEvent) event).referenceType());
+            ReferenceType type = ((ClassPrepareEvent) event).referenceType();
+            debugging.table.onPrepare(type, debugging.notes);
+            debugging.entry.onPrepare(type);
+            if (type.name().equals(debugging.program.target.entryClass)) {
+                debugging.failures.watch();
+            }
         } else if (event instanceof VMDeathEvent) {
             debugging.died = true;
-            debugging.output.atDeath();
+            // Once the process is gone, the JDK empties the pipe at a time of its own.
+            debugging.debuggee.output.drain();
             debugging.debuggee.lookForChildren();
         }
     }
@@ -87,14 +80,6 @@ final class Events {
             entered = true;
         } else if (event.request().getProperty(ReturnWatch.PROPERTY) != null) {
             debugging.stepper.returns.onReturnPoint(event.location());
-        }
-    }
-
-    private void prepared(ReferenceType type) {
-        debugging.table.onPrepare(type, debugging.notes);
-        debugging.entry.onPrepare(type);
-        if (type.name().equals(debugging.program.target.entryClass)) {
-            debugging.failures.watch();
         }
     }
 
@@ -156,8 +141,10 @@ final class Events {
         List<Breakpoint> hit = hits(wanted(escape));
         boolean main = thread.equals(debugging.mainThread);
         boolean ending = debugging.failures.isEnding(escape, main);
-        if (Expectations.skips(event.exception())) {
-            skipped(event);
+        if (Failures.skips(event.exception())) {
+            String message = debugging.values.message(event.exception());
+            debugging.notes.add(
+                    "the test was skipped" + (message == null ? "" : ": " + message));
         }
         boolean step = debugging.stepper.interestedIn(escape);
         if (!ending && hit.isEmpty() && !step) {
@@ -167,14 +154,9 @@ final class Events {
         Stop stop = new Stop("exception", thread);
         stop.exception = event.exception();
         stop.ending = ending;
-        stop.landing = escape.passedOn();
+        stop.landing = escape.passedOn;
         stop.hit.addAll(hit);
         return stop;
-    }
-
-    private void skipped(ExceptionEvent event) {
-        String message = debugging.values.message(event.exception());
-        debugging.notes.add("the test was skipped" + (message == null ? "" : ": " + message));
     }
 
     private List<Breakpoint> wanted(Escape escape) {

@@ -1,57 +1,46 @@
 package stepinto.probe;
 
+import com.sun.jdi.Bootstrap;
 import java.io.IOException;
 import java.util.function.Consumer;
-import stepinto.probe.launch.Machines;
 import stepinto.probe.threads.Threads;
 import stepinto.probe.wire.Request;
 import stepinto.probe.wire.Wire;
 
 /** Starts the probe: it serves the host over its standard input and output. */
 public final class Main {
+    private static final int TICK_MILLIS = 20;
+
     private Main() {}
 
     /** Takes no arguments. */
     public static void main(String[] arguments) throws IOException, InterruptedException {
-        Machines machines = new Machines();
         Session[] session = new Session[1];
         Wire wire = new Wire(() -> session[0].end());
-        session[0] = new Session(wire, machines);
+        session[0] = new Session(wire);
         Runtime.getRuntime().addShutdownHook(new Thread(session[0]::end));
         wire.greet();
         Threads.start("wire", wire);
-        Threads.start("loader", machines);
+        Threads.start("loader", Bootstrap::virtualMachineManager);
         // Two threads, because the one that talks to the program may have to wait for it.
-        Threads.start("rescue", new Watchdog(wire, session[0]::endLateInvocation));
-        Threads.start("watchdog", new Watchdog(wire, session[0]::killLate));
+        Threads.start("rescue", () -> watch(wire, session[0]::endLateInvocation));
+        Threads.start("watchdog", () -> watch(wire, session[0]::killLate));
         session[0].serve();
     }
 
-    /** Looks again and again at the request that is not answered yet, from a thread of its own. */
-    private static final class Watchdog implements Runnable {
-        private static final int TICK_MILLIS = 20;
-        private final Wire wire;
-        private final Consumer<Request> check;
-
-        Watchdog(Wire wire, Consumer<Request> check) {
-            this.wire = wire;
-            this.check = check;
-        }
-
-        @Override
-        public void run() {
-            try {
-                while (true) {
-                    wire.awaitPending();
-                    Thread.sleep(TICK_MILLIS);
-                    Request pending = wire.pending();
-                    if (pending != null) {
-                        check.accept(pending);
-                    }
+    /** Looks again and again at the request that is not answered yet. */
+    private static void watch(Wire wire, Consumer<Request> check) {
+        try {
+            while (true) {
+                wire.awaitPending();
+                Thread.sleep(TICK_MILLIS);
+                Request pending = wire.pending();
+                if (pending != null) {
+                    check.accept(pending);
                 }
-            } catch (InterruptedException error) {
-                Thread.currentThread().interrupt();
             }
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
         }
     }
 }

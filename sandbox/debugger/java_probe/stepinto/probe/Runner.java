@@ -18,18 +18,14 @@ final class Runner {
     private static final int NUDGE_MILLIS = 100;
     private final VirtualMachine machine;
     private final Debugging debugging;
-    private EventSet held;
+    /** The events that the program is stopped at; resumed, they let it go on. */
+    EventSet held;
     private boolean suspended;
     private boolean ended;
 
     Runner(VirtualMachine machine, Debugging debugging) {
         this.machine = machine;
         this.debugging = debugging;
-    }
-
-    /** Stopped at the events of a set, which lets the program go on when it is resumed. */
-    void hold(EventSet set) {
-        held = set;
     }
 
     /** The next stop; null if the program ended. */
@@ -47,7 +43,11 @@ final class Runner {
             }
             Stop stop = new Events(debugging, set).handle();
             if (stop != null) {
-                stopAll(set);
+                if (set.suspendPolicy() != EventRequest.SUSPEND_ALL) {
+                    suspended = true;
+                    machine.suspend();
+                }
+                debugging.stepper.stop();
                 return stop;
             }
             resume();
@@ -61,14 +61,6 @@ final class Runner {
             }
         }
         return false;
-    }
-
-    private void stopAll(EventSet set) {
-        if (set.suspendPolicy() != EventRequest.SUSPEND_ALL) {
-            suspended = true;
-            machine.suspend();
-        }
-        debugging.stepper.stop();
     }
 
     private void resume() {

@@ -6,16 +6,18 @@ import com.sun.jdi.VirtualMachine;
 import com.sun.jdi.event.EventSet;
 import com.sun.jdi.event.VMStartEvent;
 import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import stepinto.probe.launch.Debuggee;
-import stepinto.probe.launch.Machines;
+import stepinto.probe.launch.Processes;
 import stepinto.probe.program.Stack;
 import stepinto.probe.program.Target;
 import stepinto.probe.stops.Stepper;
-import stepinto.probe.wire.Answers;
+import stepinto.probe.threads.Diagnosis;
 import stepinto.probe.wire.Limits;
 import stepinto.probe.wire.Refusal;
 import stepinto.probe.wire.Request;
@@ -26,7 +28,6 @@ final class Session {
     private static final String NO_SUCH_TEST = "no_such_test";
     private static final int NO_SUCH_TEST_CODE = 2;
     private final Wire wire;
-    private final Machines machines;
     private volatile Debuggee debuggee;
     private volatile Debugging debugging;
     private Runner runner;
@@ -39,40 +40,44 @@ final class Session {
     private String state = "start";
     private boolean stopped;
 
-    Session(Wire wire, Machines machines) {
+    Session(Wire wire) {
         this.wire = wire;
-        this.machines = machines;
     }
 
-    /** Serve requests forever. */
     void serve() throws InterruptedException {
         while (true) {
             Request request = wire.next();
-            wire.answer(request, answer(request));
+            Map<String, Object> answer = outcome(request);
+            boolean lists = request.action.startsWith("list");
+            if (debuggee != null && (lists || state.equals("post_mortem"))) {
+                debuggee.lookForChildren();
+            }
+            complete(answer);
+            wire.answer(request, answer);
         }
-    }
-
-    /** The answer to one request, whatever goes wrong. */
-    Map<String, Object> answer(Request request) throws InterruptedException {
-        Map<String, Object> answer = outcome(request);
-        boolean lists = request.action.startsWith("list");
-        if (debuggee != null && (lists || state.equals("post_mortem"))) {
-            debuggee.lookForChildren();
-        }
-        complete(answer);
-        return answer;
     }
 
     private Map<String, Object> outcome(Request request) throws InterruptedException {
         try {
             return carryOut(request);
         } catch (Refusal refusal) {
-            return Answers.error(refusal.kind, refusal.getMessage());
+            return error(refusal.kind, refusal.getMessage());
         } catch (VMDisconnectedException gone) {
             return ended();
-        } catch (IOException | IncompatibleThreadStateException | RuntimeException error) {
-            return Answers.failure(error);
+        } catch (IOException | IncompatibleThreadStateException | RuntimeException problem) {
+            StringWriter trace = new StringWriter();
+            problem.printStackTrace(new PrintWriter(trace));
+            return error("internal", trace.toString());
         }
+    }
+
+    private static Map<String, Object> error(String kind, String message) {
+        Map<String, Object> error = new LinkedHashMap<>();
+        error.put("kind", kind);
+        error.put("message", message);
+        Map<String, Object> answer = new LinkedHashMap<>();
+        answer.put("error", error);
+        return answer;
     }
 
     private Map<String, Object> carryOut(Request request)
@@ -89,17 +94,13 @@ final class Session {
                 if (actions == null) {
                     throw new Refusal("not_allowed", "no program is being debugged");
                 }
-                return look(request);
-        }
-    }
-
-    /** Methods of the program may run meanwhile, and write. */
-    private Map<String, Object> look(Request request) throws Refusal {
-        debuggee.output.follow(true);
-        try {
-            return actions.handle(request);
-        } finally {
-            debuggee.output.follow(false);
+                // Methods of the program may run meanwhile, and write.
+                debuggee.output.follow(true);
+                try {
+                    return actions.handle(request);
+                } finally {
+                    debuggee.output.follow(false);
+                }
         }
     }
 
@@ -110,40 +111,27 @@ final class Session {
         Limits limits = new Limits((Map<String, Object>) arguments.get("limits"));
         Target target = new Target((Map<String, Object>) arguments.get("target"));
         String stdin = arguments.get("stdin") == null ? "" : (String) arguments.get("stdin");
-        debuggee = start(target, stdin, limits);
-        VirtualMachine machine = debuggee.connect(machines, request);
+        try {
+            debuggee = new Debuggee(target, stdin, limits.outputChars);
+        } catch (IOException error) {
+            String message = target.command.get(0) + " can't be started: " + error.getMessage();
+            throw new Refusal("launch_failed", message);
+        }
+        VirtualMachine machine = debuggee.connect(request);
         boolean atEntry = Boolean.TRUE.equals(arguments.get("stop_at_entry"));
         debugging = new Debugging(machine, debuggee, target, limits, atEntry);
         runner = new Runner(machine, debugging);
         describer =
                 new Describer(debugging.program, debugging.table, debugging.values, limits);
         actions = new Actions(debugging, describer, limits);
-        awaitStart(request);
-        prepare((List<Object>) arguments.get("breakpoints"));
-        return run(request);
-    }
-
-    private static Debuggee start(Target target, String stdin, Limits limits) throws Refusal {
-        try {
-            return new Debuggee(target, stdin, limits.outputChars);
-        } catch (IOException error) {
-            String message = target.command.get(0) + " can't be started: " + error.getMessage();
-            throw new Refusal("launch_failed", message);
-        }
-    }
-
-    private void awaitStart(Request request) throws InterruptedException, Refusal {
         EventSet first = debugging.events.take(request.millisLeft());
         if (first == null || !(first.iterator().next() instanceof VMStartEvent)) {
             throw new Refusal("launch_failed", "the virtual machine did not say that it started");
         }
         debugging.mainThread = ((VMStartEvent) first.iterator().next()).thread();
-        runner.hold(first);
-    }
-
-    @SuppressWarnings("unchecked")
-    private void prepare(List<Object> breakpoints) {
-        debugging.requests.await(debugging.program.target.entryClass);
+        runner.held = first;
+        debugging.requests.await(target.entryClass);
+        List<Object> breakpoints = (List<Object>) arguments.get("breakpoints");
         for (Object wanted : breakpoints == null ? new ArrayList<>() : breakpoints) {
             try {
                 debugging.table.add((Map<String, Object>) wanted, debugging.notes);
@@ -151,6 +139,7 @@ final class Session {
                 debugging.notes.add("breakpoint not set: " + refusal.getMessage());
             }
         }
+        return run(request);
     }
 
     private Map<String, Object> goOn(Request request)
@@ -193,9 +182,9 @@ final class Session {
 
     private Map<String, Object> describe(Stop stop) {
         stopped = true;
-        describer.mainIs(debugging.mainThread);
+        describer.main = debugging.mainThread;
         stack = new Stack(stop.thread, debugging.program);
-        actions.stoppedAt(stack);
+        actions.stack = stack;
         boolean raised = stop.exception != null;
         state = stop.ending ? "post_mortem" : raised ? "runtime_error" : "runtime";
         Map<String, Object> answer =
@@ -208,31 +197,43 @@ final class Session {
         return answer;
     }
 
+    /** The program ended by itself, or crashed. */
     private Map<String, Object> ended() {
         if (debuggee == null) {
-            return Answers.error("internal", "the virtual machine is gone before it was there");
+            return error("internal", "the virtual machine is gone before it was there");
         }
         state = "done";
-        boolean died = debugging != null && debugging.died;
-        Integer asked = debugging == null ? null : debugging.invoker.exitCode();
+        Integer asked = debugging == null ? null : debugging.invoker.exitCode;
         Integer code = asked == null ? debuggee.exitCode() : asked;
-        Map<String, Object> answer = Ending.of(debuggee, code, died || asked != null);
+        debuggee.kill();
+        boolean inOrder = asked != null || debugging != null && debugging.died;
+        boolean outOfMemory = debuggee.ranOutOfMemory();
         boolean test = debugging != null && debugging.program.target.test;
         if (test && !stopped && code != null && code == NO_SUCH_TEST_CODE) {
             state = "start";
-            debuggee.output.putInto(answer);
-            Object said = answer.remove("output");
-            String text = said == null ? "there is no such test" : said.toString();
-            return Answers.error(NO_SUCH_TEST, text);
+            String said = debuggee.output.take();
+            return error(NO_SUCH_TEST, said.isEmpty() ? "there is no such test" : said);
+        }
+        Map<String, Object> stop = new LinkedHashMap<>();
+        stop.put("reason", "exited");
+        stop.put("exit_code", code);
+        Map<String, Object> answer = new LinkedHashMap<>();
+        answer.put("stop", stop);
+        String signal = code == null || inOrder ? null : Processes.signalName(code);
+        if (signal != null) {
+            answer.put("signal", signal);
+            answer.put("kill_reason", "crashed");
+        }
+        if (outOfMemory) {
+            answer.put("kill_reason", "out_of_memory");
         }
         return answer;
     }
 
-    /** What every answer has. */
     private void complete(Map<String, Object> answer) {
         answer.put("state", state);
         if (debugging != null) {
-            Answers.addNotes(answer, debugging.notes);
+            Describer.addNotes(answer, debugging.notes);
             debugging.notes.clear();
             answer.put("all_breakpoints", debugging.table.describe());
         }
@@ -248,13 +249,34 @@ final class Session {
             return;
         }
         Debuggee lost = debuggee;
-        String late = debugging == null ? null : debugging.invoker.lateReason();
-        Map<String, Object> answer = Ending.killed(lost, late);
+        // What a method run for the debugger is doing; null if none runs.
+        String late = debugging == null ? null : debugging.invoker.lateReason;
+        Map<String, Object> stop = new LinkedHashMap<>();
+        stop.put("reason", "killed");
+        Map<String, Object> answer = new LinkedHashMap<>();
+        answer.put("state", "done");
+        answer.put("stop", stop);
+        answer.put("kill_reason", late == null ? Diagnosis.NATIVE : late);
+        answer.put("lost", problem(lost, late) + ", so the program was killed; restart it");
         if (lost != null) {
             lost.output.putInto(answer);
         }
         wire.answer(request, answer); // before the end of the program, which would be answered too
         endProgram();
+    }
+
+    private static String problem(Debuggee debuggee, String late) {
+        if (Diagnosis.DEADLOCK.equals(late)) {
+            return "the method that was called waits for a lock that a paused thread holds, and"
+                    + " could not be ended";
+        }
+        if (late != null) {
+            return "the method that was called did not end, not even by an error raised in it";
+        }
+        String state = debuggee == null ? "?" : Processes.state(Processes.pid(debuggee.process));
+        boolean stopped = state.equals("T") || state.equals("t");
+        return "the program's virtual machine did not answer the interrupt ("
+                + (stopped ? "its process is stopped" : "process state " + state) + ")";
     }
 
     /** End a method that the debugger runs and that runs too long. From another thread. */

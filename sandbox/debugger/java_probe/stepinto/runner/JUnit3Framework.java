@@ -1,11 +1,6 @@
 package stepinto.runner;
 
-import junit.framework.AssertionFailedError;
-import junit.framework.Test;
-import junit.framework.TestCase;
-import junit.framework.TestListener;
-import junit.framework.TestResult;
-import junit.framework.TestSuite;
+import junit.framework.*;
 
 /** JUnit 3 on its own. */
 final class JUnit3Framework extends Framework {
@@ -19,14 +14,11 @@ final class JUnit3Framework extends Framework {
         int before = report.tests();
         TestResult result = new TestResult();
         result.addListener(new Listener(report));
-        test(selection).run(result);
-        return report.tests() > before;
-    }
-
-    private static Test test(Selection selection) {
         Class<? extends TestCase> type = selection.type.asSubclass(TestCase.class);
-        return selection.method == null
+        Test test = selection.method == null
                 ? new TestSuite(type) : TestSuite.createTest(type, selection.method);
+        test.run(result);
+        return report.tests() > before;
     }
 
     private static final class Listener implements TestListener {

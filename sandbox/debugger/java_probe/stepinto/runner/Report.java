@@ -1,11 +1,6 @@
 package stepinto.runner;
 
-import java.io.File;
-import java.io.FileOutputStream;
-import java.io.IOException;
-import java.io.OutputStream;
-import java.io.PrintWriter;
-import java.io.StringWriter;
+import java.io.*;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
@@ -26,7 +21,6 @@ final class Report {
     private int tests;
     private int lines;
 
-    /** A report that only counts. */
     Report() {
         seal = null;
         last = null;
@@ -52,7 +46,9 @@ final class Report {
             observer.started(test);
         }
         running.put(test, System.nanoTime());
-        prepareLast();
+        if (last != null) {
+            last.write("", linesAtExit());
+        }
     }
 
     void passed(String test, String invocation) {
@@ -69,14 +65,13 @@ final class Report {
 
     /** Nothing more will come of a test as it was asked for, of none of its invocations. */
     synchronized void finished(String test) {
-        write(test, null, "finished", null, null);
+        write(text(test, null, "finished", null, null));
     }
 
     synchronized int failures() {
         return failures;
     }
 
-    /** How many tests have ended. */
     synchronized int tests() {
         return tests;
     }
@@ -103,24 +98,12 @@ final class Report {
         if (observer != null && began != null) {
             observer.ended(test, status.equals("failed"));
         }
-        write(test, invocation, status, message, seconds);
-    }
-
-    private void write(
-            String test, String invocation, String status, String message, Double seconds) {
         write(text(test, invocation, status, message, seconds));
     }
 
     private void write(String text) {
         if (last != null) {
-            String line = seal.line(lines++, text);
-            last.write(line, linesAtExit());
-        }
-    }
-
-    private void prepareLast() {
-        if (last != null) {
-            last.write("", linesAtExit());
+            last.write(seal.line(lines++, text), linesAtExit());
         }
     }
 
@@ -142,7 +125,9 @@ final class Report {
         }
         line.append(",\"status\":").append(quoted(status));
         if (message != null) {
-            line.append(",\"message\":").append(quoted(cut(message)));
+            boolean whole = message.length() <= MAX_MESSAGE;
+            String shown = whole ? message : message.substring(0, MAX_MESSAGE) + "...";
+            line.append(",\"message\":").append(quoted(shown));
         }
         if (seconds != null) {
             line.append(",\"seconds\":").append(seconds);
@@ -159,10 +144,6 @@ final class Report {
             return error.getClass().getName();
         }
         return text.toString();
-    }
-
-    private static String cut(String text) {
-        return text.length() <= MAX_MESSAGE ? text : text.substring(0, MAX_MESSAGE) + "...";
     }
 
     private static String quoted(String text) {

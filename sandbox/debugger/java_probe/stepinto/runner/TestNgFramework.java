@@ -60,27 +60,21 @@ final class TestNgFramework extends Framework {
             @Override
             public Object invoke(Object proxy, Method method, Object[] arguments)
                     throws Throwable {
+                String name = method.getName();
                 if (method.getDeclaringClass() == Object.class) {
-                    return ofObject(this, proxy, method.getName(), arguments);
+                    return name.equals("equals") ? (Object) (proxy == arguments[0])
+                            : name.equals("hashCode")
+                                    ? (Object) System.identityHashCode(this) : "listener";
                 }
-                tell(report, method.getName(), arguments);
+                if (name.startsWith("onTest")) {
+                    tell(report, name, arguments[0]);
+                }
                 return null;
             }
         });
     }
 
-    private static Object ofObject(Object self, Object proxy, String name, Object[] arguments) {
-        if (name.equals("equals")) {
-            return proxy == arguments[0];
-        }
-        return name.equals("hashCode") ? (Object) System.identityHashCode(self) : "listener";
-    }
-
-    private static void tell(Report report, String event, Object[] arguments) throws Exception {
-        if (!event.startsWith("onTest")) {
-            return;
-        }
-        Object result = arguments[0];
+    private static void tell(Report report, String event, Object result) throws Exception {
         String test = name(result);
         if (event.equals("onTestStart")) {
             report.started(test);

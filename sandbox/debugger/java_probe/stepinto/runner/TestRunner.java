@@ -3,8 +3,7 @@ package stepinto.runner;
 import java.io.File;
 import java.io.IOException;
 import java.security.NoSuchAlgorithmException;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.*;
 
 /**
  * Runs tests with whichever framework they are written for.
@@ -82,6 +81,32 @@ public final class TestRunner {
             error.printStackTrace();
             report.failed(name, null, error);
             return FAILED;
+        }
+    }
+
+    /**
+     * What JUnit asks for its extensions: the thread's class loader and the settings among the
+     * system properties. A test that changes them steers itself alone, not those after it.
+     */
+    private static final class Surroundings {
+        private final ClassLoader loader = Thread.currentThread().getContextClassLoader();
+        private final Map<String, String> settings = settings();
+
+        void restore() {
+            Thread.currentThread().setContextClassLoader(loader);
+            Properties properties = System.getProperties();
+            properties.keySet().removeAll(settings().keySet());
+            properties.putAll(settings);
+        }
+
+        private static Map<String, String> settings() {
+            Map<String, String> found = new HashMap<String, String>();
+            for (String name : System.getProperties().stringPropertyNames()) {
+                if (name.startsWith("junit.")) {
+                    found.put(name, System.getProperty(name));
+                }
+            }
+            return found;
         }
     }
 }

@@ -4,17 +4,7 @@ import com.sun.jdi.VMDisconnectedException;
 import com.sun.jdi.Value;
 import com.sun.jdi.VirtualMachine;
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.Map;
-import stepinto.probe.evaluation.compiling.Snippets;
-import stepinto.probe.evaluation.parsing.NeedsCompiler;
-import stepinto.probe.evaluation.parsing.Parser;
-import stepinto.probe.evaluation.parsing.StatementParser;
-import stepinto.probe.evaluation.tree.Expression;
-import stepinto.probe.evaluation.tree.Scope;
-import stepinto.probe.evaluation.values.Operand;
-import stepinto.probe.evaluation.values.Services;
-import stepinto.probe.evaluation.values.Types;
 import stepinto.probe.program.EvaluationFailed;
 import stepinto.probe.program.FrameAt;
 import stepinto.probe.program.Program;
@@ -34,21 +24,12 @@ public final class Evaluator {
 
     private final Services services;
     private final Snippets snippets;
-    private final Map<String, Expression> parsed =
-            new LinkedHashMap<String, Expression>(16, 0.75f, true) {
-                private static final long serialVersionUID = 1;
-
-                @Override
-                protected boolean removeEldestEntry(Map.Entry<String, Expression> eldest) {
-                    return size() > REMEMBERED;
-                }
-            };
+    private final Map<String, Expression> parsed = new HashMap<>();
     private Map<String, Scope.Declared> declared = new HashMap<>();
 
     public Evaluator(VirtualMachine machine, ValueText values, Invoker invoker, Program program) {
-        Types types = new Types(machine, invoker, program.sources);
-        this.services = new Services(types, invoker, values, program);
-        this.snippets = new Snippets(services);
+        services = new Services(machine, invoker, values, program);
+        snippets = new Snippets(services);
     }
 
     /** The program runs on: variables that code declared are gone. */
@@ -83,15 +64,22 @@ public final class Evaluator {
         try {
             Parser.whole(expression);
         } catch (NeedsCompiler construct) {
-            // It is left to the compiler, which has to see the frame's variables.
-            return;
+            return; // left to the compiler, which has to see the frame's variables
         }
     }
 
     private Operand operand(String expression, Scope scope) throws EvaluationFailed {
         scope.enterBlock(); // what a pattern declares is gone with the expression
         try {
-            return parse(expression).evaluate(scope);
+            Expression found = parsed.get(expression);
+            if (found == null) {
+                found = Parser.whole(expression);
+                if (parsed.size() >= REMEMBERED) {
+                    parsed.clear();
+                }
+                parsed.put(expression, found);
+            }
+            return found.evaluate(scope);
         } catch (NeedsCompiler construct) {
             return snippets.evaluate(expression, construct, scope);
         } catch (VMDisconnectedException gone) {
@@ -115,7 +103,7 @@ public final class Evaluator {
     public void runCode(String code, FrameAt at, long millis) throws EvaluationFailed {
         Scope scope = scope(at, millis);
         try {
-            StatementParser.whole(code).runAll(scope);
+            Statement.all(scope, StatementParser.all(code));
         } catch (NeedsCompiler construct) {
             snippets.runCode(code, construct, scope);
         } catch (VMDisconnectedException gone) {
@@ -123,15 +111,6 @@ public final class Evaluator {
         } catch (RuntimeException problem) {
             throw unforeseen(problem);
         }
-    }
-
-    private Expression parse(String expression) throws EvaluationFailed, NeedsCompiler {
-        Expression found = parsed.get(expression);
-        if (found == null) {
-            found = Parser.whole(expression);
-            parsed.put(expression, found);
-        }
-        return found;
     }
 
     private Scope scope(FrameAt at, long millis) throws EvaluationFailed {

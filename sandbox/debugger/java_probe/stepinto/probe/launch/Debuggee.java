@@ -1,5 +1,6 @@
 package stepinto.probe.launch;
 
+import com.sun.jdi.Bootstrap;
 import com.sun.jdi.VirtualMachine;
 import java.io.File;
 import java.io.IOException;
@@ -13,9 +14,7 @@ import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import stepinto.probe.program.Target;
 import stepinto.probe.threads.Threads;
@@ -39,11 +38,19 @@ public final class Debuggee {
     public Debuggee(Target target, String stdin, int outputChars) throws IOException {
         this.target = target;
         listener = new ServerSocket(0, 1, InetAddress.getByName("127.0.0.1"));
+        List<String> command = new ArrayList<>();
+        if (new File(SETSID).canExecute()) {
+            command.add(SETSID); // its own session: the program can't open our terminal
+        }
+        command.addAll(target.debugCommand(listener.getLocalPort()));
         // The JDK's own temporary names would load all of its cryptography for one random number.
         Path input = Paths.get("/tmp", "stepinto-" + System.nanoTime() + ".stdin");
         Files.write(input, stdin.getBytes(StandardCharsets.UTF_8), StandardOpenOption.CREATE_NEW);
         try {
-            process = builder(input.toFile()).start();
+            ProcessBuilder builder = new ProcessBuilder(command);
+            builder.directory(new File(target.folder));
+            builder.environment().putAll(target.environment);
+            process = builder.redirectErrorStream(true).redirectInput(input.toFile()).start();
         } finally {
             Files.delete(input);
         }
@@ -52,26 +59,14 @@ public final class Debuggee {
         Threads.start("output", output);
     }
 
-    private ProcessBuilder builder(File input) {
-        List<String> command = new ArrayList<>();
-        if (new File(SETSID).canExecute()) {
-            command.add(SETSID); // its own session: the program can't open our terminal
-        }
-        command.addAll(target.debugCommand(listener.getLocalPort()));
-        ProcessBuilder builder = new ProcessBuilder(command);
-        builder.directory(new File(target.folder));
-        builder.environment().putAll(target.environment);
-        return builder.redirectErrorStream(true).redirectInput(input);
-    }
-
     /** The virtual machine, once it has connected. Raises Refusal if none does in time. */
-    public VirtualMachine connect(Machines machines, Request request) throws IOException, Refusal {
+    public VirtualMachine connect(Request request) throws IOException, Refusal {
         try (ServerSocket closing = listener) {
             Socket socket = accept(request);
             socket.setSoTimeout(HANDSHAKE_MILLIS);
             JdwpConnection connection = new JdwpConnection(socket);
             socket.setSoTimeout(0);
-            return machines.create(connection, process);
+            return Bootstrap.virtualMachineManager().createVirtualMachine(connection, process);
         }
     }
 
@@ -91,11 +86,9 @@ public final class Debuggee {
     }
 
     private Refusal failed(String what) {
-        Map<String, Object> last = new LinkedHashMap<>();
-        output.putInto(last);
-        String text = last.containsKey("output") ? last.get("output").toString().trim() : "";
+        String text = output.take().trim();
         int cut = Math.max(text.length() - LAST_CHARACTERS, 0);
-        String command = String.join(" ", target.command.subList(0, 1));
+        String command = target.command.get(0);
         return new Refusal("launch_failed", command + " " + what + ":\n" + text.substring(cut));
     }
 
@@ -116,5 +109,17 @@ public final class Debuggee {
 
     public void kill() {
         Processes.killTree(process);
+    }
+
+    /** Whether a crashed virtual machine wrote so of itself; then its report is deleted. */
+    public boolean ranOutOfMemory() {
+        Path report = Paths.get("/tmp", "stepinto-crash-" + Processes.pid(process) + ".log");
+        try {
+            byte[] data = Files.readAllBytes(report);
+            Files.delete(report);
+            return new String(data, StandardCharsets.UTF_8).contains("insufficient memory");
+        } catch (IOException none) {
+            return false;
+        }
     }
 }

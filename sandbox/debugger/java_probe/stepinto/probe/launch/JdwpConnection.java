@@ -1,12 +1,9 @@
 package stepinto.probe.launch;
 
 import com.sun.jdi.connect.spi.Connection;
-import java.io.BufferedInputStream;
-import java.io.DataInputStream;
-import java.io.EOFException;
-import java.io.IOException;
-import java.io.OutputStream;
+import java.io.*;
 import java.net.Socket;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
@@ -25,10 +22,6 @@ final class JdwpConnection extends Connection {
         socket.setTcpNoDelay(true);
         in = new DataInputStream(new BufferedInputStream(socket.getInputStream(), 1 << 16));
         out = socket.getOutputStream();
-        shakeHands();
-    }
-
-    private void shakeHands() throws IOException {
         out.write(HANDSHAKE);
         byte[] answer = new byte[HANDSHAKE.length];
         in.readFully(answer);
@@ -43,9 +36,7 @@ final class JdwpConnection extends Connection {
             try {
                 int length = in.readInt();
                 byte[] packet = new byte[length];
-                for (int at = 0; at < LENGTH_BYTES; at++) {
-                    packet[at] = (byte) (length >>> 8 * (LENGTH_BYTES - 1 - at));
-                }
+                ByteBuffer.wrap(packet).putInt(length);
                 in.readFully(packet, LENGTH_BYTES, length - LENGTH_BYTES);
                 return packet;
             } catch (EOFException end) {

@@ -22,18 +22,14 @@ public final class Processes {
     public static long pid(Process process) {
         try {
             return (Long) Process.class.getMethod("pid").invoke(process);
-        } catch (ReflectiveOperationException missing) {
-            return pidOfJava8(process);
-        }
-    }
-
-    private static long pidOfJava8(Process process) {
-        try {
-            Field field = process.getClass().getDeclaredField("pid");
-            field.setAccessible(true);
-            return field.getInt(process);
-        } catch (ReflectiveOperationException error) {
-            return 0;
+        } catch (ReflectiveOperationException java8) {
+            try {
+                Field field = process.getClass().getDeclaredField("pid");
+                field.setAccessible(true);
+                return field.getInt(process);
+            } catch (ReflectiveOperationException error) {
+                return 0;
+            }
         }
     }
 
@@ -45,25 +41,21 @@ public final class Processes {
             if (turn > 0 && left.isEmpty()) {
                 break;
             }
-            signal("KILL", left);
+            StringBuilder command = new StringBuilder("kill -KILL");
+            for (long pid : left) {
+                command.append(' ').append(pid);
+            }
+            try {
+                if (!left.isEmpty()) {
+                    command.append(" 2>/dev/null");
+                    new ProcessBuilder("/bin/sh", "-c", command.toString()).start().waitFor();
+                }
+            } catch (IOException error) {
+                left.clear(); // no process can be started any more; the sandbox ends what is left
+            } catch (InterruptedException error) {
+                Thread.currentThread().interrupt();
+            }
             root.destroyForcibly();
-        }
-    }
-
-    private static void signal(String name, List<Long> pids) {
-        if (pids.isEmpty()) {
-            return;
-        }
-        StringBuilder command = new StringBuilder("kill -").append(name);
-        for (long pid : pids) {
-            command.append(' ').append(pid);
-        }
-        try {
-            new ProcessBuilder("/bin/sh", "-c", command + " 2>/dev/null").start().waitFor();
-        } catch (IOException error) {
-            return; // no process can be started any more; the sandbox ends what is left
-        } catch (InterruptedException error) {
-            Thread.currentThread().interrupt();
         }
     }
 

@@ -29,7 +29,7 @@ public final class ByteCode {
     };
     private static final byte[] SIZE = sizes();
     /** Where it returns a value. */
-    final List<Integer> returns = new ArrayList<>();
+    public final List<Integer> returns = new ArrayList<>();
     /** Where it jumps back to its first instruction. */
     public final List<Integer> restarts = new ArrayList<>();
     private final byte[] code;
@@ -41,7 +41,8 @@ public final class ByteCode {
             int opcode = code[at] & 0xff;
             if (opcode >= IRETURN && opcode <= ARETURN) {
                 returns.add(at);
-            } else if (jumps(opcode) && at + distance(at) == 0) {
+            } else if ((opcode >= IFEQ && opcode <= GOTO || opcode == IFNULL || opcode == IFNONNULL)
+                    && at + distance(at) == 0) {
                 restarts.add(at);
             }
             int size = size(at);
@@ -63,15 +64,10 @@ public final class ByteCode {
         return size;
     }
 
-    private static boolean jumps(int opcode) {
-        return opcode >= IFEQ && opcode <= GOTO || opcode == IFNULL || opcode == IFNONNULL;
-    }
-
     private int distance(int at) {
         return (short) (code[at + 1] << 8 | code[at + 2] & 0xff);
     }
 
-    /** Whether the instruction only jumps on a condition. */
     public boolean isConditional(int at) {
         return (code[at] & 0xff) != GOTO;
     }
@@ -109,7 +105,6 @@ public final class ByteCode {
         return opcode >= first && opcode < first + 4 ? opcode - first : -1;
     }
 
-    /** The bytes of the instruction. */
     public int size(int at) {
         int aligned = (at + 4) & ~3;
         switch (code[at] & 0xff) {

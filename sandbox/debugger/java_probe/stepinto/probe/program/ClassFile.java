@@ -1,34 +1,21 @@
 package stepinto.probe.program;
 
-import java.io.ByteArrayInputStream;
-import java.io.DataInputStream;
 import java.io.File;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.List;
 
 /** What a class file says of its source: methods and line numbers (JVM specification, 4). */
 public final class ClassFile {
-    private static final int HEADER = 8;
-    /** Constant pool tags whose size differs from four bytes. */
-    private static final int UTF8 = 1;
-    private static final int LONG = 5;
-    private static final int DOUBLE = 6;
-    private static final int CLASS = 7;
-    private static final int STRING = 8;
-    private static final int METHOD_HANDLE = 15;
-    private static final int METHOD_TYPE = 16;
-    private static final int MODULE = 19;
-    private static final int PACKAGE = 20;
-
     /** As the virtual machine names it: {@code demo.Outer$Inner}. */
     public final String name;
     /** Null if it was not recorded. */
     final String source;
     public final List<Code> methods = new ArrayList<>();
-    private final Object[] constants;
-    private final DataInputStream in;
+    private final ConstantPool constants;
+    private final ByteBuffer in;
 
     /** One method that holds code. */
     public static final class Code {
@@ -61,25 +48,23 @@ public final class ClassFile {
         }
     }
 
-    private ClassFile(byte[] data) throws IOException {
-        in = new DataInputStream(new ByteArrayInputStream(data));
-        in.skipBytes(HEADER);
-        constants = new Object[in.readUnsignedShort()];
-        readConstants();
-        in.readUnsignedShort();
-        name = className(in.readUnsignedShort());
-        in.readUnsignedShort();
-        in.skipBytes(2 * in.readUnsignedShort());
+    private ClassFile(byte[] data) {
+        in = ByteBuffer.wrap(data);
+        constants = new ConstantPool(in);
+        skip(2);
+        name = constants.className(count());
+        skip(2);
+        skip(2 * count());
         readMembers(false);
         readMembers(true);
         String found = null;
-        for (int left = in.readUnsignedShort(); left > 0; left--) {
-            String attribute = text(in.readUnsignedShort());
-            int size = in.readInt();
+        for (int left = count(); left > 0; left--) {
+            String attribute = constants.text(count());
+            int size = in.getInt();
             if (attribute.equals("SourceFile")) {
-                found = text(in.readUnsignedShort());
+                found = constants.text(count());
             } else {
-                in.skipBytes(size);
+                skip(size);
             }
         }
         source = found;
@@ -94,72 +79,52 @@ public final class ClassFile {
         }
     }
 
-    private String text(int index) {
-        return (String) constants[index];
+    private int count() {
+        return in.getShort() & 0xffff;
     }
 
-    private String className(int index) {
-        return text((Integer) constants[index]).replace('/', '.');
+    private void skip(int size) {
+        in.position(in.position() + size);
     }
 
-    private void readConstants() throws IOException {
-        for (int index = 1; index < constants.length; index++) {
-            int tag = in.readUnsignedByte();
-            if (tag == UTF8) {
-                constants[index] = in.readUTF();
-            } else if (tag == CLASS || tag == STRING || tag == METHOD_TYPE) {
-                constants[index] = in.readUnsignedShort();
-            } else if (tag == MODULE || tag == PACKAGE) {
-                in.readUnsignedShort();
-            } else if (tag == METHOD_HANDLE) {
-                in.skipBytes(3);
-            } else {
-                in.readInt();
-                if (tag == LONG || tag == DOUBLE) {
-                    in.readInt();
-                    index++;
-                }
-            }
-        }
-    }
-
-    private void readMembers(boolean keep) throws IOException {
-        for (int left = in.readUnsignedShort(); left > 0; left--) {
-            in.readUnsignedShort();
-            Code code = new Code(text(in.readUnsignedShort()), text(in.readUnsignedShort()));
-            for (int more = in.readUnsignedShort(); more > 0; more--) {
-                String attribute = text(in.readUnsignedShort());
-                int size = in.readInt();
+    private void readMembers(boolean keep) {
+        for (int left = count(); left > 0; left--) {
+            skip(2);
+            Code code = new Code(constants.text(count()), constants.text(count()));
+            for (int more = count(); more > 0; more--) {
+                String attribute = constants.text(count());
+                int size = in.getInt();
                 if (keep && attribute.equals("Code")) {
                     readCode(code);
                     methods.add(code);
                 } else {
-                    in.skipBytes(size);
+                    skip(size);
                 }
             }
         }
     }
 
-    private void readCode(Code code) throws IOException {
-        in.readInt();
-        in.skipBytes(in.readInt());
-        for (int left = in.readUnsignedShort(); left > 0; left--) {
-            int start = in.readUnsignedShort();
-            int end = in.readUnsignedShort();
-            int entry = in.readUnsignedShort();
-            int type = in.readUnsignedShort();
-            code.handlers.add(new Handler(start, end, entry, type == 0 ? null : className(type)));
+    private void readCode(Code code) {
+        skip(4);
+        skip(in.getInt());
+        for (int left = count(); left > 0; left--) {
+            int start = count();
+            int end = count();
+            int entry = count();
+            int type = count();
+            String caught = type == 0 ? null : constants.className(type);
+            code.handlers.add(new Handler(start, end, entry, caught));
         }
-        for (int left = in.readUnsignedShort(); left > 0; left--) {
-            boolean lines = text(in.readUnsignedShort()).equals("LineNumberTable");
-            int size = in.readInt();
+        for (int left = count(); left > 0; left--) {
+            boolean lines = constants.text(count()).equals("LineNumberTable");
+            int size = in.getInt();
             if (!lines) {
-                in.skipBytes(size);
+                skip(size);
                 continue;
             }
-            for (int pairs = in.readUnsignedShort(); pairs > 0; pairs--) {
-                in.readUnsignedShort();
-                code.lines.add(in.readUnsignedShort());
+            for (int pairs = count(); pairs > 0; pairs--) {
+                skip(2);
+                code.lines.add(count());
             }
         }
     }

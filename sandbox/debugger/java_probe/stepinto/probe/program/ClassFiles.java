@@ -2,13 +2,7 @@ package stepinto.probe.program;
 
 import java.io.File;
 import java.io.IOException;
-import java.util.ArrayList;
-import java.util.Collections;
-import java.util.HashMap;
-import java.util.LinkedHashSet;
-import java.util.List;
-import java.util.Map;
-import java.util.Set;
+import java.util.*;
 import java.util.zip.ZipEntry;
 import java.util.zip.ZipFile;
 
@@ -26,12 +20,7 @@ public final class ClassFiles {
 
     /** Every class that a source file was compiled to, inner and anonymous ones included. */
     public List<ClassFile> of(String path) {
-        List<ClassFile> found = bySource.get(path);
-        if (found == null) {
-            found = find(path);
-            bySource.put(path, found);
-        }
-        return found;
+        return bySource.computeIfAbsent(path, this::find);
     }
 
     private List<ClassFile> find(String path) {
@@ -39,28 +28,21 @@ public final class ClassFiles {
         File source = new File(path);
         for (String root : target.classRoots) {
             File folder = new File(root, sources.packageFolder(path));
-            String[] names = folder.list();
+            String[] names = folder.list((in, name) -> name.endsWith(ENDING));
             for (String name : names == null ? new String[0] : names) {
-                if (mayCome(name, source)) {
-                    ClassFile read = ClassFile.read(new File(folder, name));
-                    if (read != null && source.getName().equals(read.source)) {
-                        found.add(read);
-                    }
+                int dollar = name.indexOf('$', 1);
+                int end = dollar < 0 ? name.length() - ENDING.length() : dollar;
+                String own = name.substring(0, end) + ".java";
+                // Not from this source if there is one of its own name.
+                boolean mayCome = own.equals(source.getName())
+                        || !new File(source.getParentFile(), own).exists();
+                ClassFile read = mayCome ? ClassFile.read(new File(folder, name)) : null;
+                if (read != null && source.getName().equals(read.source)) {
+                    found.add(read);
                 }
             }
         }
         return found;
-    }
-
-    /** Whether a class file may come from a source: not if it has a source of its own name. */
-    private static boolean mayCome(String name, File source) {
-        if (!name.endsWith(ENDING)) {
-            return false;
-        }
-        int dollar = name.indexOf('$', 1);
-        int end = dollar < 0 ? name.length() - ENDING.length() : dollar;
-        String own = name.substring(0, end) + ".java";
-        return own.equals(source.getName()) || !new File(source.getParentFile(), own).exists();
     }
 
     /** The program's classes that may hold a method; if a class name is given, only those of it. */

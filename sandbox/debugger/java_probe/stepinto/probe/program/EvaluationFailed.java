@@ -1,7 +1,7 @@
 package stepinto.probe.program;
 
 /** An expression or code that could not be evaluated; the program is where it was. */
-public final class EvaluationFailed extends Exception {
+public class EvaluationFailed extends Exception {
     private static final long serialVersionUID = 1;
 
     /** Whether it was interrupted because it ran past the action's deadline. */

@@ -35,16 +35,14 @@ public final class FunctionName {
 
     private static List<String> types(String list) {
         List<String> found = new ArrayList<>();
-        int depth = 0;
-        StringBuilder word = new StringBuilder();
-        for (char letter : list.toCharArray()) {
-            depth += letter == '<' ? 1 : letter == '>' ? -1 : 0;
-            if (letter == ',' && depth == 0 || letter == ')') {
-                found.add(simple(word.toString()));
-                word.setLength(0);
-            } else if (depth == 0 && letter != '>') {
-                word.append(letter);
-            }
+        // Without type arguments, from the innermost outwards.
+        String plain = list.replace(")", "");
+        for (String before = ""; !before.equals(plain); ) {
+            before = plain;
+            plain = plain.replaceAll("<[^<>]*>", "");
+        }
+        for (String declared : plain.split(",")) {
+            found.add(simple(declared));
         }
         return found;
     }
@@ -78,40 +76,19 @@ public final class FunctionName {
     }
 
     private boolean takes(ClassFile.Code code) {
-        return parameters == null || parameters.equals(parameterTypes(code.descriptor));
+        if (parameters == null) {
+            return true;
+        }
+        List<String> types = new ArrayList<>();
+        for (String type : SourceTypes.parameters(code.descriptor)) {
+            types.add(simple(type));
+        }
+        return parameters.equals(types);
     }
 
     /** The name to show, with the signature if one was given. */
     public String shown(ClassFile type) {
         String name = TypeNames.simple(type.name) + "." + wanted(type);
         return parameters == null ? name : name + "(" + String.join(", ", parameters) + ")";
-    }
-
-    private static List<String> parameterTypes(String descriptor) {
-        List<String> found = new ArrayList<>();
-        int at = 1;
-        while (descriptor.charAt(at) != ')') {
-            StringBuilder arrays = new StringBuilder();
-            for (; descriptor.charAt(at) == '['; at++) {
-                arrays.append("[]");
-            }
-            String name;
-            if (descriptor.charAt(at) == 'L') {
-                int end = descriptor.indexOf(';', at);
-                String full = descriptor.substring(at + 1, end).replace('/', '.');
-                name = simple(full);
-                at = end;
-            } else {
-                name = primitive(descriptor.charAt(at));
-            }
-            found.add(name + arrays);
-            at++;
-        }
-        return found;
-    }
-
-    private static String primitive(char letter) {
-        String[] names = {"byte", "char", "double", "float", "int", "long", "short", "boolean"};
-        return names["BCDFIJSZ".indexOf(letter)];
     }
 }

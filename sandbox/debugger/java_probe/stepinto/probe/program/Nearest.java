@@ -1,12 +1,6 @@
 package stepinto.probe.program;
 
-import java.util.ArrayList;
-import java.util.Collection;
-import java.util.HashSet;
-import java.util.LinkedHashSet;
-import java.util.List;
-import java.util.Locale;
-import java.util.Set;
+import java.util.*;
 
 /** The names nearest to one that does not exist. */
 public final class Nearest {
@@ -31,18 +25,16 @@ public final class Nearest {
     static String files(String wanted, Collection<String> paths) {
         String base = wanted.substring(wanted.lastIndexOf('/') + 1);
         Set<String> close = new LinkedHashSet<>();
+        Map<String, String> byBase = new LinkedHashMap<>();
         for (String path : paths) {
-            if (path.equals(base) || path.endsWith("/" + base)) {
+            String own = path.substring(path.lastIndexOf('/') + 1);
+            byBase.putIfAbsent(own, path);
+            if (own.equals(base)) {
                 close.add(path);
             }
         }
-        List<String> bases = new ArrayList<>();
-        for (String path : paths) {
-            bases.add(path.substring(path.lastIndexOf('/') + 1));
-        }
-        List<String> all = new ArrayList<>(paths);
-        for (String name : closest(base, bases, LIKENESS)) {
-            close.add(all.get(bases.indexOf(name)));
+        for (String name : closest(base, byBase.keySet(), LIKENESS)) {
+            close.add(byBase.get(name));
         }
         List<String> shown = new ArrayList<>(close);
         return shown.isEmpty() ? "" : "; nearest: " + list(shown);
@@ -55,29 +47,21 @@ public final class Nearest {
 
     /** The first few of those at least so alike, the most alike first. */
     private static List<String> closest(String wanted, Collection<String> names, double least) {
-        List<String> found = new ArrayList<>();
-        List<Double> scores = new ArrayList<>();
         Set<String> pairs = pairs(wanted);
-        for (String name : new LinkedHashSet<>(names)) {
-            double score = likeness(pairs, pairs(name));
-            if (score < least) {
-                continue;
+        Map<String, Double> scores = new LinkedHashMap<>();
+        for (String name : names) {
+            // The share of pairs of letters that both have in common (Dice's coefficient).
+            Set<String> own = pairs(name);
+            Set<String> common = new HashSet<>(pairs);
+            common.retainAll(own);
+            double score = 2.0 * common.size() / (pairs.size() + own.size());
+            if (score >= least) {
+                scores.put(name, score);
             }
-            int at = 0;
-            while (at < found.size() && scores.get(at) >= score) {
-                at++;
-            }
-            found.add(at, name);
-            scores.add(at, score);
         }
+        List<String> found = new ArrayList<>(scores.keySet());
+        found.sort(Comparator.comparing(name -> -scores.get(name)));
         return found.subList(0, Math.min(found.size(), SHOWN));
-    }
-
-    /** The share of pairs of letters that two names have in common (Dice's coefficient). */
-    private static double likeness(Set<String> first, Set<String> second) {
-        Set<String> common = new HashSet<>(first);
-        common.retainAll(second);
-        return 2.0 * common.size() / (first.size() + second.size());
     }
 
     private static Set<String> pairs(String name) {

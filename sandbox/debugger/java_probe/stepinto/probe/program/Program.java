@@ -36,51 +36,23 @@ public final class Program {
 
     /** Whether a frame is shown: one of the program or of a library it uses. */
     public boolean shows(Location location) {
-        Facts facts = facts(location.declaringType());
-        if (facts.hidden) {
-            return false;
-        }
         Method method = location.method();
-        return !method.isBridge() && !method.name().startsWith("access$");
-    }
-
-    /** Whether a class belongs to what runs the program: the JDK, a test runner, the probe. */
-    static boolean isForeign(String name) {
-        if (TypeNames.isPlatform(name)) {
-            return true;
-        }
-        for (String prefix : RUNNERS) {
-            if (name.startsWith(prefix)) {
-                return true;
-            }
-        }
-        return false;
+        return !facts(location.declaringType()).hidden
+                && !method.isBridge() && !method.name().startsWith("access$");
     }
 
     /** The file of a place: absolute, or as the class has it if its source is not here. */
     public String path(Location location) {
         Facts facts = facts(location.declaringType());
         if (facts.path == null) {
-            facts.path = findPath(location);
+            try {
+                String found = sources.find(location.sourcePath());
+                facts.path = found == null ? location.sourcePath() : found;
+            } catch (AbsentInformationException absent) {
+                facts.path = "";
+            }
         }
         return facts.path;
-    }
-
-    /** The file of a place as the reader knows it: relative to the workspace, if it is there. */
-    public String shownPath(Location location) {
-        String path = path(location);
-        String folder = target.workspace + "/";
-        return path.startsWith(folder) ? path.substring(folder.length()) : path;
-    }
-
-    private String findPath(Location location) {
-        try {
-            String path = location.sourcePath();
-            String found = sources.find(path);
-            return found == null ? path : found;
-        } catch (AbsentInformationException absent) {
-            return "";
-        }
     }
 
     /** {@code Outer.Inner.method}; the body of a lambda as {@code Outer.method.<lambda>}. */
@@ -109,7 +81,6 @@ public final class Program {
         return facts;
     }
 
-    /** What is known of one class. */
     private final class Facts {
         final boolean own;
         final boolean hidden;
@@ -117,18 +88,18 @@ public final class Program {
 
         Facts(String name) {
             boolean generated = name.indexOf('/') >= 0 || name.contains("$$");
-            own = !generated && compiledHere(name);
-            hidden = !own && (generated || name.startsWith("$Proxy") || isForeign(name));
-        }
-
-        private boolean compiledHere(String name) {
             String file = name.replace('.', '/') + ".class";
+            boolean here = false;
             for (String root : target.classRoots) {
-                if (new File(root, file).isFile()) {
-                    return true;
-                }
+                here |= !generated && new File(root, file).isFile();
             }
-            return false;
+            // What runs the program: the JDK, a test runner, the probe.
+            boolean foreign = generated || name.startsWith("$Proxy") || TypeNames.isPlatform(name);
+            for (String prefix : RUNNERS) {
+                foreign |= name.startsWith(prefix);
+            }
+            own = here;
+            hidden = !own && foreign;
         }
     }
 }

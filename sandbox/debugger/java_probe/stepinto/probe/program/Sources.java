@@ -4,12 +4,7 @@ import java.io.File;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
-import java.util.ArrayList;
-import java.util.HashMap;
-import java.util.LinkedHashSet;
-import java.util.List;
-import java.util.Map;
-import java.util.Set;
+import java.util.*;
 import stepinto.probe.wire.Refusal;
 
 /** The source files below the workspace, by absolute path. */
@@ -41,28 +36,17 @@ public final class Sources {
 
     /** The lines of a file as they were when first read; none if it can't be read. */
     public String[] lines(String path) {
-        String[] lines = texts.get(path);
-        if (lines == null) {
-            lines = read(path);
-            texts.put(path, lines);
-        }
-        return lines;
+        return texts.computeIfAbsent(path, Sources::read);
     }
 
     private static String[] read(String path) {
         try {
             byte[] data = Files.readAllBytes(new File(path).toPath());
             String text = new String(data, StandardCharsets.UTF_8);
-            List<String> lines = new ArrayList<>();
-            int start = 0;
-            for (int end; (end = text.indexOf('\n', start)) >= 0; start = end + 1) {
-                boolean windows = end > start && text.charAt(end - 1) == '\r';
-                lines.add(text.substring(start, windows ? end - 1 : end));
-            }
-            if (start < text.length()) {
-                lines.add(text.substring(start));
-            }
-            return lines.toArray(new String[0]);
+            String[] lines = text.split("\r?\n", -1);
+            // The end of the last line begins no other.
+            boolean ended = lines[lines.length - 1].isEmpty();
+            return ended ? Arrays.copyOf(lines, lines.length - 1) : lines;
         } catch (IOException error) {
             return new String[0];
         }
@@ -81,7 +65,10 @@ public final class Sources {
             return direct.toPath().normalize().toString();
         }
         String ending = "/" + (name.startsWith("./") ? name.substring(2) : name);
-        Set<String> all = all();
+        Set<String> all = new LinkedHashSet<>();
+        for (String root : target.sourceRoots) {
+            walk(new File(root), ".java", all);
+        }
         List<String> matches = new ArrayList<>();
         for (String path : all) {
             if (path.endsWith(ending)) {
@@ -105,15 +92,6 @@ public final class Sources {
         return found;
     }
 
-    /** Every Java file of the source roots. */
-    Set<String> all() {
-        Set<String> found = new LinkedHashSet<>();
-        for (String root : target.sourceRoots) {
-            walk(new File(root), ".java", found);
-        }
-        return found;
-    }
-
     /** The files below a folder that end so, hidden folders left out. */
     static void walk(File folder, String ending, Set<String> found) {
         File[] files = folder.listFiles();
@@ -129,24 +107,6 @@ public final class Sources {
 
     /** The folder of a source file's package: {@code demo/parts}, empty for none. */
     String packageFolder(String path) {
-        String longest = null;
-        for (String root : target.sourceRoots) {
-            boolean above = path.startsWith(root + "/");
-            if (above && (longest == null || root.length() > longest.length())) {
-                longest = root;
-            }
-        }
-        String declared = declaredPackage(path);
-        if (declared != null || longest == null) {
-            return declared == null ? "" : declared;
-        }
-        String folder = path.substring(longest.length() + 1);
-        int slash = folder.lastIndexOf('/');
-        return slash < 0 ? "" : folder.substring(0, slash);
-    }
-
-    /** As in its package declaration; null if it has none. */
-    private String declaredPackage(String path) {
         for (String line : lines(path)) {
             String text = line.trim();
             if (text.startsWith("package ") && text.indexOf(';') > 0) {
@@ -154,6 +114,6 @@ public final class Sources {
                         .replace('.', '/');
             }
         }
-        return null;
+        return "";
     }
 }

@@ -16,24 +16,22 @@ public final class Stack {
     public Stack(ThreadReference thread, Program program) {
         this.thread = thread;
         List<Location> all = places(thread);
-        keep(all, program);
-        for (int index = 0; frames.isEmpty() && index < all.size(); index++) {
-            Location place = all.get(index);
-            if (!place.declaringType().name().startsWith("stepinto.")) {
-                frames.add(new FrameAt(thread, index));
-                places.add(place);
-                break; // nothing of the program here: at least where it is
+        for (int index = 0; index < all.size(); index++) {
+            if (program.shows(all.get(index))) {
+                add(index, all.get(index));
+            }
+        }
+        for (int index = 0; isEmpty() && index < all.size(); index++) {
+            // Nothing of the program is here: show at least where it is.
+            if (!all.get(index).declaringType().name().startsWith("stepinto.")) {
+                add(index, all.get(index));
             }
         }
     }
 
-    private void keep(List<Location> all, Program program) {
-        for (int index = 0; index < all.size(); index++) {
-            if (program.shows(all.get(index))) {
-                frames.add(new FrameAt(thread, index));
-                places.add(all.get(index));
-            }
-        }
+    private void add(int index, Location place) {
+        frames.add(new FrameAt(thread, index));
+        places.add(place);
     }
 
     /** Where every frame of a thread is; nothing if it has ended or runs. */

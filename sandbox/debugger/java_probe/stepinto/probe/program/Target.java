@@ -2,7 +2,6 @@ package stepinto.probe.program;
 
 import java.io.File;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -12,7 +11,7 @@ public final class Target {
     public final List<String> command;
     public final String folder;
     final String workspace;
-    public final Map<String, String> environment = new HashMap<>();
+    public final Map<String, String> environment;
     final List<String> sourceRoots;
     public final List<String> classRoots;
     public final String entryClass;
@@ -20,12 +19,10 @@ public final class Target {
     /** The test methods that will run, or {@code main}. */
     public final List<String> entryMethods;
 
-    /** Whether the test runner runs it. */
     public final boolean test;
 
     private final boolean attach;
 
-    /** The jars on the program's class path. */
     List<String> libraries() {
         int option = command.indexOf("-cp");
         List<String> found = new ArrayList<>();
@@ -39,20 +36,19 @@ public final class Target {
         return found;
     }
 
+    @SuppressWarnings("unchecked")
     public Target(Map<String, Object> fields) {
-        command = texts(fields.get("command"));
+        Map<String, Object> entry = (Map<String, Object>) fields.get("entry");
+        command = (List<String>) fields.get("command");
         folder = (String) fields.get("cwd");
         workspace = new File((String) fields.get("workspace")).getPath();
-        for (Map.Entry<?, ?> entry : map(fields.get("env")).entrySet()) {
-            environment.put((String) entry.getKey(), (String) entry.getValue());
-        }
-        sourceRoots = texts(fields.get("source_roots"));
-        classRoots = texts(fields.get("class_roots"));
-        Map<?, ?> entry = map(fields.get("entry"));
-        entryClass = text(entry.get("class"));
-        entryMethods = texts(entry.get("methods"));
-        String method = text(entry.get("method"));
-        if (!method.isEmpty() && !entryMethods.contains(method)) {
+        environment = (Map<String, String>) fields.get("env");
+        sourceRoots = (List<String>) fields.get("source_roots");
+        classRoots = (List<String>) fields.get("class_roots");
+        entryClass = (String) entry.get("class");
+        entryMethods = new ArrayList<>((List<String>) entry.get("methods"));
+        String method = (String) entry.get("method");
+        if (method != null && !entryMethods.contains(method)) {
             entryMethods.add(method);
         }
         test = Boolean.TRUE.equals(fields.get("test"));
@@ -74,21 +70,5 @@ public final class Target {
         words.add(CRASHES);
         words.addAll(command.subList(1, command.size()));
         return words;
-    }
-
-    private static Map<?, ?> map(Object value) {
-        return value instanceof Map ? (Map<?, ?>) value : new HashMap<>();
-    }
-
-    private static String text(Object value) {
-        return value == null ? "" : (String) value;
-    }
-
-    private static List<String> texts(Object value) {
-        List<String> found = new ArrayList<>();
-        for (Object item : value instanceof List ? (List<?>) value : new ArrayList<>()) {
-            found.add((String) item);
-        }
-        return found;
     }
 }

@@ -1,18 +1,7 @@
 package stepinto.probe.program;
 
-import com.sun.jdi.AbsentInformationException;
-import com.sun.jdi.Field;
-import com.sun.jdi.InternalException;
-import com.sun.jdi.LocalVariable;
-import com.sun.jdi.Method;
-import com.sun.jdi.ObjectReference;
-import com.sun.jdi.StackFrame;
-import com.sun.jdi.Value;
-import java.util.ArrayList;
-import java.util.Collections;
-import java.util.LinkedHashMap;
-import java.util.List;
-import java.util.Map;
+import com.sun.jdi.*;
+import java.util.*;
 
 /** The variables of one frame as they are now: {@code this}, the locals, what a class captured. */
 public final class Variables {
@@ -41,80 +30,69 @@ public final class Variables {
         try {
             List<LocalVariable> variables = frame.visibleVariables();
             Map<LocalVariable, Value> read = values(frame, variables);
-            for (LocalVariable variable : read.keySet()) {
-                Value value = read.get(variable);
-                found.add(new Named(variable.name(), variable.typeName(), value));
+            for (LocalVariable variable : variables) {
+                if (read.containsKey(variable)) {
+                    String type = variable.typeName();
+                    found.add(new Named(variable.name(), type, read.get(variable)));
+                }
             }
             return new Variables(found, Collections.<String>emptyList());
         } catch (AbsentInformationException absent) {
-            arguments(frame, found);
+            Method method = frame.location().method();
+            List<Value> values =
+                    method.isNative() ? new ArrayList<>() : frame.getArgumentValues();
+            List<String> types = method.argumentTypeNames();
+            for (int index = 0; index < values.size(); index++) {
+                String name = "argument " + (index + 1);
+                found.add(new Named(name, types.get(index), values.get(index)));
+            }
             return new Variables(found, Collections.singletonList(unrecorded(frame)));
         }
     }
 
-    /** In the order of the variables; without those that the virtual machine can't read here. */
+    /** Without those that the virtual machine can't read here. */
     private static Map<LocalVariable, Value> values(
             StackFrame frame, List<LocalVariable> variables) {
-        Map<LocalVariable, Value> found = new LinkedHashMap<>();
         try {
-            Map<LocalVariable, Value> read = frame.getValues(variables);
-            for (LocalVariable variable : variables) {
-                found.put(variable, read.get(variable));
-            }
+            return frame.getValues(variables);
         } catch (InternalException unreadable) {
             // One that is not set yet fails them all: ask for each.
+            Map<LocalVariable, Value> found = new HashMap<>();
             for (LocalVariable variable : variables) {
-                readOne(frame, variable, found);
+                try {
+                    found.put(variable, frame.getValue(variable));
+                } catch (InternalException unset) {
+                    continue;
+                }
             }
-        }
-        return found;
-    }
-
-    private static void readOne(
-            StackFrame frame, LocalVariable variable, Map<LocalVariable, Value> found) {
-        try {
-            found.put(variable, frame.getValue(variable));
-        } catch (InternalException unreadable) {
-            found.remove(variable);
+            return found;
         }
     }
 
     /** Why the locals of a frame can't be seen. */
     public static String unrecorded(StackFrame frame) {
         String type = TypeNames.simple(frame.location().declaringType().name());
-        return "the names of the local variables of "
-                + type
+        return "the names of the local variables of " + type
                 + " are not recorded: its class was compiled without -g;"
                 + " compile it with javac -g to see them";
     }
 
     /** The variables of the enclosing method that a local or anonymous class has copies of. */
     private static void captured(ObjectReference self, List<Named> found) {
-        List<Field> fields = new ArrayList<>();
         for (Field field : self.referenceType().fields()) {
             if (field.name().startsWith(CAPTURED)) {
-                fields.add(field);
+                String name = field.name().substring(CAPTURED.length());
+                found.add(new Named(name, field.typeName(), self.getValue(field)));
             }
-        }
-        if (fields.isEmpty()) {
-            return;
-        }
-        Map<Field, Value> read = self.getValues(fields);
-        for (Field field : fields) {
-            String name = field.name().substring(CAPTURED.length());
-            found.add(new Named(name, field.typeName(), read.get(field)));
         }
     }
 
-    private static void arguments(StackFrame frame, List<Named> found) {
-        Method method = frame.location().method();
-        if (method.isNative()) {
-            return;
+    /** A field of an object; null if there is no object or no such field. */
+    public static Value field(Value object, String name) {
+        if (!(object instanceof ObjectReference)) {
+            return null;
         }
-        List<Value> values = frame.getArgumentValues();
-        List<String> types = method.argumentTypeNames();
-        for (int at = 0; at < values.size(); at++) {
-            found.add(new Named("argument " + (at + 1), types.get(at), values.get(at)));
-        }
+        Field field = ((ObjectReference) object).referenceType().fieldByName(name);
+        return field == null ? null : ((ObjectReference) object).getValue(field);
     }
 }

@@ -45,17 +45,12 @@ final class BoundedText {
 
     /** Appends a character of the program's as it stands inside quotes. */
     void putQuoted(char unit, char quote) {
-        if (unit == quote || unit == '\\') {
+        int known = "\n\t\r\\".indexOf(unit);
+        if (known >= 0 || unit == quote) {
             put('\\');
-            put(unit);
-        } else if (unit == '\n') {
-            put("\\n");
-        } else if (unit == '\t') {
-            put("\\t");
-        } else if (unit == '\r') {
-            put("\\r");
+            put(known < 0 ? quote : "ntr\\".charAt(known));
         } else {
-            putShown(unit);
+            putForeign(unit);
         }
     }
 
@@ -67,21 +62,10 @@ final class BoundedText {
     }
 
     void putForeign(char unit) {
-        if (unit == '\n' || unit == '\t') {
-            put(unit);
-        } else {
-            putShown(unit);
-        }
-    }
-
-    private void putShown(char unit) {
         int kind = Character.getType(unit);
-        boolean hidden =
-                kind == Character.CONTROL
-                        || kind == Character.FORMAT
-                        || kind == Character.LINE_SEPARATOR
-                        || kind == Character.PARAGRAPH_SEPARATOR;
-        if (hidden) {
+        boolean hidden = kind == Character.CONTROL || kind == Character.FORMAT
+                || kind == Character.LINE_SEPARATOR || kind == Character.PARAGRAPH_SEPARATOR;
+        if (hidden && unit != '\n' && unit != '\t') {
             put(String.format("\\u%04x", (int) unit));
         } else {
             put(unit);

@@ -1,15 +1,15 @@
 package stepinto.probe.rendering;
 
 import com.sun.jdi.ArrayReference;
+import com.sun.jdi.ObjectReference;
 import com.sun.jdi.Value;
-import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
 
 /** What a collection, a map or an array holds. */
 abstract class Contents {
-    /** One item; the key is meant for maps only. */
+    /** The key is meant for maps only. */
     static final class Item {
         final Value key;
         final Value value;
@@ -20,12 +20,9 @@ abstract class Contents {
         }
     }
 
-    /** What kind of container it is. */
-    enum Shape {
-        LIST,
-        SET,
-        MAP
-    }
+    enum Shape { LIST, SET, MAP }
+
+    private static final int CHUNK = 128;
 
     final Shape shape;
     final int size;
@@ -38,13 +35,13 @@ abstract class Contents {
     /** The items from the given one on; read bit by bit, so that a few cost little. */
     abstract Iterator<Item> from(int start);
 
-    /** The same items under another shape, for a set that is kept as a map's keys. */
-    Contents as(Shape other, boolean keys) {
-        Contents whole = this;
-        return new Contents(other, size) {
+    /** The keys of a map, as a set. */
+    Contents keys() {
+        Contents map = this;
+        return new Contents(Shape.SET, size) {
             @Override
             Iterator<Item> from(int start) {
-                Iterator<Item> items = whole.from(start);
+                Iterator<Item> items = map.from(start);
                 return new Iterator<Item>() {
                     @Override
                     public boolean hasNext() {
@@ -53,86 +50,114 @@ abstract class Contents {
 
                     @Override
                     public Item next() {
-                        Item item = items.next();
-                        return keys ? new Item(null, item.key) : item;
+                        return new Item(null, items.next().key);
                     }
                 };
             }
         };
     }
 
-    /** Items that are known already. */
-    static Contents known(Shape shape, List<Item> items) {
-        return new Contents(shape, items.size()) {
-            @Override
-            Iterator<Item> from(int start) {
-                return items.subList(Math.min(start, items.size()), items.size()).iterator();
-            }
-        };
-    }
-
-    /** Values that are known already. */
-    static Contents values(Shape shape, List<Value> values) {
-        List<Item> items = new ArrayList<>();
-        for (Value value : values) {
-            items.add(new Item(null, value));
-        }
-        return known(shape, items);
-    }
-
-    static Contents empty(Shape shape) {
-        return known(shape, Collections.<Item>emptyList());
-    }
-
-    /** A part of an array, going round at its end. */
-    static Contents array(Shape shape, ArrayReference array, int first, int size) {
-        if (array == null) {
-            return empty(shape);
-        }
-        int length = array.length();
-        int whole = Math.max(0, Math.min(size, length));
+    /** The first items of arrays; the keys are null but for a map. */
+    static Contents arrays(Shape shape, ArrayReference keys, ArrayReference values, int size) {
+        int whole = values == null ? 0 : Math.max(0, Math.min(size, values.length()));
         return new Contents(shape, whole) {
             @Override
             Iterator<Item> from(int start) {
-                return new ArrayItems(array, length, first, start, whole);
+                return new Iterator<Item>() {
+                    private int next = start;
+                    private int chunkStart;
+                    private List<Value> chunk = Collections.emptyList();
+                    private List<Value> keyChunk;
+
+                    @Override
+                    public boolean hasNext() {
+                        return next < whole;
+                    }
+
+                    @Override
+                    public Item next() {
+                        if (next >= chunkStart + chunk.size()) {
+                            int count = Math.min(CHUNK, whole - next);
+                            chunk = values.getValues(next, count);
+                            keyChunk = keys == null ? null : keys.getValues(next, count);
+                            chunkStart = next;
+                        }
+                        int at = next++ - chunkStart;
+                        return new Item(keyChunk == null ? null : keyChunk.get(at), chunk.get(at));
+                    }
+                };
             }
         };
     }
 
-    private static final class ArrayItems implements Iterator<Item> {
-        private static final int CHUNK = 128;
+    /**
+     * The items of linked nodes: of the chain that begins at a head, or of the chains of a table.
+     *
+     * @param names of a node's fields: its key (null for none), its value, its link to the next
+     * @param size items at most, whatever the links say: a structure caught half-changed may be a
+     *     ring
+     */
+    static Contents nodes(
+            Heap heap,
+            Shape shape,
+            ObjectReference head,
+            ArrayReference table,
+            int size,
+            String... names) {
+        return new Contents(shape, size) {
+            @Override
+            Iterator<Item> from(int start) {
+                Iterator<Item> items = new Nodes(heap, head, table, size, names);
+                for (int at = 0; at < start && items.hasNext(); at++) {
+                    items.next();
+                }
+                return items;
+            }
+        };
+    }
 
-        private final ArrayReference array;
-        private final int length;
-        private final int first;
-        private final int size;
-        private int next;
-        private List<Value> chunk = Collections.emptyList();
-        private int inChunk;
+    private static final class Nodes implements Iterator<Item> {
+        private final Heap heap;
+        private final Iterator<Item> heads;
+        private final String[] names;
+        private int left;
+        private ObjectReference next;
 
-        ArrayItems(ArrayReference array, int length, int first, int start, int size) {
-            this.array = array;
-            this.length = length;
-            this.first = first;
-            this.next = start;
-            this.size = size;
+        Nodes(Heap heap, ObjectReference head, ArrayReference table, int size, String... names) {
+            this.heap = heap;
+            this.names = names;
+            heads = arrays(Shape.LIST, null, table, Heap.length(table)).from(0);
+            left = size;
+            next = head == null ? head() : head;
+        }
+
+        /** The head of the next chain that is not empty; null if there is none. */
+        private ObjectReference head() {
+            while (heads.hasNext()) {
+                Value head = heads.next().value;
+                if (head != null) {
+                    return (ObjectReference) head;
+                }
+            }
+            return null;
         }
 
         @Override
         public boolean hasNext() {
-            return next < size;
+            return left > 0 && next != null;
         }
 
         @Override
         public Item next() {
-            if (inChunk == chunk.size()) {
-                int at = (first + next) % length;
-                int count = Math.min(Math.min(CHUNK, size - next), length - at);
-                chunk = array.getValues(at, count);
-                inChunk = 0;
+            ObjectReference node = next;
+            Value key = names[0] == null ? null : heap.value(node, names[0]);
+            Item item = new Item(key, heap.value(node, names[1]));
+            left--;
+            if (left > 0) {
+                ObjectReference linked = (ObjectReference) heap.value(node, names[2]);
+                next = linked == null ? head() : linked;
             }
-            next++;
-            return new Item(null, chunk.get(inChunk++));
+            return item;
         }
     }
 }

@@ -1,15 +1,7 @@
 package stepinto.probe.rendering;
 
-import com.sun.jdi.ArrayReference;
-import com.sun.jdi.ClassType;
-import com.sun.jdi.Field;
-import com.sun.jdi.ObjectReference;
-import com.sun.jdi.PrimitiveValue;
-import com.sun.jdi.ReferenceType;
-import com.sun.jdi.StringReference;
-import com.sun.jdi.Value;
+import com.sun.jdi.*;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -58,18 +50,11 @@ public final class Heap {
 
     /** The value of one field that the object's class declares or inherits. */
     public Value value(ObjectReference object, String name) {
-        return object.getValue(field(type(object), name));
-    }
-
-    /** Its class; that of a string is asked for once only. */
-    private ReferenceType type(ObjectReference object) {
-        if (!(object instanceof StringReference)) {
-            return object.referenceType();
-        }
-        if (string == null) {
-            string = object.referenceType();
-        }
-        return string;
+        // The class of a string is asked for once only.
+        boolean text = object instanceof StringReference;
+        ReferenceType type = text && string != null ? string : object.referenceType();
+        string = text ? type : string;
+        return object.getValue(field(type, name));
     }
 
     /** The value of a field that a certain superclass declares, whatever hides it below. */
@@ -103,10 +88,6 @@ public final class Heap {
 
     static int length(Value array) {
         return array == null ? 0 : ((ArrayReference) array).length();
-    }
-
-    static List<Value> slice(ArrayReference array, int start, int count) {
-        return count <= 0 ? Collections.<Value>emptyList() : array.getValues(start, count);
     }
 
     /** A class of the JDK is laid out otherwise than known; its public methods are used instead. */

@@ -1,11 +1,7 @@
 package stepinto.probe.rendering;
 
-import com.sun.jdi.ArrayReference;
-import com.sun.jdi.ByteValue;
-import com.sun.jdi.CharValue;
-import com.sun.jdi.ObjectReference;
-import com.sun.jdi.StringReference;
-import com.sun.jdi.Value;
+import com.sun.jdi.*;
+import java.nio.ByteOrder;
 import java.util.List;
 
 /** A string, or a StringBuilder, of the program: its length, and as much of it as is asked for. */
@@ -26,37 +22,31 @@ public final class JavaText {
     }
 
     public static JavaText of(StringReference string, Heap heap) {
-        ArrayReference units;
+        ArrayReference units = null;
         try {
             units = (ArrayReference) heap.value(string, "value");
         } catch (Heap.LayoutUnknown other) {
-            return new JavaText(string.value(), null, string.value().length(), false);
+            units = null;
         }
-        int size = units.length();
-        if (size <= SMALL) {
+        if (units == null || units.length() <= SMALL) {
             String whole = string.value();
             return new JavaText(whole, null, whole.length(), false);
         }
-        return stored(string, units, size, heap);
+        boolean wide = isWide(string, units, heap);
+        return new JavaText(null, units, wide ? units.length() / 2 : units.length(), wide);
     }
 
     /** The text in a StringBuilder or StringBuffer. */
     static JavaText ofBuilder(ObjectReference builder, Heap heap) {
         int count = Heap.number(heap.value(builder, "count"));
         ArrayReference units = (ArrayReference) heap.value(builder, "value");
-        if (!units.type().name().equals("byte[]")) {
-            return new JavaText(null, units, count, false);
-        }
-        return new JavaText(null, units, count, Heap.number(heap.value(builder, "coder")) == 1);
+        return new JavaText(null, units, count, isWide(builder, units, heap));
     }
 
-    private static JavaText stored(
-            StringReference string, ArrayReference units, int size, Heap heap) {
-        if (!units.type().name().equals("byte[]")) {
-            return new JavaText(null, units, size, false);
-        }
-        boolean wide = Heap.number(heap.value(string, "coder")) == 1;
-        return new JavaText(null, units, wide ? size / 2 : size, wide);
+    /** Whether a character takes two items of the array. */
+    private static boolean isWide(ObjectReference text, ArrayReference units, Heap heap) {
+        return units.type().name().equals("byte[]")
+                && Heap.number(heap.value(text, "coder")) == 1;
     }
 
     /** The characters from one position to another, or to the end. */
@@ -69,29 +59,26 @@ public final class JavaText {
             return whole.substring(from, end);
         }
         StringBuilder text = new StringBuilder(end - from);
+        boolean bigEndian = ByteOrder.nativeOrder() == ByteOrder.BIG_ENDIAN;
+        int size = wide ? 2 : 1;
         for (int at = from; at < end; at += CHUNK) {
-            read(at, Math.min(CHUNK, end - at), text);
+            int count = Math.min(CHUNK, end - at);
+            List<Value> values = units.getValues(size * at, size * count);
+            for (int unit = 0; unit < values.size(); unit += size) {
+                int first = number(values.get(unit));
+                if (wide) {
+                    int second = number(values.get(unit + 1));
+                    text.append((char) (bigEndian ? first << 8 | second : second << 8 | first));
+                } else {
+                    text.append((char) first);
+                }
+            }
         }
         return text.toString();
     }
 
-    private void read(int from, int count, StringBuilder text) {
-        List<Value> values = wide
-                ? units.getValues(2 * from, 2 * count)
-                : units.getValues(from, count);
-        if (wide) {
-            boolean bigEndian = java.nio.ByteOrder.nativeOrder() == java.nio.ByteOrder.BIG_ENDIAN;
-            for (int at = 0; at < values.size(); at += 2) {
-                int first = ((ByteValue) values.get(at)).value() & 0xff;
-                int second = ((ByteValue) values.get(at + 1)).value() & 0xff;
-                text.append((char) (bigEndian ? first << 8 | second : second << 8 | first));
-            }
-            return;
-        }
-        for (Value value : values) {
-            text.append(value instanceof CharValue
-                    ? ((CharValue) value).value()
-                    : (char) (((ByteValue) value).value() & 0xff));
-        }
+    private static int number(Value unit) {
+        return unit instanceof CharValue
+                ? ((CharValue) unit).value() : ((ByteValue) unit).value() & 0xff;
     }
 }

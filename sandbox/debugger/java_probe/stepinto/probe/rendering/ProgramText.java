@@ -1,19 +1,8 @@
 package stepinto.probe.rendering;
 
-import com.sun.jdi.ClassType;
-import com.sun.jdi.Method;
-import com.sun.jdi.ObjectReference;
-import com.sun.jdi.ReferenceType;
-import com.sun.jdi.StringReference;
-import com.sun.jdi.ThreadReference;
-import com.sun.jdi.Value;
-import java.util.Collections;
-import java.util.HashMap;
-import java.util.HashSet;
-import java.util.Map;
-import java.util.Set;
+import com.sun.jdi.*;
+import java.util.*;
 import stepinto.probe.program.TypeNames;
-import stepinto.probe.threads.HeldLocks;
 import stepinto.probe.threads.InvocationFailed;
 import stepinto.probe.threads.Invoker;
 
@@ -72,11 +61,40 @@ final class ProgramText {
         }
         if (!locksKnown) {
             ThreadReference thread = invoker.thread();
-            String holder = thread == null ? null : HeldLocks.holder(thread);
+            String holder = thread == null ? null : holder(thread);
             locked = holder == null ? null : "was not run: thread " + holder + " holds a lock";
             locksKnown = true;
         }
         return locked;
+    }
+
+    /**
+     * The name of another thread that holds a lock; null if none does.
+     *
+     * <p>A method that needs it waits forever, and a thread that waits for a lock can't be called
+     * back.
+     */
+    private static String holder(ThreadReference current) {
+        VirtualMachine machine = current.virtualMachine();
+        if (!machine.canGetOwnedMonitorInfo()) {
+            return null;
+        }
+        for (ThreadReference thread : machine.allThreads()) {
+            if (thread.equals(current)) {
+                continue;
+            }
+            try {
+                for (ObjectReference lock : thread.ownedMonitors()) {
+                    // Who waits for input holds the stream's own lock all the while.
+                    if (!lock.referenceType().name().startsWith("java.io.")) {
+                        return thread.name();
+                    }
+                }
+            } catch (IncompatibleThreadStateException | ObjectCollectedException running) {
+                continue; // it runs on, or has ended: it will let go
+            }
+        }
+        return null;
     }
 
     /**
@@ -155,22 +173,20 @@ final class ProgramText {
                     object, null, method, Collections.<Value>emptyList(), MILLIS);
             return new Said((StringReference) value, null);
         } catch (InvocationFailed error) {
-            if (error.raised == null && !error.timedOut) {
+            String problem = "did not end within " + MILLIS / 1_000 + " s";
+            if (error.timedOut) {
+                endless.add(type);
+            } else if (error.raised == null) {
                 return Said.IMPOSSIBLE;
+            } else {
+                StringReference message = detail(error.raised);
+                String text =
+                        message == null ? "" : JavaText.of(message, heap).part(0, MESSAGE_CHARS);
+                problem = "raised " + TypeNames.simple(error.raised.referenceType().name())
+                        + (text.isEmpty() ? "" : ": " + text);
             }
-            return new Said(null, "<" + name + "() " + problem(error, type) + ">");
+            return new Said(null, "<" + name + "() " + problem + ">");
         }
-    }
-
-    private String problem(InvocationFailed error, ReferenceType type) {
-        if (error.timedOut) {
-            endless.add(type);
-            return "did not end within " + MILLIS / 1_000 + " s";
-        }
-        String name = TypeNames.simple(error.raised.referenceType().name());
-        StringReference message = detail(error.raised);
-        String text = message == null ? "" : JavaText.of(message, heap).part(0, MESSAGE_CHARS);
-        return "raised " + name + (text.isEmpty() ? "" : ": " + text);
     }
 
     private StringReference detail(ObjectReference exception) {

@@ -1,22 +1,7 @@
 package stepinto.probe.rendering;
 
-import com.sun.jdi.CharValue;
-import com.sun.jdi.ClassObjectReference;
-import com.sun.jdi.ClassType;
-import com.sun.jdi.Field;
-import com.sun.jdi.ObjectReference;
-import com.sun.jdi.PrimitiveValue;
-import com.sun.jdi.ReferenceType;
-import com.sun.jdi.StringReference;
-import com.sun.jdi.ThreadReference;
-import com.sun.jdi.VMDisconnectedException;
-import com.sun.jdi.Value;
-import com.sun.jdi.VoidValue;
-import java.util.ArrayDeque;
-import java.util.Deque;
-import java.util.Iterator;
-import java.util.List;
-import java.util.Map;
+import com.sun.jdi.*;
+import java.util.*;
 import stepinto.probe.program.TypeNames;
 import stepinto.probe.rendering.Contents.Item;
 import stepinto.probe.rendering.Contents.Shape;
@@ -46,17 +31,13 @@ final class Rendering {
         } catch (VMDisconnectedException gone) {
             throw gone;
         } catch (RuntimeException problem) {
-            unreadable(problem);
-        }
-    }
-
-    /** An object that was collected meanwhile, or one that this JDK lays out otherwise. */
-    private void unreadable(RuntimeException problem) {
-        text.leftOut();
-        try {
-            text.putForeign("<can't be read: " + problem + ">");
-        } catch (BoundedText.Full cut) {
+            // An object that was collected meanwhile, or one that this JDK lays out otherwise.
             text.leftOut();
+            try {
+                text.putForeign("<can't be read: " + problem + ">");
+            } catch (BoundedText.Full cut) {
+                text.leftOut();
+            }
         }
     }
 
@@ -72,7 +53,7 @@ final class Rendering {
         } else if (value instanceof PrimitiveValue) {
             text.put(value.toString());
         } else if (value instanceof StringReference) {
-            quoted(JavaText.of((StringReference) value, values.heap()));
+            quoted(JavaText.of((StringReference) value, values.heap));
         } else {
             object((ObjectReference) value);
         }
@@ -102,13 +83,16 @@ final class Rendering {
             text.put("...");
             return;
         }
-        Contents contents = values.containers().of(object);
-        boolean own = contents != null && !TypeNames.isPlatform(object.referenceType().name());
-        if (own && values.kind(object.referenceType()) == Kind.TEXT && overridden(object)) {
+        Contents contents = values.containers.of(object);
+        if (contents != null && saysItself(object.referenceType())) {
             contents = null;
         }
         if (contents != null) {
-            contents(object, contents);
+            boolean map = contents.shape == Shape.MAP;
+            Contents opened = contents;
+            text.put(map ? "{" : "[");
+            inside(object, contents.size == 0, () -> items(opened));
+            text.put(map ? "}" : "]");
         } else if (object instanceof ClassObjectReference) {
             text.put(TypeNames.simple(((ClassObjectReference) object).reflectedType().name()));
             text.put(".class");
@@ -119,24 +103,21 @@ final class Rendering {
         }
     }
 
-    /** Whether the program's own class says how its collection is shown. */
-    private static boolean overridden(ObjectReference object) {
-        ClassType type = (ClassType) object.referenceType();
-        String declaring =
-                type.concreteMethodByName("toString", "()Ljava/lang/String;")
-                        .declaringType()
-                        .name();
-        return !TypeNames.isPlatform(declaring);
+    /** Whether a collection of the program's own has a {@code toString} of its own. */
+    private boolean saysItself(ReferenceType type) {
+        if (TypeNames.isPlatform(type.name()) || values.kind(type) != Kind.TEXT) {
+            return false;
+        }
+        Method method =
+                ((ClassType) type).concreteMethodByName("toString", "()Ljava/lang/String;");
+        return !TypeNames.isPlatform(method.declaringType().name());
     }
 
     private void byKind(ObjectReference object, Kind kind) {
-        Heap heap = values.heap();
+        Heap heap = values.heap;
         switch (kind) {
             case BOX:
                 put(heap.value(object, "value"));
-                break;
-            case ATOMIC:
-                nested(object, () -> put(heap.value(object, "value")));
                 break;
             case BUILDER:
                 quoted(JavaText.ofBuilder(object, heap));
@@ -153,10 +134,20 @@ final class Rendering {
                 nested(object, () -> pair(heap.value(object, "key"), heap.value(object, "value")));
                 break;
             case OPTIONAL:
-                optional(object);
+                Value held = heap.value(object, "value");
+                text.put(held == null ? "Optional.empty" : "Optional[");
+                if (held != null) {
+                    nested(object, () -> put(held));
+                    text.put("]");
+                }
                 break;
             case THROWABLE:
-                throwable(object);
+                text.put(name(object));
+                int mark = text.mark();
+                text.put(": ");
+                if (!values.programText.putMessage(object, text)) {
+                    text.reset(mark);
+                }
                 break;
             default:
                 composed(object, kind);
@@ -174,7 +165,7 @@ final class Rendering {
             fields(object, kind == Kind.RECORD);
             return;
         }
-        ProgramText program = values.programText();
+        ProgramText program = values.programText;
         String obstacle = program.obstacle(object.referenceType());
         if (obstacle != null || !program.put(object, text, open.isEmpty())) {
             fields(object, false);
@@ -182,36 +173,14 @@ final class Rendering {
         }
     }
 
-    private void optional(ObjectReference object) {
-        Value value = values.heap().value(object, "value");
-        if (value == null) {
-            text.put("Optional.empty");
-            return;
-        }
-        text.put("Optional[");
-        nested(object, () -> put(value));
-        text.put("]");
-    }
-
-    private void throwable(ObjectReference object) {
-        text.put(name(object));
-        int mark = text.mark();
-        text.put(": ");
-        if (!values.programText().putMessage(object, text)) {
-            text.reset(mark);
-        }
-    }
-
-    private void contents(ObjectReference object, Contents contents) {
-        boolean map = contents.shape == Shape.MAP;
-        text.put(map ? "{" : "[");
-        if (contents.size > 0 && open.size() >= limits.valueDepth) {
+    /** Appends what is in an object, unless that lies too deep. */
+    private void inside(ObjectReference object, boolean empty, Runnable work) {
+        if (!empty && open.size() >= limits.valueDepth) {
             text.leftOut();
             text.put("...");
         } else {
-            nested(object, () -> items(contents));
+            nested(object, work);
         }
-        text.put(map ? "}" : "]");
     }
 
     private void items(Contents contents) {
@@ -243,26 +212,18 @@ final class Rendering {
     }
 
     private void fields(ObjectReference object, boolean record) {
-        ReferenceType type = object.referenceType();
-        List<Field> fields = Heap.instanceFields(type);
+        List<Field> fields = Heap.instanceFields(object.referenceType());
         text.put(name(object) + (record ? "[" : "{"));
-        if (!fields.isEmpty() && open.size() >= limits.valueDepth) {
-            text.leftOut();
-            text.put("...");
-        } else {
-            nested(object, () -> fields(object, fields));
-        }
+        inside(object, fields.isEmpty(), () -> {
+            Map<Field, Value> read = object.getValues(fields);
+            String before = "";
+            for (Field field : fields) {
+                text.put(before + field.name() + "=");
+                put(read.get(field));
+                before = ", ";
+            }
+        });
         text.put(record ? "]" : "}");
-    }
-
-    private void fields(ObjectReference object, List<Field> fields) {
-        Map<Field, Value> read = object.getValues(fields);
-        int done = 0;
-        for (Field field : fields) {
-            text.put(done++ > 0 ? ", " : "");
-            text.put(field.name() + "=");
-            put(read.get(field));
-        }
     }
 
     private void nested(ObjectReference object, Runnable work) {

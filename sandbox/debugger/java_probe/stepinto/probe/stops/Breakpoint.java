@@ -1,17 +1,11 @@
 package stepinto.probe.stops;
 
 import com.sun.jdi.request.EventRequest;
-import java.util.ArrayList;
-import java.util.HashSet;
-import java.util.LinkedHashMap;
-import java.util.List;
-import java.util.Map;
-import java.util.Set;
+import java.util.*;
 import stepinto.probe.program.Sources;
 
 /** One breakpoint: where it is wanted, and the requests by which it is bound there. */
 public final class Breakpoint {
-    /** Names the breakpoint of a JDI request. */
     public static final String PROPERTY = "stepinto.breakpoint";
 
     public final int number;
@@ -47,9 +41,13 @@ public final class Breakpoint {
         uncaught = Boolean.TRUE.equals(arguments.get("uncaught"));
     }
 
+    /** A text of a request; empty if there is none. */
+    static String text(Object value) {
+        return value == null ? "" : ((String) value).trim();
+    }
+
     private static String given(Object value) {
-        String text = value == null ? "" : ((String) value).trim();
-        return text.isEmpty() ? null : text;
+        return text(value).isEmpty() ? null : text(value);
     }
 
     boolean pending() {
@@ -61,16 +59,11 @@ public final class Breakpoint {
         return path.equals(other.path)
                 && line == other.line
                 && uncaught == other.uncaught
-                && equal(exception, other.exception)
-                && equal(condition, other.condition)
+                && Objects.equals(exception, other.exception)
+                && Objects.equals(condition, other.condition)
                 && methods.equals(other.methods);
     }
 
-    private static boolean equal(String one, String two) {
-        return one == null ? two == null : one.equals(two);
-    }
-
-    /** The fields of an answer. */
     Map<String, Object> describe(Sources sources) {
         Map<String, Object> fields = new LinkedHashMap<>();
         fields.put("number", number);

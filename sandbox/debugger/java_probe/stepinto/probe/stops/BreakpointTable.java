@@ -21,7 +21,6 @@ import stepinto.probe.wire.Refusal;
 public final class BreakpointTable {
     final TreeMap<Integer, Breakpoint> breakpoints = new TreeMap<>();
     private final Sources sources;
-    private final ClassFiles classFiles;
     private final Places places;
     private final Requests requests;
     public final Restarts restarts;
@@ -29,7 +28,6 @@ public final class BreakpointTable {
 
     public BreakpointTable(Sources sources, ClassFiles classFiles, Requests requests) {
         this.sources = sources;
-        this.classFiles = classFiles;
         this.places = new Places(sources, classFiles);
         this.requests = requests;
         this.restarts = new Restarts(requests);
@@ -40,7 +38,13 @@ public final class BreakpointTable {
         Object kept = arguments.get("number");
         int number = kept == null ? nextNumber : ((Number) kept).intValue();
         Breakpoint point = new Breakpoint(number, arguments);
-        checkCondition(point);
+        try {
+            if (point.condition != null) {
+                Evaluator.check(point.condition);
+            }
+        } catch (EvaluationFailed failed) {
+            throw new Refusal("the condition is not an expression: " + failed.getMessage());
+        }
         place(point, arguments, notes);
         for (Breakpoint other : breakpoints.values()) {
             if (other.same(point)) {
@@ -61,47 +65,41 @@ public final class BreakpointTable {
         return point;
     }
 
-    private static void checkCondition(Breakpoint point) throws Refusal {
-        try {
-            if (point.condition != null) {
-                Evaluator.check(point.condition);
-            }
-        } catch (EvaluationFailed failed) {
-            throw new Refusal("the condition is not an expression: " + failed.getMessage());
-        }
-    }
-
     private void place(Breakpoint point, Map<String, Object> arguments, List<String> notes)
             throws Refusal {
-        String file = text(arguments, "file");
+        String file = Breakpoint.text(arguments.get("file"));
+        String function = Breakpoint.text(arguments.get("function"));
         Object line = arguments.get("line");
         if (point.exception != null) {
-            point.classes.addAll(ExceptionNames.find(point.exception, classFiles));
-        } else if (!text(arguments, "function").isEmpty()) {
-            places.onFunction(point, file, text(arguments, "function"));
+            point.classes.addAll(places.exceptions(point.exception));
+        } else if (!function.isEmpty()) {
+            places.onFunction(point, file, function);
         } else if (!file.isEmpty() && line instanceof Number) {
-            int wanted = ((Number) line).intValue();
-            places.onLine(point, file, wanted, text(arguments, "source"), notes);
+            String source = Breakpoint.text(arguments.get("source"));
+            places.onLine(point, file, ((Number) line).intValue(), source, notes);
         } else {
             throw new Refusal(
                     "a breakpoint needs a file and a line, or a function, or an exception");
         }
     }
 
-    private static String text(Map<String, Object> arguments, String name) {
-        Object value = arguments.get(name);
-        return value == null ? "" : ((String) value).trim();
-    }
-
     private void bind(Breakpoint point, ReferenceType type) {
         if (point.exception != null) {
             mark(point, requests.manager().createExceptionRequest(type, true, true));
-            return;
-        }
-        for (Location place : places(point, type)) {
-            mark(point, requests.manager().createBreakpointRequest(place));
-            if (point.function != null) {
-                point.requests.addAll(restarts.watch(place.method()));
+        } else if (point.function == null) {
+            try {
+                for (Location place : type.locationsOfLine(point.line)) {
+                    mark(point, requests.manager().createBreakpointRequest(place));
+                }
+            } catch (AbsentInformationException absent) {
+                return; // another version of the class, without line numbers
+            }
+        } else {
+            for (Method method : type.methods()) {
+                if (point.methods.contains(method.name() + method.signature())) {
+                    mark(point, requests.manager().createBreakpointRequest(method.location()));
+                    point.requests.addAll(restarts.watch(method));
+                }
             }
         }
     }
@@ -111,31 +109,13 @@ public final class BreakpointTable {
         point.requests.add(requests.enable(request));
     }
 
-    private static List<Location> places(Breakpoint point, ReferenceType type) {
-        if (point.function == null) {
-            try {
-                return type.locationsOfLine(point.line);
-            } catch (AbsentInformationException absent) {
-                return new ArrayList<>(); // another version of the class, without line numbers
-            }
-        }
-        List<Location> found = new ArrayList<>();
-        for (Method method : type.methods()) {
-            if (point.methods.contains(method.name() + method.signature())) {
-                found.add(method.location());
-            }
-        }
-        return found;
-    }
-
     /** A class was loaded: bind what waits for it; notes say what was. */
     public void onPrepare(ReferenceType type, List<String> notes) {
         for (Breakpoint point : breakpoints.values()) {
-            if (!point.classes.contains(type.name())) {
-                continue;
+            if (point.classes.contains(type.name())) {
+                bind(point, type);
+                tell(point, notes);
             }
-            bind(point, type);
-            tell(point, notes);
         }
     }
 
@@ -176,7 +156,6 @@ public final class BreakpointTable {
         point.removed = true;
     }
 
-    /** Whether a line carries a breakpoint. */
     public boolean watches(String path, int line) {
         for (Breakpoint point : breakpoints.values()) {
             if (point.line == line && point.path.equals(path)) {
@@ -202,7 +181,6 @@ public final class BreakpointTable {
         return false;
     }
 
-    /** All of them, as an answer's fields. */
     public List<Object> describe() {
         return describe(breakpoints.values());
     }

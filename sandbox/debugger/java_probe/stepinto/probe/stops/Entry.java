@@ -24,23 +24,17 @@ public final class Entry {
 
     /** The entry's class was loaded. */
     public void onPrepare(ReferenceType type) {
-        if (!wanted || !type.name().equals(target.entryClass)) {
-            return;
-        }
-        for (String name : target.entryMethods) {
+        boolean stops = wanted && type.name().equals(target.entryClass);
+        for (String name : stops ? target.entryMethods : new ArrayList<String>()) {
             for (Method method : type.methodsByName(name)) {
-                arm(method);
+                if (!method.isAbstract() && !method.isNative() && !method.isBridge()) {
+                    BreakpointRequest request =
+                            requests.manager().createBreakpointRequest(method.location());
+                    request.putProperty(PROPERTY, this);
+                    armed.add(requests.enable(request));
+                }
             }
         }
-    }
-
-    private void arm(Method method) {
-        if (method.isAbstract() || method.isNative() || method.isBridge()) {
-            return;
-        }
-        BreakpointRequest request = requests.manager().createBreakpointRequest(method.location());
-        request.putProperty(PROPERTY, this);
-        armed.add(requests.enable(request));
     }
 
     /** It was reached: once is enough. */

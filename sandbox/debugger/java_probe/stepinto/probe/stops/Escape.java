@@ -4,6 +4,7 @@ import com.sun.jdi.Location;
 import com.sun.jdi.ObjectReference;
 import com.sun.jdi.ThreadReference;
 import com.sun.jdi.event.ExceptionEvent;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import stepinto.probe.program.Program;
@@ -16,7 +17,8 @@ public final class Escape {
     private final Location thrown;
     /** As the virtual machine has it; null if nothing catches it. */
     private final Location caught;
-    private final boolean passedOn;
+    /** Whether it comes to code of the program's own that only passes it on: a finally block. */
+    public final boolean passedOn;
     private final Program program;
     private final Handlers handlers;
     private List<Location> places;
@@ -40,11 +42,6 @@ public final class Escape {
         return !passedOn || catcher() < places().size() && program.owns(places().get(catcher()));
     }
 
-    /** Whether it comes to code of the program's own that only passes it on: a finally block. */
-    public boolean passedOn() {
-        return passedOn;
-    }
-
     /** Whether it is known to be caught in none of the methods, without a look at the frames. */
     boolean caughtOutside(Set<?> methods) {
         return !passedOn && caughtByProgram() && !methods.contains(caught.method());
@@ -61,43 +58,32 @@ public final class Escape {
     }
 
     private List<Location> places() {
-        if (places == null) {
-            places = Stack.places(thread);
-        }
+        places = places == null ? Stack.places(thread) : places;
         return places;
     }
 
     /** The index of the frame that catches it; the number of frames if none does. */
     private int catcher() {
-        if (catcher < 0) {
-            catcher = find();
+        if (catcher >= 0) {
+            return catcher;
         }
-        return catcher;
-    }
-
-    private int find() {
         List<Location> all = places();
         int index = 0;
         while (index < all.size()
                 && (caught == null || !all.get(index).method().equals(caught.method()))) {
             index++;
         }
-        return passedOn ? behind(index) : index;
-    }
-
-    /** Where it is caught after a finally block: foreign code is taken to catch everything. */
-    private int behind(int first) {
-        List<Location> all = places();
-        Set<String> classes = Handlers.classes(exception);
-        int index = first;
-        for (; index < all.size(); index++) {
+        // Behind a finally block foreign code is taken to catch everything.
+        Set<String> classes = passedOn ? Handlers.classes(exception) : new HashSet<>();
+        for (; passedOn && index < all.size(); index++) {
             Location place = all.get(index);
             boolean start = place.declaringType().name().equals("java.lang.Thread");
             if (program.owns(place) ? handlers.catches(place, classes) : !start) {
-                return index;
+                break;
             }
         }
-        return index;
+        catcher = index;
+        return catcher;
     }
 
     /** The depth of the frame that catches it, 1 the outermost; 0 if none does. */

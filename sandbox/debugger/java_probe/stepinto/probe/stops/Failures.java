@@ -1,12 +1,10 @@
 package stepinto.probe.stops;
 
-import com.sun.jdi.VirtualMachine;
+import com.sun.jdi.*;
 import com.sun.jdi.request.ExceptionRequest;
-import java.util.ArrayList;
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
+import java.util.*;
 import stepinto.probe.program.Target;
+import stepinto.probe.program.Variables;
 import stepinto.probe.threads.Requests;
 
 /**
@@ -17,9 +15,19 @@ import stepinto.probe.threads.Requests;
  * left out.
  */
 public final class Failures {
+    private static final String RUNNER = "stepinto.runner.TestRunner";
+    private static final String RULE =
+            "org.junit.rules.ExpectedException$ExpectedExceptionStatement";
+    private static final List<String> SKIPS =
+            Arrays.asList(
+                    "org.opentest4j.TestAbortedException",
+                    "org.opentest4j.TestSkippedException",
+                    "org.junit.AssumptionViolatedException",
+                    "org.junit.internal.AssumptionViolatedException",
+                    "org.testng.SkipException");
     private static final int MANY_OF_A_CLASS = 300;
     private static final int MANY = 3000;
-    private final Expectations expectations;
+    private final VirtualMachine machine;
     private final Requests requests;
     private final Target target;
     private final Map<String, Integer> counts = new HashMap<>();
@@ -29,12 +37,11 @@ public final class Failures {
     private int total;
 
     public Failures(VirtualMachine machine, Requests requests, Target target) {
-        expectations = new Expectations(machine);
+        this.machine = machine;
         this.requests = requests;
         this.target = target;
     }
 
-    /** Watch from now on. */
     public void watch() {
         requests.enable(requests.manager().createExceptionRequest(null, false, true));
         watchCaught();
@@ -57,24 +64,19 @@ public final class Failures {
             return;
         }
         String thrower = escape.thrower();
-        Integer before = counts.get(thrower);
-        int count = before == null ? 1 : before + 1;
-        counts.put(thrower, count);
+        int count = counts.merge(thrower, 1, Integer::sum);
         if (++total > MANY) {
             requests.delete(caught);
             caught = null;
             notes.add(
-                    "the program raised and caught over "
-                            + MANY
+                    "the program raised and caught over " + MANY
                             + " exceptions; from now on none is watched, so that one that ends"
                             + " the test will not stop it: set an exception breakpoint for that");
         } else if (count == MANY_OF_A_CLASS) {
             leftOut.add(thrower);
             watchCaught();
             notes.add(
-                    thrower
-                            + " raised over "
-                            + MANY_OF_A_CLASS
+                    thrower + " raised over " + MANY_OF_A_CLASS
                             + " exceptions that the program caught; from now on those that it"
                             + " raises are not watched: set an exception breakpoint for that");
         }
@@ -89,7 +91,40 @@ public final class Failures {
         boolean ends = mainThread ? !escape.programGoesOn() : escape.uncaught();
         return (test || ends)
                 && !escape.programGoesOn()
-                && !Expectations.skips(escape.exception)
-                && !expectations.meet(escape.exception, escape.thread);
+                && !skips(escape.exception)
+                && !isExpected(escape);
+    }
+
+    /** Whether an exception only says that the test is skipped. */
+    public static boolean skips(ObjectReference exception) {
+        return SKIPS.contains(exception.referenceType().name());
+    }
+
+    /** Whether the test's annotation, or a rule of JUnit 4, expects an exception. */
+    private boolean isExpected(Escape escape) {
+        for (ReferenceType runner : machine.classesByName(RUNNER)) {
+            Value value = runner.getValue(runner.fieldByName("expectedException"));
+            if (value instanceof StringReference) {
+                String name = ((StringReference) value).value();
+                return Handlers.classes(escape.exception).contains(name);
+            }
+        }
+        if (machine.classesByName(RULE).isEmpty()) {
+            return false;
+        }
+        try {
+            for (StackFrame frame : escape.thread.frames()) {
+                if (frame.location().declaringType().name().equals(RULE)) {
+                    Value rule = Variables.field(frame.thisObject(), "this$0");
+                    Value builder = Variables.field(rule, "matcherBuilder");
+                    Value matchers = Variables.field(builder, "matchers");
+                    Value size = Variables.field(matchers, "size");
+                    return size instanceof IntegerValue && ((IntegerValue) size).value() > 0;
+                }
+            }
+            return false;
+        } catch (IncompatibleThreadStateException running) {
+            return false;
+        }
     }
 }

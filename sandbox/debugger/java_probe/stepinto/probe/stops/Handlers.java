@@ -4,12 +4,7 @@ import com.sun.jdi.ClassType;
 import com.sun.jdi.Location;
 import com.sun.jdi.Method;
 import com.sun.jdi.ObjectReference;
-import java.util.ArrayList;
-import java.util.HashMap;
-import java.util.HashSet;
-import java.util.List;
-import java.util.Map;
-import java.util.Set;
+import java.util.*;
 import stepinto.probe.program.ByteCode;
 import stepinto.probe.program.ClassFile;
 import stepinto.probe.program.ClassFiles;
@@ -50,10 +45,8 @@ public final class Handlers {
     boolean catches(Location place, Set<String> classes) {
         for (ClassFile.Handler handler : of(place.method())) {
             boolean covers = handler.start <= place.codeIndex() && place.codeIndex() < handler.end;
-            boolean takes =
-                    handler.type == null
-                            ? covers && !raisesAgain(place.method(), handler)
-                            : covers && classes.contains(handler.type);
+            boolean takes = covers && (handler.type == null
+                    ? !raisesAgain(place.method(), handler) : classes.contains(handler.type));
             if (takes) {
                 return true;
             }
@@ -83,23 +76,17 @@ public final class Handlers {
 
     private List<ClassFile.Handler> of(Method method) {
         List<ClassFile.Handler> found = known.get(method);
-        if (found == null) {
-            found = find(method);
-            known.put(method, found);
+        if (found != null) {
+            return found;
         }
-        return found;
-    }
-
-    private List<ClassFile.Handler> find(Method method) {
+        found = new ArrayList<>();
         ClassFile file = classFiles.exactly(method.declaringType().name());
-        if (file != null) {
-            for (ClassFile.Code code : file.methods) {
-                if (code.name.equals(method.name())
-                        && code.descriptor.equals(method.signature())) {
-                    return code.handlers;
-                }
+        for (ClassFile.Code code : file == null ? new ArrayList<ClassFile.Code>() : file.methods) {
+            if (code.name.equals(method.name()) && code.descriptor.equals(method.signature())) {
+                found = code.handlers;
             }
         }
-        return new ArrayList<>();
+        known.put(method, found);
+        return found;
     }
 }

@@ -1,19 +1,16 @@
 package stepinto.probe.stops;
 
-import java.util.ArrayList;
-import java.util.List;
-import java.util.Set;
-import java.util.TreeSet;
-import stepinto.probe.program.ClassFile;
-import stepinto.probe.program.ClassFiles;
-import stepinto.probe.program.FunctionName;
-import stepinto.probe.program.Nearest;
-import stepinto.probe.program.Sources;
-import stepinto.probe.program.TypeNames;
+import java.util.*;
+import stepinto.probe.program.*;
 import stepinto.probe.wire.Refusal;
 
 /** Finds the place that a request for a breakpoint means, or else the nearest ones. */
 final class Places {
+    private static final String[] PACKAGES = {
+        "java.lang.", "java.util.", "java.io.", "java.util.concurrent.", "java.util.zip.",
+        "java.nio.file.", "java.net.", "java.text.", "java.time.", "java.sql.", "java.nio.",
+        "java.lang.reflect.", "java.security.", "java.time.format.", "java.util.regex."
+    };
     private final Sources sources;
     private final ClassFiles classFiles;
 
@@ -35,10 +32,8 @@ final class Places {
             }
         }
         if (lines.isEmpty()) {
-            String name = sources.relative(point.path);
             throw new Refusal(
-                    "no class with line numbers was compiled from "
-                            + name
+                    "no class with line numbers was compiled from " + sources.relative(point.path)
                             + "; it takes no part in this test, or was compiled with -g:none");
         }
         Integer found = lines.ceiling(line);
@@ -86,10 +81,8 @@ final class Places {
      */
     void onFunction(Breakpoint point, String file, String spec) throws Refusal {
         FunctionName name = new FunctionName(file, spec);
-        List<ClassFile> types =
-                name.file.isEmpty()
-                        ? classFiles.named(name.qualifier)
-                        : classFiles.of(sources.file(name.file));
+        List<ClassFile> types = name.file.isEmpty()
+                ? classFiles.named(name.qualifier) : classFiles.of(sources.file(name.file));
         ClassFile owner = null;
         for (ClassFile type : types) {
             List<ClassFile.Code> methods = name.methodsOf(type);
@@ -97,7 +90,14 @@ final class Places {
                 continue;
             }
             if (owner != null && !owner.name.equals(type.name)) {
-                throw ambiguous(name, types);
+                Set<String> shown = new TreeSet<>();
+                for (ClassFile each : types) {
+                    if (!name.methodsOf(each).isEmpty()) {
+                        shown.add(name.shown(each));
+                    }
+                }
+                throw new Refusal(
+                        spec + " is ambiguous: " + Nearest.list(new ArrayList<>(shown)));
             }
             owner = type;
             for (ClassFile.Code method : methods) {
@@ -114,33 +114,59 @@ final class Places {
         point.classes.add(owner.name);
     }
 
-    private Refusal ambiguous(FunctionName name, List<ClassFile> types) {
-        Set<String> found = new TreeSet<>();
-        for (ClassFile type : types) {
-            if (!name.methodsOf(type).isEmpty()) {
-                found.add(name.shown(type));
-            }
-        }
-        return new Refusal(
-                name.spec + " is ambiguous: " + Nearest.list(new ArrayList<>(found)));
-    }
-
     private Refusal unknown(FunctionName name) {
-        Set<String> qualified = new TreeSet<>();
-        Set<String> bare = new TreeSet<>();
+        boolean plain = name.qualifier.isEmpty();
+        Set<String> known = new TreeSet<>();
         for (ClassFile type : classFiles.named("")) {
             for (ClassFile.Code method : type.methods) {
                 if (method.name.indexOf('$') < 0) {
-                    bare.add(method.name);
-                    qualified.add(TypeNames.simple(type.name) + "." + method.name);
+                    String prefix = plain ? "" : TypeNames.simple(type.name) + ".";
+                    known.add(prefix + method.name);
                 }
             }
         }
-        boolean plain = name.qualifier.isEmpty();
         String wanted = plain ? name.method : name.qualifier + "." + name.method;
         return new Refusal(
-                "there is no function "
-                        + name.spec
-                        + Nearest.names(wanted, plain ? bare : qualified));
+                "there is no function " + name.spec + Nearest.names(wanted, known));
+    }
+
+    /**
+     * The whole name of an exception class: the program's own first, then the JDK's, then those of
+     * the libraries, of which several may have it.
+     */
+    List<String> exceptions(String name) throws Refusal {
+        List<String> own = new ArrayList<>();
+        Set<String> known = new TreeSet<>();
+        for (ClassFile type : classFiles.named("")) {
+            known.add(TypeNames.simple(type.name));
+            if (ClassFiles.matches(type.name, name)) {
+                own.add(type.name);
+            }
+        }
+        if (own.size() == 1) {
+            return own;
+        }
+        if (own.size() > 1) {
+            throw new Refusal(name + " is ambiguous: " + Nearest.list(own));
+        }
+        if (name.indexOf('.') >= 0) {
+            // Perhaps a library's, which is known once it is loaded.
+            return Collections.singletonList(name);
+        }
+        for (String folder : PACKAGES) {
+            try {
+                ClassLoader loader = ClassLoader.getSystemClassLoader();
+                if (Throwable.class.isAssignableFrom(Class.forName(folder + name, false, loader))) {
+                    return Collections.singletonList(folder + name);
+                }
+            } catch (ClassNotFoundException | LinkageError missing) {
+                continue;
+            }
+        }
+        List<String> libraries = classFiles.inLibraries(name);
+        if (libraries.isEmpty()) {
+            throw new Refusal("there is no exception class " + name + Nearest.names(name, known));
+        }
+        return libraries;
     }
 }

@@ -13,7 +13,6 @@ import stepinto.probe.threads.Requests;
 
 /** Distinguishes calls of a method from loops that jump back to its first instruction. */
 public final class Restarts {
-    /** Marks the requests. */
     public static final String PROPERTY = "stepinto.restart";
 
     private final Requests requests;

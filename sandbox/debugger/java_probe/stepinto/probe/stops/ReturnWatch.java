@@ -1,18 +1,16 @@
 package stepinto.probe.stops;
 
-import com.sun.jdi.IncompatibleThreadStateException;
-import com.sun.jdi.Location;
-import com.sun.jdi.Method;
-import com.sun.jdi.ThreadReference;
-import com.sun.jdi.Value;
+import com.sun.jdi.*;
 import com.sun.jdi.event.MethodExitEvent;
 import com.sun.jdi.request.BreakpointRequest;
 import com.sun.jdi.request.EventRequest;
 import com.sun.jdi.request.MethodExitRequest;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import stepinto.probe.program.ByteCode;
 import stepinto.probe.program.Program;
-import stepinto.probe.program.ReturnPoints;
 import stepinto.probe.threads.Requests;
 
 /**
@@ -22,7 +20,6 @@ import stepinto.probe.threads.Requests;
  * once the frame stands at an instruction that returns.
  */
 public final class ReturnWatch {
-    /** Marks the requests. */
     public static final String PROPERTY = "stepinto.return";
 
     /** So many returns of deeper calls of the same method are looked at, at most. */
@@ -33,15 +30,15 @@ public final class ReturnWatch {
 
     public Value returned;
     private final Requests requests;
-    private final ReturnPoints points;
+    /** Where methods return a value. */
+    private final Map<Method, List<Location>> points = new HashMap<>();
     private final List<EventRequest> watching = new ArrayList<>();
     private ThreadReference thread;
     private int depth;
     private int looked;
 
-    ReturnWatch(Requests requests, ReturnPoints points) {
+    ReturnWatch(Requests requests) {
         this.requests = requests;
-        this.points = points;
     }
 
     /** Watch the frame of that depth; if {@code lineOnly}, only while it stays on its line. */
@@ -49,8 +46,19 @@ public final class ReturnWatch {
         thread = inThread;
         depth = ofDepth;
         looked = 0;
-        List<Location> found = lineOnly ? points.onLine(place) : points.of(place.method());
+        Method method = place.method();
+        List<Location> found = points.get(method);
+        if (found == null) {
+            found = new ArrayList<>();
+            for (int at : new ByteCode(method).returns) {
+                found.add(method.locationOfCodeIndex(at));
+            }
+            points.put(method, found);
+        }
         for (Location point : found) {
+            if (lineOnly && point.lineNumber() != place.lineNumber()) {
+                continue;
+            }
             BreakpointRequest request = requests.manager().createBreakpointRequest(point);
             request.addThreadFilter(thread);
             request.putProperty(PROPERTY, this);
@@ -81,8 +89,7 @@ public final class ReturnWatch {
     public boolean onExit(MethodExitEvent event) throws IncompatibleThreadStateException {
         int at = thread.frameCount();
         if (at == depth) {
-            Method method = event.method();
-            left = Program.name(method.name());
+            left = Program.name(event.method().name());
             returned = event.returnValue();
         }
         return left != null && at == depth - 1;
@@ -95,7 +102,6 @@ public final class ReturnWatch {
         }
     }
 
-    /** Stop watching. */
     void stop() {
         for (EventRequest request : watching) {
             requests.delete(request);

@@ -1,19 +1,12 @@
 package stepinto.probe.stops;
 
-import com.sun.jdi.AbsentInformationException;
-import com.sun.jdi.IncompatibleThreadStateException;
-import com.sun.jdi.Location;
-import com.sun.jdi.Method;
-import com.sun.jdi.ThreadReference;
+import com.sun.jdi.*;
 import com.sun.jdi.request.ExceptionRequest;
 import com.sun.jdi.request.StepRequest;
-import java.util.ArrayList;
-import java.util.HashSet;
-import java.util.List;
-import java.util.Set;
+import java.io.File;
+import java.util.*;
 import stepinto.probe.program.FrameAt;
 import stepinto.probe.program.Program;
-import stepinto.probe.program.ReturnPoints;
 import stepinto.probe.program.Stack;
 import stepinto.probe.threads.Requests;
 
@@ -24,6 +17,12 @@ import stepinto.probe.threads.Requests;
  * only within calls of foreign code: elsewhere they would hide that the step has left the program.
  */
 public final class Stepper {
+    private static final String[] FOREIGN = {
+        "java.*", "javax.*", "jdk.*", "sun.*", "com.sun.*", "org.junit.*", "junit.*",
+        "org.testng.*", "org.hamcrest.*", "org.opentest4j.*", "org.assertj.*", "org.mockito.*",
+        "net.bytebuddy.*", "stepinto.*"
+    };
+
     private enum Phase {
         IDLE,
         /** On to the next line. */
@@ -41,7 +40,8 @@ public final class Stepper {
     public final ReturnWatch returns;
     private final Program program;
     private final Requests requests;
-    private final Foreign foreign;
+    /** The classes that a step runs through without a stop, as patterns of JDI. */
+    private final Set<String> foreign = new LinkedHashSet<>();
     private final Set<Method> methods = new HashSet<>();
     private Phase phase = Phase.IDLE;
     private String action;
@@ -63,11 +63,19 @@ public final class Stepper {
     public Stepper(Program program, Requests requests) {
         this.program = program;
         this.requests = requests;
-        foreign = new Foreign(program.target);
-        returns = new ReturnWatch(requests, new ReturnPoints());
+        returns = new ReturnWatch(requests);
+        for (String pattern : FOREIGN) {
+            String folder = pattern.substring(0, pattern.length() - 2).replace('.', '/');
+            boolean own = false;
+            for (String root : program.target.classRoots) {
+                own |= new File(root, folder).exists();
+            }
+            if (!own) {
+                foreign.add(pattern);
+            }
+        }
     }
 
-    /** Begin a step from the innermost frame that is shown. */
     public void start(String wanted, Stack stack) throws IncompatibleThreadStateException {
         thread = stack.thread;
         action = wanted;
@@ -84,29 +92,24 @@ public final class Stepper {
             leave(base - 1);
             return;
         }
-        watchExceptions(stack);
+        methods.clear();
+        for (Location each : stack.places) {
+            methods.add(each.method());
+        }
+        exceptionsSeen = 0;
+        if (exceptions == null || !watched.equals(thread)) {
+            release();
+            watched = thread;
+            exceptions = requests.manager().createExceptionRequest(null, true, true);
+            exceptions.addThreadFilter(thread);
+            requests.enable(exceptions);
+        }
         returns.watch(thread, base, place, true);
         if (top.index > 0) {
             leave(base);
         } else {
             line();
         }
-    }
-
-    private void watchExceptions(Stack stack) {
-        methods.clear();
-        for (Location place : stack.places) {
-            methods.add(place.method());
-        }
-        exceptionsSeen = 0;
-        if (exceptions != null && watched.equals(thread)) {
-            return;
-        }
-        release();
-        watched = thread;
-        exceptions = requests.manager().createExceptionRequest(null, true, true);
-        exceptions.addThreadFilter(thread);
-        requests.enable(exceptions);
     }
 
     /** The step is over, or another stop came first. */
@@ -151,10 +154,6 @@ public final class Stepper {
         arm(Phase.LEAVING, StepRequest.STEP_OUT, new ArrayList<>());
     }
 
-    private void through() {
-        arm(Phase.THROUGH, StepRequest.STEP_INTO, foreign.patterns());
-    }
-
     /** The virtual machine has stepped: whether the step ends here. Notes say if it can't. */
     public boolean onStep(Location place, List<String> notes)
             throws IncompatibleThreadStateException {
@@ -176,24 +175,21 @@ public final class Stepper {
             }
             return !midway;
         }
-        return deeper(place);
-    }
-
-    /** In a call that the step has entered. */
-    private boolean deeper(Location place) {
         if (stepsIn(place)) {
-            return true;
+            return true; // in a call that the step has entered
         }
         if (program.owns(place)) {
             line();
         } else {
-            foreign.learn(place.declaringType().name());
-            through();
+            String type = place.declaringType().name();
+            if (type.indexOf('/') < 0) {
+                foreign.add(type);
+            }
+            arm(Phase.THROUGH, StepRequest.STEP_INTO, foreign);
         }
         return false;
     }
 
-    /** Back in a caller. */
     private boolean landed(int depth, Location place, List<String> notes)
             throws IncompatibleThreadStateException {
         if (stepsIn(place)) {
@@ -202,8 +198,12 @@ public final class Stepper {
                 line();
                 return false;
             }
-            if (direct || beginsLine(place)) {
-                return true;
+            try {
+                if (direct || place.method().locationsOfLine(place.lineNumber()).contains(place)) {
+                    return true;
+                }
+            } catch (AbsentInformationException absent) {
+                direct = false; // it can't be told to begin a line
             }
             action = OVER;
             direct = true;
@@ -213,17 +213,13 @@ public final class Stepper {
             return false;
         }
         direct = false;
-        return outOfForeign(depth, notes);
-    }
-
-    private boolean outOfForeign(int depth, List<String> notes) {
         int index = innermost();
         if (index >= 0) {
             leave(depth - index);
-            return false;
+        } else {
+            stop();
+            notes.add(from + " ended and has no caller in the program, so the program ran on");
         }
-        stop();
-        notes.add(from + " ended and has no caller in the program, so the program ran on");
         return false;
     }
 
@@ -236,14 +232,6 @@ public final class Stepper {
             }
         }
         return -1;
-    }
-
-    private static boolean beginsLine(Location place) {
-        try {
-            return place.method().locationsOfLine(place.lineNumber()).contains(place);
-        } catch (AbsentInformationException absent) {
-            return false;
-        }
     }
 
     private boolean stepsIn(Location place) {

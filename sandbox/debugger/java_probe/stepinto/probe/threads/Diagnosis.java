@@ -1,19 +1,12 @@
 package stepinto.probe.threads;
 
-import com.sun.jdi.Field;
-import com.sun.jdi.IncompatibleThreadStateException;
-import com.sun.jdi.IntegerValue;
-import com.sun.jdi.Location;
-import com.sun.jdi.Method;
-import com.sun.jdi.ObjectReference;
-import com.sun.jdi.ThreadReference;
-import com.sun.jdi.Value;
-import com.sun.jdi.VirtualMachine;
+import com.sun.jdi.*;
 import java.util.ArrayList;
 import java.util.List;
 import stepinto.probe.program.Program;
 import stepinto.probe.program.Stack;
 import stepinto.probe.program.TypeNames;
+import stepinto.probe.program.Variables;
 
 /** What the threads of a paused program are doing. */
 public final class Diagnosis {
@@ -69,7 +62,12 @@ public final class Diagnosis {
         boolean waiting = !own.isEmpty();
         String first = null;
         for (ThreadReference thread : own) {
-            notes.add("thread " + thread.name() + " is " + doing(thread) + place(thread));
+            Location place = new Stack(thread, program).places.get(0);
+            String file = program.sources.relative(program.path(place));
+            String where = " (" + file + ":" + place.lineNumber() + ")";
+            String function = Program.function(place);
+            notes.add(
+                    "thread " + thread.name() + " is " + doing(thread) + " in " + function + where);
             String reason = reason(thread);
             waiting &= DEADLOCK.equals(reason);
             if (first == null || DEADLOCK.equals(first)) {
@@ -77,13 +75,6 @@ public final class Diagnosis {
             }
         }
         return waiting ? DEADLOCK : first == null ? NATIVE : first;
-    }
-
-    private String place(ThreadReference thread) {
-        Stack stack = new Stack(thread, program);
-        Location place = stack.places.get(0);
-        String file = program.sources.relative(program.path(place));
-        return " in " + Program.function(place) + " (" + file + ":" + place.lineNumber() + ")";
     }
 
     private static String reason(ThreadReference thread) {
@@ -104,7 +95,7 @@ public final class Diagnosis {
         if (top == null || !top.isNative()) {
             return ENDLESS_LOOP;
         }
-        if (isPark(top)) {
+        if (top.name().equals("park") || top.name().equals("wait")) {
             return DEADLOCK;
         }
         boolean file = top.declaringType().name().equals("java.io.FileInputStream");
@@ -114,21 +105,12 @@ public final class Diagnosis {
     /** Of the file that the innermost frame reads; -1 where it can't be told. */
     private static int descriptor(ThreadReference thread) {
         try {
-            Value file = field(thread.frame(0).thisObject(), "fd");
-            Value number = file == null ? null : field((ObjectReference) file, "fd");
+            Value file = Variables.field(thread.frame(0).thisObject(), "fd");
+            Value number = Variables.field(file, "fd");
             return number == null ? -1 : ((IntegerValue) number).value();
         } catch (IncompatibleThreadStateException running) {
             return -1;
         }
-    }
-
-    private static Value field(ObjectReference object, String name) {
-        Field field = object == null ? null : object.referenceType().fieldByName(name);
-        return field == null ? null : object.getValue(field);
-    }
-
-    private static boolean isPark(Method method) {
-        return method.name().equals("park") || method.name().equals("wait");
     }
 
     /** Whether a wait ends by itself after some time. */

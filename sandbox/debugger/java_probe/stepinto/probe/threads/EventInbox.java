@@ -28,17 +28,15 @@ public final class EventInbox {
                 add(queue.remove());
             }
         } catch (VMDisconnectedException | InterruptedException gone) {
-            disconnect();
+            synchronized (this) {
+                disconnected = true;
+                notifyAll();
+            }
         }
     }
 
     private synchronized void add(EventSet set) {
         arrived.add(set);
-        notifyAll();
-    }
-
-    private synchronized void disconnect() {
-        disconnected = true;
         notifyAll();
     }
 

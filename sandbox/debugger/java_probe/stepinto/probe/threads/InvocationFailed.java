@@ -19,18 +19,12 @@ public final class InvocationFailed extends Exception {
     }
 
     /** The method ended by an exception. */
-    static InvocationFailed raised(ObjectReference exception) {
-        String type = exception.referenceType().name();
-        return new InvocationFailed("it raised " + type, exception, false);
+    InvocationFailed(ObjectReference exception) {
+        this("it raised " + exception.referenceType().name(), exception, false);
     }
 
-    /** The method did not end within its deadline. */
-    static InvocationFailed timedOut(String message) {
-        return new InvocationFailed(message, null, true);
-    }
-
-    /** The method could not be run here; the message says why. */
-    static InvocationFailed impossible(String message) {
-        return new InvocationFailed(message, null, false);
+    /** The method did not end in time, or could not be run here; the message says why. */
+    InvocationFailed(String message, boolean timedOut) {
+        this(message, null, timedOut);
     }
 }

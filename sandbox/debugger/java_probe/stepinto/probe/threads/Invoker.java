@@ -1,21 +1,84 @@
 package stepinto.probe.threads;
 
-import com.sun.jdi.Method;
-import com.sun.jdi.ObjectReference;
-import com.sun.jdi.ReferenceType;
-import com.sun.jdi.ThreadReference;
-import com.sun.jdi.Value;
+import com.sun.jdi.*;
+import com.sun.jdi.event.BreakpointEvent;
+import com.sun.jdi.event.Event;
+import com.sun.jdi.event.EventSet;
+import com.sun.jdi.request.BreakpointRequest;
+import com.sun.jdi.request.EventRequest;
+import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Runs a method of the program in its stopped thread, and takes back control from it.
+ * Runs methods of the program in its stopped thread, and ends those that take too long.
  *
  * <p>Afterwards every {@code StackFrame} fetched before is invalid: ask {@code FrameAt} for it
  * again.
  */
-public interface Invoker {
+public final class Invoker {
     /** The deadline of the action being answered. */
-    long ACTION = 0;
+    public static final long ACTION = 0;
+
+    /** Marks the requests that tell of an exit, which stay on while methods run. */
+    static final String EXIT = "stepinto.exit";
+
+    private static final long NANOS_PER_MILLI = 1_000_000;
+    private static final String ENDED = "it did not end in time and was interrupted";
+    private static final int POPS = 2;
+    private static final long BETWEEN_TRIES = 100 * NANOS_PER_MILLI;
+    private static final int CLEARINGS = 10;
+    private static final int RESUMES = 2;
+    private final VirtualMachine machine;
+    private final Requests requests;
+    private final EventInbox events;
+    private final List<EventRequest> exits = new ArrayList<>();
+    /** Made before any method is run. */
+    private volatile Rescuer rescuer;
+    /** The code with which a method has ended the program; null if none has. */
+    public volatile Integer exitCode;
+    private ThreadReference thread;
+    private boolean atEvent;
+    private long actionDeadline;
+    private volatile ThreadReference running;
+    private volatile long deadline;
+    private volatile int tries;
+    /** Whether an error was raised in the thread. */
+    private volatile boolean stopped;
+    /** The thread that was stopped last, and how often it may still be found interrupted. */
+    private ThreadReference interrupted;
+    private int interruptions;
+    /** Of the thread's stack before the method was run. */
+    private int depth;
+    private final Object ending = new Object();
+    /** What a method that runs too long is doing, as a kill reason; null if none does. */
+    public volatile String lateReason;
+
+    /** Events that come while methods run are put aside. */
+    public Invoker(VirtualMachine machine, Requests requests, EventInbox events) {
+        this.machine = machine;
+        this.requests = requests;
+        this.events = events;
+    }
+
+    /** The program stopped in a thread; at an event, else methods can't be run in it. */
+    public void stoppedIn(ThreadReference stoppedThread, boolean atAnEvent) {
+        thread = stoppedThread;
+        atEvent = atAnEvent;
+    }
+
+    /** When what runs for the action being answered must have ended. */
+    public void until(long end) {
+        actionDeadline = end;
+    }
+
+    /** The thread that methods run in; null if there is none. */
+    public ThreadReference thread() {
+        return thread;
+    }
+
+    public long millisLeft() {
+        return Math.max((actionDeadline - System.nanoTime()) / NANOS_PER_MILLI, 1);
+    }
 
     /**
      * Invokes a method and waits for it.
@@ -28,16 +91,215 @@ public interface Invoker {
      * @throws InvocationFailed when it raised, did not end in time (then it was ended, see {@link
      *     InvocationFailed#timedOut}), or could not be run here
      */
-    Value invoke(
+    public Value invoke(
             ObjectReference object,
             ReferenceType type,
             Method method,
             List<? extends Value> arguments,
             long millis)
-            throws InvocationFailed;
+            throws InvocationFailed {
+        if (!atEvent) {
+            throw new InvocationFailed(
+                    "no method can be run while the thread is in native code or waits;"
+                            + " look at variables and fields, or continue to a breakpoint",
+                    false);
+        }
+        long now = System.nanoTime();
+        if (now > actionDeadline) {
+            throw new InvocationFailed("the action is out of time", true);
+        }
+        requests.pause();
+        prepare();
+        long end = now + millis * NANOS_PER_MILLI;
+        deadline = millis == ACTION ? actionDeadline : Math.min(end, actionDeadline);
+        tries = 0;
+        stopped = false;
+        lateReason = null;
+        try {
+            depth = thread.frameCount();
+            running = thread;
+            Value value = call(object, type, method, arguments);
+            if (tries > 0) {
+                throw new InvocationFailed(ENDED, true);
+            }
+            return value;
+        } catch (InvocationException raised) {
+            if (tries > 0) {
+                throw new InvocationFailed(ENDED, true);
+            }
+            throw new InvocationFailed(raised.exception());
+        } catch (InvalidTypeException | ClassNotLoadedException error) {
+            throw new InvocationFailed("its arguments do not fit: " + error.getMessage(), false);
+        } catch (IncompatibleThreadStateException error) {
+            throw new InvocationFailed("its thread is not paused where methods can be run", false);
+        } finally {
+            synchronized (ending) {
+                running = null;
+            }
+            if (stopped) {
+                stopped = false;
+                clearStop();
+            }
+        }
+    }
 
-    /** The thread that methods run in; null if there is none. */
-    default ThreadReference thread() {
-        return null;
+    private void prepare() throws InvocationFailed {
+        if (rescuer != null) {
+            return;
+        }
+        try {
+            // Without this the virtual machine would never end: it waits for the debugger, which
+            // waits for the method that ends the program.
+            ReferenceType type = machine.classesByName("java.lang.Runtime").get(0);
+            for (String name : new String[] {"exit", "halt"}) {
+                Method method = type.methodsByName(name, "(I)V").get(0);
+                BreakpointRequest request =
+                        machine.eventRequestManager().createBreakpointRequest(method.location());
+                request.setSuspendPolicy(EventRequest.SUSPEND_EVENT_THREAD);
+                request.putProperty(EXIT, true);
+                request.enable();
+                exits.add(request);
+            }
+            rescuer = new Rescuer(machine, thread, events);
+        } catch (InvocationException
+                | InvalidTypeException
+                | ClassNotLoadedException
+                | IncompatibleThreadStateException error) {
+            throw new InvocationFailed("no method can be run in its thread: " + error, false);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private Value call(
+            ObjectReference object,
+            ReferenceType type,
+            Method method,
+            List<? extends Value> arguments)
+            throws InvocationException, InvalidTypeException, ClassNotLoadedException,
+                    IncompatibleThreadStateException {
+        int alone = ClassType.INVOKE_SINGLE_THREADED;
+        if (object != null) {
+            int exactly = type == null ? alone : alone | ObjectReference.INVOKE_NONVIRTUAL;
+            return object.invokeMethod(thread, method, arguments, exactly);
+        }
+        if (type instanceof InterfaceType) {
+            return ((InterfaceType) type).invokeMethod(thread, method, arguments, alone);
+        }
+        ClassType owner = (ClassType) type;
+        return method.isConstructor()
+                ? owner.newInstance(thread, method, arguments, alone)
+                : owner.invokeMethod(thread, method, arguments, alone);
+    }
+
+    /** What was raised in the thread too late must not hit the program. */
+    private void clearStop() {
+        interrupted = thread;
+        interruptions = RESUMES;
+        for (int turn = 0; turn < CLEARINGS; turn++) {
+            try {
+                rescuer.clear(thread);
+                return;
+            } catch (InvocationException pending) {
+                continue; // that was it
+            } catch (InvalidTypeException
+                    | ClassNotLoadedException
+                    | IncompatibleThreadStateException error) {
+                throw new IllegalStateException(error);
+            }
+        }
+    }
+
+    /**
+     * The program is about to go on.
+     *
+     * <p>A thread that was stopped is interrupted too, and the virtual machine's agent keeps that
+     * back until the thread runs again. So it runs for a moment first, to take it back.
+     */
+    public void resuming() {
+        if (interruptions == 0) {
+            return;
+        }
+        interruptions--;
+        Field flag = interrupted.referenceType().fieldByName("interrupted");
+        if (flag == null) {
+            return; // before JDK 14 it is no field, and can't be taken back
+        }
+        interrupted.resume();
+        interrupted.suspend();
+        try {
+            interrupted.setValue(flag, machine.mirrorOf(false));
+        } catch (InvalidTypeException | ClassNotLoadedException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
+    /**
+     * End what runs past its deadline; called again and again until it does. From another thread.
+     *
+     * @return whether the method has ended the program, which is to be killed then
+     */
+    public boolean endLate() {
+        ThreadReference late = running;
+        if (late == null) {
+            return false;
+        }
+        try {
+            synchronized (ending) {
+                // Behind the method's end the events are not this thread's to take.
+                if (running == late && exiting()) {
+                    return true;
+                }
+            }
+            if (System.nanoTime() > deadline) {
+                stop(late);
+            }
+        } catch (InvalidTypeException
+                | InvocationException
+                | ClassNotLoadedException
+                | InterruptedException error) {
+            throw new IllegalStateException(error);
+        } catch (VMDisconnectedException gone) {
+            running = null;
+        } catch (IncompatibleThreadStateException | RuntimeException notNow) {
+            deadline = System.nanoTime() + BETWEEN_TRIES; // it has just ended
+        }
+        return false;
+    }
+
+    private void stop(ThreadReference late)
+            throws InvocationException, InvalidTypeException, ClassNotLoadedException,
+                    IncompatibleThreadStateException, InterruptedException {
+        synchronized (ending) {
+            if (running != late) {
+                return;
+            }
+            deadline = System.nanoTime() + BETWEEN_TRIES;
+            tries++;
+            String state = rescuer.state(late);
+            lateReason = state.equals("BLOCKED") ? Diagnosis.DEADLOCK
+                    : state.equals("RUNNABLE") ? Diagnosis.ENDLESS_LOOP : Diagnosis.NATIVE;
+            if (tries > POPS || !rescuer.pop(late, depth)) {
+                stopped = true;
+                rescuer.stop(late);
+            }
+        }
+    }
+
+    private boolean exiting() throws InterruptedException, IncompatibleThreadStateException {
+        EventSet set = events.take(1);
+        if (set == null) {
+            return false;
+        }
+        for (Event event : set) {
+            if (event instanceof BreakpointEvent && exits.contains(event.request())) {
+                Value code =
+                        ((BreakpointEvent) event).thread().frame(0).getArgumentValues().get(0);
+                exitCode = ((IntegerValue) code).value();
+                return true;
+            }
+        }
+        events.putAside(set);
+        return false;
     }
 }

@@ -57,17 +57,15 @@ public final class Requests {
             return;
         }
         pausing = true;
-        pause(manager().breakpointRequests());
-        pause(manager().exceptionRequests());
-        pause(manager().classPrepareRequests());
-        pause(manager().methodExitRequests());
-        pause(manager().stepRequests());
-        pause(manager().vmDeathRequests());
-    }
-
-    private void pause(List<? extends EventRequest> requests) {
-        for (EventRequest request : new ArrayList<>(requests)) {
-            if (request.isEnabled() && request.getProperty(ExitWatch.PROPERTY) == null) {
+        List<EventRequest> all = new ArrayList<>();
+        all.addAll(manager().breakpointRequests());
+        all.addAll(manager().exceptionRequests());
+        all.addAll(manager().classPrepareRequests());
+        all.addAll(manager().methodExitRequests());
+        all.addAll(manager().stepRequests());
+        all.addAll(manager().vmDeathRequests());
+        for (EventRequest request : all) {
+            if (request.isEnabled() && request.getProperty(Invoker.EXIT) == null) {
                 request.disable();
                 paused.add(request);
             }

@@ -1,24 +1,17 @@
 package stepinto.probe.threads;
 
-import com.sun.jdi.BooleanValue;
-import com.sun.jdi.ClassNotLoadedException;
-import com.sun.jdi.ClassType;
-import com.sun.jdi.IncompatibleThreadStateException;
-import com.sun.jdi.InvalidTypeException;
-import com.sun.jdi.InvocationException;
-import com.sun.jdi.Method;
-import com.sun.jdi.ObjectReference;
-import com.sun.jdi.StringReference;
-import com.sun.jdi.ThreadReference;
-import com.sun.jdi.Value;
-import com.sun.jdi.VirtualMachine;
+import com.sun.jdi.*;
 import com.sun.jdi.event.Event;
 import com.sun.jdi.event.EventSet;
+import com.sun.jdi.event.StepEvent;
 import com.sun.jdi.request.BreakpointRequest;
 import com.sun.jdi.request.EventRequest;
+import com.sun.jdi.request.StepRequest;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import stepinto.probe.program.Primitives;
 
 /**
  * A thread in the program, never allowed to run, from which others can be stopped.
@@ -27,10 +20,11 @@ import java.util.List;
  * that off until the method has ended, and takes the whole virtual machine down when asked twice.
  */
 final class Rescuer {
-    private static final String NAME = "stepinto";
     private static final int WAITS = 50;
     private static final int WAIT_MILLIS = 20;
+    private static final int POP_MILLIS = 300;
     private final VirtualMachine machine;
+    private final EventInbox events;
     private final ThreadReference thread;
 
     /**
@@ -41,27 +35,25 @@ final class Rescuer {
             throws InvocationException, InvalidTypeException, ClassNotLoadedException,
                     IncompatibleThreadStateException, InterruptedException {
         this.machine = machine;
+        this.events = events;
         ClassType type = (ClassType) machine.classesByName("java.lang.Thread").get(0);
         Method constructor = type.concreteMethodByName("<init>", "(Ljava/lang/String;)V");
+        List<Value> name = Collections.<Value>singletonList(machine.mirrorOf("stepinto"));
         int alone = ClassType.INVOKE_SINGLE_THREADED;
-        List<Value> name = Collections.<Value>singletonList(machine.mirrorOf(NAME));
         thread = (ThreadReference) type.newInstance(stopped, constructor, name, alone);
-        BooleanValue yes = machine.mirrorOf(true);
-        call(thread, stopped, "setDaemon", "(Z)V", Collections.<Value>singletonList(yes));
+        call(thread, stopped, "setDaemon", "(Z)V", machine.mirrorOf(true));
         BreakpointRequest first =
-                machine.eventRequestManager()
-                        .createBreakpointRequest(
-                                type.concreteMethodByName("run", "()V").location());
+                machine.eventRequestManager().createBreakpointRequest(
+                        type.concreteMethodByName("run", "()V").location());
         first.addThreadFilter(thread);
         first.setSuspendPolicy(EventRequest.SUSPEND_EVENT_THREAD);
         first.enable();
-        call(thread, stopped, "start", "()V", new ArrayList<Value>());
-        awaitStart(first, events);
+        call(thread, stopped, "start", "()V");
+        awaitStart(first);
         machine.eventRequestManager().deleteEventRequest(first);
     }
 
-    private void awaitStart(EventRequest first, EventInbox events)
-            throws InterruptedException {
+    private void awaitStart(EventRequest first) throws InterruptedException {
         for (int turn = 0; turn < WAITS; turn++) {
             if (turn > 0 && thread.suspendCount() > 0) {
                 thread.resume(); // it starts suspended, as all others are
@@ -83,11 +75,12 @@ final class Rescuer {
             ThreadReference in,
             String name,
             String signature,
-            List<? extends Value> arguments)
+            Value... arguments)
             throws InvocationException, InvalidTypeException, ClassNotLoadedException,
                     IncompatibleThreadStateException {
         Method method = ((ClassType) object.referenceType()).concreteMethodByName(name, signature);
-        return object.invokeMethod(in, method, arguments, ObjectReference.INVOKE_SINGLE_THREADED);
+        return object.invokeMethod(
+                in, method, Arrays.asList(arguments), ObjectReference.INVOKE_SINGLE_THREADED);
     }
 
     /** The name of a running thread's state; the debug interface would give one of before. */
@@ -95,9 +88,7 @@ final class Rescuer {
             throws InvocationException, InvalidTypeException, ClassNotLoadedException,
                     IncompatibleThreadStateException {
         String signature = "()Ljava/lang/Thread$State;";
-        ObjectReference state =
-                (ObjectReference)
-                        call(late, thread, "getState", signature, new ArrayList<Value>());
+        ObjectReference state = (ObjectReference) call(late, thread, "getState", signature);
         Value name = state.getValue(state.referenceType().fieldByName("name"));
         return ((StringReference) name).value();
     }
@@ -110,9 +101,9 @@ final class Rescuer {
             throws InvocationException, InvalidTypeException, ClassNotLoadedException,
                     IncompatibleThreadStateException {
         try {
-            call(late, thread, "stop", "()V", new ArrayList<Value>());
+            call(late, thread, "stop", "()V");
         } catch (InvocationException unsupported) {
-            call(late, thread, "interrupt", "()V", new ArrayList<Value>());
+            call(late, thread, "interrupt", "()V");
         }
     }
 
@@ -124,5 +115,41 @@ final class Rescuer {
         Method interrupted = type.concreteMethodByName("interrupted", "()Z");
         int alone = ClassType.INVOKE_SINGLE_THREADED;
         type.invokeMethod(stopped, interrupted, new ArrayList<Value>(), alone);
+    }
+
+    /**
+     * Whether the method, whose frame is the one above {@code depth} others, returns now.
+     *
+     * <p>Not if the thread waits or is in native code, nor where native code called a method of
+     * the frames above.
+     */
+    boolean pop(ThreadReference late, int depth)
+            throws InterruptedException, IncompatibleThreadStateException, InvalidTypeException,
+                    ClassNotLoadedException {
+        StepRequest step =
+                machine.eventRequestManager()
+                        .createStepRequest(late, StepRequest.STEP_MIN, StepRequest.STEP_INTO);
+        step.setSuspendPolicy(EventRequest.SUSPEND_EVENT_THREAD);
+        step.enable();
+        EventSet set = events.take(POP_MILLIS);
+        machine.eventRequestManager().deleteEventRequest(step);
+        if (set == null) {
+            return false;
+        }
+        if (!(set.iterator().next() instanceof StepEvent)) {
+            events.putAside(set);
+            return false;
+        }
+        try {
+            int index = late.frameCount() - depth - 1;
+            if (index > 0) {
+                late.popFrames(late.frame(index - 1));
+            }
+            Method method = late.frame(0).location().method();
+            late.forceEarlyReturn(Primitives.zero(machine, method.returnTypeName()));
+            return true;
+        } finally {
+            set.resume();
+        }
     }
 }

@@ -4,10 +4,9 @@ package stepinto.probe.threads;
 public final class Threads {
     private Threads() {}
 
-    public static Thread start(String name, Runnable work) {
+    public static void start(String name, Runnable work) {
         Thread thread = new Thread(work, "stepinto-" + name);
         thread.setDaemon(true);
         thread.start();
-        return thread;
     }
 }

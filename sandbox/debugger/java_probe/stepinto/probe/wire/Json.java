@@ -31,21 +31,44 @@ final class Json {
     }
 
     private Object value() {
-        switch (next()) {
-            case '{':
-                return map();
-            case '[':
-                return list();
-            case '"':
-                return string();
-            case 't':
-                return word("true", Boolean.TRUE);
-            case 'f':
-                return word("false", Boolean.FALSE);
-            case 'n':
-                return word("null", null);
+        char first = next();
+        if (first == '{') {
+            Map<String, Object> fields = new LinkedHashMap<>();
+            while (more('}')) {
+                next();
+                String name = string();
+                if (next() != ':') {
+                    throw new IllegalArgumentException("no ':' at character " + at);
+                }
+                at++;
+                fields.put(name, value());
+            }
+            return fields;
+        }
+        if (first == '[') {
+            List<Object> items = new ArrayList<>();
+            while (more(']')) {
+                items.add(value());
+            }
+            return items;
+        }
+        if (first == '"') {
+            return string();
+        }
+        int start = at;
+        while (at < text.length() && ",]} \n".indexOf(text.charAt(at)) < 0) {
+            at++;
+        }
+        String word = text.substring(start, at);
+        switch (word) {
+            case "true":
+            case "false":
+                return Boolean.valueOf(word);
+            case "null":
+                return null;
             default:
-                return number();
+                boolean whole = word.matches("-?[0-9]+");
+                return whole ? (Object) Long.valueOf(word) : (Object) Double.valueOf(word);
         }
     }
 
@@ -57,57 +80,18 @@ final class Json {
         return text.charAt(at);
     }
 
-    private Object word(String word, Object value) {
-        if (!text.startsWith(word, at)) {
-            throw new IllegalArgumentException("unknown JSON word at character " + at);
-        }
-        at += word.length();
-        return value;
-    }
-
-    private Map<String, Object> map() {
-        Map<String, Object> fields = new LinkedHashMap<>();
-        at++;
-        if (next() == '}') {
-            at++;
-            return fields;
-        }
-        do {
-            next();
-            String name = string();
-            expect(':');
-            fields.put(name, value());
-        } while (more('}'));
-        return fields;
-    }
-
-    private List<Object> list() {
-        List<Object> items = new ArrayList<>();
-        at++;
-        if (next() == ']') {
-            at++;
-            return items;
-        }
-        do {
-            items.add(value());
-        } while (more(']'));
-        return items;
-    }
-
+    /** Skips what stands before the next item: the opening bracket or a comma; false at the end. */
     private boolean more(char end) {
-        char found = next();
-        at++;
-        if (found != ',' && found != end) {
+        boolean first = "{[".indexOf(next()) >= 0;
+        char found = text.charAt(at++);
+        if (first && next() == end) {
+            at++;
+            return false;
+        }
+        if (!first && found != ',' && found != end) {
             throw new IllegalArgumentException("unexpected '" + found + "' at character " + at);
         }
-        return found == ',';
-    }
-
-    private void expect(char wanted) {
-        if (next() != wanted) {
-            throw new IllegalArgumentException("no '" + wanted + "' at character " + at);
-        }
-        at++;
+        return first || found == ',';
     }
 
     private String string() {
@@ -122,70 +106,37 @@ final class Json {
 
     private char escaped() {
         char letter = text.charAt(at++);
-        switch (letter) {
-            case 'n':
-                return '\n';
-            case 't':
-                return '\t';
-            case 'r':
-                return '\r';
-            case 'b':
-                return '\b';
-            case 'f':
-                return '\f';
-            case 'u':
-                at += 4;
-                return (char) Integer.parseInt(text.substring(at - 4, at), 16);
-            default:
-                return letter;
+        if (letter == 'u') {
+            at += 4;
+            return (char) Integer.parseInt(text.substring(at - 4, at), 16);
         }
-    }
-
-    private Object number() {
-        int start = at;
-        while (at < text.length() && "+-.eE0123456789".indexOf(text.charAt(at)) >= 0) {
-            at++;
-        }
-        String digits = text.substring(start, at);
-        if (digits.indexOf('.') < 0 && digits.indexOf('e') < 0 && digits.indexOf('E') < 0) {
-            return Long.valueOf(digits);
-        }
-        return Double.valueOf(digits);
+        int known = "ntrbf".indexOf(letter);
+        return known < 0 ? letter : "\n\t\r\b\f".charAt(known);
     }
 
     /** Write a value as one line of ASCII. */
     static void write(Object value, StringBuilder out) {
         if (value instanceof Map) {
-            writeMap((Map<?, ?>) value, out);
+            char before = '{';
+            for (Map.Entry<?, ?> field : ((Map<?, ?>) value).entrySet()) {
+                out.append(before);
+                writeString((String) field.getKey(), out);
+                write(field.getValue(), out.append(':'));
+                before = ',';
+            }
+            out.append(before == '{' ? "{}" : "}");
         } else if (value instanceof List) {
-            writeList((List<?>) value, out);
+            char before = '[';
+            for (Object item : (List<?>) value) {
+                write(item, out.append(before));
+                before = ',';
+            }
+            out.append(before == '[' ? "[]" : "]");
         } else if (value instanceof String) {
             writeString((String) value, out);
         } else {
             out.append(value);
         }
-    }
-
-    private static void writeMap(Map<?, ?> fields, StringBuilder out) {
-        char before = '{';
-        for (Map.Entry<?, ?> field : fields.entrySet()) {
-            out.append(before);
-            writeString((String) field.getKey(), out);
-            out.append(':');
-            write(field.getValue(), out);
-            before = ',';
-        }
-        out.append(before == '{' ? "{}" : "}");
-    }
-
-    private static void writeList(List<?> items, StringBuilder out) {
-        char before = '[';
-        for (Object item : items) {
-            out.append(before);
-            write(item, out);
-            before = ',';
-        }
-        out.append(before == '[' ? "[]" : "]");
     }
 
     private static void writeString(String text, StringBuilder out) {

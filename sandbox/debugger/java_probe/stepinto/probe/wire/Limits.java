@@ -5,15 +5,12 @@ import java.util.Map;
 /** Bounds of a session, from the launch's limits; sizes in characters. */
 public final class Limits {
     public final int valueChars;
-    /** Containers in containers. */
     public final int valueDepth;
-    /** Items of one container. */
     public final int valueItems;
     public final int valueLines;
     public final int maxValues;
     public final int maxFrames;
     public final int outputChars;
-    /** Source lines shown above and below a stop. */
     public final int contextLines;
 
     public Limits(Map<String, Object> fields) {

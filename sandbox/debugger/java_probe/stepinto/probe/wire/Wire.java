@@ -1,11 +1,6 @@
 package stepinto.probe.wire;
 
-import java.io.BufferedReader;
-import java.io.FileDescriptor;
-import java.io.FileOutputStream;
-import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.OutputStream;
+import java.io.*;
 import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -29,7 +24,6 @@ public final class Wire implements Runnable {
         send("STEPINTO ready\n");
     }
 
-    /** Read requests to the end of the terminal. */
     @Override
     public void run() {
         try {
@@ -79,10 +73,10 @@ public final class Wire implements Runnable {
         }
     }
 
-    /** Answer a request, unless it was answered before; whether it was answered now. */
-    public synchronized boolean answer(Request request, Map<String, Object> fields) {
+    /** Answer a request, unless it was answered before. */
+    public synchronized void answer(Request request, Map<String, Object> fields) {
         if (pending != request) {
-            return false;
+            return;
         }
         pending = null;
         try {
@@ -90,7 +84,6 @@ public final class Wire implements Runnable {
         } catch (IOException error) {
             atEnd.run();
         }
-        return true;
     }
 
     private synchronized void write(Object id, Map<String, Object> fields) throws IOException {

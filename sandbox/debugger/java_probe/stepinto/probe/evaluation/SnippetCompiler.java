@@ -1,0 +1,241 @@
+package stepinto.probe.evaluation;
+
+import com.sun.jdi.Location;
+import com.sun.jdi.PathSearchingVirtualMachine;
+import com.sun.jdi.VirtualMachine;
+import java.io.*;
+import java.net.URI;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.*;
+import javax.tools.*;
+import stepinto.probe.program.ConstantPool;
+import stepinto.probe.program.EvaluationFailed;
+
+/** Compiles code against the classes of the program, with the JDK's own compiler. */
+final class SnippetCompiler {
+    private final VirtualMachine machine;
+    /** Kept, for it knows the JDK's own classes by then. */
+    private JavaFileManager standard;
+
+    SnippetCompiler(VirtualMachine machine) {
+        this.machine = machine;
+    }
+
+    /**
+     * The class files of a source, by the names of their classes.
+     *
+     * @param open whether the source may use private members
+     * @throws EvaluationFailed with the compiler's first error
+     */
+    Map<String, byte[]> compile(String source, boolean open) throws EvaluationFailed {
+        JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
+        if (compiler == null) {
+            throw new EvaluationFailed("it takes a JDK to run this, and here is only a JRE");
+        }
+        if (standard == null) {
+            standard = compiler.getStandardFileManager(null, Locale.ROOT, StandardCharsets.UTF_8);
+        }
+        DiagnosticCollector<JavaFileObject> problems = new DiagnosticCollector<>();
+        ProgramFiles files = new ProgramFiles(standard, open);
+        try {
+            boolean done = compiler.getTask(
+                    null, files, problems, options(), null,
+                    Collections.singletonList(new Source(source))).call();
+            if (!done) {
+                throw new EvaluationFailed(first(problems, source));
+            }
+            return files.made;
+        } catch (RuntimeException | StackOverflowError error) {
+            throw new EvaluationFailed("the compiler failed: " + error);
+        } catch (OutOfMemoryError error) {
+            throw new EvaluationFailed("the compiler ran out of memory; make the code smaller");
+        }
+    }
+
+    private List<String> options() {
+        List<String> options = new ArrayList<>(Arrays.asList(
+                "-proc:none", "-nowarn", "-Xlint:none", "-implicit:none", "-g"));
+        String version = feature(machine.version());
+        if (!version.equals(feature(System.getProperty("java.version")))) {
+            options.addAll(Arrays.asList("-source", version, "-target", version));
+        }
+        List<String> absolute = new ArrayList<>();
+        if (machine instanceof PathSearchingVirtualMachine) {
+            PathSearchingVirtualMachine paths = (PathSearchingVirtualMachine) machine;
+            for (String entry : paths.classPath()) {
+                File file = new File(entry);
+                absolute.add(file.isAbsolute()
+                        ? entry : new File(paths.baseDirectory(), entry).getPath());
+            }
+        }
+        options.addAll(Arrays.asList("-cp", String.join(File.pathSeparator, absolute)));
+        return options;
+    }
+
+    /** {@code 8} of {@code 1.8.0_392}, {@code 17} of {@code 17.0.15}. */
+    private static String feature(String version) {
+        String rest = version.startsWith("1.") ? version.substring(2) : version;
+        return rest.split("[^0-9]", 2)[0];
+    }
+
+    /** The first error as it would be said of the snippet alone. */
+    private static String first(DiagnosticCollector<JavaFileObject> problems, String source) {
+        for (Diagnostic<? extends JavaFileObject> problem : problems.getDiagnostics()) {
+            if (problem.getKind() != Diagnostic.Kind.ERROR) {
+                continue;
+            }
+            StringBuilder text = new StringBuilder();
+            for (String line : problem.getMessage(Locale.ROOT).split("\n")) {
+                if (!line.trim().startsWith("location:")) {
+                    text.append(text.length() > 0 ? "; " : "").append(line.trim());
+                }
+            }
+            String message = text.toString()
+                    .replaceAll("\\s+", " ")
+                    .replaceAll("this\\$\\d+", "this")
+                    .replaceAll("in method run\\([^)]*\\)", "here");
+            int start = (int) Math.max(0, problem.getStartPosition());
+            int end = source.indexOf('\n', start);
+            String code = source.substring(start, end < 0 ? source.length() : end).trim();
+            String shown = code.length() > 60 ? code.substring(0, 60) + "..." : code;
+            return "does not compile: " + message + ", at: "
+                    + shown.replaceAll("this\\$\\d+", "this");
+        }
+        return "the code does not compile";
+    }
+
+    private static final class Source extends SimpleJavaFileObject {
+        private final String text;
+
+        Source(String text) {
+            super(URI.create("string:///" + Calls.SNIPPET + ".java"), Kind.SOURCE);
+            this.text = text;
+        }
+
+        @Override
+        public CharSequence getCharContent(boolean ignoreEncodingErrors) {
+            return text;
+        }
+    }
+
+    /** The files of one compilation: the program's classes, opened; the result stays in memory. */
+    private static final class ProgramFiles extends ForwardingJavaFileManager<JavaFileManager> {
+        /** The class files that were made, by the names of their classes. */
+        final Map<String, byte[]> made = new LinkedHashMap<>();
+
+        private final boolean open;
+
+        /** With false for {@code open} private members stay private. */
+        ProgramFiles(JavaFileManager files, boolean open) {
+            super(files);
+            this.open = open;
+        }
+
+        @Override
+        public Iterable<JavaFileObject> list(
+                Location location, String name, Set<JavaFileObject.Kind> kinds, boolean recurse)
+                throws IOException {
+            Iterable<JavaFileObject> found = super.list(location, name, kinds, recurse);
+            if (!open || location != StandardLocation.CLASS_PATH) {
+                return found;
+            }
+            List<JavaFileObject> opened = new ArrayList<>();
+            for (JavaFileObject file : found) {
+                opened.add(file.getKind() == JavaFileObject.Kind.CLASS ? new Opened(file) : file);
+            }
+            return opened;
+        }
+
+        @Override
+        public String inferBinaryName(Location location, JavaFileObject file) {
+            JavaFileObject real = file instanceof Opened ? ((Opened) file).closed() : file;
+            return super.inferBinaryName(location, real);
+        }
+
+        @Override
+        public JavaFileObject getJavaFileForOutput(
+                Location location, String name, JavaFileObject.Kind kind, FileObject sibling) {
+            return new SimpleJavaFileObject(URI.create("mem:///" + made.size()), kind) {
+                @Override
+                public OutputStream openOutputStream() {
+                    return new ByteArrayOutputStream() {
+                        @Override
+                        public void close() {
+                            made.put(name, toByteArray());
+                        }
+                    };
+                }
+            };
+        }
+    }
+
+    /**
+     * A class file whose private members are public. Only the compiler sees it; the program keeps
+     * its own.
+     */
+    private static final class Opened extends ForwardingJavaFileObject<JavaFileObject> {
+        private static final int PUBLIC = 0x0001;
+        private static final int HIDING = 0x0002 | 0x0004;
+
+        Opened(JavaFileObject file) {
+            super(file);
+        }
+
+        JavaFileObject closed() {
+            return fileObject;
+        }
+
+        @Override
+        public InputStream openInputStream() throws IOException {
+            ByteArrayOutputStream read = new ByteArrayOutputStream();
+            try (InputStream in = super.openInputStream()) {
+                byte[] buffer = new byte[8_192];
+                for (int count; (count = in.read(buffer)) > 0; ) {
+                    read.write(buffer, 0, count);
+                }
+            }
+            ByteBuffer content = ByteBuffer.wrap(read.toByteArray());
+            open(content);
+            return new ByteArrayInputStream(content.array());
+        }
+
+        private static void open(ByteBuffer content) {
+            ConstantPool constants = new ConstantPool(content);
+            publish(content);
+            skip(content, 4);
+            skip(content, 2 * content.getShort());
+            for (int kind = 0; kind < 2; kind++) { // fields, then methods
+                for (int left = content.getShort() & 0xffff; left > 0; left--) {
+                    publish(content);
+                    skip(content, 4);
+                    for (int more = content.getShort(); more > 0; more--) {
+                        skip(content, 2);
+                        skip(content, content.getInt());
+                    }
+                }
+            }
+            for (int left = content.getShort(); left > 0; left--) {
+                boolean nested = constants.text(content.getShort() & 0xffff).equals("InnerClasses");
+                int length = content.getInt();
+                if (!nested) {
+                    skip(content, length);
+                    continue;
+                }
+                for (int classes = content.getShort() & 0xffff; classes > 0; classes--) {
+                    skip(content, 6);
+                    publish(content);
+                }
+            }
+        }
+
+        private static void skip(ByteBuffer content, int length) {
+            content.position(content.position() + length);
+        }
+
+        private static void publish(ByteBuffer content) {
+            int at = content.position();
+            content.putShort((short) (content.getShort(at) & ~HIDING | PUBLIC));
+        }
+    }
+}

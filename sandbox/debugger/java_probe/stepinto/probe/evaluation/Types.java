@@ -1,0 +1,218 @@
+package stepinto.probe.evaluation;
+
+import com.sun.jdi.*;
+import java.util.*;
+import stepinto.probe.program.EvaluationFailed;
+import stepinto.probe.program.Primitives;
+import stepinto.probe.program.Sources;
+import stepinto.probe.program.TypeNames;
+import stepinto.probe.threads.InvocationFailed;
+import stepinto.probe.threads.Invoker;
+
+/** Finds the program's classes by name, loads them if needed, and knows what extends what. */
+final class Types {
+    private static final String OBJECT = "java.lang.Object";
+    private static final String FOR_NAME =
+            "(Ljava/lang/String;ZLjava/lang/ClassLoader;)Ljava/lang/Class;";
+
+    final VirtualMachine machine;
+    private final Invoker invoker;
+    private final Sources sources;
+    private final Map<String, ReferenceType> found = new HashMap<>();
+    private final Map<String, Set<String>> ancestors = new HashMap<>();
+    private final Map<String, Imports> imports = new HashMap<>();
+    private final Set<String> missing = new HashSet<>();
+
+    Types(VirtualMachine machine, Invoker invoker, Sources sources) {
+        this.machine = machine;
+        this.invoker = invoker;
+        this.sources = sources;
+    }
+
+    /** The program has run on: classes that were missing may be there now. */
+    void forgetMissing() {
+        missing.clear();
+    }
+
+    /** A class by its binary name, seen from another class; null if there is none. */
+    ReferenceType find(String name, ReferenceType here) {
+        ReferenceType known = found.get(name);
+        if (known != null || missing.contains(name) || Primitives.isPrimitive(name)) {
+            return known;
+        }
+        List<ReferenceType> loaded = machine.classesByName(name);
+        ReferenceType type = loaded.isEmpty() ? load(name, here) : loaded.get(0);
+        for (ReferenceType each : loaded) {
+            boolean same = here != null && here.classLoader() != null
+                    && here.classLoader().equals(each.classLoader());
+            type = same ? each : type;
+        }
+        if (type == null) {
+            missing.add(name);
+        } else {
+            found.put(name, type);
+        }
+        return type;
+    }
+
+    private ReferenceType load(String name, ReferenceType here) {
+        ReferenceType type = machine.classesByName("java.lang.Class").get(0);
+        Method method = type.methodsByName("forName", FOR_NAME).get(0);
+        List<Value> arguments = Arrays.asList(
+                machine.mirrorOf(TypeNames.forName(name)),
+                machine.mirrorOf(true),
+                here == null ? null : here.classLoader());
+        try {
+            Value value = invoker.invoke(null, type, method, arguments, Invoker.ACTION);
+            return ((ClassObjectReference) value).reflectedType();
+        } catch (InvocationFailed error) {
+            return null;
+        }
+    }
+
+    /** Makes a class known to the loader of another, as the machine's own checks want it. */
+    void link(String name, ReferenceType here) throws EvaluationFailed {
+        if (load(name, here) == null) {
+            throw new EvaluationFailed(
+                    "NoClassDefFoundError: " + name + " can't be loaded from " + here.name());
+        }
+    }
+
+    /** A static field of a class that is not initialised yet would read as zero. */
+    void initialise(ReferenceType type) {
+        if (!type.isInitialized() && !type.name().endsWith("]")) {
+            load(type.name(), type);
+        }
+    }
+
+    /** A class as source names it, qualified or not; null if there is none. */
+    ReferenceType named(String name, ReferenceType here) {
+        int dot = name.lastIndexOf('.');
+        if (dot < 0) {
+            return simple(name, here);
+        }
+        ReferenceType outer = named(name.substring(0, dot), here);
+        if (outer != null) {
+            return member(outer, name.substring(dot + 1), here);
+        }
+        return looksLikeClass(name.substring(dot + 1)) ? find(name, here) : null;
+    }
+
+    private static boolean looksLikeClass(String name) {
+        return Character.isUpperCase(name.charAt(0)) || name.indexOf('$') >= 0;
+    }
+
+    /** Spares a try at loading for what is surely a variable or a package. */
+    private ReferenceType findLikely(String binaryName, String name, ReferenceType here) {
+        boolean may = looksLikeClass(name) || !machine.classesByName(binaryName).isEmpty();
+        return may ? find(binaryName, here) : null;
+    }
+
+    private ReferenceType simple(String name, ReferenceType here) {
+        for (ReferenceType outer = here; outer != null; outer = enclosing(outer)) {
+            if (TypeNames.simple(outer.name()).equals(name)
+                    || outer.name().endsWith("$" + name)) {
+                return outer;
+            }
+            ReferenceType member = member(outer, name, here);
+            if (member != null) {
+                return member;
+            }
+        }
+        for (String candidate : imports(here).candidates(name)) {
+            ReferenceType type = findLikely(candidate, name, here);
+            if (type != null) {
+                return type;
+            }
+        }
+        return null;
+    }
+
+    /** A nested class of a class, or of what it extends. */
+    private ReferenceType member(ReferenceType outer, String name, ReferenceType here) {
+        for (String ancestor : ancestors(outer)) {
+            String nested = ancestor + "$" + name;
+            ReferenceType found = ancestor.equals(OBJECT) ? null : findLikely(nested, name, here);
+            if (found != null) {
+                return found;
+            }
+        }
+        return null;
+    }
+
+    /** The class around a nested one; null for a top-level class. */
+    ReferenceType enclosing(ReferenceType type) {
+        int dollar = type.name().lastIndexOf('$');
+        return dollar <= 0 ? null : find(type.name().substring(0, dollar), type);
+    }
+
+    /** The imports of the source file of a class. */
+    Imports imports(ReferenceType here) {
+        Imports known = imports.get(here.name());
+        if (known == null) {
+            int dot = here.name().lastIndexOf('.');
+            String[] lines = {};
+            try {
+                String folder = here.name().substring(0, dot + 1).replace('.', '/');
+                String path = sources.find(folder + here.sourceName());
+                lines = path == null ? lines : sources.lines(path);
+            } catch (AbsentInformationException absent) {
+                lines = new String[0];
+            }
+            known = new Imports(here.name().substring(0, Math.max(dot, 0)), lines);
+            imports.put(here.name(), known);
+        }
+        return known;
+    }
+
+    /** The names of a class, of what it extends and of what it implements, itself first. */
+    private Set<String> ancestors(ReferenceType type) {
+        Set<String> known = ancestors.get(type.name());
+        if (known == null) {
+            known = new LinkedHashSet<>();
+            for (ReferenceType each : ancestry(type)) {
+                known.add(each.name());
+            }
+            known.add(OBJECT);
+            ancestors.put(type.name(), known);
+        }
+        return known;
+    }
+
+    /** A class, what it extends and what it implements; an interface, those above and Object. */
+    static Set<ReferenceType> ancestry(ReferenceType type) {
+        Set<ReferenceType> found = new LinkedHashSet<>();
+        found.add(type);
+        if (type instanceof ClassType) {
+            ClassType base = ((ClassType) type).superclass();
+            for (; base != null; base = base.superclass()) {
+                found.add(base);
+            }
+            found.addAll(((ClassType) type).allInterfaces());
+            return found;
+        }
+        if (type instanceof InterfaceType) {
+            for (InterfaceType each : ((InterfaceType) type).superinterfaces()) {
+                found.addAll(ancestry(each));
+            }
+        }
+        found.addAll(type.virtualMachine().classesByName(OBJECT));
+        return found;
+    }
+
+    /** Whether a reference of one type can be assigned to another, both by binary names. */
+    boolean assignable(String from, String to, ReferenceType here) {
+        if (from.equals(to) || to.equals(OBJECT)) {
+            return true;
+        }
+        if (from.endsWith("[]")) {
+            boolean general = to.equals("java.lang.Cloneable") || to.equals("java.io.Serializable");
+            String item = from.substring(0, from.length() - 2);
+            boolean array = to.endsWith("[]") && !Primitives.isPrimitive(item);
+            return general
+                    || (array && assignable(item, to.substring(0, to.length() - 2), here));
+        }
+        ReferenceType type = Primitives.isPrimitive(from) ? null : find(from, here);
+        return type != null && ancestors(type).contains(to);
+    }
+}
