@@ -41,7 +41,8 @@ class Debugger(Protocol):
 
     def collect(self, request: BreakpointRequest, hits: int) -> DebugEvent:
         """Run to the `hits`-th hit of a breakpoint and evaluate `request.watch` at each, by default
-        what is watched there. Another stop, the program's end and the limits end it earlier.
+        what is watched there. An exception breakpoint, an exception that ends the test, the
+        program's end and the limits end it earlier; other breakpoints only count their hits.
 
         The breakpoint is removed afterwards, unless it was there before.
         """

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from sandbox.debugger.limits import DebugLimits
-from sandbox.debugger.records import DebugEvent, Hit, State, Value
+from sandbox.debugger.records import DebugEvent, Hit, State, StopReason, Value
 
 MAX_ERROR = 160
 """Characters of the error of an expression that fails."""
@@ -47,8 +47,8 @@ class Watching:
         return replace(stop, values=(*stop.values, *values), output=output)
 
     def collect(self, number: int, expressions: tuple[str, ...], hits: int) -> DebugEvent:
-        """Continue to the `hits`-th hit of a breakpoint, and evaluate at each. Returns the last
-        stop, which may be another one, with the hits.
+        """Continue to the `hits`-th hit of a breakpoint, past other line and function breakpoints,
+        and evaluate at each. Returns the last stop, which may be another one, with the hits.
         """
         found, space = list[Hit](), self.limits.collected_chars
         output, notes = "", dict[str, None]()
@@ -57,6 +57,12 @@ class Watching:
         while True:
             stop = self.go_on(max(deadline - time.monotonic(), 0.0))
             hit = next((point for point in stop.hit if point.number == number), None)
+            if hit is None and stop.stop_reason is StopReason.BREAKPOINT:
+                if time.monotonic() < deadline:
+                    output += stop.output
+                    notes |= dict.fromkeys(stop.notes)
+                    continue
+                notes["the time-out passed at this other breakpoint: collect again to go on"] = None
             if hit is None or not stop.file:
                 stop = self.shown(stop)
             else:

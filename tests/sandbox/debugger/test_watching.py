@@ -96,13 +96,7 @@ def test_watches_are_shown_at_every_stop(bench: Workbench | JavaBench) -> None:
 
 
 def test_hits_are_collected_in_one_table(bench: Workbench | JavaBench) -> None:
-    bench.start(bench.at("call"))
-    event = bench.debugger.collect(bench.at("add", watch=("total", "n", "gone")), 3)
-    other = bench.debugger.collect(bench.at("add", watch=("total",)), 3)
-    assert (event.action, other.action) == (Action.COLLECT, Action.COLLECT)
-    # The breakpoint at the call stops it before the second hit.
-    assert [hit.number for hit in event.collected] == [1]
-    assert event.line == bench.line("call")
+    bench.start(bench.at("add", condition="n == 2"))
     bench.debugger.remove_breakpoint(1)
     event = bench.debugger.collect(bench.at("add", watch=("total", "n", "gone")), 3)
     assert (event.state, event.line) == (State.RUNTIME, bench.line("add"))
@@ -120,6 +114,56 @@ def test_hits_are_collected_in_one_table(bench: Workbench | JavaBench) -> None:
     assert lines[heading + 1] == "hit | total | n | gone"
     assert lines[heading + 2].startswith("1 | 3 | 3 | (")
     assert bench.text_of("n") == "5", "it stays at the last hit"
+
+
+def test_other_breakpoints_do_not_end_collecting(bench: Workbench | JavaBench) -> None:
+    bench.start(bench.at("call"))
+    event = bench.debugger.collect(bench.at("add", watch=("n",)), 3)
+    assert (event.action, event.line) == (Action.COLLECT, bench.line("add"))
+    assert [hit.values[0].text for hit in event.collected] == ["1", "2", "3"]
+    (passed,) = bench.debugger.list_breakpoints().breakpoints
+    assert passed.hits == 3, "those that were passed count"
+    assert bench.debugger.control(Action.CONTINUE).line == bench.line("call"), "it stops again"
+    event = bench.debugger.collect(bench.at("call", watch=("n",)), 2)
+    assert [(hit.number, hit.values[0].text) for hit in event.collected] == [(5, "5"), (6, "6")]
+    ended = bench.debugger.collect(bench.at("add"), 20)
+    assert (ended.stop_reason, len(ended.collected)) == (StopReason.EXITED, 3)
+
+
+def test_an_exception_breakpoint_ends_collecting(open_python: Callable[..., Workbench]) -> None:
+    bench = open_python()
+    bench.script("""
+        for n in range(5):
+            try:
+                n = 6 / (n - 2)  # @divide
+            except ZeroDivisionError:
+                pass
+    """)
+    bench.debugger.set_breakpoint(BreakpointRequest(exception="ZeroDivisionError"))
+    event = bench.debugger.collect(bench.at("divide", watch=("n",)), 5)
+    assert event.stop_reason is StopReason.EXCEPTION
+    assert [hit.values[0].text for hit in event.collected] == ["0", "1", "2"]
+
+
+def test_a_time_out_ends_collecting_at_another_breakpoint(
+    open_python: Callable[..., Workbench],
+) -> None:
+    bench = open_python(replace(LIMITS, action_timeout=0.3))
+    event = bench.script(
+        """
+        def f(n):
+            return n  # @never
+
+        n = 0
+        while True:
+            n += 1  # @busy
+    """,
+        "busy",
+    )
+    assert event.stop_reason is StopReason.BREAKPOINT
+    event = bench.debugger.collect(bench.at("never"), 2)
+    assert event.collected == ()
+    assert event.stop_reason in (StopReason.BREAKPOINT, StopReason.INTERRUPTED)
 
 
 def test_collecting_ends_with_the_program(bench: Workbench | JavaBench) -> None:
