@@ -138,7 +138,6 @@ def answer_all(
     with closing(RunStore.open(run)) as store:
         batch = Batch(runtime, benchmark, works, store)
         batch.run()
-        batch.compact()
         return _answers(works, batch, store)
 
 

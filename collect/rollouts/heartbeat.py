@@ -86,7 +86,22 @@ def beating(
     started_at, ended = time.time(), threading.Event()
 
     def beat() -> None:
-        now = _beat(progress, nodes(), started_at, ended.is_set())
+        now = Heartbeat(
+            total=progress.total,
+            done=progress.done,
+            done_before=progress.done_before,
+            beside=progress.beside,
+            started_at=started_at,
+            seen_at=time.time(),
+            ended=ended.is_set(),
+            host=platform.node(),
+            process=os.getpid(),
+            running=tuple(
+                RunningRollout(label=label, seconds=seconds)
+                for label, seconds in progress.running()
+            ),
+            nodes=tuple(nodes()),
+        )
         with suppress(OSError):
             write_text(folder / NAME, now.model_dump_json(indent=2) + "\n")
 
@@ -103,26 +118,6 @@ def beating(
         ended.set()
         thread.join()
         beat()
-
-
-def _beat(
-    progress: Progress, nodes: Sequence[NodeStatus], started_at: float, ended: bool
-) -> Heartbeat:
-    return Heartbeat(
-        total=progress.total,
-        done=progress.done,
-        done_before=progress.done_before,
-        beside=progress.beside,
-        started_at=started_at,
-        seen_at=time.time(),
-        ended=ended,
-        host=platform.node(),
-        process=os.getpid(),
-        running=tuple(
-            RunningRollout(label=label, seconds=seconds) for label, seconds in progress.running()
-        ),
-        nodes=tuple(nodes),
-    )
 
 
 def read_heartbeat(folder: Path) -> Heartbeat | None:

@@ -1,8 +1,8 @@
 """Keeps a model's replies until their rollout has its row.
 
-A rollout that was stopped or killed resumes: its tool calls run again in a fresh sandbox, and as
-long as their results are the same as before, the model's recorded replies are used. From the first
-difference on, the model is asked again.
+A rollout that was stopped or killed, or whose endpoint failed, resumes: its tool calls run again in
+a fresh sandbox, and as long as their results are the same as before, the model's recorded replies
+are used. From the first difference on, the model is asked again.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from collect.rollouts.faults import goes_on
 from collect.store.messages import Message, ToolSchema
 from collect.store.normalising import normalised
 from collect.store.records import Rollout
-
-FOLDER = "journal"
 
 
 @dataclass(frozen=True)
@@ -61,34 +59,58 @@ class JournalText(Protocol):
 
 @dataclass(frozen=True)
 class JournalFile:
-    """A journal in a file."""
+    """A journal in a file. See `JournalText`."""
 
     path: Path
 
     def read(self) -> str | None:
-        """See `JournalText`."""
         if not self.path.exists():
             return None
         return self.path.read_text(encoding="utf-8", errors="replace")
 
     def add(self, text: str) -> None:
-        """See `JournalText`."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(text)
 
     def replace(self, text: str | None) -> None:
-        """See `JournalText`."""
         self.path.unlink(missing_ok=True)
         if text is not None:
             self.add(text)
 
 
+def replies_of(folder: Path, rollout_id: str) -> JournalFile:
+    """The journal of a rollout until its final row is stored."""
+    return JournalFile(folder / "journal" / f"{rollout_id}.jsonl")
+
+
+def forget_replies(folder: Path, row: Rollout) -> None:
+    """Delete the journal of a rollout that has its row, unless the next start resumes it."""
+    if not goes_on(row.failure_type):
+        replies_of(folder, row.rollout_id).replace(None)
+
+
 def kept_dollars(text: JournalText) -> float:
     """What the replies in a journal have cost."""
-    read = (_entry(line) for line in (text.read() or "").split("\n")[1:])
-    newest = _by_step(each for each in read if each is not None)
-    return sum(each.completion.dollars for each in newest.values())
+    lines = (text.read() or "").split("\n")[1:]
+    return sum(each.completion.dollars for each in _newest(lines).values())
+
+
+def _newest(lines: Iterable[str]) -> dict[tuple[int, int], _Entry]:
+    """The newest reply of each step of each conversation.
+
+    A line that a kill cut, or whose numbers are invalid, is left out: that reply is requested
+    again.
+    """
+    found = {}
+    for line in lines:
+        try:
+            # Not `validate_json`, which rejects lone surrogates.
+            entry = ENTRY.validate_python(json.loads(line))
+        except BROKEN:
+            continue
+        found[entry.conversation, entry.step] = entry
+    return found
 
 
 class Journal:
@@ -97,13 +119,19 @@ class Journal:
     def __init__(self, text: JournalText, settings: str) -> None:
         """`settings` identifies everything that decides what the rollout does; replies recorded
         under other settings are dropped."""
-        self._text = text
-        self._settings = settings
-        self._begun = False
+        self._text, self._settings = text, settings
         self.seconds_given_back = 0.0
         """Seconds that the replayed replies took when they were made."""
         self._lock = Lock()
-        self._entries = self._read()
+        held = text.read() or ""
+        recorded_under, *lines = held.split("\n")
+        self._begun = bool(lines) and recorded_under == settings
+        self._entries = _newest(lines) if self._begun else {}
+        readable = "".join(map(_line, self._entries.values()))
+        if not self._begun:
+            text.replace(None)
+        elif held != f"{settings}\n{readable}":
+            text.replace(f"{settings}\n{readable}")
 
     def reply(self, conversation: int, step: int, seen: str) -> Completion | None:
         """The recorded reply to the same request at this step, or None."""
@@ -116,49 +144,24 @@ class Journal:
 
     def add(self, conversation: int, step: int, seen: str, completion: Completion) -> None:
         """Store a reply."""
-        line = json.dumps(asdict(_Entry(conversation, step, seen, completion)))
+        line = _line(_Entry(conversation, step, seen, completion))
         with self._lock:
-            self._text.add(f"{line}\n" if self._begun else f"{self._settings}\n{line}\n")
+            self._text.add(line if self._begun else f"{self._settings}\n{line}")
             self._begun = True
 
-    def _read(self) -> dict[tuple[int, int], _Entry]:
-        """The newest reply of each step."""
-        held = self._text.read() or ""
-        settings, *lines = held.split("\n")
-        if not lines or settings != self._settings:
-            self._text.replace(None)
-            return {}
-        read = [(line, entry) for line in lines if (entry := _entry(line)) is not None]
-        readable = "\n".join([settings, *(line for line, _ in read), ""])
-        if readable != held:
-            self._text.replace(readable)
-        self._begun = True
-        return _by_step(entry for _, entry in read)
 
-
-def _by_step(entries: Iterable[_Entry]) -> dict[tuple[int, int], _Entry]:
-    """The newest entry of each step of each conversation."""
-    return {(each.conversation, each.step): each for each in entries}
-
-
-def _entry(line: str) -> _Entry | None:
-    """None if a kill cut the line or its numbers are invalid: that reply is requested again."""
-    try:
-        # Not `validate_json`, which rejects lone surrogates.
-        return ENTRY.validate_python(json.loads(line))
-    except BROKEN:
-        return None
+def _line(entry: _Entry) -> str:
+    return json.dumps(asdict(entry)) + "\n"
 
 
 def journaled(role_models: Mapping[str, RoleModel], journal: Journal) -> dict[str, RoleModel]:
     """The models with their replies journaled; scripted models don't need it."""
-    return {name: _journaled(role_model, journal) for name, role_model in role_models.items()}
-
-
-def _journaled(role_model: RoleModel, journal: Journal) -> RoleModel:
-    if role_model.is_oracle or isinstance(role_model.backend, ReplayBackend):
-        return role_model
-    return replace(role_model, backend=JournaledBackend(role_model.backend, journal))
+    return {
+        name: each
+        if each.is_oracle or isinstance(each.backend, ReplayBackend)
+        else replace(each, backend=JournaledBackend(each.backend, journal))
+        for name, each in role_models.items()
+    }
 
 
 class JournaledBackend:
@@ -192,7 +195,9 @@ class _JournaledModel:
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
     ) -> Completion:
         """See `collect.models.base.Model`."""
-        step, seen = self._step, self._digest(messages, tools)
+        said = [asdict(replace(each, content=self._normalised(each.content))) for each in messages]
+        seen = hashlib.sha256(json.dumps([said, tools]).encode()).hexdigest()
+        step = self._step
         self._step += 1
         known = self._journal.reply(self._conversation, step, seen)
         if known is not None:
@@ -201,21 +206,3 @@ class _JournaledModel:
         completion = self._model.complete(messages, tools, sampling)
         self._journal.add(self._conversation, step, seen, completion)
         return completion
-
-    def _digest(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> str:
-        said = [asdict(replace(each, content=self._normalised(each.content))) for each in messages]
-        return hashlib.sha256(json.dumps([said, tools]).encode()).hexdigest()
-
-
-# Rollouts that resume after a stop, a kill, or a failure of the endpoint.
-
-
-def replies_of(folder: Path, rollout_id: str) -> JournalFile:
-    """The journal of a rollout until its final row is stored."""
-    return JournalFile(folder / FOLDER / f"{rollout_id}.jsonl")
-
-
-def forget_replies(folder: Path, row: Rollout) -> None:
-    """Delete the journal of a rollout that has its row, unless the next start resumes it."""
-    if not goes_on(row.failure_type):
-        replies_of(folder, row.rollout_id).replace(None)

@@ -8,8 +8,7 @@ import re
 import secrets
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,11 +17,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from collect.config import RunnerConfig, WandbSettings
-from collect.errors import TRIED_AGAIN, ConfigError
+from collect.errors import ConfigError
 from collect.rollouts.heartbeat import NodeStatus
 from collect.rollouts.progress import Progress
 from collect.store.atomic_files import write_text
-from collect.store.records import Rollout
 
 logger = logging.getLogger(__name__)
 
@@ -36,8 +34,6 @@ PRIVATE = ("environment", "extra_body", "arguments", "command")
 """Settings that can hold a key: environment variables, fields of a request, and a server's command
 line."""
 USER = re.compile(r"(?<=://)[^/@\s]+@")
-Numbers = dict[str, float]
-"""Metrics by name."""
 
 
 class TrackedRun(BaseModel):
@@ -50,66 +46,21 @@ class TrackedRun(BaseModel):
     begun_at: float
     """Unix time, seconds."""
 
-    @classmethod
-    def of(cls, folder: Path) -> TrackedRun:
-        """The folder's tracked run; the first call creates it. Raises OSError, and ValueError on a
-        broken file."""
-        path = folder / NAME
-        if path.is_file():
-            return cls.model_validate_json(path.read_bytes())
-        begun = cls(id=secrets.token_hex(4), name=folder.as_posix(), begun_at=time.time())
-        write_text(path, begun.model_dump_json(indent=2) + "\n")
-        return begun
 
-    @property
-    def step(self) -> int:
-        """Whole seconds since the beginning, so that steps increase over all starts."""
-        return max(0, int(time.time() - self.begun_at))
+def tracked_run(folder: Path) -> TrackedRun:
+    """The folder's tracked run; the first call creates it. Raises OSError, and ValueError on a
+    broken file."""
+    path = folder / NAME
+    if path.is_file():
+        return TrackedRun.model_validate_json(path.read_bytes())
+    begun = TrackedRun(id=secrets.token_hex(4), name=folder.as_posix(), begun_at=time.time())
+    write_text(path, begun.model_dump_json(indent=2) + "\n")
+    return begun
 
 
-class Tally:
-    """Metrics over the rows of all starts. A repeated rollout counts once. Thread-safe."""
-
-    def __init__(self, rows: Iterable[Rollout] = ()) -> None:
-        self._lock = threading.Lock()
-        self._rows: dict[str, tuple[bool, bool, str | None, int, float]] = {}
-        self._failures: set[str] = set()
-        for row in rows:
-            self.add(row)
-
-    def add(self, row: Rollout) -> None:
-        """Count a row, or replace the rollout's earlier row."""
-        judged = row.failure_kind not in TRIED_AGAIN
-        counted = (row.resolved, judged, row.failure_type, row.tokens, row.dollars)
-        with self._lock:
-            self._rows[row.rollout_id] = counted
-            if row.failure_type is not None:
-                self._failures.add(row.failure_type)
-
-    def numbers(self) -> Numbers:
-        """All metrics. Failure types that no longer occur are reported as 0, so that their curves
-        end."""
-        with self._lock:
-            rows, failures = list(self._rows.values()), sorted(self._failures)
-        failed = Counter(failure for _, _, failure, _, _ in rows)
-        numbers: Numbers = {f"failed/{name}": failed[name] for name in failures}
-        numbers["rollouts/resolved"] = sum(resolved for resolved, *_ in rows)
-        if judged := sum(is_judged for _, is_judged, *_ in rows):
-            numbers["rollouts/resolved_share"] = numbers["rollouts/resolved"] / judged
-        numbers["tokens"] = sum(tokens for *_, tokens, _ in rows)
-        numbers["dollars"] = sum(dollars for *_, dollars in rows)
-        return numbers
-
-
-def metrics(progress: Progress, tally: Tally, nodes: Sequence[NodeStatus]) -> Numbers:
+def metrics(progress: Progress, nodes: Sequence[NodeStatus]) -> dict[str, float]:
     """Everything that a run sends; `nodes` is empty without a cluster."""
-    numbers: Numbers = {
-        "rollouts/done": progress.done,
-        "rollouts/total": progress.total,
-        "rollouts/running": len(progress.running()),
-        "rollouts/per_hour": progress.per_hour,
-        **tally.numbers(),
-    }
+    numbers = progress.metrics()
     if nodes:
         numbers["nodes/ready"] = sum(node.state == "ready" for node in nodes)
         numbers["nodes/lost_rollouts"] = sum(node.lost for node in nodes)
@@ -156,12 +107,7 @@ def wandb_run(
             x_save_requirements=False,
         )
         name = name or tracked.name
-        options = {
-            "id": tracked.id,
-            "resume": "allow",
-            "reinit": "create_new",
-            "settings": quiet,
-        }
+        options = {"id": tracked.id, "resume": "allow", "reinit": "create_new", "settings": quiet}
     with wandb.init(
         project=settings.project,
         name=name,
@@ -175,7 +121,10 @@ def wandb_run(
 
 @contextmanager
 def followed(
-    config: RunnerConfig, folder: Path, facts: Mapping[str, Any], numbers: Callable[[], Numbers]
+    config: RunnerConfig,
+    folder: Path,
+    facts: Mapping[str, Any],
+    numbers: Callable[[], dict[str, float]],
 ) -> Iterator[None]:
     """Send metrics to wandb every `track_every` seconds and at the end, from a thread.
 
@@ -198,13 +147,14 @@ def followed(
                 last = False
                 while not last:
                     last = ended.wait(config.track_every)
-                    run.log(numbers(), step=tracked.step)
+                    # Seconds since the beginning, so that steps increase over all starts.
+                    run.log(numbers(), step=max(0, int(time.time() - tracked.begun_at)))
         except Exception as error:
             warn(error)
 
     thread = None
     try:
-        tracked = TrackedRun.of(folder)
+        tracked = tracked_run(folder)
         if settings.mode == "online":
             import wandb
 
