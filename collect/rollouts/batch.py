@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 
 from collect.benchmarks.base import Benchmark
 from collect.config import RuntimeConfig
@@ -27,6 +28,7 @@ from collect.rollouts.tracking import followed, metrics, public, require_wandb
 from collect.store.records import Rollout
 from collect.store.run_store import RunStore
 from collect.threads import run_in_threads
+from sandbox.environment import install_command
 
 
 class Batch:
@@ -105,6 +107,11 @@ class Batch:
         """The executor that the config names."""
         folder, setup = self._store.folder, self._setup
         if self._runtime.runner.backend == "ray":
+            if find_spec("ray") is None:
+                raise ConfigError(
+                    f"runner.backend=ray needs Ray: {install_command('ray')}, or set "
+                    "runner.backend=threads"
+                )
             from collect.rollouts.ray_cluster.cluster import RayCluster
 
             return RayCluster(setup, budget, self.stop)

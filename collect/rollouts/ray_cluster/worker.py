@@ -29,16 +29,17 @@ from sandbox.images import ImagePuller
 from sandbox.opening import retry_while_down
 
 logger = logging.getLogger(__name__)
-
-# The images on a node, fetched when a bug needs them and the node has room.
-
-
-ImageAnswer = TypeVar("ImageAnswer")
+Result = TypeVar("Result")
 POLL_SECONDS = 1.0
+PASSING = (
+    *(EndpointDown, RateLimited, InvalidReply),
+    *(EngineDown, ImageMissing, SandboxDead, DiskTooFull),
+)
+"""Reasons why a worker isn't ready that may soon pass."""
 
 
 class NodeImages:
-    """Thread-safe."""
+    """The images on a node, fetched when a bug needs them and the node has room. Thread-safe."""
 
     def __init__(
         self,
@@ -59,7 +60,8 @@ class NodeImages:
 
         Raises ImageMissing, SandboxUnavailable, RolloutStopped.
         """
-        self._enter()
+        with self._changed:
+            self._inside += 1
         try:
             with ExitStack() as holds:
                 for image in required_images([instance], self._runtime.sandbox):
@@ -68,7 +70,12 @@ class NodeImages:
                     self._require(puller, image)
                 yield
         finally:
-            self._leave()
+            with self._changed:
+                self._inside -= 1
+                self._ended += 1
+                # All waiting threads try again, since there may be room now.
+                self._waiting = 0
+                self._changed.notify_all()
 
     @engine_errors()
     def present(self) -> frozenset[str]:
@@ -90,41 +97,24 @@ class NodeImages:
                 with self._locks[image]:
                     return self._ask(partial(puller.require, image))
             except NoRoomForImage:
-                if not self._another_ends(ended):
-                    raise
+                with self._changed:
+                    while self._ended == ended:
+                        raise_if_stopped(self._stop)
+                        if self._inside - self._waiting == 1:
+                            # No rollout is left that could end.
+                            raise
+                        self._waiting += 1
+                        self._changed.wait(POLL_SECONDS)
+                        if self._ended == ended:
+                            self._waiting -= 1
 
-    def _ask(self, question: Callable[[], ImageAnswer]) -> ImageAnswer:
+    def _ask(self, question: Callable[[], Result]) -> Result:
         try:
             return retry_while_down(question, self._runtime.sandbox.engine_wait)
         except SandboxError:
             # A request that a stop ended has not failed.
             raise_if_stopped(self._stop)
             raise
-
-    def _another_ends(self, ended: int) -> bool:
-        """Wait until more than `ended` rollouts have ended; False if none is left."""
-        with self._changed:
-            while self._ended == ended:
-                raise_if_stopped(self._stop)
-                if self._inside - self._waiting == 1:
-                    return False
-                self._waiting += 1
-                self._changed.wait(POLL_SECONDS)
-                if self._ended == ended:
-                    self._waiting -= 1
-        return True
-
-    def _enter(self) -> None:
-        with self._changed:
-            self._inside += 1
-
-    def _leave(self) -> None:
-        with self._changed:
-            self._inside -= 1
-            self._ended += 1
-            # All waiting threads try again, since there may be room now.
-            self._waiting = 0
-            self._changed.notify_all()
 
     def _opened(self) -> ImagePuller:
         with self._opening:
@@ -134,14 +124,6 @@ class NodeImages:
                     connect(), config, on_event=logger.info, stop=self._stop
                 )
             return self._puller
-
-
-Result = TypeVar("Result")
-PASSING = (
-    *(EndpointDown, RateLimited, InvalidReply),
-    *(EngineDown, ImageMissing, SandboxDead, DiskTooFull),
-)
-"""Reasons why a worker isn't ready that may soon pass."""
 
 
 @dataclass(frozen=True)
@@ -188,23 +170,6 @@ class NodeWorker:
             return Readiness(refused=told, for_good=True)
         return await self._in_thread(partial(self._prepare, work))
 
-    async def do(self, work: Work) -> Answer:
-        """Do a rollout."""
-        return await self._in_thread(partial(self._do, work))
-
-    async def stop(self) -> None:
-        """End all rollouts at their next step."""
-        self._stop.set()
-
-    async def close(self) -> None:
-        """Free the models."""
-        self._pool.shutdown()
-        if self._executor is not None:
-            self._executor.close()
-
-    async def _in_thread(self, function: Callable[[], Result]) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, function)
-
     def _prepare(self, work: Work) -> Readiness:
         limits = SharedLimits(self._shared_state, self._name)
         journal = partial(SharedJournal, self._shared_state)
@@ -221,29 +186,41 @@ class NodeWorker:
         self._executor = executor
         return Readiness(images)
 
+    async def do(self, work: Work) -> Answer:
+        """Do a rollout."""
+        return await self._in_thread(partial(self._do, work))
+
     def _do(self, work: Work) -> Answer:
         assert self._executor is not None, "prepared before"
         try:
             with self._images.held(work.spec.instance):
                 rows = self._executor.do(work)
-        except SandboxError as error:
-            return Answer(self._setup.failed(work, error))
         except RolloutStopped:
             return Answer()
         except ConfigError as error:
             return Answer(refused=str(error))
         except Exception as error:
-            # A defect of StepInto or of this machine must not stop all nodes. The row has the
+            # Not even a defect of StepInto or of this machine must stop all nodes. The row has the
             # details.
             return Answer(self._setup.failed(work, error))
-        return Answer(rows, images=self._present())
-
-    def _present(self) -> frozenset[str] | None:
         try:
-            return self._images.present()
+            return Answer(rows, images=self._images.present())
         except Exception:
             # The rollout has its rows; the next one reports what is wrong.
-            return None
+            return Answer(rows)
+
+    async def stop(self) -> None:
+        """End all rollouts at their next step."""
+        self._stop.set()
+
+    async def close(self) -> None:
+        """Free the models."""
+        self._pool.shutdown()
+        if self._executor is not None:
+            self._executor.close()
+
+    async def _in_thread(self, function: Callable[[], Result]) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, function)
 
 
 def may_pass(error: Exception) -> bool:
