@@ -16,8 +16,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
+
+from rich.box import MARKDOWN
+from rich.console import Console
+from rich.table import Table
 
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.debugger import (
@@ -61,11 +65,10 @@ class Program:
     """The line after the loop."""
     code: str = ""
     """An assignment to run in the loop's frame."""
-    more_files: Mapping[str, bytes] | None = None
 
     def open_sandbox(self, config: SandboxConfig) -> Sandbox:
         sandbox = open_sandbox(config)
-        sandbox.write_files({self.file: self.source, **(self.more_files or {})})
+        sandbox.write_files({self.file: self.source})
         return sandbox
 
     def start(self, debugger: Debugger, arguments: str = "") -> DebugEvent:
@@ -166,44 +169,6 @@ public class Loop {
     end_line=18,
     code="total = 1;",
 )
-POM = b"""\
-<project>
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>demo</groupId><artifactId>cart</artifactId><version>1</version>
-  <properties>
-    <maven.compiler.source>8</maven.compiler.source>
-    <maven.compiler.target>8</maven.compiler.target>
-    <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding>
-  </properties>
-  <dependencies>
-    <dependency>
-      <groupId>junit</groupId><artifactId>junit</artifactId><version>4.x</version>
-      <scope>test</scope>
-    </dependency>
-  </dependencies>
-</project>
-"""
-JUNIT = Program(
-    "src/test/java/demo/CartTest.java",
-    "demo.CartTest#testTotal",
-    10,
-    b"""\
-package demo;
-
-import static org.junit.Assert.assertEquals;
-import org.junit.Test;
-
-public class CartTest {
-    @Test
-    public void testTotal() {
-        int price = 3;
-        int total = price + 4;
-        assertEquals(7, total);
-    }
-}
-""",
-    more_files={"pom.xml": POM},
-)
 
 
 @dataclass(frozen=True)
@@ -291,11 +256,9 @@ def slow_downs(interpreter: Interpreter, quick: bool) -> Iterator[Row]:
             yield Row("slow-down", what, found["ours"], most, found["plain"], note)
 
 
-@contextmanager
-def _python_sandbox(interpreter: Interpreter, program: Program) -> Iterator[Sandbox]:
+def _python_sandbox(interpreter: Interpreter, program: Program) -> Sandbox:
     config = SandboxConfig(python=interpreter.path, readable_paths=interpreter.readable_paths)
-    with program.open_sandbox(config) as sandbox:
-        yield sandbox
+    return program.open_sandbox(config)
 
 
 def _pdb(
@@ -327,8 +290,8 @@ def _took(output: str) -> float:
     return float(output.partition("took ")[2].split()[0]) * 1000
 
 
-def java_launches(program: Program, what: str, quick: bool) -> Row:
-    """Java: to the breakpoint, built already, beside jdb."""
+def java_launches(program: Program, quick: bool) -> Row:
+    """Java: to the breakpoint in a program, built already, beside jdb."""
     with (
         program.open_sandbox(SandboxConfig()) as sandbox,
         closing(JavaDebugger(sandbox, LIMITS)) as debugger,
@@ -345,15 +308,21 @@ def java_launches(program: Program, what: str, quick: bool) -> Row:
             *("-classpath", *words[at + 1 :]),
         ]
         jdb = Command(argv, cwd=target["cwd"], env=target["env"])
-        first = f"stop at {program.test.partition('#')[0]}:{program.line}\nrun".encode()
+        first = f"stop at {program.test}:{program.line}\nrun".encode()
         hit = b"Breakpoint hit"
         works = {
             "ours": lambda: milliseconds(lambda: program.start(debugger)),
             "jdb": lambda: milliseconds(lambda: _line_of(sandbox, jdb, first, hit)),
         }
         times = medians(works, 3 if quick else 9)
-    what = f"Java, to a breakpoint {what}"
-    return Row("launch", what, times["ours"], JAVA_LAUNCH_TARGET, times["jdb"], "bare: jdb")
+    return Row(
+        "launch",
+        "Java, to a breakpoint",
+        times["ours"],
+        JAVA_LAUNCH_TARGET,
+        times["jdb"],
+        "bare: jdb",
+    )
 
 
 def action_rows(
@@ -399,27 +368,20 @@ def action_rows(
 
 def print_table(rows: Iterable[Row]) -> None:
     """A table in Markdown."""
-    lines = [
-        ["section", "what", "ms", "bare", "ratio", "target", "met", "note"],
-        ["---"] * 8,
-        *(
-            [
-                row.section,
-                row.what,
-                f"{row.measured:.2f}",
-                "" if row.bare is None else f"{row.bare:.2f}",
-                "" if row.ratio is None else f"{row.ratio:.2f}",
-                f"{row.target:g}{' ms' if row.bare is None else ' x'}",
-                "yes" if row.met else "NO",
-                row.note,
-            ]
-            for row in rows
-        ),
-    ]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
-        print(f"| {' | '.join(cells)} |")
+    heads = ("section", "what", "ms", "bare", "ratio", "target", "met", "note")
+    table = Table(*heads, box=MARKDOWN)
+    for row in rows:
+        table.add_row(
+            row.section,
+            row.what,
+            f"{row.measured:.2f}",
+            "" if row.bare is None else f"{row.bare:.2f}",
+            "" if row.ratio is None else f"{row.ratio:.2f}",
+            f"{row.target:g} {'ms' if row.bare is None else 'x'}",
+            "yes" if row.met else "NO",
+            row.note,
+        )
+    Console(width=200).print(table)
 
 
 def measure(options: argparse.Namespace) -> Iterator[Row]:
@@ -429,8 +391,7 @@ def measure(options: argparse.Namespace) -> Iterator[Row]:
             if interpreter.has_pytest:
                 yield launches(interpreter, quick)
         if options.java:
-            yield java_launches(MAIN_CLASS, "in a program", quick)
-            yield java_launches(JUNIT, "in a JUnit 4 test (Maven)", quick)
+            yield java_launches(MAIN_CLASS, quick)
     if "actions" in options.sections:
         yield from action_rows("python", SCRIPT, local, ACTION_TARGET, quick)
         if options.docker:

@@ -20,10 +20,10 @@ from collect.rollouts.circuit_breaker import CircuitBreaker
 from collect.rollouts.cost import Forecast, check_dollars
 from collect.rollouts.executor import Executor, Setup, ThisMachine, Work, models_of, tool_users
 from collect.rollouts.faults import attribute_failure
-from collect.rollouts.heartbeat import beating
 from collect.rollouts.journal import forget_replies, kept_dollars, replies_of
 from collect.rollouts.progress import Progress
 from collect.rollouts.settings import note_settings, settings_facts, what_differs
+from collect.rollouts.status import beating
 from collect.rollouts.tracking import followed, metrics, public, require_wandb
 from collect.store.records import Rollout
 from collect.store.run_store import RunStore

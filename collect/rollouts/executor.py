@@ -22,7 +22,6 @@ from collect.models.config import ManualConfig, ModelConfig, OracleConfig, Repla
 from collect.models.replay import ReplayBackend
 from collect.preflight import Check, room_for_sandboxes
 from collect.rollout_log import LogText, RolloutLog, log_file
-from collect.rollouts.heartbeat import NodeStatus
 from collect.rollouts.journal import Journal, JournalText, journaled
 from collect.rollouts.models import open_and_ask, open_model
 from collect.rollouts.rollout import (
@@ -33,6 +32,7 @@ from collect.rollouts.rollout import (
     run_rollout,
 )
 from collect.rollouts.rows import RunIdentity, rows_of
+from collect.rollouts.status import NodeStatus
 from collect.store.records import (
     MODEL_TEACHER,
     ORACLE_TEACHER,

@@ -115,10 +115,8 @@ def fault_named(failure_type: str | None) -> Fault | None:
 
 
 def goes_on(failure_type: str | None) -> bool:
-    """Whether the next start resumes a rollout with this failure.
-
-    If the sandbox died, its own calls may have killed it, so the rollout starts from the beginning.
-    """
+    """Whether the next start resumes a rollout with this failure. If the sandbox died, its own
+    calls may have killed it, so the rollout starts from the beginning."""
     fault = fault_named(failure_type)
     return fault is not None and fault.goes_on
 

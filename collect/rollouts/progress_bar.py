@@ -30,8 +30,8 @@ class ProgressBar:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`what` names the items in the plural; earlier starts did `done_before` of the `total`."""
-        self._what, self._total, self._done = what, total, done_before
-        self._done_before = done_before
+        self._what, self._total = what, total
+        self._done = self._done_before = done_before
         self._console = console or Console(stderr=True)
         self._clock = clock
         self._lock = threading.Lock()

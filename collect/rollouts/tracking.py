@@ -18,8 +18,8 @@ from pydantic import BaseModel, ConfigDict
 
 from collect.config import RunnerConfig, WandbSettings
 from collect.errors import ConfigError
-from collect.rollouts.heartbeat import NodeStatus
 from collect.rollouts.progress import Progress
+from collect.rollouts.status import NodeStatus
 from collect.store.atomic_files import write_text
 
 logger = logging.getLogger(__name__)

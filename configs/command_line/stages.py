@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
@@ -89,18 +90,10 @@ def run_format(options: argparse.Namespace) -> int:
     if options.preflight and OVERRIDE.match(options.preflight):
         raise ConfigError(f"{options.preflight} is no model; give overrides before --preflight")
     config = load_config(options.config, options.overrides)
-    push = config.format.push
+    push = None
     if options.push is not None:
         push = PushConfig(repository=options.push, private=options.private)
-
-    def make_dataset(config: RunConfig) -> int:
-        check_push_target(push)
-        status = format_rows(config)
-        if options.preflight is not None:
-            status = status or check_rows(config, options.preflight)
-        return status or push_dataset(config, push)
-
-    return _do(config, (make_dataset,))
+    return _do(config, (partial(make_dataset, push=push, preflight=options.preflight),))
 
 
 def _do(config: RunConfig, stages: Sequence[Stage], save: bool = True) -> int:
@@ -197,8 +190,33 @@ def _rollouts_status(summary: RolloutsSummary) -> int:
     return stopped(summary.reasons) if summary.stopped else 0
 
 
-def format_rows(config: RunConfig) -> int:
-    """Make training data from the rollouts."""
+def make_dataset(
+    config: RunConfig, push: PushConfig | None = None, preflight: str | None = None
+) -> int:
+    """Make training data from the rollouts. Check them for the model `preflight`, if one is given,
+    and upload them if `push` or the config says where."""
+    push = push or config.format.push
+    check_push_target(push)
+    format_rows(config)
+    status = 0 if preflight is None else check_rows(config, preflight)
+    if push is not None and not status:
+        from format.push import push as upload
+
+        heading("push")
+        console.print(upload(config.folder / "sft", push), highlight=False)
+    return status
+
+
+def check_push_target(push: PushConfig | None) -> None:
+    """Raise ConfigError, before any work, if the dataset could not be uploaded."""
+    if push is not None:
+        from format.push import check_push
+
+        check_push(push)
+
+
+def format_rows(config: RunConfig) -> None:
+    """Write the rows, and print what the filters left of them."""
     from format.stage import run_format
 
     heading("format")
@@ -221,30 +239,6 @@ def format_rows(config: RunConfig) -> int:
         rows = write_tokenized(config.format.tokenized, config.folder / "sft")
         told = ", ".join(f"{counted(count, 'row')} of {name}" for name, count in rows.items())
         console.print(f"{told} as token ids; in {config.folder}/sft/tokenized")
-    return 0
-
-
-def check_push_target(push: PushConfig | None) -> None:
-    """Raise ConfigError, before any work, if the dataset could not be uploaded."""
-    if push is not None:
-        from format.push import check_push
-
-        check_push(push)
-
-
-def push_dataset(config: RunConfig, push: PushConfig | None) -> int:
-    """Upload the run's dataset to the hub, if `push` says where."""
-    if push is not None:
-        from format.push import push as upload
-
-        heading("push")
-        console.print(upload(config.folder / "sft", push), markup=False, highlight=False)
-    return 0
-
-
-def format_and_push(config: RunConfig) -> int:
-    """Make training data, and upload them if the config says so."""
-    return format_rows(config) or push_dataset(config, config.format.push)
 
 
 def check_rows(config: RunConfig, model: str) -> int:
@@ -406,7 +400,7 @@ STAGES: dict[str, Stage] = {
     "questions": questions,
     "answer": answer,
     "collect": collect,
-    "format": format_and_push,
+    "format": make_dataset,
     "train": train,
     "eval": evaluate,
 }

@@ -25,10 +25,10 @@ from collect.preflight import Check
 from collect.quantities import counted
 from collect.rollouts.executor import Rows, Setup, Work
 from collect.rollouts.faults import fault_named
-from collect.rollouts.heartbeat import NodeStatus
 from collect.rollouts.journal import forget_replies
 from collect.rollouts.ray_cluster.shared_state import SharedState
 from collect.rollouts.ray_cluster.worker import Answer, NodeWorker
+from collect.rollouts.status import NodeStatus
 from collect.store.build_info import code_version
 from collect.store.records import Rollout
 from sandbox.errors import (
@@ -214,14 +214,9 @@ class Node:
         return f"no rollouts on {self.host} for the next {EXCLUDED_SECONDS:g} s: {reason}"
 
     @property
-    def excluded(self) -> bool:
-        """Whether it gets no rollouts for a while."""
-        return time.monotonic() < self.excluded_until
-
-    @property
     def can_work(self) -> bool:
         """Whether it does rollouts now, with or without room for more."""
-        return self.worker is not None and not self.excluded
+        return self.worker is not None and time.monotonic() >= self.excluded_until
 
     @property
     def ailment(self) -> str | None:
@@ -231,15 +226,14 @@ class Node:
     @property
     def hopeful(self) -> bool:
         """Whether it does rollouts, or may soon."""
-        if self.worker is not None:
-            return True
-        return not (self.refusal or self.ailment or self.deaths >= HOPELESS_DEATHS)
+        ails = self.refusal or self.ailment or self.deaths >= HOPELESS_DEATHS
+        return self.worker is not None or not ails
 
     @property
     def status(self) -> NodeStatus:
         """Its status for readers outside."""
         state = "ready" if self.worker is not None else self.refusal or "starting"
-        if self.excluded:
+        if time.monotonic() < self.excluded_until:
             state = f"excluded: {self.reason}"
         return NodeStatus(
             host=self.host, state=state, running=self.running, done=self.done, lost=self.lost
@@ -275,14 +269,8 @@ class Nodes:
     def to_start(self) -> list[Node]:
         """The nodes whose worker should start now."""
         now = time.monotonic()
-        return [
-            node
-            for node in self.all
-            if node.worker is None
-            and not node.starting
-            and node.refusal is None
-            and node.start_at <= now
-        ]
+        idle = [node for node in self.all if node.worker is None and not node.starting]
+        return [node for node in idle if node.refusal is None and node.start_at <= now]
 
     def best(self, images: Iterable[str], avoided: Collection[str] = ()) -> Node | None:
         """The node for a rollout that needs these images; None if all are busy.

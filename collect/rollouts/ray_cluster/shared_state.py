@@ -163,10 +163,10 @@ class SharedSlots:
     def acquire(self, *, timeout: float) -> bool:
         token = uuid4().hex
         call = self.shared_state.take.remote(self.model, self.limit, self.worker, token, timeout)
-        taken = bool(_answered(call))
-        if taken:
+        if _answered(call):
             self.held.append(token)
-        return taken
+            return True
+        return False
 
     def release(self) -> None:
         _answered(self.shared_state.give_back.remote(self.model, self.held.pop()))

@@ -27,11 +27,11 @@ from collect.config import RayConfig, RunnerConfig, RuntimeConfig
 from collect.errors import ConfigError, FailureKind
 from collect.models.budget import SPENT, Budget
 from collect.rollouts.executor import RolloutWork, Rows, Setup, Work
-from collect.rollouts.heartbeat import read_heartbeat
 from collect.rollouts.ray_cluster import cluster as ray_workers
 from collect.rollouts.ray_cluster.cluster import RayCluster, Turn, nodes_with_room
 from collect.rollouts.rollout import RolloutSettings, RolloutSpec
 from collect.rollouts.rows import RunIdentity
+from collect.rollouts.status import read_heartbeat
 from collect.store.records import Rollout
 from collect.store.run_store import RunStore
 from configs.command_line.shared import STOPPED
