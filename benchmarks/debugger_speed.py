@@ -1,7 +1,7 @@
 """How fast debug sessions are, beside the bare thing measured in the same run.
 
-`python -m benchmarks.debugger_speed [SECTION ...]` prints one table: launches beside bare pdb and
-jdb, single actions, and the program's own slow-down. Medians of runs that take turns, so that a
+`python -m benchmarks.debugger_speed [SECTION ...]` prints one table: launches beside bare
+pdb, single actions, and the program's own slow-down. Medians of runs that take turns, so that a
 busy moment of the machine hits all alike; ratios are what to trust.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import posixpath
 import statistics
 import subprocess
 import sys
@@ -33,19 +32,16 @@ from sandbox.debugger import (
     Launch,
     StopReason,
 )
-from sandbox.debugger.java_session import JavaDebugger, launch_target
 from sandbox.debugger.opening import open_debugger
 from sandbox.debugger.python_session import PythonDebugger
 from sandbox.errors import DebuggerError
-from sandbox.java.build import built_test
-from sandbox.java.jdk import find_jdk
 from tests.interpreters import VERSIONS, Interpreter, find_interpreter
 
 SECTIONS = ("launch", "actions", "slow-down")
 LIMITS = DebugLimits(start_timeout=300)
-LAUNCH_TARGET, JAVA_LAUNCH_TARGET = 1.15, 1.3
-"""Times as long as pdb and jdb."""
-ACTION_TARGET, DOCKER_TARGET, JAVA_TARGET = 1.0, 3.0, 3.0
+LAUNCH_TARGET = 1.15
+"""Times as long as pdb."""
+ACTION_TARGET, JAVA_TARGET = 1.0, 3.0
 """Milliseconds of one action."""
 LOOP_TARGET, RECURSION_TARGET, MONITORING_TARGET = 3.0, 10.0, 1.1
 """Times as slow as without a debugger."""
@@ -269,20 +265,12 @@ def _pdb(
     # Options of pytest on the command line are pdb's to CPython 3.13.0.
     environment = {"PYTEST_ADDOPTS": "-s"}
     command = Command((sandbox.python, "-m", "pdb", *options, *program), env=environment)
-    return _line_of(sandbox, command, b"", wanted)
-
-
-def _line_of(sandbox: Sandbox, command: Command, first: bytes, wanted: bytes) -> bytes:
-    """Start a debugger, send the `first` line, and give the line that holds what is wanted. Raises
-    DebuggerError."""
     with closing(sandbox.spawn(command)) as terminal:
         deadline = time.monotonic() + 300.0
-        if first:
-            terminal.send_line(first)
         while (line := terminal.read_line(deadline - time.monotonic())) is not None:
             if wanted in line:
                 return line
-    raise DebuggerError(f"{command.argv} printed no {wanted!r} within 300 s")
+    raise DebuggerError(f"pdb printed no {wanted!r} within 300 s")
 
 
 def _took(output: str) -> float:
@@ -290,49 +278,12 @@ def _took(output: str) -> float:
     return float(output.partition("took ")[2].split()[0]) * 1000
 
 
-def java_launches(program: Program, quick: bool) -> Row:
-    """Java: to the breakpoint in a program, built already, beside jdb."""
-    with (
-        program.open_sandbox(SandboxConfig()) as sandbox,
-        closing(JavaDebugger(sandbox, LIMITS)) as debugger,
-    ):
-        found, project = built_test(sandbox, program.test, LIMITS.build_timeout)
-        target = launch_target(sandbox, find_jdk(sandbox), found, project)
-        java, *words = target["command"]
-        at = words.index("-cp")
-        argv = [
-            posixpath.join(posixpath.dirname(java), "jdb"),
-            *("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-J-Xshare:auto"),
-            # All that jdb passes on: without `-ea` the program runs no slower.
-            *(word for word in words[:at] if word.startswith("-X")),
-            *("-classpath", *words[at + 1 :]),
-        ]
-        jdb = Command(argv, cwd=target["cwd"], env=target["env"])
-        first = f"stop at {program.test}:{program.line}\nrun".encode()
-        hit = b"Breakpoint hit"
-        works = {
-            "ours": lambda: milliseconds(lambda: program.start(debugger)),
-            "jdb": lambda: milliseconds(lambda: _line_of(sandbox, jdb, first, hit)),
-        }
-        times = medians(works, 3 if quick else 9)
-    return Row(
-        "launch",
-        "Java, to a breakpoint",
-        times["ours"],
-        JAVA_LAUNCH_TARGET,
-        times["jdb"],
-        "bare: jdb",
-    )
-
-
-def action_rows(
-    language: str, program: Program, config: SandboxConfig, target: float, quick: bool
-) -> Iterator[Row]:
+def action_rows(language: str, program: Program, target: float, quick: bool) -> Iterator[Row]:
     """One action, end to end through the Python API: each kind, paused inside the loop."""
-    section = f"actions, {language}, {config.backend}"
+    section = f"actions, {language}"
     end = BreakpointRequest(program.file, program.end_line)
     with (
-        program.open_sandbox(config) as sandbox,
+        program.open_sandbox(SandboxConfig()) as sandbox,
         closing(open_debugger(language, sandbox, LIMITS)) as debugger,
     ):
         program.start(debugger)
@@ -385,20 +336,15 @@ def print_table(rows: Iterable[Row]) -> None:
 
 
 def measure(options: argparse.Namespace) -> Iterator[Row]:
-    quick, local = options.quick, SandboxConfig()
+    quick: bool = options.quick
     if "launch" in options.sections:
         for interpreter in options.interpreters:
             if interpreter.has_pytest:
                 yield launches(interpreter, quick)
-        if options.java:
-            yield java_launches(MAIN_CLASS, quick)
     if "actions" in options.sections:
-        yield from action_rows("python", SCRIPT, local, ACTION_TARGET, quick)
-        if options.docker:
-            docker = SandboxConfig(backend="docker", image=options.docker)
-            yield from action_rows("python", SCRIPT, docker, DOCKER_TARGET, quick)
+        yield from action_rows("python", SCRIPT, ACTION_TARGET, quick)
         if options.java:
-            yield from action_rows("java", MAIN_CLASS, local, JAVA_TARGET, quick)
+            yield from action_rows("java", MAIN_CLASS, JAVA_TARGET, quick)
     if "slow-down" in options.sections:
         for interpreter in options.interpreters:
             yield from slow_downs(interpreter, quick)
@@ -412,8 +358,7 @@ def main() -> int:
     parser.add_argument(
         "--python", action="append", metavar="PATH", help="an interpreter; default: all found"
     )
-    parser.add_argument("--java", action="store_true", help="Java too")
-    parser.add_argument("--docker", metavar="IMAGE", help="actions in a container of this image")
+    parser.add_argument("--java", action="store_true", help="actions of Java, too")
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     options = parser.parse_args()
     unknown = set(options.sections) - set(SECTIONS)

@@ -2,11 +2,10 @@
 
     python -m benchmarks.format --conversations 1000000 --work /tmp/format-benchmark
 
-The oracle holds a few real sessions on the bundled bugs, or `--templates RUN` gives them. The run
-is made of copies in which the names of the program under test are replaced by random words, the
-same for each name throughout, so that answers stay grounded in what was observed and no two
-sessions are alike. Then the format stage runs on it in a process of its own. Printed are its
-conversations a second and its peak memory.
+The oracle holds a few real sessions on the bundled bugs. The run is made of copies in which the
+names of the program under test are replaced by random words, the same for each name throughout, so
+that answers stay grounded in what was observed and no two sessions are alike. Then the format stage
+runs on it in a process of its own. Printed are its conversations a second and its peak memory.
 """
 
 from __future__ import annotations
@@ -118,24 +117,21 @@ def _rows(templates: Sequence[Template], number: int, seed: int) -> tuple[Row, R
     return rollout, conversation | {"parent_conversation_id": None, "parent_call_id": None}
 
 
-def make_run(run: Path, source: Path | None, conversations: int, seed: int) -> None:
+def make_run(run: Path, conversations: int) -> None:
     """Write a run with a config, in place of one that is not whole."""
     shutil.rmtree(run, ignore_errors=True)
     with TemporaryDirectory() as folder:
-        if source is None:
-            overrides = ["run=templates", f"runs_folder={folder}"]
-            overrides.append(f"collect.benchmark.limit={TEMPLATE_BUGS}")
-            config = load_config(QUICKSTART, overrides)
-            source = config.folder
-            run_collect(config, config.collect, source, config.held_out)
-        store = RunStore(source)
+        overrides = ["run=templates", f"runs_folder={folder}"]
+        config = load_config(QUICKSTART, [*overrides, f"collect.benchmark.limit={TEMPLATE_BUGS}"])
+        run_collect(config, config.collect, config.folder, config.held_out)
+        store = RunStore(config.folder)
         rollouts = {row.rollout_id: row for row in store.read_rollouts()}
         templates = [
             Template(rollouts[conversation.rollout_id], conversation)
             for conversation in store.read_conversations()
             if conversation.role is Role.DEBUG_SUBAGENT
         ]
-        write_run(run, templates, conversations, seed)
+        write_run(run, templates, conversations, seed=0)
     (run / "config.yaml").write_text(f"run: {run.name}\nruns_folder: {run.parent}\n")
 
 
@@ -167,15 +163,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--conversations", type=int, default=1_000_000)
     parser.add_argument("--work", type=Path, help="where the run is made; kept, and used again")
-    parser.add_argument("--templates", type=Path, help="a run folder with real sessions")
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="of the config")
     options = parser.parse_args()
     count = options.conversations
     with TemporaryDirectory() as temporary:
-        run = (options.work or Path(temporary)) / f"run-{count}-{options.seed}"
+        run = (options.work or Path(temporary)) / f"run-{count}"
         if not (run / "config.yaml").is_file():
-            make_run(run, options.templates, count, options.seed)
+            make_run(run, count)
         measured = measure(run, options.overrides)
     table = Table("", "", title="stepinto format", show_header=False)
     table.add_row("conversations", f"{count:,}")

@@ -46,12 +46,8 @@ SETTINGS = {
 }
 
 
-def measure(setting: Setting, sft: Path, steps: int, threads: int | None) -> str:
+def measure(setting: Setting, sft: Path, steps: int) -> str:
     """Train a few steps; returns a row of the table."""
-    import torch
-
-    if threads:
-        torch.set_num_threads(threads)
     config = TrainConfig.model_validate(
         {
             "device": "cpu",
@@ -95,7 +91,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.training", description=__doc__)
     parser.add_argument("sft", type=Path, help="a folder that `stepinto format` has written")
     parser.add_argument("--steps", type=int, default=4, help="of which the first is not counted")
-    parser.add_argument("--threads", type=int, help="of the CPU; PyTorch's choice without")
     parser.add_argument(
         "--settings", nargs="+", choices=list(SETTINGS), default=list(SETTINGS), metavar="NAME"
     )
@@ -106,7 +101,7 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- |")
     context = multiprocessing.get_context("spawn")
     for name in options.settings:
-        task = (SETTINGS[name], options.sft, options.steps, options.threads)
+        task = (SETTINGS[name], options.sft, options.steps)
         with ProcessPoolExecutor(1, mp_context=context) as pool:
             print(f"| {name} | {pool.submit(measure, *task).result()}", flush=True)
 

@@ -20,7 +20,7 @@ from collect.rollouts.circuit_breaker import CircuitBreaker
 from collect.rollouts.cost import Forecast, check_dollars
 from collect.rollouts.executor import Executor, Setup, ThisMachine, Work, models_of, tool_users
 from collect.rollouts.faults import attribute_failure
-from collect.rollouts.journal import forget_replies, kept_dollars, replies_of
+from collect.rollouts.journal import forget_replies, replies_of
 from collect.rollouts.progress import Progress
 from collect.rollouts.settings import note_settings, settings_facts, what_differs
 from collect.rollouts.status import beating
@@ -64,7 +64,7 @@ class Batch:
         """The checks of a start; no rollout is done."""
         if not self.missing:
             return [Finding("rollouts", True, f"all {len(self._works)} are done")]
-        with closing(self._executor(self._budget())) as executor:
+        with closing(self._executor()) as executor:
             return look_at_all(self._checks(executor))
 
     def rows(self) -> Iterator[Rollout]:
@@ -74,8 +74,7 @@ class Batch:
     def _do_missing(self) -> None:
         runner, folder = self._runtime.runner, self._store.folder
         require_wandb(runner.wandb)
-        budget = self._budget()
-        with closing(self._executor(budget)) as executor:
+        with closing(self._executor()) as executor:
             for check in self._checks(executor):
                 check.look()
             for work in {work.settings_hash: work for work in self.missing}.values():
@@ -83,9 +82,7 @@ class Batch:
             total = len(self._works)
             progress = Progress(total, total - len(self.missing), beside=self._beside)
             progress.add_earlier(self.rows())
-            kept = sum(kept_dollars(replies_of(folder, work.spec.id)) for work in self.missing)
-            spent = budget.spent - kept
-            forecast = Forecast(self._specs, self.rows(), spent, runner.estimate_after)
+            forecast = Forecast(self._specs, self.rows(), self._spent(), runner.estimate_after)
             facts = public(self._runtime.model_dump(mode="json"))
             with (
                 followed(runner, folder, facts, lambda: metrics(progress, executor.nodes())),
@@ -103,9 +100,10 @@ class Batch:
                         progress.to_do_again(len(works))
                         run_in_threads(works, do, runner.concurrency, self.stop)
 
-    def _executor(self, budget: Budget) -> Executor:
+    def _executor(self) -> Executor:
         """The executor that the config names."""
         folder, setup = self._store.folder, self._setup
+        budget = Budget(self._runtime.runner.budget_dollars, self._spent(), folder)
         if self._runtime.runner.backend == "ray":
             if find_spec("ray") is None:
                 raise ConfigError(
@@ -224,10 +222,6 @@ class Batch:
             f"{self._store.folder} holds rollouts made with {changed}; they must not be mixed. "
             "Choose another `run` name, or remove that folder"
         )
-
-    def _budget(self) -> Budget:
-        limit = self._runtime.runner.budget_dollars
-        return Budget(limit, self._spent(), self._store.folder)
 
     def _spent(self) -> float:
         """Dollars of all starts so far."""

@@ -82,8 +82,8 @@ class Forecast:
     ) -> None:
         """`specs` are all rollouts of the run, `rows` those of earlier starts.
 
-        `spent` is the dollars of all starts, without those of replies that resumed rollouts replay.
-        The first estimate uses `after` rollouts, or more until each variant is among them twice.
+        `spent` is the dollars of all starts. The first estimate uses `after` rollouts, or more
+        until each variant is among them twice.
         """
         # Rollouts of one kind cost about the same.
         self._kinds = {spec.id: (spec.variant, spec.main, spec.sub) for spec in specs}

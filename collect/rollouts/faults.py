@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from collect import errors
 from collect.errors import FailureKind, RolloutError
@@ -32,7 +33,7 @@ class Fault:
 
     error: type[Exception]
     means: str
-    retried: str
+    retried: str = NOTHING
     """What is retried within a start before the rollout fails."""
     goes_on: bool = False
     """Whether the models' replies are kept, so that the next start resumes there."""
@@ -53,22 +54,11 @@ class Fault:
         return FailureKind.INFRASTRUCTURE
 
 
-def _resumed(error: type[Exception], means: str, retried: str = NOTHING) -> Fault:
-    return Fault(error, means, retried, goes_on=True)
-
-
-def _repeated(error: type[Exception], means: str) -> Fault:
-    return Fault(error, means, NOTHING)
-
-
-def _repeated_once(error: type[Exception], means: str) -> Fault:
-    return Fault(error, means, NOTHING, models_if_again=True)
-
-
+_resumed, _repeated_once = partial(Fault, goes_on=True), partial(Fault, models_if_again=True)
 FAULTS: Sequence[Fault] = (
-    _repeated(errors.ModelFailure, "the model can't go on"),
-    _repeated(errors.ContextTooLong, "the conversation is longer than the model can read"),
-    _repeated(errors.ContentRefused, "the server refused the content, or withheld the reply"),
+    Fault(errors.ModelFailure, "the model can't go on"),
+    Fault(errors.ContextTooLong, "the conversation is longer than the model can read"),
+    Fault(errors.ContentRefused, "the server refused the content, or withheld the reply"),
     _resumed(errors.EndpointDown, "the model's server is silent or broken", OUTAGE),
     _resumed(errors.RateLimited, "the server wants fewer requests", OUTAGE),
     _resumed(
@@ -84,8 +74,8 @@ FAULTS: Sequence[Fault] = (
     _resumed(errors.BudgetExhausted, "`runner.budget_dollars` is spent"),
     _resumed(errors.NodeLost, "the machine or process that did it is gone", NODES),
     _resumed(errors.OutOfDisk, "the disk is full"),
-    _repeated(errors.RowRefused, "the result holds a value that can't be stored"),
-    _repeated(errors.InfrastructureFailure, "the bug's tests can't be used"),
+    Fault(errors.RowRefused, "the result holds a value that can't be stored"),
+    Fault(errors.InfrastructureFailure, "the bug's tests can't be used"),
     _resumed(of_sandbox.EngineDown, "the container engine does not answer", ENGINE),
     _resumed(of_sandbox.SandboxUnavailable, "the sandbox can't be opened as configured"),
     _resumed(of_sandbox.ImageMissing, "the bug's image is not there", FETCH),
@@ -102,10 +92,10 @@ FAULTS: Sequence[Fault] = (
     _resumed(of_sandbox.NotStarted, "the container engine could not start a command"),
     _repeated_once(of_sandbox.OutOfMemory, "the sandbox was killed at `sandbox.memory_mb`"),
     _repeated_once(of_sandbox.DiskExceeded, "the sandbox was killed at `sandbox.disk_mb`"),
-    _repeated(of_sandbox.SandboxFileError, "a file of the sandbox can't be read"),
-    _repeated(of_sandbox.FileTooLarge, "a file of the sandbox is too large to be read"),
-    _repeated(of_sandbox.CommandRefused, "a command has an argument that no program accepts"),
-    _repeated(of_sandbox.DebuggerError, "the debugger itself broke down"),
+    Fault(of_sandbox.SandboxFileError, "a file of the sandbox can't be read"),
+    Fault(of_sandbox.FileTooLarge, "a file of the sandbox is too large to be read"),
+    Fault(of_sandbox.CommandRefused, "a command has an argument that no program accepts"),
+    Fault(of_sandbox.DebuggerError, "the debugger itself broke down"),
 )
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -90,29 +91,6 @@ def forget_replies(folder: Path, row: Rollout) -> None:
         replies_of(folder, row.rollout_id).replace(None)
 
 
-def kept_dollars(text: JournalText) -> float:
-    """What the replies in a journal have cost."""
-    lines = (text.read() or "").split("\n")[1:]
-    return sum(each.completion.dollars for each in _newest(lines).values())
-
-
-def _newest(lines: Iterable[str]) -> dict[tuple[int, int], _Entry]:
-    """The newest reply of each step of each conversation.
-
-    A line that a kill cut, or whose numbers are invalid, is left out: that reply is requested
-    again.
-    """
-    found = {}
-    for line in lines:
-        try:
-            # Not `validate_json`, which rejects lone surrogates.
-            entry = ENTRY.validate_python(json.loads(line))
-        except BROKEN:
-            continue
-        found[entry.conversation, entry.step] = entry
-    return found
-
-
 class Journal:
     """The replies in one rollout. Each is stored before it is acted on."""
 
@@ -123,10 +101,17 @@ class Journal:
         self.seconds_given_back = 0.0
         """Seconds that the replayed replies took when they were made."""
         self._lock = Lock()
+        self._entries: dict[tuple[int, int], _Entry] = {}
+        """The newest reply of each step of each conversation."""
         held = text.read() or ""
         recorded_under, *lines = held.split("\n")
         self._begun = bool(lines) and recorded_under == settings
-        self._entries = _newest(lines) if self._begun else {}
+        for line in lines if self._begun else ():
+            # A line that a kill cut, or whose numbers are invalid, is requested again. Not
+            # `validate_json`, which rejects lone surrogates.
+            with suppress(*BROKEN):
+                entry = ENTRY.validate_python(json.loads(line))
+                self._entries[entry.conversation, entry.step] = entry
         readable = "".join(map(_line, self._entries.values()))
         if not self._begun:
             text.replace(None)
@@ -164,20 +149,21 @@ def journaled(role_models: Mapping[str, RoleModel], journal: Journal) -> dict[st
     }
 
 
+@dataclass(frozen=True)
 class JournaledBackend:
     """A backend with the replies of one rollout journaled."""
 
-    def __init__(self, backend: ModelBackend, journal: Journal) -> None:
-        self._backend, self._journal = backend, journal
+    backend: ModelBackend
+    journal: Journal
 
     @property
     def name(self) -> str:
         """The model's name in the config."""
-        return self._backend.name
+        return self.backend.name
 
     def open(self, context: ConversationContext) -> Model:
         """A model that starts with its recorded replies."""
-        return _JournaledModel(self._backend.open(context), self._journal, context)
+        return _JournaledModel(self.backend.open(context), self.journal, context)
 
     def close(self) -> None:
         """The backend is shared, and closed by its owner."""
@@ -185,8 +171,7 @@ class JournaledBackend:
 
 class _JournaledModel:
     def __init__(self, model: Model, journal: Journal, context: ConversationContext) -> None:
-        self._model, self._journal = model, journal
-        self._conversation, self._log = context.index, context.log
+        self._model, self._journal, self._context = model, journal, context
         self._step = 0
         # Every later request repeats all messages.
         self._normalised = cache(normalised)
@@ -194,15 +179,14 @@ class _JournaledModel:
     def complete(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
     ) -> Completion:
-        """See `collect.models.base.Model`."""
         said = [asdict(replace(each, content=self._normalised(each.content))) for each in messages]
         seen = hashlib.sha256(json.dumps([said, tools]).encode()).hexdigest()
-        step = self._step
+        conversation, step = self._context.index, self._step
         self._step += 1
-        known = self._journal.reply(self._conversation, step, seen)
+        known = self._journal.reply(conversation, step, seen)
         if known is not None:
-            self._log.note("reply_kept", conversation=self._conversation, step=step)
+            self._context.log.note("reply_kept", conversation=conversation, step=step)
             return known
         completion = self._model.complete(messages, tools, sampling)
-        self._journal.add(self._conversation, step, seen, completion)
+        self._journal.add(conversation, step, seen, completion)
         return completion

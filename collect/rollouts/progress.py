@@ -7,7 +7,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console, Group, RenderableType
@@ -69,12 +68,7 @@ class Progress:
             self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._live is not None:
             with suppress(OSError):
                 self._live.stop()
@@ -122,7 +116,13 @@ class Progress:
             failed = rollout.failure_kind is FailureKind.INFRASTRUCTURE
             if failed and rollout.failure_type not in self._told:
                 self._told.add(rollout.failure_type)
-                self._print(f"{rollout.instance_id}: {_why(rollout)}")
+                # The type and the message; of a traceback its last line, which has both.
+                why = (rollout.failure_message or "").strip()
+                if why.startswith("Traceback"):
+                    why = why.splitlines()[-1]
+                else:
+                    why = f"{rollout.failure_type}: {why}"
+                self._print(f"{rollout.instance_id}: {' '.join(why.split())[:WHY_CHARACTERS]}")
 
     def tell(self, line: str) -> None:
         """Print a line that stays above the display."""
@@ -218,13 +218,3 @@ class Progress:
         # A lost terminal must not end the rollouts.
         with suppress(OSError):
             self._console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
-def _why(rollout: Rollout) -> str:
-    """The failure's type and message in one line; the last line of a traceback."""
-    message = (rollout.failure_message or "").strip()
-    if message.startswith("Traceback"):
-        message = message.splitlines()[-1]
-    else:
-        message = f"{rollout.failure_type}: {message}"
-    return " ".join(message.split())[:WHY_CHARACTERS]

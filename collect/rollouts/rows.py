@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from collect.agents.config import AgentsConfig, Variant
-from collect.agents.conversation import ConversationLog
 from collect.agents.subagent_task import parse_answer
 from collect.code.unified import PatchError, parse
 from collect.models.base import Usage
@@ -130,7 +129,11 @@ def rows_of(
     main_usage = sum((log.usage for log in main), Usage())
     sub_usage = sum((log.usage for log in sub), Usage())
     role_models = [settings.role_models[name] for name in (spec.main, spec.sub) if name is not None]
-    events = [event for log in logs for event in _of_calls(log)]
+    # Of the agent's own calls, without the session's start and spontaneous events.
+    events: list[DebugEvent] = []
+    for log in logs:
+        first = {(row.message_index, row.tool_call_id): row.event for row in reversed(log.events)}
+        events += [event for (_, call), event in first.items() if call != SESSION_START]
     stops = [e for e in events if e.stop_reason and e.stop_reason not in PROGRAM_ENDED]
     rollout = Rollout(
         schema_version=SCHEMA_VERSION,
@@ -222,9 +225,3 @@ def system_of(variant: Variant, agents: AgentsConfig) -> str:
         return "debug2fix"
     by_tools = variant.has_subagent and agents.repair.inspector_form == "tools"
     return "inspectcoder+tools" if by_tools else "inspectcoder"
-
-
-def _of_calls(log: ConversationLog) -> list[DebugEvent]:
-    """The events of the agent's own calls, without the session's start and spontaneous events."""
-    first = {(row.message_index, row.tool_call_id): row.event for row in reversed(log.events)}
-    return [event for (_, call), event in first.items() if call != SESSION_START]

@@ -70,7 +70,7 @@ def do_rollouts(
     Raises ConfigError if the folder holds rollouts made with other settings, SandboxError if the
     sandbox does not work.
     """
-    with _batch(runtime, benchmark, specs, identity, folder) as batch:
+    with rollouts_batch(runtime, benchmark, specs, identity, folder) as batch:
         batch.run()
         done = resolved = 0
         dollars = 0.0
@@ -96,20 +96,8 @@ def do_rollouts(
     )
 
 
-def look_before_rollouts(
-    runtime: RuntimeConfig,
-    benchmark: Benchmark,
-    specs: Sequence[RolloutSpec],
-    identity: RunIdentity,
-    folder: Path,
-) -> list[Finding]:
-    """The checks of `do_rollouts`; no rollout is done. Raises ConfigError."""
-    with _batch(runtime, benchmark, specs, identity, folder) as batch:
-        return batch.preflight()
-
-
 @contextmanager
-def _batch(
+def rollouts_batch(
     runtime: RuntimeConfig,
     benchmark: Benchmark,
     specs: Sequence[RolloutSpec],
@@ -144,10 +132,7 @@ def _batch(
 
 
 def run_collect(
-    runtime: RuntimeConfig,
-    config: CollectConfig,
-    run: Path,
-    held_out: HeldOutConfig | None = None,
+    runtime: RuntimeConfig, config: CollectConfig, run: Path, held_out: HeldOutConfig | None = None
 ) -> RolloutsSummary:
     """Do the rollouts that the run folder does not have yet.
 
@@ -158,15 +143,13 @@ def run_collect(
 
 
 def look_before_collect(
-    runtime: RuntimeConfig,
-    config: CollectConfig,
-    run: Path,
-    held_out: HeldOutConfig | None = None,
+    runtime: RuntimeConfig, config: CollectConfig, run: Path, held_out: HeldOutConfig | None = None
 ) -> list[Finding]:
     """The checks of a start of collect; no rollout is done. Raises ConfigError."""
     benchmark, specs = _asked_for(runtime, config, run, held_out)
     identity = RunIdentity(run.name, runtime.seed)
-    return look_before_rollouts(runtime, benchmark, specs, identity, run)
+    with rollouts_batch(runtime, benchmark, specs, identity, run) as batch:
+        return batch.preflight()
 
 
 def _asked_for(

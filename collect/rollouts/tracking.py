@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from collect.config import RunnerConfig, WandbSettings
 from collect.errors import ConfigError
@@ -38,8 +39,6 @@ USER = re.compile(r"(?<=://)[^/@\s]+@")
 
 class TrackedRun(BaseModel):
     """The wandb run that all starts on a folder continue."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     name: str
@@ -134,11 +133,10 @@ def followed(
     if settings is None:
         yield
         return
-    ended, warned = threading.Event(), threading.Event()
+    ended, warnings = threading.Event(), count()
 
     def warn(why: object) -> None:
-        if not warned.is_set():
-            warned.set()
+        if next(warnings) == 0:
             logger.warning(f"wandb gets no more numbers of this run: {why}")
 
     def follow(tracked: TrackedRun) -> None:

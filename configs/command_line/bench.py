@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.config import BenchmarkConfig
@@ -26,9 +26,6 @@ from configs.command_line.shared import (
 from configs.command_line.stages import run_stages
 from configs.loading import load_config
 from configs.run_config import RunConfig
-
-if TYPE_CHECKING:
-    from format.contamination.training import TrainingRow
 
 logger = logging.getLogger(__name__)
 
@@ -70,11 +67,7 @@ def _count(text: str) -> int:
 
 
 def bench_list(options: argparse.Namespace) -> int:
-    from collect.benchmarks.marks import (
-        EnvironmentFingerprint,
-        Verifications,
-        with_verifications,
-    )
+    from collect.benchmarks.marks import EnvironmentFingerprint, Verifications, with_verifications
 
     config = load_config(options.config, options.overrides)
     _, instances = _bugs(config, config.collect.benchmark)
@@ -169,7 +162,7 @@ def bench_contamination(options: argparse.Namespace) -> int:
     config = load_config(options.config, options.overrides)
     _, instances = _bugs(config, config.eval.bugs_of(config.collect.benchmark))
 
-    def training_rows() -> Iterator[TrainingRow]:
+    def training_rows() -> Iterator[Any]:
         for path in options.training:
             if path.suffix in (".yaml", ".yml"):
                 other = load_config(path)

@@ -70,7 +70,7 @@ def add_replay(parser: argparse.ArgumentParser) -> None:
 
 def replay(options: argparse.Namespace) -> int:
     """Check whether the recorded calls of rollouts give the recorded results again."""
-    from collect.replay import Bugs, Finder, replay_rollouts, rollouts_at_once
+    from collect.replay import Bugs, Finder, replay_rollouts
     from collect.store.run_store import RunStore
     from eval.report.facts import SOURCES
 
@@ -82,11 +82,6 @@ def replay(options: argparse.Namespace) -> int:
     if not folders:
         raise ConfigError(f"{run} has no rollouts; give the folder of a run that collected some")
     config = load_config(run, options.overrides)
-    if config.runner.backend == "ray":
-        console.print(
-            "replay works on this machine alone, not on the Ray cluster; rollouts at once: "
-            f"{rollouts_at_once(config.runner)} (runner.ray.per_node)"
-        )
     evaluated = config.eval.benchmark or config.collect.benchmark
     asked = config.eval.questions
     benchmarks = {

@@ -195,30 +195,10 @@ def make_dataset(
 ) -> int:
     """Make training data from the rollouts. Check them for the model `preflight`, if one is given,
     and upload them if `push` or the config says where."""
-    push = push or config.format.push
-    check_push_target(push)
-    format_rows(config)
-    status = 0 if preflight is None else check_rows(config, preflight)
-    if push is not None and not status:
-        from format.push import push as upload
-
-        heading("push")
-        console.print(upload(config.folder / "sft", push), highlight=False)
-    return status
-
-
-def check_push_target(push: PushConfig | None) -> None:
-    """Raise ConfigError, before any work, if the dataset could not be uploaded."""
-    if push is not None:
-        from format.push import check_push
-
-        check_push(push)
-
-
-def format_rows(config: RunConfig) -> None:
-    """Write the rows, and print what the filters left of them."""
     from format.stage import run_format
 
+    push = push or config.format.push
+    check_push_target(push)
     heading("format")
     report = run_format(config.format, config.folder, config.held_out, config.agents)
     table = Table("filter", "dropped", "left")
@@ -239,6 +219,21 @@ def format_rows(config: RunConfig) -> None:
         rows = write_tokenized(config.format.tokenized, config.folder / "sft")
         told = ", ".join(f"{counted(count, 'row')} of {name}" for name, count in rows.items())
         console.print(f"{told} as token ids; in {config.folder}/sft/tokenized")
+    status = 0 if preflight is None else check_rows(config, preflight)
+    if push is not None and not status:
+        from format.push import push as upload
+
+        heading("push")
+        console.print(upload(config.folder / "sft", push), highlight=False)
+    return status
+
+
+def check_push_target(push: PushConfig | None) -> None:
+    """Raise ConfigError, before any work, if the dataset could not be uploaded."""
+    if push is not None:
+        from format.push import check_push
+
+        check_push(push)
 
 
 def check_rows(config: RunConfig, model: str) -> int:
@@ -355,9 +350,7 @@ def check_run(config: RunConfig) -> int:
     now = [name for name in takewhile(lambda n: n not in makers, config.stages) if name in CHECKS]
     status = max((CHECKS[name](config) for name in now), default=0)
     for name in config.stages:
-        if name == "answer":
-            console.print("answer: its questions and models are looked at when its turn comes")
-        elif name in CHECKS and name not in now:
+        if name in CHECKS and name not in now:
             console.print(
                 f"{name}: more can be looked at once the stages before it are done, with "
                 f"`stepinto {name} CONFIG --preflight`"

@@ -31,13 +31,7 @@ from collect.rollouts.ray_cluster.worker import Answer, NodeWorker
 from collect.rollouts.status import NodeStatus
 from collect.store.build_info import code_version
 from collect.store.records import Rollout
-from sandbox.errors import (
-    DiskExceeded,
-    ImageMissing,
-    OutOfMemory,
-    SandboxDead,
-    SandboxUnavailable,
-)
+from sandbox.errors import DiskExceeded, ImageMissing, OutOfMemory, SandboxDead, SandboxUnavailable
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -131,8 +125,6 @@ class Node:
     worker: Any = None
     """Handle of the actor; None while no worker is ready."""
     starting: bool = False
-    ready_once: bool = False
-    """Whether a worker has ever been ready here."""
     running: int = 0
     """Number of current rollouts."""
     done: int = 0
@@ -143,8 +135,6 @@ class Node:
     starts: int = 0
     start_at: float = 0.0
     """When the next worker may start."""
-    refusal: str | None = None
-    """Why no rollout can ever be done here."""
     excluded_until: float = 0.0
     reason: str | None = None
     """Why it is or was excluded; None once a rollout has succeeded since."""
@@ -163,21 +153,17 @@ class Node:
     def started(self, worker: Any, images: frozenset[str]) -> None:
         """A worker is ready, with these images. It has run a test, so the node works."""
         self.starting, self.worker, self.present = False, worker, images
-        self.ready_once, self.reason, self.excluded_until = True, None, 0.0
+        self.reason, self.excluded_until = None, 0.0
         self.failed_bugs.clear()
 
-    def unready(self, reason: str, *, for_good: bool) -> str:
-        """The worker could not get ready; returns what to tell the user.
-
-        A node that was ready before, or whose reason may pass, is only excluded.
-        """
+    def unready(self, reason: str) -> str | None:
+        """The worker could not get ready, and is started again later; returns what to tell the
+        user, once for each reason."""
         self.starting = False
-        if for_good and not self.ready_once:
-            self.refusal = reason
-            return f"no rollouts on {self.host}: {reason}"
+        known = reason == self.reason
         told = self.exclude(reason)
         self.start_at = self.excluded_until
-        return told
+        return None if known else told
 
     def died(self) -> None:
         """The worker is gone."""
@@ -220,19 +206,19 @@ class Node:
 
     @property
     def ailment(self) -> str | None:
-        """Why it has no worker, if that may pass."""
+        """Why it has no worker, if that is known."""
         return self.reason if self.worker is None else None
 
     @property
     def hopeful(self) -> bool:
         """Whether it does rollouts, or may soon."""
-        ails = self.refusal or self.ailment or self.deaths >= HOPELESS_DEATHS
+        ails = self.ailment is not None or self.deaths >= HOPELESS_DEATHS
         return self.worker is not None or not ails
 
     @property
     def status(self) -> NodeStatus:
         """Its status for readers outside."""
-        state = "ready" if self.worker is not None else self.refusal or "starting"
+        state = "ready" if self.worker is not None else "starting"
         if time.monotonic() < self.excluded_until:
             state = f"excluded: {self.reason}"
         return NodeStatus(
@@ -270,7 +256,7 @@ class Nodes:
         """The nodes whose worker should start now."""
         now = time.monotonic()
         idle = [node for node in self.all if node.worker is None and not node.starting]
-        return [node for node in idle if node.refusal is None and node.start_at <= now]
+        return [node for node in idle if node.start_at <= now]
 
     def best(self, images: Iterable[str], avoided: Collection[str] = ()) -> Node | None:
         """The node for a rollout that needs these images; None if all are busy.
@@ -303,11 +289,9 @@ class Nodes:
         """Whether rollouts are done, or may be soon."""
         return any(node.hopeful for node in self.all)
 
-    def refusals(self, for_good: bool) -> list[str]:
-        """Why no node can do rollouts, for good or at present; empty if one can, or has not
-        reported yet."""
-        reasons = [(n.host, n.refusal or (None if for_good else n.ailment)) for n in self.all]
-        told = [f"{host}: {reason}" for host, reason in reasons if reason is not None]
+    def ailments(self) -> list[str]:
+        """Why no node can do rollouts at present; empty if one can, or has not reported yet."""
+        told = [f"{node.host}: {node.ailment}" for node in self.all if node.ailment is not None]
         return told if len(told) == len(self.all) else []
 
 
@@ -423,9 +407,9 @@ class Workers:
             self._let_go(worker, name)
         with self.changed:
             if found.refused is None:
-                node.started(worker, found.images)
-            else:
-                logger.warning(node.unready(found.refused, for_good=found.for_good))
+                node.started(worker, found.images or frozenset())
+            elif told := node.unready(found.refused):
+                logger.warning(told)
             self.changed.notify_all()
 
     def _let_go(self, worker: Any, name: str) -> None:
@@ -539,8 +523,8 @@ class RayCluster:
     def _take(self, work: Work, avoided: Collection[str] = ()) -> Turn | None:
         """Wait for room on a node; None if all nodes are in `avoided`.
 
-        Raises RolloutStopped; ConfigError if no node can do rollouts, before the first rollout also
-        if that may pass, because the user is still there; NodeLost if it has lasted too long.
+        Raises RolloutStopped; before the first rollout ConfigError if no node can do rollouts,
+        because the user is still there; NodeLost if that has lasted too long.
         """
         images = required_images([work.spec.instance], self._setup.runtime.sandbox)
         timeout = self._config.node_timeout
@@ -553,17 +537,14 @@ class RayCluster:
                     return Turn(node, node.worker, images)
                 if avoided and not self._nodes.others(avoided):
                     return None
-                refusals = self._nodes.refusals(for_good=self._begun)
-                if refusals:
-                    told = "; ".join(refusals)
-                    raise ConfigError(f"no node of the cluster can do rollouts: {told}")
+                ailments = "; ".join(self._nodes.ailments())
+                if ailments and not self._begun:
+                    raise ConfigError(f"no node of the cluster can do rollouts: {ailments}")
                 if time.monotonic() - self._workers.hopeful_at > timeout:
-                    ailing = [node for node in self._nodes.all if node.ailment is not None]
                     raise NodeLost(
                         "the Ray cluster has had no node that can do rollouts for "
                         f"{timeout:g} s (runner.ray.node_timeout); `ray status` shows its nodes, "
-                        "which must offer CPUs"
-                        + "".join(f"; {node.host}: {node.ailment}" for node in ailing)
+                        f"which must offer CPUs; {ailments}".removesuffix("; ")
                     )
                 self._changed.wait(POLL_SECONDS)
 

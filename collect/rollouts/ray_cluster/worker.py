@@ -17,25 +17,19 @@ from collect.benchmarks.base import Instance
 from collect.benchmarks.images import required_images
 from collect.config import RuntimeConfig
 from collect.console import log_to_stderr
-from collect.errors import ConfigError, EndpointDown, InvalidReply, RateLimited, RolloutStopped
+from collect.errors import ConfigError, RolloutStopped
 from collect.models.waiting import raise_if_stopped
-from collect.preflight import DiskTooFull
 from collect.rollouts.executor import Rows, Setup, ThisMachine, Work
 from collect.rollouts.ray_cluster.shared_state import SharedJournal, SharedLimits, SharedLog
 from collect.store.build_info import code_version
 from sandbox.engine import connect, engine_errors
-from sandbox.errors import EngineDown, ImageMissing, NoRoomForImage, SandboxDead, SandboxError
+from sandbox.errors import NoRoomForImage, SandboxError
 from sandbox.images import ImagePuller
 from sandbox.opening import retry_while_down
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 POLL_SECONDS = 1.0
-PASSING = (
-    *(EndpointDown, RateLimited, InvalidReply),
-    *(EngineDown, ImageMissing, SandboxDead, DiskTooFull),
-)
-"""Reasons why a worker isn't ready that may soon pass."""
 
 
 class NodeImages:
@@ -127,25 +121,13 @@ class NodeImages:
 
 
 @dataclass(frozen=True)
-class Readiness:
-    """Whether a worker can do rollouts."""
-
-    images: frozenset[str] = frozenset()
-    """The images on its node."""
-    refused: str | None = None
-    """Why it can't."""
-    for_good: bool = False
-    """Whether a later worker could not either, unless one could before."""
-
-
-@dataclass(frozen=True)
 class Answer:
-    """The result of a rollout on a node."""
+    """What came of getting ready for rollouts on a node, or of a rollout there."""
 
     rows: Rows | None = None
-    """None if it was stopped or refused."""
+    """The result of a rollout; None if it was stopped or refused."""
     refused: str | None = None
-    """Why no rollout of the run can be done: a ConfigError's message."""
+    """Why it is not ready, or no rollout of the run can be done: a ConfigError's message."""
     images: frozenset[str] | None = None
     """The images on the node afterwards; None if unknown."""
 
@@ -163,14 +145,14 @@ class NodeWorker:
         self._images = NodeImages(setup.runtime, self._stop)
         self._executor: ThisMachine | None = None
 
-    async def prepare(self, version: str, work: Work) -> Readiness:
+    async def prepare(self, version: str, work: Work) -> Answer:
         """Check whether this rollout's bug can be run here. `version` is the driver's."""
+        return await self._in_thread(partial(self._prepare, version, work))
+
+    def _prepare(self, version: str, work: Work) -> Answer:
         if version != code_version():
             told = f"StepInto {code_version()} is installed there, and {version} on the driver"
-            return Readiness(refused=told, for_good=True)
-        return await self._in_thread(partial(self._prepare, work))
-
-    def _prepare(self, work: Work) -> Readiness:
+            return Answer(refused=told)
         limits = SharedLimits(self._shared_state, self._name)
         journal = partial(SharedJournal, self._shared_state)
         log = partial(SharedLog, self._shared_state)
@@ -182,9 +164,9 @@ class NodeWorker:
             images = self._images.present()
         except (ConfigError, SandboxError) as error:
             executor.close()
-            return Readiness(refused=str(error), for_good=not may_pass(error))
+            return Answer(refused=str(error))
         self._executor = executor
-        return Readiness(images)
+        return Answer(images=images)
 
     async def do(self, work: Work) -> Answer:
         """Do a rollout."""
@@ -221,8 +203,3 @@ class NodeWorker:
 
     async def _in_thread(self, function: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._pool, function)
-
-
-def may_pass(error: Exception) -> bool:
-    """Whether the reason why a worker isn't ready may soon pass."""
-    return isinstance(error, PASSING) or isinstance(error.__cause__, PASSING)
