@@ -21,13 +21,11 @@ from collect.agents.config import Variant
 from collect.agents.inspectcoder.failing import first_failing
 from collect.agents.inspectcoder.inspector import Inspector
 from collect.agents.inspectcoder.patching import PatchCoder
-from collect.agents.inspectcoder.records import CodeVersion, FailingTest, Patch, RepairSystem, Round
+from collect.agents.inspectcoder.records import CodeVersion, Patch, RepairSystem, Round
 from collect.agents.rollout_context import RolloutContext
 from collect.benchmarks.base import Benchmark
 from collect.errors import InfrastructureFailure
 from collect.store.records import StopReason
-
-# Chooses the system for a variant.
 
 
 class Diagnoser(Protocol):
@@ -92,13 +90,9 @@ def run_repair(context: RolloutContext, variant: Variant, benchmark: Benchmark) 
             f"{context.instance.id}: all public tests pass before the repair; check the bug with "
             "`stepinto bench verify`"
         )
-    return _rounds(context, open_system(context, variant), benchmark, failing)
-
-
-def _rounds(
-    context: RolloutContext, system: RepairSystem, benchmark: Benchmark, failing: FailingTest
-) -> StopReason:
-    version = CodeVersion(1, _read(context), failing)
+    system = open_system(context, variant)
+    program = context.sandbox.read_file(context.instance.solution).decode("utf-8", "replace")
+    version = CodeVersion(1, program, failing)
     history: list[tuple[CodeVersion, Patch]] = []
     for number in range(1, context.config.repair.max_patch_attempts + 1):
         patch = system.repair(Round(number, version, tuple(history)))
@@ -114,7 +108,3 @@ def _rounds(
         if system.exhausted:
             return StopReason.STEP_LIMIT
     return StopReason.ATTEMPT_LIMIT
-
-
-def _read(context: RolloutContext) -> str:
-    return context.sandbox.read_file(context.instance.solution).decode("utf-8", "replace")

@@ -16,15 +16,10 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from collect.code.syntax import parse
-from sandbox import Command, CommandResult, Sandbox
+from sandbox import Command, Sandbox
 from sandbox.errors import SandboxFileError
 from sandbox.shell import scratch_folder
 from sandbox.text import source_lines
-
-# Statements and basic blocks from the syntax tree. A block begins at a function, a loop's header, a
-# branch target, after a branch, at a handler, and at `with`, `try` and `match`. Comprehensions and
-# lambdas belong to their statement. Each function and class has its own blocks.
-
 
 ENDS_OF_BLOCKS = ast.Return | ast.Raise | ast.Break | ast.Continue
 LOOPS = ast.For | ast.AsyncFor | ast.While
@@ -51,7 +46,12 @@ class Statement:
 
 
 def statements_of(code: str) -> Mapping[int, Statement]:
-    """The statements by first line; if a line has several, the first one. Raises SyntaxError."""
+    """The statements by first line; if a line has several, the first one. Raises SyntaxError.
+
+    A block begins at a function, a loop's header, a branch target, after a branch, at a handler,
+    and at `with`, `try` and `match`. Comprehensions and lambdas belong to their statement. Each
+    function and class has its own blocks.
+    """
     reader = _Reader()
     reader.scope(parse(code).body, outside=True)
     return reader.found
@@ -84,12 +84,15 @@ class _Reader:
         if isinstance(node, LOOPS | REGIONS):
             self._begin_block()
         declares = outside and isinstance(node, DECLARATIONS)
-        self._add(_first_line(node), _header_end(node), declares, _managed(node))
+        managed = None
+        if isinstance(node, ast.With | ast.AsyncWith):
+            managed = node.body[0].lineno, node.end_lineno or node.lineno
+        self._add(_first_line(node), _header_end(node), declares, managed)
         if isinstance(node, DEFINITIONS):
             self.scope(node.body, outside=isinstance(node, ast.ClassDef))
         elif isinstance(node, ENDS_OF_BLOCKS):
             self._begin_block()
-        elif _is_compound(node):
+        elif isinstance(node, LOOPS | REGIONS | ast.If):
             self._parts(node, outside)
             self._begin_block()
 
@@ -139,19 +142,6 @@ def _header_end(node: ast.stmt) -> int:
     if body:
         return max(node.lineno, _first_line(body[0]) - 1)
     return node.end_lineno or node.lineno
-
-
-def _is_compound(node: ast.stmt) -> bool:
-    return isinstance(node, LOOPS | REGIONS | ast.If)
-
-
-def _managed(node: ast.stmt) -> tuple[int, int] | None:
-    if isinstance(node, ast.With | ast.AsyncWith):
-        return node.body[0].lineno, node.end_lineno or node.lineno
-    return None
-
-
-# Real traces for LDB: a failing test runs in the sandbox under a tracer (see `ldb_tracer`).
 
 
 PACKAGE = "stepinto_tracing"
@@ -219,79 +209,60 @@ class Trace(BaseModel):
 
 
 def trace_test(sandbox: Sandbox, program: str, code: str, test: str, timeout: float) -> Trace:
-    """Trace a pytest test through the file `program`, which holds `code`.
+    """Run a failing pytest test under the tracer (see `ldb_tracer`), through the file `program`,
+    which holds `code`.
 
     `timeout` in seconds. Raises TraceUnavailable, SandboxError.
     """
-    statements = _statements(code)
-    with scratch_folder(sandbox) as folder:
-        sandbox.write_files(_files(folder, _job(sandbox, program, statements, test)))
-        result = sandbox.run(_command(sandbox, folder, timeout))
-        trace = _read(sandbox, folder, result, timeout)
-    told = (statements.get(step.line) for step in trace.steps)
-    if all(each is None or each.declares for each in told):
-        raise TraceUnavailable("the test ends before it runs any line of the program")
-    return trace
-
-
-def _statements(code: str) -> Mapping[int, Statement]:
     try:
-        return statements_of(code)
+        statements = statements_of(code)
     except (SyntaxError, ValueError, RecursionError) as error:
         raise TraceUnavailable(f"the program is not valid Python: {error}") from None
-
-
-def _job(
-    sandbox: Sandbox, program: str, statements: Mapping[int, Statement], test: str
-) -> dict[str, object]:
-    spread = {
-        line: each.first
-        for each in statements.values()
-        for line in range(each.first, each.last + 1)
-        if each.last > each.first and (line == each.first or line not in statements)
-    }
-    path = test.partition("::")[0]
-    return {
+    job = {
         "program": posixpath.join(sandbox.workspace, program),
-        "test": posixpath.join(sandbox.workspace, path),
-        "starts": spread,
+        "test": posixpath.join(sandbox.workspace, test.partition("::")[0]),
+        # The first line of each line of a statement of several lines.
+        "starts": {
+            line: each.first
+            for each in statements.values()
+            for line in range(each.first, each.last + 1)
+            if each.last > each.first and (line == each.first or line not in statements)
+        },
         "value_chars": VALUE_CHARS,
         "max_steps": MAX_STEPS,
         "arguments": [*OPTIONS, f"--rootdir={sandbox.workspace}", test],
     }
-
-
-def _files(folder: str, job: dict[str, object]) -> dict[str, bytes]:
-    here = Path(__file__).parent
-    package = f"{folder}/{PACKAGE}"
-    return {
-        f"{folder}/launch.py": _LAUNCHER.encode(),
-        f"{folder}/job.json": json.dumps(job).encode(),
-        f"{package}/__init__.py": b"",
-        **{f"{package}/{name}": (here / name).read_bytes() for name in MODULES},
-    }
-
-
-def _command(sandbox: Sandbox, folder: str, timeout: float) -> Command:
-    environment = {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    argv = [sandbox.python, f"{folder}/launch.py"]
-    return Command(argv, env=environment, timeout=timeout)
-
-
-def _read(sandbox: Sandbox, folder: str, result: CommandResult, timeout: float) -> Trace:
-    """Read the trace. The program under test may have ended before it, or broken the file."""
-    try:
-        return Trace.model_validate_json(sandbox.read_file(f"{folder}/trace.json"))
-    except (SandboxFileError, ValidationError):
-        if result.timed_out:
-            raise TraceUnavailable(f"the traced run exceeds the limit of {timeout:g} s") from None
-        raise TraceUnavailable(
-            f"the traced run ended with exit code {result.exit_code} before it had a trace"
-        ) from None
+    with scratch_folder(sandbox) as folder:
+        package = f"{folder}/{PACKAGE}"
+        tracer = {f"{package}/{name}": Path(__file__).with_name(name) for name in MODULES}
+        sandbox.write_files(
+            {
+                f"{folder}/launch.py": _LAUNCHER.encode(),
+                f"{folder}/job.json": json.dumps(job).encode(),
+                f"{package}/__init__.py": b"",
+                **{path: module.read_bytes() for path, module in tracer.items()},
+            }
+        )
+        environment = {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        argv = [sandbox.python, f"{folder}/launch.py"]
+        result = sandbox.run(Command(argv, env=environment, timeout=timeout))
+        try:
+            trace = Trace.model_validate_json(sandbox.read_file(f"{folder}/trace.json"))
+        except (SandboxFileError, ValidationError):
+            # The program under test may have ended before it, or broken the file.
+            if result.timed_out:
+                told = f"the traced run exceeds the limit of {timeout:g} s"
+            else:
+                ended = f"the traced run ended with exit code {result.exit_code}"
+                told = f"{ended} before it had a trace"
+            raise TraceUnavailable(told) from None
+    executed = (statements.get(step.line) for step in trace.steps)
+    if all(each is None or each.declares for each in executed):
+        raise TraceUnavailable("the test ends before it runs any line of the program")
+    return trace
 
 
 Item = TypeVar("Item")
-SEPARATOR = "  "
 MAX_STATEMENT_LINES = 12
 
 
@@ -322,13 +293,9 @@ class Block:
         if not self.lines:
             self.before = step.before
         self.lines.append(step.line)
-        self.after, self.ending = step.after, endings(step)
-
-
-def endings(step: Step) -> tuple[str, ...]:
-    """What a statement returned, yielded or raised, as text."""
-    given = () if step.gave is None else (step.gave,)
-    return given if step.raised is None else (*given, f"raised {step.raised}")
+        given = () if step.gave is None else (step.gave,)
+        raised = () if step.raised is None else (f"raised {step.raised}",)
+        self.after, self.ending = step.after, (*given, *raised)
 
 
 def blocks_of(trace: Trace, code: str, level: Level) -> list[Block]:
@@ -337,16 +304,18 @@ def blocks_of(trace: Trace, code: str, level: Level) -> list[Block]:
     steps = _told(trace.steps, statements)
     if level is Level.FUNCTION:
         return _calls(steps)
-    if level is Level.LINE:
-        return [_block([step]) for step in steps]
-    return _basic_blocks(steps, statements)
-
-
-def _block(steps: Sequence[Step]) -> Block:
-    block = Block()
+    blocks: list[Block] = []
+    under_way: dict[int, tuple[int, Block]] = {}
     for step in steps:
+        statement = statements[step.line]
+        number, block = under_way.get(step.activation, (-1, None))
+        goes_on = number == statement.block and not statement.leads and level is Level.BLOCK
+        if block is None or not goes_on:
+            block = Block()
+            blocks.append(block)
+            under_way[step.activation] = (statement.block, block)
         block.add(step)
-    return block
+    return blocks
 
 
 def _told(steps: Iterable[Step], statements: Mapping[int, Statement]) -> list[Step]:
@@ -357,40 +326,18 @@ def _told(steps: Iterable[Step], statements: Mapping[int, Statement]) -> list[St
         statement = statements.get(step.line)
         if statement is None or statement.declares:
             continue
-        index = latest.get(step.activation)
-        if index is not None and _goes_back(statement, told[index]):
-            told[index] = _ended_by(told[index], step)
+        index, managed = latest.get(step.activation), statement.managed
+        if index is not None and managed and managed[0] <= told[index].line <= managed[1]:
+            # The return to a `with` header at the end of its body: the last step inside gets the
+            # variables as they are after leaving it.
+            inside = told[index]
+            raised = step.raised if step.raised or step.gave else inside.raised
+            given = {"after": step.after, "gave": inside.gave or step.gave, "raised": raised}
+            told[index] = inside.model_copy(update=given)
             continue
         latest[step.activation] = len(told)
         told.append(step)
     return told
-
-
-def _goes_back(statement: Statement, earlier: Step) -> bool:
-    """Whether this is the return to a `with` header at the end of its body."""
-    managed = statement.managed
-    return managed is not None and managed[0] <= earlier.line <= managed[1]
-
-
-def _ended_by(step: Step, leaving: Step) -> Step:
-    """The last step inside a `with`, with the variables as they are after leaving it."""
-    raised = leaving.raised if leaving.raised or leaving.gave else step.raised
-    given = {"after": leaving.after, "gave": step.gave or leaving.gave, "raised": raised}
-    return step.model_copy(update=given)
-
-
-def _basic_blocks(steps: Iterable[Step], statements: Mapping[int, Statement]) -> list[Block]:
-    blocks: list[Block] = []
-    under_way: dict[int, tuple[int, Block]] = {}
-    for step in steps:
-        statement = statements[step.line]
-        number, block = under_way.get(step.activation, (-1, None))
-        if block is None or statement.leads or number != statement.block:
-            block = Block()
-            blocks.append(block)
-            under_way[step.activation] = (statement.block, block)
-        block.add(step)
-    return blocks
 
 
 def _calls(steps: Sequence[Step]) -> list[Block]:
@@ -432,32 +379,28 @@ def trace_text(blocks: Sequence[Block], code: str, sampling: Sampling) -> str:
     for index, block in enumerate([*head, *tail]):
         if tail and index == len(head):
             texts.append(f"... ({len(blocks) - len(head) - len(tail)} blocks left out) ...")
-        text = "\n".join(_block_lines(block, statements, source, sampling))
-        texts.append(f"[BLOCK-{index}]\n{text}")
+        lines = [
+            line for first in block.lines for line in _statement_lines(statements[first], source)
+        ]
+        start, end = first_and_last(lines, sampling.lines)
+        first, last = _indent(source[block.lines[0] - 1]), _indent(source[block.lines[-1] - 1])
+        after = [*_values(block.after or {}), *block.ending]
+        shown = [
+            f"[BLOCK-{index}]",
+            *_comment(first, _values(block.before), sampling.value_chars),
+            *start,
+            *(["..."] if end else []),
+            *end,
+            *_comment(last, after, sampling.value_chars),
+        ]
+        texts.append("\n".join(shown))
     return "\n".join(texts)
 
 
-def _block_lines(
-    block: Block, statements: Mapping[int, Statement], source: Sequence[str], sampling: Sampling
-) -> list[str]:
-    code = [line for first in block.lines for line in _statement_lines(statements[first], source)]
-    head, tail = first_and_last(code, sampling.lines)
-    shown = [*head, *(["..."] if tail else []), *tail]
-    first, last = _indent(source[block.lines[0] - 1]), _indent(source[block.lines[-1] - 1])
-    before, after = _values(block.before), [*_values(block.after or {}), *block.ending]
-    return [
-        *_comment(first, before, sampling.value_chars),
-        *shown,
-        *_comment(last, after, sampling.value_chars),
-    ]
-
-
-def _statement_lines(statement: Statement, source: Sequence[str]) -> list[str]:
+def _statement_lines(statement: Statement, source: Sequence[str]) -> Sequence[str]:
     lines = [line for line in source[statement.first - 1 : statement.last] if line.strip()]
-    if len(lines) <= MAX_STATEMENT_LINES:
-        return lines
     head, tail = first_and_last(lines, MAX_STATEMENT_LINES)
-    return [*head, f"{_indent(head[-1])}...", *tail]
+    return [*head, f"{_indent(head[-1])}...", *tail] if tail else lines
 
 
 def _values(state: Mapping[str, str]) -> list[str]:
@@ -465,7 +408,7 @@ def _values(state: Mapping[str, str]) -> list[str]:
 
 
 def _comment(indent: str, parts: Sequence[str], max_chars: int) -> list[str]:
-    text = SEPARATOR.join(parts)
+    text = "  ".join(parts)
     if len(text) > max_chars:
         half = max_chars // 2
         text = f"{text[:half]}...{text[-half:]}"
