@@ -13,9 +13,7 @@ from pydantic import Field
 
 from collect.agents.baselines.autosd_script import (
     EXPERIMENT_TOOL,
-    Command,
     DebuggerScript,
-    EditScript,
     Print,
     ScientificForm,
     UnreadableExperiment,
@@ -37,11 +35,10 @@ from collect.store.records import Role, ToolOutcome
 from sandbox.debugger import Action, BreakpointRequest, DebugEvent, Debugger, Launch, StopReason
 from sandbox.debugger.rendering import render
 
-# An AutoSD debugger script, run to the end of the test in its own session.
-
-
-ACTION = "experiment/debugger"
+ACTION, EDIT = "experiment/debugger", "experiment/edit"
 NOT_COVERED = "[The breakpoint line was not covered by the test.]"
+NO_EXCEPTION = "[No exception triggered]"
+ENDLESS = (StopReason.INTERRUPTED, StopReason.KILLED)
 
 
 @dataclass(frozen=True)
@@ -53,74 +50,61 @@ class Shown:
     ok: bool
 
 
-@dataclass(frozen=True)
-class ScriptRun:
-    """Runs to each hit of the script's breakpoints and prints the requested values there."""
+def run_script(
+    debugger: Debugger, script: DebuggerScript, solution: str, test: str, max_hits: int
+) -> ToolReply:
+    """Run to each hit of the script's breakpoints, and print the requested values there.
 
-    debugger: Debugger
-    script: DebuggerScript
-    solution: str
-    """The file for breakpoints that name none."""
-    max_hits: int
+    `solution` is the file for breakpoints that name none. The reply's debugger record is that of
+    the first stop.
+    """
 
-    def observe(self, test: str) -> ToolReply:
-        """Run a test under the script. The reply's debugger record is that of the first stop."""
-        points = tuple(self._placed(point) for point in self.script.breakpoints)
-        started = self.debugger.start(Launch(test, points, stop_at_entry=False))
-        if started.stop_reason is not StopReason.BREAKPOINT:
-            return ToolReply(_not_reached(started), ToolOutcome.ERROR, started, action=ACTION)
-        event, hits, shown = started, 0, list[Shown]()
-        while event.stop_reason is StopReason.BREAKPOINT and hits < self.max_hits:
-            shown += self._at_hit(hits, event)
-            hits += 1
-            event = self.debugger.control(Action.CONTINUE)
-        outcome = ToolOutcome.OK if any(each.ok for each in shown) else ToolOutcome.ERROR
-        text = "\n".join([*_values(shown), *self._remarks(started, event)])
-        return ToolReply(text, outcome, started, action=ACTION)
+    def placed(point: BreakpointRequest) -> BreakpointRequest:
+        return replace(point, file=point.file or solution) if point.line else point
 
-    def _placed(self, point: BreakpointRequest) -> BreakpointRequest:
-        return replace(point, file=point.file or self.solution) if point.line else point
-
-    def _at_hit(self, hit: int, stop: DebugEvent) -> Iterator[Shown]:
-        for command in self.script.at_hits[min(hit, len(self.script.at_hits) - 1)]:
-            shown = self._do(command)
-            if shown is not None and len(self.script.breakpoints) > 1:
-                shown = replace(shown, text=f"(line {stop.line}) {shown.text}")
-            if shown is not None:
-                yield shown
-
-    def _do(self, command: Command) -> Shown | None:
-        match command:
-            case Print(expression="locals()"):
-                # Evaluated as an expression it would include the module's names.
-                return _shown_names(self.debugger.locals())
-            case Print(expression=expression):
-                return _shown(expression, self.debugger.evaluate(expression))
-            case BreakpointRequest():
-                self.debugger.set_breakpoint(self._placed(command))
-            case _:
-                self.debugger.control(command)
-        return None
-
-    def _remarks(self, started: DebugEvent, ended: DebugEvent) -> Iterator[str]:
-        yield from (f"[Note: {note}]" for note in started.notes)
-        if ended.stop_reason is StopReason.BREAKPOINT:
-            yield f"[These are the first {self.max_hits} executions; there are more.]"
-        elif ended.stop_reason in (StopReason.INTERRUPTED, StopReason.KILLED):
-            yield _stopped(ended)
+    points = tuple(map(placed, script.breakpoints))
+    started = debugger.start(Launch(test, points, stop_at_entry=False))
+    notes = [f"[Note: {note}]" for note in started.notes]
+    if started.stop_reason is not StopReason.BREAKPOINT:
+        told = [NOT_COVERED, *notes]
+        if started.stop_reason is None:
+            told = [f"[{render(started)}]"]
+        elif started.stop_reason in ENDLESS:
+            told = [NOT_COVERED, _stopped(started)]
+        return ToolReply("\n".join(told), ToolOutcome.ERROR, started, action=ACTION)
+    event, hits, shown = started, 0, list[Shown]()
+    while event.stop_reason is StopReason.BREAKPOINT and hits < max_hits:
+        for command in script.at_hits[min(hits, len(script.at_hits) - 1)]:
+            if isinstance(command, Print):
+                each = _printed(debugger, command.expression)
+                if len(script.breakpoints) > 1:
+                    each = replace(each, text=f"(line {event.line}) {each.text}")
+                shown.append(each)
+            elif isinstance(command, BreakpointRequest):
+                debugger.set_breakpoint(placed(command))
+            else:
+                debugger.control(command)
+        hits += 1
+        event = debugger.control(Action.CONTINUE)
+    told = [*_values(shown), *notes]
+    if event.stop_reason is StopReason.BREAKPOINT:
+        told.append(f"[These are the first {max_hits} executions; there are more.]")
+    elif event.stop_reason in ENDLESS:
+        told.append(_stopped(event))
+    outcome = ToolOutcome.OK if any(each.ok for each in shown) else ToolOutcome.ERROR
+    return ToolReply("\n".join(told), outcome, started, action=ACTION)
 
 
-def _shown(expression: str, event: DebugEvent) -> Shown:
+def _printed(debugger: Debugger, expression: str) -> Shown:
+    # Evaluated as an expression `locals()` would include the module's names.
+    names = expression == "locals()"
+    event = debugger.locals() if names else debugger.evaluate(expression)
     if event.error_kind is not None:
         return Shown(expression, f"*** {event.error}", ok=False)
+    if names:
+        values = ", ".join(f"{value.name!r}: {value.text}" for value in event.values)
+        return Shown(expression, f"{{{values}}}", ok=True)
     return Shown(expression, "\n".join(value.text for value in event.values), ok=True)
-
-
-def _shown_names(event: DebugEvent) -> Shown:
-    if event.error_kind is not None:
-        return _shown("locals()", event)
-    names = ", ".join(f"{value.name!r}: {value.text}" for value in event.values)
-    return Shown("locals()", f"{{{names}}}", ok=True)
 
 
 def _values(shown: list[Shown]) -> Iterator[str]:
@@ -139,26 +123,12 @@ def _values(shown: list[Shown]) -> Iterator[str]:
             yield f"{label}At each loop execution, the expression was: [{values}]"
 
 
-def _not_reached(started: DebugEvent) -> str:
-    if started.stop_reason is None:
-        return f"[{render(started)}]"
-    notes = [f"[Note: {note}]" for note in started.notes]
-    if started.stop_reason in (StopReason.INTERRUPTED, StopReason.KILLED):
-        return "\n".join([NOT_COVERED, _stopped(started)])
-    return "\n".join([NOT_COVERED, *notes])
-
-
 def _stopped(event: DebugEvent) -> str:
     if event.stop_reason is StopReason.KILLED:
         return f"[The test did not end, and was killed: {event.error}]"
     return f"[The test did not end, and was interrupted at {event.file}:{event.line}.]"
 
 
-# Runs AutoSD's experiments: scripts in their own debug session, and temporary edits.
-
-
-EDIT = "experiment/edit"
-NO_EXCEPTION = "[No exception triggered]"
 NAMED = re.compile(r"E {3}(?! )")
 
 
@@ -177,33 +147,25 @@ class Experiment:
     arguments: type[Arguments] = ExperimentArguments
 
     def call(self, arguments: ExperimentArguments, call_id: str) -> ToolReply:
-        program = self.context.sandbox.read_file(self.context.instance.solution)
-        original = program.decode("utf-8", "replace")
+        context, solution = self.context, self.context.instance.solution
+        config = context.config.repair
+        original = context.sandbox.read_file(solution).decode("utf-8", "replace")
         try:
             script = parse_experiment(arguments.script)
             if isinstance(script, DebuggerScript):
-                done = self._debug(script)
+                with context.debugger() as debugger:
+                    most = config.max_experiment_hits
+                    done = run_script(debugger, script, solution, self.test, most)
             else:
-                done = self._edit(original, script)
+                edited = apply_edits(original, script)
+                context.sandbox.write_file(solution, edited.encode())
+                done = ToolReply(self._result(), action=EDIT)
         except UnreadableExperiment as error:
             return ToolReply(f"[{error}]", ToolOutcome.INVALID)
         finally:
-            self.context.reset(original)
-        config = self.context.config.repair
+            context.reset(original)
         text = shortened(done.text, config.observation_lines, config.observation_chars)
         return replace(done, text=text)
-
-    def _debug(self, script: DebuggerScript) -> ToolReply:
-        context = self.context
-        with context.debugger() as debugger:
-            max_hits = context.config.repair.max_experiment_hits
-            run = ScriptRun(debugger, script, context.instance.solution, max_hits)
-            return run.observe(self.test)
-
-    def _edit(self, original: str, script: EditScript) -> ToolReply:
-        edited = apply_edits(original, script)
-        self.context.sandbox.write_file(self.context.instance.solution, edited.encode())
-        return ToolReply(self._result(), action=EDIT)
 
     def _result(self) -> str:
         """The test's result, in one line."""
@@ -229,10 +191,6 @@ def error_line(section: str) -> str:
     return lines[-1].strip() if lines else "[The test failed without a message.]"
 
 
-PREAMBLE = 2
-"""Messages before the first reply: the system prompt and the task."""
-
-
 class ScientificDebugger:
     """One conversation per round; all rounds share a budget of reasoning steps."""
 
@@ -246,29 +204,25 @@ class ScientificDebugger:
 
     def diagnose(self, current: Round) -> str:
         """The debugging log, without rejected hypotheses."""
-        context, test = self._context, current.version.failing.id
+        context, failing = self._context, current.version.failing
         spec = AgentSpec(
             prompt("autosd/system", steps=str(self._steps_left)),
-            Toolbox([Experiment(context, test)]),
+            Toolbox([Experiment(context, failing.id)]),
             max_steps=self._steps_left,
             form=ScientificForm(),
         )
         agent = context.agent(spec, Role.PATCH_CODER, patch_attempt=current.number)
+        task = prompt(
+            "autosd/task",
+            coding_task=context.instance.problem_statement,
+            code=numbered(current.version.code),
+            test=failing.id,
+            test_source=failing.source,
+            error=failing.error,
+        )
         try:
-            agent.run(autosd_task(context.instance.problem_statement, current))
+            agent.run(task)
         finally:
             self._steps_left -= agent.log.steps
-        return debugging_log(trials_of(agent.log.sent()[PREAMBLE:]))
-
-
-def autosd_task(coding_task: str, current: Round) -> str:
-    """The bug to debug: the task, the program and the failing test."""
-    failing = current.version.failing
-    return prompt(
-        "autosd/task",
-        coding_task=coding_task,
-        code=numbered(current.version.code),
-        test=failing.id,
-        test_source=failing.source,
-        error=failing.error,
-    )
+        # After the system prompt and the task.
+        return debugging_log(trials_of(agent.log.sent()[2:]))

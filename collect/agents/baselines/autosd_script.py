@@ -19,12 +19,10 @@ from collect.store.records import MessageRow
 from sandbox.debugger import Action, BreakpointRequest
 from sandbox.text import source_lines
 
-# AutoSD's edit scripts: `REPLACE(12, "c>b", "c>=b") AND REPLACE(14, "x", "y") AND RUN`. Models
-# quote carelessly, so a quoted text can have several readings. The right one occurs in the program
-# and leaves it valid.
-
-
-# With its line number and not after a dot, since texts may contain calls of `str.replace`.
+# Edit scripts: `REPLACE(12, "c>b", "c>=b") AND REPLACE(14, "x", "y") AND RUN`. Models quote
+# carelessly, so a quoted text can have several readings. The right one occurs in the program and
+# leaves it valid. It stands with its line number and not after a dot, since texts may contain calls
+# of `str.replace`.
 REPLACE = re.compile(
     r"(?<![.\w])REPLACE\s*\(\s*(?:line(?:no)?\s*=?\s*)?(\d+)\s*,\s*", re.IGNORECASE
 )
@@ -68,11 +66,6 @@ def quoted(text: str) -> str:
     return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}..."
 
 
-def is_edit_script(text: str) -> bool:
-    """Whether a script edits the program."""
-    return REPLACE.search(text) is not None
-
-
 def parse_edits(text: str) -> EditScript:
     """Read an edit script. Raises UnreadableExperiment."""
     starts = list(REPLACE.finditer(text))
@@ -91,39 +84,29 @@ def apply_edits(code: str, script: EditScript) -> str:
 
     Raises UnreadableExperiment if the old text is not in the program.
     """
+    # Entries stay original lines, even if their new text has several.
     lines = source_lines(code, keepends=True)
     for edit in script.replacements:
         if not 1 <= edit.line <= len(lines):
             raise UnreadableExperiment(
                 f"There is no line {edit.line}: the program has {len(lines)} lines."
             )
-        lines = _edited(lines, edit)
+        results = []
+        for old, new in edit.readings:
+            first, last = edit.line - 1, edit.line + old.count("\n")
+            covered = lines[first:last]
+            text = "".join(covered)
+            if old and old in text:
+                changed = [text.replace(old, new), *[""] * (len(covered) - 1)]
+                results.append([*lines[:first], *changed, *lines[last:]])
+        if not results:
+            raise UnreadableExperiment(
+                f"`{quoted(edit.readings[0][0])}` was not found in line {edit.line}, which reads "
+                f"`{quoted(lines[edit.line - 1].rstrip())}`."
+            )
+        valid = (result for result in results if syntax_problem("".join(result)) is None)
+        lines = next(valid, results[0])
     return "".join(lines)
-
-
-def _edited(lines: list[str], edit: Replacement) -> list[str]:
-    """Entries stay original lines, even if their new text has several."""
-    results = [
-        result for old, new in edit.readings if (result := _replaced(lines, edit.line, old, new))
-    ]
-    if not results:
-        raise UnreadableExperiment(
-            f"`{quoted(edit.readings[0][0])}` was not found in line {edit.line}, which reads "
-            f"`{quoted(lines[edit.line - 1].rstrip())}`."
-        )
-    valid = (result for result in results if syntax_problem("".join(result)) is None)
-    return next(valid, results[0])
-
-
-def _replaced(lines: list[str], line: int, old: str, new: str) -> list[str] | None:
-    """None if the old text is not on the line and does not start there."""
-    first = line - 1
-    covered = lines[first : line + old.count("\n")]
-    text = "".join(covered)
-    if not old or old not in text:
-        return None
-    changed = [text.replace(old, new), *[""] * (len(covered) - 1)]
-    return [*lines[:first], *changed, *lines[first + len(covered) :]]
 
 
 def _readings(opening: str, rest: str, closing: re.Pattern[str]) -> tuple[tuple[str, str], ...]:
@@ -213,7 +196,7 @@ def parse_experiment(text: str) -> DebuggerScript | EditScript:
         raise UnreadableExperiment(
             f"The experiment has more than {MAX_SCRIPT} characters. {HOW_TO}"
         )
-    return parse_edits(text) if is_edit_script(text) else _debugger_script(text)
+    return parse_edits(text) if REPLACE.search(text) else _debugger_script(text)
 
 
 def _debugger_script(text: str) -> DebuggerScript:
@@ -287,10 +270,6 @@ def _pieces(text: str) -> list[str]:
     # Unclosed quotes or brackets must not hide separators.
     pieces = re.split(r"[;\n]", text) if quote or depth > 0 else [*pieces, text[start:]]
     return [piece.strip() for piece in pieces if piece.strip()]
-
-
-# AutoSD's form: hypothesis, prediction, experiment; after the observation, a conclusion and the
-# next hypothesis.
 
 
 EXPERIMENT_TOOL = "experiment"
@@ -368,7 +347,8 @@ def sections(text: str) -> Iterator[tuple[str, str]]:
     Stops where the model invents an observation, continues past its experiment, or says that it is
     done.
     """
-    text = _until_done(text)
+    done = text.lower().find(DONE.lower())
+    text = text if done < 0 else text[: done + len(DONE)]
     marks = list(HEADING.finditer(text))
     ends = [mark.start() for mark in marks[1:]]
     experimented = False
@@ -383,11 +363,6 @@ def sections(text: str) -> Iterator[tuple[str, str]]:
 def is_done(text: str) -> bool:
     """Whether a reply ends the debugging."""
     return DONE.lower() in text.lower()
-
-
-def _until_done(text: str) -> str:
-    at = text.lower().find(DONE.lower())
-    return text if at < 0 else text[: at + len(DONE)]
 
 
 def script_of(text: str) -> str:
@@ -406,31 +381,24 @@ def trials_of(messages: Sequence[Message]) -> list[Trial]:
     trials: list[Trial] = []
     for message in messages:
         if message.role == "assistant":
-            _note_reply(trials, dict(sections(message.content)))
+            parts = dict(sections(message.content))
+            if trials and parts.get("conclusion"):
+                conclusion = parts["conclusion"].removesuffix(DONE).rstrip()
+                trials[-1] = replace(trials[-1], conclusion=conclusion)
+            new = {name: parts.get(name, "") for name in ("hypothesis", "prediction", "experiment")}
+            if any(new.values()):
+                trials.append(Trial(**new))
         elif message.role == "user" and trials and message.content.startswith("Observation:"):
             observed = message.content.removeprefix("Observation:").partition("\n\nYou have ")[0]
             trials[-1] = replace(trials[-1], observation=observed.strip())
     return trials
 
 
-def _note_reply(trials: list[Trial], parts: dict[str, str]) -> None:
-    if trials and parts.get("conclusion"):
-        conclusion = parts["conclusion"].removesuffix(DONE).rstrip()
-        trials[-1] = replace(trials[-1], conclusion=conclusion)
-    new = {name: parts.get(name, "") for name in ("hypothesis", "prediction", "experiment")}
-    if any(new.values()):
-        trials.append(Trial(**new))
-
-
 def debugging_log(trials: Sequence[Trial]) -> str:
     """The log for the Patch Coder, without rejected hypotheses."""
-    kept = [trial for trial in trials if not trial.rejected]
-    if not kept:
-        return "No hypothesis about the cause was supported by an experiment."
-    return "\n\n".join(_written(number, trial) for number, trial in enumerate(kept, 1))
-
-
-def _written(number: int, trial: Trial) -> str:
-    parts = vars(trial).items()
-    lines = [f"{name.capitalize()}: {text}" for name, text in parts if text]
-    return "\n".join([f"Attempt {number}.", *lines])
+    texts: list[str] = []
+    for trial in trials:
+        if not trial.rejected:
+            lines = [f"{name.capitalize()}: {text}" for name, text in vars(trial).items() if text]
+            texts.append("\n".join([f"Attempt {len(texts) + 1}.", *lines]))
+    return "\n\n".join(texts) or "No hypothesis about the cause was supported by an experiment."

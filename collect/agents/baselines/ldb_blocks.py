@@ -145,7 +145,6 @@ def _header_end(node: ast.stmt) -> int:
 
 
 PACKAGE = "stepinto_tracing"
-MODULES = ("ldb_tracer.py", "ldb_values.py")
 OPTIONS = ("-p", "no:cacheprovider", "--color=no", "--tb=no", "-q")
 MAX_STEPS = 500
 """Steps kept from the start of the trace, and the same number from its end."""
@@ -234,13 +233,13 @@ def trace_test(sandbox: Sandbox, program: str, code: str, test: str, timeout: fl
     }
     with scratch_folder(sandbox) as folder:
         package = f"{folder}/{PACKAGE}"
-        tracer = {f"{package}/{name}": Path(__file__).with_name(name) for name in MODULES}
+        tracer = Path(__file__).with_name("ldb_tracer.py")
         sandbox.write_files(
             {
                 f"{folder}/launch.py": _LAUNCHER.encode(),
                 f"{folder}/job.json": json.dumps(job).encode(),
                 f"{package}/__init__.py": b"",
-                **{path: module.read_bytes() for path, module in tracer.items()},
+                f"{package}/ldb_tracer.py": tracer.read_bytes(),
             }
         )
         environment = {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
