@@ -337,7 +337,7 @@ _NO_SANDBOX = cast(Sandbox, None)
 def subagent_schemas() -> str:
     """The tools of a Debug Subagent, `debug_run_code` included, as JSON."""
     tools = subagent_tools(_NO_DEBUGGER, _NO_SANDBOX, run_code=True)
-    return json.dumps(Toolbox(tools, wording(LANGUAGE).values()).schemas())
+    return json.dumps(Toolbox(tools, wording(LANGUAGE)).schemas())
 
 
 # Write a Program Inspector's work as a Debug Subagent's conversation.
@@ -355,7 +355,7 @@ def write_subagent(inspection: Inspection, conversation: Conversation) -> Conver
     answer, draft = debug_answer(inspection), Draft()
     draft.say(
         "system",
-        subagent_prompt(wording(LANGUAGE).values(), TRANSLATED),
+        subagent_prompt(wording(LANGUAGE), TRANSLATED),
     )
     question = f"{QUESTION}\n\n{inspection.context}"
     draft.say(

@@ -10,6 +10,8 @@ from collect.agents.tools import ToolReply
 from collect.store.messages import Message, ToolCall
 from collect.store.records import MessageRow, ToolOutcome
 
+OK = ToolOutcome.OK
+
 
 class MalformedAction(Exception):
     """A reply with an unreadable action; the message tells the model what is wrong."""
@@ -72,7 +74,26 @@ class ToolCalling:
         return None
 
 
-def worst(answered: Sequence[Answered]) -> ToolOutcome:
-    """The combined outcome of several calls: the last that is not OK, else OK."""
-    outcomes = [each.reply.outcome for each in answered]
-    return next((each for each in reversed(outcomes) if each is not ToolOutcome.OK), ToolOutcome.OK)
+class TextForm:
+    """Calls in the model's text, all of a reply answered in one message of the user's."""
+
+    by_tools = False
+    stop: tuple[str, ...] = ()
+    stops_at_error = True
+
+    def answered(self, answered: Answered) -> MessageRow | None:
+        return None
+
+    def all_answered(
+        self, answered: Sequence[Answered], left_out: int, steps_left: int
+    ) -> MessageRow | None:
+        text = self.observation(answered, left_out, steps_left)
+        outcomes = [each.reply.outcome for each in answered if each.reply.outcome is not OK]
+        seconds = sum(each.seconds for each in answered)
+        # The outcome is the last that is not OK.
+        outcome = outcomes[-1] if outcomes else OK
+        return MessageRow(Message("user", text), seconds=seconds, tool_outcome=outcome)
+
+    def observation(self, answered: Sequence[Answered], left_out: int, steps_left: int) -> str:
+        """The message. `left_out` calls were not carried out after an error."""
+        raise NotImplementedError

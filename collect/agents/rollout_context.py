@@ -78,7 +78,7 @@ class RolloutContext:
     @property
     def wording(self) -> Mapping[str, str]:
         """Language-specific terms for prompts and tools."""
-        return wording(self.instance.language).values()
+        return wording(self.instance.language)
 
     def agent(
         self,

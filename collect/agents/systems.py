@@ -4,9 +4,6 @@ section 2.4.2).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
-
 from collect.agents.baselines.autosd import ScientificDebugger
 from collect.agents.baselines.ldb import Ldb
 from collect.agents.baselines.ldb_blocks import Level
@@ -20,39 +17,11 @@ from collect.agents.baselines.swe_agent import SweAgent
 from collect.agents.config import Variant
 from collect.agents.inspectcoder.failing import first_failing
 from collect.agents.inspectcoder.inspector import Inspector
-from collect.agents.inspectcoder.patching import PatchCoder
 from collect.agents.inspectcoder.records import CodeVersion, Patch, RepairSystem, Round
 from collect.agents.rollout_context import RolloutContext
 from collect.benchmarks.base import Benchmark
 from collect.errors import InfrastructureFailure
 from collect.store.records import StopReason
-
-
-class Diagnoser(Protocol):
-    """Finds out what is wrong, for a Patch Coder to fix."""
-
-    def diagnose(self, current: Round) -> str:
-        """The root cause and a repair plan, or other information for the Patch Coder."""
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether its reasoning steps are used up."""
-
-
-@dataclass(frozen=True)
-class DiagnoseAndPatch:
-    """Two agents: one finds the cause, the other writes the patch (InspectCoder, figure 2)."""
-
-    diagnoser: Diagnoser
-    coder: PatchCoder
-
-    def repair(self, current: Round) -> Patch:
-        return self.coder.patch(current, self.diagnoser.diagnose(current))
-
-    @property
-    def exhausted(self) -> bool:
-        return self.diagnoser.exhausted
-
 
 PROCEDURES = {
     Variant.SIMPLE_DEBUGGING: SIMPLE_DEBUGGING,
@@ -75,8 +44,8 @@ def open_system(context: RolloutContext, variant: Variant) -> RepairSystem:
     if variant is Variant.SWE_AGENT:
         return SweAgent(context)
     if variant is Variant.AUTOSD:
-        return DiagnoseAndPatch(ScientificDebugger(context), PatchCoder(context))
-    return DiagnoseAndPatch(Inspector(context, variant), PatchCoder(context))
+        return ScientificDebugger(context)
+    return Inspector(context, variant)
 
 
 def run_repair(context: RolloutContext, variant: Variant, benchmark: Benchmark) -> StopReason:

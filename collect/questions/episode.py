@@ -79,7 +79,7 @@ class EpisodeSettings:
 def tool_schemas(language: str, agents: AgentsConfig) -> list[ToolSchema]:
     """The schemas of the Debug Subagent's tools."""
     tools = subagent_tools(_NO_DEBUGGER, _NO_SANDBOX, agents.debug_run_code)
-    return Toolbox(tools, wording(language).values()).schemas()
+    return Toolbox(tools, wording(language)).schemas()
 
 
 class Episode:
@@ -110,7 +110,7 @@ class Episode:
         )
         arguments = arguments_for(self.question)
         tools = subagent_tools(debugger, sandbox, agents.debug_run_code, arguments.test)
-        toolbox = Toolbox(tools, wording(instance.language).values())
+        toolbox = Toolbox(tools, wording(instance.language))
         if agents.start_session == "auto":
             reply = start_session(toolbox, arguments)
             self.opening = STARTED + storable(reply.text)

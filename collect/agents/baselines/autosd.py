@@ -23,7 +23,8 @@ from collect.agents.baselines.autosd_script import (
     trials_of,
 )
 from collect.agents.inspectcoder.failing import numbered, shortened
-from collect.agents.inspectcoder.records import Round
+from collect.agents.inspectcoder.patching import write_patch
+from collect.agents.inspectcoder.records import Patch, Round
 from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
@@ -202,8 +203,8 @@ class ScientificDebugger:
     def exhausted(self) -> bool:
         return self._steps_left <= 0
 
-    def diagnose(self, current: Round) -> str:
-        """The debugging log, without rejected hypotheses."""
+    def repair(self, current: Round) -> Patch:
+        """Let the Patch Coder write the patch from the debugging log."""
         context, failing = self._context, current.version.failing
         spec = AgentSpec(
             prompt("autosd/system", steps=str(self._steps_left)),
@@ -225,4 +226,5 @@ class ScientificDebugger:
         finally:
             self._steps_left -= agent.log.steps
         # After the system prompt and the task.
-        return debugging_log(trials_of(agent.log.sent()[2:]))
+        plan = debugging_log(trials_of(agent.log.sent()[2:]))
+        return write_patch(context, current, plan)

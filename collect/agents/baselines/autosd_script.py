@@ -11,11 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from collect.agents.forms import Answered, MalformedAction, worst
+from collect.agents.forms import Answered, MalformedAction, TextForm
 from collect.agents.inspectcoder.code_blocks import fenced_blocks, syntax_problem
 from collect.code.syntax import literal
 from collect.store.messages import Message, ToolCall
-from collect.store.records import MessageRow
 from sandbox.debugger import Action, BreakpointRequest
 from sandbox.text import source_lines
 
@@ -311,12 +310,10 @@ class Trial:
         return verdict is not None and verdict.lastgroup == "rejected"
 
 
-class ScientificForm:
+class ScientificForm(TextForm):
     """One experiment per reply; a reply without one ends the debugging."""
 
-    by_tools = False
-    stop: tuple[str, ...] = ("\nObservation:", "\n**Observation")
-    stops_at_error = True
+    stop = ("\nObservation:", "\n**Observation")
 
     def calls(self, reply: Message, step: int) -> Sequence[ToolCall]:
         parts = list(sections(reply.content))
@@ -328,17 +325,11 @@ class ScientificForm:
             return []
         raise MalformedAction(f"Format error: {NO_EXPERIMENT}")
 
-    def answered(self, answered: Answered) -> MessageRow | None:
-        return None
-
-    def all_answered(
-        self, answered: Sequence[Answered], left_out: int, steps_left: int
-    ) -> MessageRow | None:
+    def observation(self, answered: Sequence[Answered], left_out: int, steps_left: int) -> str:
         text = "\n".join(f"Observation: {each.reply.text}" for each in answered)
         if 0 < steps_left <= WARN_AT:
             text += f"\n\nYou have {steps_left} steps left; end with {DONE} within them."
-        seconds = sum(each.seconds for each in answered)
-        return MessageRow(Message("user", text), seconds=seconds, tool_outcome=worst(answered))
+        return text
 
 
 def sections(text: str) -> Iterator[tuple[str, str]]:

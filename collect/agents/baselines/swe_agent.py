@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from collect.agents.baselines.self_debugging import version_text
-from collect.agents.forms import Answered, MalformedAction, worst
+from collect.agents.forms import Answered, MalformedAction, TextForm
 from collect.agents.inspectcoder.failing import shortened
 from collect.agents.inspectcoder.records import Patch, Round
 from collect.agents.loop import AgentSpec
@@ -20,7 +20,7 @@ from collect.agents.rollout_context import RolloutContext
 from collect.agents.shell_tool import Bash, BashArguments, read_failure
 from collect.agents.tools import Arguments, Toolbox, ToolReply
 from collect.store.messages import Message, ToolCall
-from collect.store.records import MessageRow, Role, ToolOutcome
+from collect.store.records import Role, ToolOutcome
 from sandbox.errors import SandboxFileError
 
 SUBMISSION = "SUBMIT_REPAIRED_PROGRAM"
@@ -98,12 +98,8 @@ class SubmittingBash:
         return answer
 
 
-class BashForm:
+class BashForm(TextForm):
     """Reasoning, then exactly one command in a ```bash block."""
-
-    by_tools = False
-    stop: tuple[str, ...] = ()
-    stops_at_error = True
 
     def calls(self, reply: Message, step: int) -> Sequence[ToolCall]:
         fences = list(FENCE.finditer(reply.content))
@@ -117,15 +113,8 @@ class BashForm:
         arguments = json.dumps({"command": commands[0]})
         return [ToolCall(f"command_{step}", "bash", arguments)]
 
-    def answered(self, answered: Answered) -> MessageRow | None:
-        return None
-
-    def all_answered(
-        self, answered: Sequence[Answered], left_out: int, steps_left: int
-    ) -> MessageRow | None:
-        text = "\n".join(observation(each.reply) for each in answered)
-        seconds = sum(each.seconds for each in answered)
-        return MessageRow(Message("user", text), seconds=seconds, tool_outcome=worst(answered))
+    def observation(self, answered: Sequence[Answered], left_out: int, steps_left: int) -> str:
+        return "\n".join(observation(each.reply) for each in answered)
 
 
 def _commands(text: str, fences: Sequence[re.Match[str]]) -> list[str]:

@@ -38,8 +38,9 @@ from collect.agents.inspectcoder.inspector_tools import (
     is_inspection,
     patches_program,
 )
+from collect.agents.inspectcoder.patching import write_patch
 from collect.agents.inspectcoder.react import BlockLanguage, ReactForm, action_block
-from collect.agents.inspectcoder.records import Round
+from collect.agents.inspectcoder.records import Patch, Round
 from collect.agents.loop import AgentRun, AgentSpec
 from collect.agents.prompts import fill, prompt
 from collect.agents.rollout_context import RolloutContext
@@ -325,8 +326,9 @@ class Inspector:
         """Whether no reasoning steps are left for another round."""
         return self._steps_left <= 0
 
-    def diagnose(self, current: Round) -> str:
-        """The root cause and a repair plan."""
+    def repair(self, current: Round) -> Patch:
+        """Find the root cause and a repair plan, and let the Patch Coder write the patch
+        (InspectCoder, figure 2)."""
         context, instance = self._context, self._context.instance
         with open_workbench(context, self._variant, current) as bench:
             by_tools, steps = bench.form.by_tools, self._steps_left
@@ -347,7 +349,7 @@ class Inspector:
                 agent.run(inspector_task(instance.problem_statement, current, bench.state))
             finally:
                 self._steps_left -= agent.log.steps
-        return plan_of(agent.log.final_answer)
+        return write_patch(context, current, plan_of(agent.log.final_answer))
 
 
 def inspector_prompt(variant: Variant, by_tools: bool, steps: int, solution: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from textwrap import dedent
 
-from collect.agents.forms import Answered, MalformedAction, worst
+from collect.agents.forms import Answered, MalformedAction, TextForm
 from collect.agents.inspectcoder.actions import (
     ActionCall,
     UnreadableAction,
@@ -19,7 +19,6 @@ from collect.agents.inspectcoder.actions import (
 from collect.agents.inspectcoder.code_blocks import FENCE, fenced_blocks, syntax_problem
 from collect.agents.inspectcoder.inspector_tools import STATE_HEADING
 from collect.store.messages import Message, ToolCall
-from collect.store.records import MessageRow
 
 ACTION = re.compile(r"^#{1,6}[ \t]*ACTIONS?[ \t]*:?[ \t]*$", re.MULTILINE | re.IGNORECASE)
 OBSERVATION = re.compile(
@@ -48,11 +47,10 @@ class BlockLanguage:
 CALLS = BlockLanguage(parse_actions, call_text)
 
 
-class ReactForm:
+class ReactForm(TextForm):
     """Thought, action block, and one observation of all its calls, in order."""
 
-    by_tools = False
-    stop: tuple[str, ...] = ("\n### OBSERVATION", "\n### Observation", "\nObservation:")
+    stop = ("\n### OBSERVATION", "\n### Observation", "\nObservation:")
 
     def __init__(self, state: Callable[[], str] | None, blocks: BlockLanguage = CALLS) -> None:
         """`state` returns the session's state, which is shown after each observation."""
@@ -70,23 +68,16 @@ class ReactForm:
             for index, action in enumerate(actions)
         ]
 
-    def answered(self, answered: Answered) -> MessageRow | None:
-        return None
-
-    def all_answered(
-        self, answered: Sequence[Answered], left_out: int, steps_left: int
-    ) -> MessageRow | None:
-        parts = [f"> {self._written(each.call)}\n{each.reply.text}" for each in answered]
+    def observation(self, answered: Sequence[Answered], left_out: int, steps_left: int) -> str:
+        parts = []
+        for each in answered:
+            call = ActionCall(each.call.name, json.loads(each.call.arguments))
+            parts.append(f"> {self._blocks.write(call)}\n{each.reply.text}")
         if left_out:
             parts.append(f"({left_out} more actions were left out after this error.)")
         if steps_left <= WARN_AT:
             parts.append(f"You have {steps_left} steps left; propose a repair within them.")
-        text = "### OBSERVATION\n" + "\n\n".join(parts) + self._shown()
-        seconds = sum(each.seconds for each in answered)
-        return MessageRow(Message("user", text), seconds=seconds, tool_outcome=worst(answered))
-
-    def _written(self, call: ToolCall) -> str:
-        return self._blocks.write(ActionCall(call.name, json.loads(call.arguments)))
+        return "### OBSERVATION\n" + "\n\n".join(parts) + self._shown()
 
     def _shown(self) -> str:
         return f"\n\n{STATE_HEADING}\n{self._state()}" if self._state else ""
