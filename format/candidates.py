@@ -15,7 +15,6 @@ from collect.agents.config import AgentsConfig
 from collect.agents.debug2fix import subagent_prompt, subagent_tools
 from collect.agents.debug_tools import ShownSource, placed, withheld
 from collect.agents.forms import Answered
-from collect.agents.inspectcoder.actions import ActionCall, UnreadableAction, parse_actions
 from collect.agents.inspectcoder.inspector import plan_of
 from collect.agents.inspectcoder.inspector_tools import (
     STATE_HEADING,
@@ -24,7 +23,13 @@ from collect.agents.inspectcoder.inspector_tools import (
     ProposeArguments,
     SetBreakpointArguments,
 )
-from collect.agents.inspectcoder.react import ACTION, action_block
+from collect.agents.inspectcoder.react import (
+    ACTION,
+    ActionCall,
+    UnreadableAction,
+    action_block,
+    parse_actions,
+)
 from collect.agents.prompts import prompt
 from collect.agents.subagent_task import (
     CLOSE,

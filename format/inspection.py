@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from collect.agents.inspectcoder.actions import ActionCall
+from collect.agents.inspectcoder.react import ActionCall
 from collect.store.records import Conversation, EventRow, MessageRow
 from sandbox.debugger import Action, DebugEvent, ErrorKind, State, StopReason
 from sandbox.debugger.rendering import read_paused_frame

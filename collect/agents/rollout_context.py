@@ -81,11 +81,7 @@ class RolloutContext:
         return wording(self.instance.language)
 
     def agent(
-        self,
-        spec: AgentSpec,
-        role: Role,
-        parent_call_id: str | None = None,
-        patch_attempt: int = 0,
+        self, spec: AgentSpec, role: Role, parent_call_id: str | None = None, patch_attempt: int = 0
     ) -> AgentRun:
         """An agent ready to run; its conversation becomes part of the rollout.
 

@@ -5,8 +5,7 @@ section 2.4.2).
 from __future__ import annotations
 
 from collect.agents.baselines.autosd import ScientificDebugger
-from collect.agents.baselines.ldb import Ldb
-from collect.agents.baselines.ldb_blocks import Level
+from collect.agents.baselines.ldb import Ldb, Level
 from collect.agents.baselines.self_debugging import (
     RUBBER_DUCKING,
     SIMPLE_DEBUGGING,
@@ -15,9 +14,14 @@ from collect.agents.baselines.self_debugging import (
 )
 from collect.agents.baselines.swe_agent import SweAgent
 from collect.agents.config import Variant
-from collect.agents.inspectcoder.failing import first_failing
 from collect.agents.inspectcoder.inspector import Inspector
-from collect.agents.inspectcoder.records import CodeVersion, Patch, RepairSystem, Round
+from collect.agents.inspectcoder.patching import (
+    CodeVersion,
+    Patch,
+    RepairSystem,
+    Round,
+    first_failing,
+)
 from collect.agents.rollout_context import RolloutContext
 from collect.benchmarks.base import Benchmark
 from collect.errors import InfrastructureFailure

@@ -9,8 +9,8 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from collect.agents.inspectcoder.actions import ActionCall
 from collect.agents.inspectcoder.inspector import write_terminal_command
+from collect.agents.inspectcoder.react import ActionCall
 from collect.agents.prompts import prompt
 from collect.models.base import Completion, Sampling, Usage
 from collect.store.messages import Message, ToolCall, ToolSchema

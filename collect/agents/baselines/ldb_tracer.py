@@ -1,7 +1,7 @@
 """Runs one test and records the program's executed lines and variables, as bounded text that is
 made without running the program's code.
 
-It is copied into the sandbox (see `ldb_blocks`) and runs there next to the program under test:
+It is copied into the sandbox (see `ldb`) and runs there next to the program under test:
 standard library and pytest only, CPython 3.8 or later. `job.json` next to it says what to trace;
 the steps go to `trace.json` once the test has failed or ended.
 """

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from collect.agents.inspectcoder.patching import patch_of
-from collect.agents.inspectcoder.records import CodeVersion, Patch, Round
+from collect.agents.inspectcoder.patching import CodeVersion, Patch, Round, patch_of
 from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext

@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from collect.agents.baselines.self_debugging import version_text
+from collect.agents.file_tools import Bash, BashArguments, read_failure
 from collect.agents.forms import Answered, MalformedAction, TextForm
-from collect.agents.inspectcoder.failing import shortened
-from collect.agents.inspectcoder.records import Patch, Round
+from collect.agents.inspectcoder.patching import Patch, Round, shortened
 from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
-from collect.agents.shell_tool import Bash, BashArguments, read_failure
 from collect.agents.tools import Arguments, Toolbox, ToolReply
 from collect.store.messages import Message, ToolCall
 from collect.store.records import Role, ToolOutcome

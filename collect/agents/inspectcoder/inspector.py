@@ -15,13 +15,6 @@ from pydantic import Field
 from collect.agents.config import Variant
 from collect.agents.debug_tools import reply
 from collect.agents.forms import ActionForm, ToolCalling
-from collect.agents.inspectcoder.actions import (
-    ActionCall,
-    UnreadableAction,
-    call_text,
-    parse_actions,
-)
-from collect.agents.inspectcoder.failing import numbered
 from collect.agents.inspectcoder.inspector_tools import (
     INSPECTION,
     MODIFICATION,
@@ -38,9 +31,16 @@ from collect.agents.inspectcoder.inspector_tools import (
     is_inspection,
     patches_program,
 )
-from collect.agents.inspectcoder.patching import write_patch
-from collect.agents.inspectcoder.react import BlockLanguage, ReactForm, action_block
-from collect.agents.inspectcoder.records import Patch, Round
+from collect.agents.inspectcoder.patching import Patch, Round, numbered, write_patch
+from collect.agents.inspectcoder.react import (
+    ActionCall,
+    BlockLanguage,
+    ReactForm,
+    UnreadableAction,
+    action_block,
+    call_text,
+    parse_actions,
+)
 from collect.agents.loop import AgentRun, AgentSpec
 from collect.agents.prompts import fill, prompt
 from collect.agents.rollout_context import RolloutContext
