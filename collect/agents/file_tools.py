@@ -218,9 +218,18 @@ class EditFile:
         if SURROGATE.search(arguments.new_string):
             return ToolReply("Error: new_string holds half a character.", ToolOutcome.INVALID)
         if not arguments.old_string:
-            return self._create(arguments)
+            if self.sandbox.run(Command(["test", "-e", arguments.path])).exit_code == 0:
+                return ToolReply(
+                    f"Error: {arguments.path} exists; give the old_string to replace in it.",
+                    ToolOutcome.ERROR,
+                )
+            self.sandbox.write_file(arguments.path, arguments.new_string.encode())
+            return ToolReply(f"Created {arguments.path}.")
         text = _read(self.sandbox, arguments.path).decode("utf-8", "surrogateescape")
-        old, new = _with_line_ends_of(text, arguments)
+        old, new = arguments.old_string, arguments.new_string
+        if old not in text and "\r\n" in text:
+            # The agent does not see `\r\n`.
+            old, new = LINE_END.sub("\r\n", old), LINE_END.sub("\r\n", new)
         found = text.count(old)
         if found != 1:
             problem = "does not occur" if not found else f"occurs {found} times"
@@ -231,18 +240,13 @@ class EditFile:
             )
         edited = text.replace(old, new)
         self.sandbox.write_file(arguments.path, edited.encode("utf-8", "surrogateescape"))
+        # The lines that it wrote, with one more on each side.
         first = text.count("\n", 0, text.index(old)) + 1
-        return ToolReply(f"Edited {arguments.path}. It now reads:\n{_shown(edited, first, new)}")
-
-    def _create(self, arguments: EditFileArguments) -> ToolReply:
-        exists = self.sandbox.run(Command(["test", "-e", arguments.path])).exit_code == 0
-        if exists:
-            return ToolReply(
-                f"Error: {arguments.path} exists; give the old_string to replace in it.",
-                ToolOutcome.ERROR,
-            )
-        self.sandbox.write_file(arguments.path, arguments.new_string.encode())
-        return ToolReply(f"Created {arguments.path}.")
+        lines = LINE_END.split(edited)
+        last = min(first + len(LINE_END.findall(new)) + 1, len(lines), first + MAX_SHOWN_EDIT)
+        numbers = range(max(first - 1, 1), last + 1)
+        shown = "\n".join(f"{at:>5} {_clip(lines[at - 1])}" for at in numbers)
+        return ToolReply(f"Edited {arguments.path}. It now reads:\n{shown}")
 
 
 def _read(sandbox: Sandbox, path: str) -> bytes:
@@ -253,24 +257,6 @@ def _read(sandbox: Sandbox, path: str) -> bytes:
             f"{error}; look at a part of it with `grep` or a shell command, such as `sed -n "
             "'100,200p' FILE` or `head -c 2000 FILE`"
         ) from error
-
-
-def _shown(text: str, first: int, inserted: str) -> str:
-    """The lines that an edit wrote, with their numbers and one more on each side."""
-    lines = LINE_END.split(text)
-    last = min(first + len(LINE_END.findall(inserted)) + 1, len(lines))
-    if last - first > MAX_SHOWN_EDIT:
-        last = first + MAX_SHOWN_EDIT
-    start = max(first - 1, 1)
-    return "\n".join(f"{at:>5} {_clip(lines[at - 1])}" for at in range(start, last + 1))
-
-
-def _with_line_ends_of(text: str, arguments: EditFileArguments) -> tuple[str, str]:
-    """Old and new string with the file's line ends: the agent does not see `\\r\\n`."""
-    old, new = arguments.old_string, arguments.new_string
-    if old in text or "\r\n" not in text:
-        return old, new
-    return LINE_END.sub("\r\n", old), LINE_END.sub("\r\n", new)
 
 
 def _operand(path: str) -> str:

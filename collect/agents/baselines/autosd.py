@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from collect.agents.forms import Answered, MalformedAction, TextForm
+from collect.agents.forms import ActionForm, Answered, MalformedAction
 from collect.agents.inspectcoder.code_blocks import fenced_blocks, syntax_problem
 from collect.agents.inspectcoder.patching import Patch, Round, numbered, shortened, write_patch
 from collect.agents.loop import AgentSpec
@@ -322,7 +322,7 @@ class Trial:
         return verdict is not None and verdict.lastgroup == "rejected"
 
 
-class ScientificForm(TextForm):
+class ScientificForm(ActionForm):
     """One experiment per reply; a reply without one ends the debugging."""
 
     stop = ("\nObservation:", "\n**Observation")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from collect.agents.baselines.self_debugging import version_text
 from collect.agents.file_tools import Bash, BashArguments, read_failure
-from collect.agents.forms import Answered, MalformedAction, TextForm
+from collect.agents.forms import ActionForm, Answered, MalformedAction
 from collect.agents.inspectcoder.patching import Patch, Round, shortened
 from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
@@ -97,7 +97,7 @@ class SubmittingBash:
         return answer
 
 
-class BashForm(TextForm):
+class BashForm(ActionForm):
     """Reasoning, then exactly one command in a ```bash block."""
 
     def calls(self, reply: Message, step: int) -> Sequence[ToolCall]:

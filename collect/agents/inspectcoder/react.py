@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from textwrap import dedent
 
-from collect.agents.forms import Answered, MalformedAction, TextForm
+from collect.agents.forms import ActionForm, Answered, MalformedAction
 from collect.agents.inspectcoder.code_blocks import FENCE, fenced_blocks, syntax_problem
 from collect.agents.inspectcoder.inspector_tools import STATE_HEADING
 from collect.code.syntax import literal, parse
@@ -185,7 +185,7 @@ class BlockLanguage:
 CALLS = BlockLanguage(parse_actions, call_text)
 
 
-class ReactForm(TextForm):
+class ReactForm(ActionForm):
     """Thought, action block, and one observation of all its calls, in order."""
 
     stop = ("\n### OBSERVATION", "\n### Observation", "\nObservation:")
