@@ -37,7 +37,6 @@ from collect.store.schema import plain
 from configs.loading import load_config
 from format.report import FormatReport
 
-TEMPLATE_BUGS = 6
 QUICKSTART = Path(__file__).parent.parent / "configs" / "quickstart.yaml"
 ROLLOUTS_PER_SHARD = 1_000
 BUGS, REPOSITORIES = 20_000, 500
@@ -122,7 +121,7 @@ def make_run(run: Path, conversations: int) -> None:
     shutil.rmtree(run, ignore_errors=True)
     with TemporaryDirectory() as folder:
         overrides = ["run=templates", f"runs_folder={folder}"]
-        config = load_config(QUICKSTART, [*overrides, f"collect.benchmark.limit={TEMPLATE_BUGS}"])
+        config = load_config(QUICKSTART, [*overrides, "collect.benchmark.limit=6"])
         run_collect(config, config.collect, config.folder, config.held_out)
         store = RunStore(config.folder)
         rollouts = {row.rollout_id: row for row in store.read_rollouts()}

@@ -44,7 +44,6 @@ SECTIONS = ("places", "runners", "parts")
 BUGS = 36
 """That are bundled, in Python."""
 PART_ROUNDS = 5
-SAMPLE_SECONDS = 0.2
 
 
 def main() -> None:
@@ -120,7 +119,7 @@ def spending() -> Iterator[Spent]:
 
     def watch() -> None:
         nonlocal lowest
-        while not ended.wait(SAMPLE_SECONDS):
+        while not ended.wait(0.2):
             lowest = min(lowest, _available())
 
     watcher = threading.Thread(target=watch, daemon=True)

@@ -26,11 +26,8 @@ from collect.store.atomic_files import write_text
 logger = logging.getLogger(__name__)
 
 NAME = "tracking.json"
-INIT_SECONDS = 30.0
-"""Seconds that wandb's server may take if nobody waits for it."""
 END_SECONDS = 60.0
 """Seconds that wandb may take for the last metrics."""
-NOT_SHOWN = "(not shown)"
 PRIVATE = ("environment", "extra_body", "arguments", "command")
 """Settings that can hold a key: environment variables, fields of a request, and a server's command
 line."""
@@ -101,7 +98,7 @@ def wandb_run(
             console="off",
             disable_code=True,
             disable_git=True,
-            init_timeout=INIT_SECONDS,
+            init_timeout=30.0,
             x_disable_meta=True,
             x_save_requirements=False,
         )
@@ -176,7 +173,7 @@ def public(value: Any) -> Any:
     """A config as JSON to send to wandb's server, without the settings that can hold a key."""
     if isinstance(value, dict):
         return {
-            name: NOT_SHOWN if name in PRIVATE and inner else public(inner)
+            name: "(not shown)" if name in PRIVATE and inner else public(inner)
             for name, inner in value.items()
         }
     if isinstance(value, list):

@@ -51,7 +51,6 @@ SHOWN = 300
 WATCH_SECONDS = 0.5
 STOP_SECONDS = 60.0
 """Seconds for a worker's rollouts to end after a stop."""
-LOOK_SECONDS = 10.0
 LOSSES = (
     ray.exceptions.RayActorError,
     ray.exceptions.WorkerCrashedError,
@@ -79,7 +78,7 @@ def connect(address: str | None) -> None:
             host, colon, port = address.rpartition(":")
             if not colon or not port.isdecimal() or "/" in host:
                 raise ValueError("it is neither `auto` nor HOST:PORT")
-            socket.create_connection((host, int(port)), LOOK_SECONDS).close()
+            socket.create_connection((host, int(port)), timeout=10.0).close()
         ray.init(
             address=address or "local",
             log_to_driver=False,
