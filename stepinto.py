@@ -12,7 +12,6 @@ logger = logging.getLogger("stepinto")
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 OF_A_PATH = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP)
 """A name is too long, or there is a file in place of a folder or the reverse."""
-KEPT = "rollouts that were finished before are kept"
 COMMANDS = {
     "collect": "roll out the agents on the bugs",
     "format": "make fine-tuning data from the rollouts",
@@ -50,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.errno not in (*DISK_ERRORS, *OF_A_PATH):
             raise
-        logger.error(f"{error}; fix that, and start again: {KEPT}")
+        kept = "rollouts that were finished before are kept"
+        logger.error(f"{error}; fix that, and start again: {kept}")
         return 2
 
 
@@ -64,8 +64,26 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     chosen = next((word for word in arguments if not word.startswith("-")), None)
     for name, text in COMMANDS.items():
         command = commands.add_parser(name, help=text, description=text)
-        if name == chosen:
-            _add_arguments(command, name)
+        # Only the chosen command's module is imported. It adds the arguments, and the function that
+        # does the command as `command`.
+        if name != chosen:
+            continue
+        if name == "bench":
+            from configs.command_line.bench import add_bench
+
+            add_bench(command)
+        elif name == "play":
+            from configs.command_line.play import add_play
+
+            add_play(command)
+        elif name in ("status", "replay", "view", "clean", "doctor"):
+            from configs.command_line import runs
+
+            getattr(runs, f"add_{name}")(command)
+        else:
+            from configs.command_line.stages import add_stages
+
+            add_stages(command, name)
     options, rest = parser.parse_known_args(arguments)
     unknown = [word for word in rest if word.startswith("-") or "=" not in word]
     if unknown or (rest and not hasattr(options, "overrides")):
@@ -73,26 +91,6 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     if rest:
         options.overrides = [*options.overrides, *rest]
     return options
-
-
-def _add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """A command's arguments, and the function that does it as `command`; imports its module."""
-    if name == "bench":
-        from configs.command_line.bench import add_bench
-
-        add_bench(parser)
-    elif name == "play":
-        from configs.command_line.play import add_play
-
-        add_play(parser)
-    elif name in ("status", "replay", "view", "clean", "doctor"):
-        from configs.command_line import runs
-
-        getattr(runs, f"add_{name}")(parser)
-    else:
-        from configs.command_line.stages import add_stages
-
-        add_stages(parser, name)
 
 
 if __name__ == "__main__":

@@ -2,49 +2,139 @@
 
     python -m benchmarks.format --conversations 1000000 --work /tmp/format-benchmark
 
-The oracle holds a few real sessions on the bundled bugs, or `--templates RUN` gives them; the run
-is made of copies of them with other names (`benchmarks.synthetic_run`). Then the format stage runs
-on it in a process of its own. Printed are its conversations a second, its peak memory, and what
-each filter takes, on a sample.
+The oracle holds a few real sessions on the bundled bugs. The run is made of copies in which the
+names of the program under test are replaced by random words, the same for each name throughout, so
+that answers stay grounded in what was observed and no two sessions are alike. Then the format stage
+runs on it in a process of its own. Printed are its conversations a second and its peak memory.
 """
 
 from __future__ import annotations
 
 import argparse
+import builtins
+import json
+import keyword
 import os
+import random
+import re
 import shutil
 import subprocess
 import sys
 import time
-from collections import defaultdict
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.synthetic_run import templates_of, write_run
-from collect.benchmarks.held_out import HeldOut, HeldOutConfig
 from collect.rollouts.stage import run_collect
+from collect.store.records import Conversation, Role, Rollout
 from collect.store.run_store import RunStore
+from collect.store.schema import plain
 from configs.loading import load_config
-from format.candidates import Candidates
-from format.config import FormatConfig
-from format.duplicates import Duplicates, Mark
-from format.filters import build_filters
-from format.outcomes import Outcome
 from format.report import FormatReport
 
-SAMPLE = 1_000
-TEMPLATE_BUGS = 6
 QUICKSTART = Path(__file__).parent.parent / "configs" / "quickstart.yaml"
-FORMAT = "import sys, stepinto; sys.exit(stepinto.main(sys.argv[1:]))"
+ROLLOUTS_PER_SHARD = 1_000
+BUGS, REPOSITORIES = 20_000, 500
+DUPLICATES, UNRESOLVED = 0.05, 0.1
+"""Shares of the rollouts."""
+WORD = re.compile(r"[A-Za-z_]\w{3,}")
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+Row = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Measured:
+class Template:
+    """A rollout with one conversation, cut at the words that vary."""
+
+    def __init__(self, rollout: Rollout, conversation: Conversation) -> None:
+        rows = [plain(rollout), plain(conversation)]
+        text = json.dumps(rows)
+        # What is called somehow in the program: not in the prompts, the tools or the language.
+        seen = [row.event for row in conversation.events]
+        texts = [
+            *(event.function or "" for event in seen),
+            *(line for event in seen for line in event.source),
+            *(f"{value.name} {value.text}" for event in seen for value in event.values),
+        ]
+        said = [conversation.messages[0].message.content, conversation.tools]
+        fixed = {*dir(builtins), *keyword.kwlist, *_keys(rows), "self", "tests"}
+        fixed |= set(WORD.findall("\n".join(said)))
+        names = "|".join(sorted({*WORD.findall("\n".join(texts))} - fixed, key=len, reverse=True))
+        # Behind `\n` in JSON text a word begins though a letter is before it.
+        self._pieces = re.split(rf"(?:(?<![\w\\])|(?<=\\n))({names})(?!\w)", text)
+        self._words = self._pieces[1::2]
+        self._names = list(dict.fromkeys(self._words))
+
+    def filled(self, chance: random.Random) -> tuple[Row, Row]:
+        """The rows of a copy with other words."""
+        words = {name: "".join(chance.choices(LETTERS, k=len(name))) for name in self._names}
+        self._pieces[1::2] = [words[name] for name in self._words]
+        rollout, conversation = json.loads("".join(self._pieces))
+        return rollout, conversation
+
+
+def _keys(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from value
+        value = list(value.values())
+    if isinstance(value, list):
+        for inner in value:
+            yield from _keys(inner)
+
+
+def write_run(folder: Path, templates: Sequence[Template], conversations: int, seed: int) -> None:
+    """Write a run of so many conversations, each of a rollout of its own, as the store has it."""
+    with closing(RunStore.open(folder)) as store:
+        for start in range(0, conversations, ROLLOUTS_PER_SHARD):
+            numbers = range(start, min(start + ROLLOUTS_PER_SHARD, conversations))
+            rows = [_rows(templates, number, seed) for number in numbers]
+            shard = f"shard-{start:09}"
+            told = store.conversations.arrow([conversation for _, conversation in rows])
+            store.conversations.write(shard, told)
+            store.rollouts.write(shard, store.rollouts.arrow([rollout for rollout, _ in rows]))
+        store.compact()
+
+
+def _rows(templates: Sequence[Template], number: int, seed: int) -> tuple[Row, Row]:
+    own = random.Random(f"{seed} {number}")
+    repeats = number > 0 and own.random() < DUPLICATES
+    content = random.Random(f"{seed} content {own.randrange(number) if repeats else number}")
+    rollout, conversation = content.choice(templates).filled(content)
+    bug = own.randrange(BUGS)
+    facts = {
+        "rollout_id": f"{own.getrandbits(64):016x}",
+        "instance_id": f"bug-{bug}",
+        "repository": f"owner/project-{bug % REPOSITORIES}",
+    }
+    rollout |= facts | {"resolved": own.random() >= UNRESOLVED}
+    rollout["instance_hash"] = f"{random.Random(bug).getrandbits(64):016x}"
+    conversation |= facts | {"conversation_id": f"{facts['rollout_id']}-0", "index": 0}
+    return rollout, conversation | {"parent_conversation_id": None, "parent_call_id": None}
+
+
+def make_run(run: Path, conversations: int) -> None:
+    """Write a run with a config, in place of one that is not whole."""
+    shutil.rmtree(run, ignore_errors=True)
+    with TemporaryDirectory() as folder:
+        overrides = ["run=templates", f"runs_folder={folder}"]
+        config = load_config(QUICKSTART, [*overrides, "collect.benchmark.limit=6"])
+        run_collect(config, config.collect, config.folder, config.held_out)
+        store = RunStore(config.folder)
+        rollouts = {row.rollout_id: row for row in store.read_rollouts()}
+        templates = [
+            Template(rollouts[conversation.rollout_id], conversation)
+            for conversation in store.read_conversations()
+            if conversation.role is Role.DEBUG_SUBAGENT
+        ]
+        write_run(run, templates, conversations, seed=0)
+    (run / "config.yaml").write_text(f"run: {run.name}\nruns_folder: {run.parent}\n")
+
+
+class Measured(NamedTuple):
     """What the stage took."""
 
     wall_seconds: float
@@ -53,49 +143,11 @@ class Measured:
     report: FormatReport
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--conversations", type=int, default=1_000_000)
-    parser.add_argument("--work", type=Path, help="where the run is made; kept, and used again")
-    parser.add_argument("--templates", type=Path, help="a run folder with real sessions")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="of the config")
-    options = parser.parse_args()
-    console = Console()
-    with TemporaryDirectory() as temporary:
-        work = options.work or Path(temporary)
-        run = work / f"run-{options.conversations}-{options.seed}"
-        if not (run / "config.yaml").is_file():
-            began = time.monotonic()
-            make_run(run, options.templates, options.conversations, options.seed)
-            console.print(f"made {run} in {time.monotonic() - began:.0f} s")
-        console.print(_result(options.conversations, measure(run, options.overrides)))
-        console.print(_filter_table(run))
-
-
-def make_run(run: Path, templates: Path | None, conversations: int, seed: int) -> None:
-    """Write a run with a config, in place of one that is not whole."""
-    shutil.rmtree(run, ignore_errors=True)
-    with TemporaryDirectory() as temporary:
-        source = templates or _collected(Path(temporary))
-        write_run(run, list(templates_of(source)), conversations, seed)
-    (run / "config.yaml").write_text(f"run: {run.name}\nruns_folder: {run.parent}\n")
-
-
-def _collected(folder: Path) -> Path:
-    """A run of the oracle's on the bundled bugs."""
-    overrides = ["run=templates", f"runs_folder={folder}"]
-    config = load_config(QUICKSTART, [*overrides, f"collect.benchmark.limit={TEMPLATE_BUGS}"])
-    run_collect(config, config.collect, config.folder, config.held_out)
-    return config.folder
-
-
 def measure(run: Path, overrides: list[str]) -> Measured:
     """Run the command line's format stage on a run folder."""
     began = time.monotonic()
-    process = subprocess.Popen(
-        [sys.executable, "-c", FORMAT, "format", str(run), *overrides], stdout=subprocess.DEVNULL
-    )
+    command = [sys.executable, "-m", "stepinto", "format", str(run), *overrides]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     seconds = time.monotonic() - began
     if status:
@@ -106,45 +158,27 @@ def measure(run: Path, overrides: list[str]) -> Measured:
     return Measured(seconds, usage.ru_utime + usage.ru_stime, peak, report)
 
 
-def _result(conversations: int, measured: Measured) -> Table:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--conversations", type=int, default=1_000_000)
+    parser.add_argument("--work", type=Path, help="where the run is made; kept, and used again")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="of the config")
+    options = parser.parse_args()
+    count = options.conversations
+    with TemporaryDirectory() as temporary:
+        run = (options.work or Path(temporary)) / f"run-{count}"
+        if not (run / "config.yaml").is_file():
+            make_run(run, count)
+        measured = measure(run, options.overrides)
     table = Table("", "", title="stepinto format", show_header=False)
-    table.add_row("conversations", f"{conversations:,}")
+    table.add_row("conversations", f"{count:,}")
     table.add_row("rows", f"{measured.report.funnel.kept:,}")
     table.add_row("seconds", f"{measured.wall_seconds:,.1f}")
-    table.add_row("conversations a second", f"{conversations / measured.wall_seconds:,.0f}")
+    table.add_row("conversations a second", f"{count / measured.wall_seconds:,.0f}")
     table.add_row("CPU seconds", f"{measured.cpu_seconds:,.1f}")
-    table.add_row("conversations a CPU second", f"{conversations / measured.cpu_seconds:,.0f}")
+    table.add_row("conversations a CPU second", f"{count / measured.cpu_seconds:,.0f}")
     table.add_row("peak memory, MB", f"{measured.peak_bytes / 1e6:,.0f}")
-    return table
-
-
-def _filter_table(run: Path) -> Table:
-    """CPU time by filter, of the conversations that come to it."""
-    config, store = FormatConfig(), RunStore(run)
-    outcomes = {row.rollout_id: Outcome.of(row) for row in store.read_rollouts()}
-    spent, seen = defaultdict[str, float](float), defaultdict[str, int](int)
-    filters, duplicates = build_filters(HeldOut.of(HeldOutConfig())), Duplicates(config)
-    began = time.process_time()
-    for candidate in islice(Candidates(config, store, outcomes), SAMPLE):
-        spent["reading"] += time.process_time() - began
-        seen["reading"] += 1
-        for each in filters:
-            began = time.process_time()
-            keeps = each.keep(candidate, config)
-            spent[each.name] += time.process_time() - began
-            seen[each.name] += 1
-            if not keeps:
-                break
-        else:
-            began = time.process_time()
-            duplicates.dropped_by(Mark.of(candidate.said, config))
-            spent["duplicates"] += time.process_time() - began
-            seen["duplicates"] += 1
-        began = time.process_time()
-    table = Table("filter", "conversations", "CPU ms each", title=f"of the first {SAMPLE:,}")
-    for name, seconds in spent.items():
-        table.add_row(name, f"{seen[name]:,}", f"{1_000 * seconds / seen[name]:.3f}")
-    return table
+    Console().print(table)
 
 
 if __name__ == "__main__":

@@ -25,9 +25,6 @@ from configs.run_config import RunConfig
 from sandbox.text import storable
 from train.processes import is_main_process
 
-# API keys must not be in a config, which is kept in the run folder and copied with it.
-
-
 NAMES = re.compile(
     r"(^|_)(api_?key|access_key(_id)?|private_key|secret_key|subscription_key|token|secret|password"
     r"|passwd|authorization|bearer|credentials?)$"
@@ -44,14 +41,16 @@ USER = re.compile(r"https?://[^/@\s]+@|\w+://[^/@\s:]*:[^/@\s]+@")
 """A user in an address. A user without a password is a mere name, but for HTTP servers it may be a
 token."""
 QUERY = re.compile(r"[?&]([\w-]+)=[^&]")
-OF_A_QUERY = ("key", "sig")
 ASSIGNED = re.compile(r"(?:--?[DP]?)?([\w.-]+)=.")
 """An option or variable assigned on a command line."""
 
 
 def refuse_keys(config: Mapping[str, Any], where: str) -> None:
-    """Raises ConfigError without showing the key; `where` names the config."""
-    for place in _found_in(config, ""):
+    """Refuse API keys, since a config is kept in the run folder and copied with it.
+
+    Raises ConfigError without showing the key; `where` names the config.
+    """
+    for place in _keys_in(config, ""):
         if OF_THE_SANDBOX.search(place):
             continue
         raise ConfigError(
@@ -63,53 +62,40 @@ def refuse_keys(config: Mapping[str, Any], where: str) -> None:
         )
 
 
-def _found_in(value: Any, place: str) -> Iterator[str]:
+def _keys_in(value: Any, place: str) -> Iterator[str]:
     """Dotted names of the settings that hold keys."""
     if isinstance(value, dict):
         for name, inner in value.items():
             inside = f"{place}.{name}" if place else str(name)
+            # A key in a YAML file may look like a number.
+            is_text = isinstance(inner, str | int) and not isinstance(inner, bool)
             of_a_key = name == "api_key_env" and not VARIABLE.fullmatch(str(inner))
-            if _is_text(inner) and (of_a_key or _is_named_so(str(name))):
+            if inner and is_text and (of_a_key or _names_a_key(str(name))):
                 yield inside
-            yield from _found_in(inner, inside)
+            yield from _keys_in(inner, inside)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            yield from _found_in(inner, f"{place}.{index}")
-        if COMMAND_LINES.search(place) and _is_on_command_line([str(each) for each in value]):
+            yield from _keys_in(inner, f"{place}.{index}")
+        if COMMAND_LINES.search(place):
+            # `--api-key KEY`, `--api-key=KEY` or `API_KEY=KEY`.
+            words = [str(each) for each in value]
+            names = [found[1] for word in words if (found := ASSIGNED.match(word))]
+            names += [
+                word
+                for word, following in pairwise(words)
+                if word.startswith("--") and not following.startswith("-")
+            ]
+            if any(map(_names_a_key, names)):
+                yield place
+    elif isinstance(value, str) and "://" in value:
+        parameters = QUERY.findall(value)
+        if USER.search(value) or any(n in ("key", "sig") or _names_a_key(n) for n in parameters):
             yield place
-    elif isinstance(value, str) and _is_in_address(value):
-        yield place
 
 
-def _is_text(value: Any) -> bool:
-    """Whether the value may be a key; a key in a YAML file may look like a number."""
-    return bool(value) and isinstance(value, str | int) and not isinstance(value, bool)
-
-
-def _is_named_so(name: str) -> bool:
+def _names_a_key(name: str) -> bool:
     plain = re.sub(r"[-.]", "_", CAMEL.sub("_", name)).lower()
     return bool(NAMES.search(plain)) and not OF_A_TOKENIZER.search(plain)
-
-
-def _is_in_address(text: str) -> bool:
-    if "://" not in text:
-        return False
-    named = any(each in OF_A_QUERY or _is_named_so(each) for each in QUERY.findall(text))
-    return named or bool(USER.search(text))
-
-
-def _is_on_command_line(words: Sequence[str]) -> bool:
-    """Whether the words contain `--api-key KEY`, `--api-key=KEY` or `API_KEY=KEY`."""
-    assigned = [found[1] for word in words if (found := ASSIGNED.match(word))]
-    followed = [
-        word
-        for word, following in pairwise(words)
-        if word.startswith("--") and not following.startswith("-")
-    ]
-    return any(map(_is_named_so, (*assigned, *followed)))
-
-
-# Limits for the values of any setting, checked before any work starts.
 
 
 MOST_VALUES = 100_000
@@ -187,32 +173,69 @@ def _leaves(value: Any, place: str) -> Iterator[tuple[str, Any]]:
         yield place, value
 
 
-RUN_PLACEHOLDER = "{run}"
-"""Replaced by the run's folder in any text of a config."""
-
-
 def load_config(source: Path, overrides: Sequence[str] = ()) -> RunConfig:
-    """The config of a YAML file or of a run folder, with `key.subkey=value` overrides.
+    """The config of a YAML file or of a run folder, with `key.subkey=value` overrides. `{run}` in
+    any text is replaced by the run's folder.
 
     Raises ConfigError that names the file, the key and, for an unknown key, the nearest known one;
-    also if the config holds a secret, see `configs.keys`.
+    also if the config holds a key.
     """
     path = source / SAVED_NAME if source.is_dir() else source
-    raw = _read_yaml(path)
-    if source.is_dir():
-        raw = _moved(raw, source)
+    try:
+        raw = read_yaml(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f"there is no config {path}; give a YAML file, or a run folder with a {SAVED_NAME}"
+        ) from error
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path} can't be read as YAML: {error}") from error
+    if not isinstance(raw, dict):
+        raise ConfigError(f"{path} must hold keys and values, not {type(raw).__name__}")
+    if source.is_dir() and Path(_folder(raw)).resolve() != source.resolve():
+        # The run folder was copied or moved.
+        moved = _replaced(raw, f"{_folder(raw)}/", f"{source}/")
+        raw = moved | {"run": source.resolve().name, "runs_folder": str(source.parent)}
     for override in overrides:
         _apply_override(raw, override)
     refuse_keys(raw, str(path))
     refuse_texts(raw, str(path))
-    folder = _folder(raw)
     try:
-        config = RunConfig.model_validate(_fill_in(raw, folder))
+        config = RunConfig.model_validate(_replaced(raw, "{run}", _folder(raw)))
     except ValidationError as error:
         problems = "\n".join(f"  {line}" for line in wrong_fields(error, RunConfig))
         raise ConfigError(f"{path}: the config is wrong:\n{problems}") from error
     refuse_numbers(config.model_dump(), str(path))
     return config
+
+
+def _apply_override(raw: dict[str, Any], override: str) -> None:
+    key, separator, text = override.partition("=")
+    if not separator or not key:
+        raise ConfigError(f"override {override!r} must have the form key.subkey=value")
+    try:
+        value = read_yaml(text)
+    except (ValueError, yaml.YAMLError) as error:
+        raise ConfigError(f"the value of override {override!r} is not YAML: {error}") from error
+    *parents, last = key.split(".")
+    for parent in parents:
+        raw = raw.setdefault(parent, {})
+        if not isinstance(raw, dict):
+            raise ConfigError(f"override {override!r}: {parent!r} is a value, it has no keys")
+    raw[last] = value
+
+
+def _folder(raw: dict[str, Any]) -> str:
+    return str(Path(str(raw.get("runs_folder", "runs"))) / str(raw.get("run", "")))
+
+
+def _replaced(value: Any, old: str, new: str) -> Any:
+    if isinstance(value, str):
+        return value.replace(old, new)
+    if isinstance(value, list):
+        return [_replaced(item, old, new) for item in value]
+    if isinstance(value, dict):
+        return {key: _replaced(item, old, new) for key, item in value.items()}
+    return value
 
 
 @contextmanager
@@ -225,82 +248,17 @@ def config_saved(config: RunConfig) -> Iterator[None]:
     if not is_main_process():
         yield
         return
-    path = config.folder / SAVED_NAME
+    folder, path = config.folder, config.folder / SAVED_NAME
     earlier = path.read_text(encoding="utf-8") if path.exists() else None
-    path.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     write_text(path, yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
     try:
         yield
     except Exception:
         if earlier is not None:
             write_text(path, earlier)
-        else:
-            _take_back(path)
+        elif all(
+            each == path or (each.is_dir() and not each.is_symlink()) for each in folder.rglob("*")
+        ):
+            shutil.rmtree(folder, ignore_errors=True)
         raise
-
-
-def _take_back(path: Path) -> None:
-    """Remove a saved config, and its folder unless something else was written there."""
-    inside = list(path.parent.rglob("*"))
-    if all(other == path or (other.is_dir() and not other.is_symlink()) for other in inside):
-        shutil.rmtree(path.parent, ignore_errors=True)
-
-
-def _read_yaml(path: Path) -> dict[str, Any]:
-    try:
-        raw = read_yaml(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise ConfigError(
-            f"there is no config {path}; give a YAML file, or a run folder with a {SAVED_NAME}"
-        ) from error
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path} can't be read as YAML: {error}") from error
-    if not isinstance(raw, dict):
-        raise ConfigError(f"{path} must hold keys and values, not {type(raw).__name__}")
-    return raw
-
-
-def _apply_override(raw: dict[str, Any], override: str) -> None:
-    key, separator, text = override.partition("=")
-    if not separator or not key:
-        raise ConfigError(f"override {override!r} must have the form key.subkey=value")
-    try:
-        value = read_yaml(text)
-    except (ValueError, yaml.YAMLError) as error:
-        raise ConfigError(f"the value of override {override!r} is not YAML: {error}") from error
-    *parents, last = key.split(".")
-    place = raw
-    for parent in parents:
-        below = place.setdefault(parent, {})
-        if not isinstance(below, dict):
-            raise ConfigError(f"override {override!r}: {parent!r} is a value, it has no keys")
-        place = below
-    place[last] = value
-
-
-def _folder(raw: dict[str, Any]) -> str:
-    return str(Path(str(raw.get("runs_folder", "runs"))) / str(raw.get("run", "")))
-
-
-def _moved(raw: dict[str, Any], source: Path) -> dict[str, Any]:
-    """Adapt a saved config to the folder where it was found, which may have been copied or
-    moved."""
-    place = source.resolve()
-    if Path(_folder(raw)).resolve() == place:
-        return raw
-    moved: dict[str, Any] = _replaced(raw, f"{_folder(raw)}/", f"{source}/")
-    return moved | {"run": place.name, "runs_folder": str(source.parent)}
-
-
-def _fill_in(value: Any, folder: str) -> Any:
-    return _replaced(value, RUN_PLACEHOLDER, folder)
-
-
-def _replaced(value: Any, old: str, new: str) -> Any:
-    if isinstance(value, str):
-        return value.replace(old, new)
-    if isinstance(value, list):
-        return [_replaced(item, old, new) for item in value]
-    if isinstance(value, dict):
-        return {key: _replaced(item, old, new) for key, item in value.items()}
-    return value

@@ -12,7 +12,6 @@ import re
 import textwrap
 import types
 import typing
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum
@@ -27,18 +26,16 @@ from pydantic_core import PydanticUndefined, to_jsonable_python
 
 from configs.run_config import RunConfig
 
-HEAD = "\n\n".join(
-    (
-        "# Settings",
-        "Every key of a run's YAML file, with its default. A dot goes into a section, on the "
-        "command line as well: `stepinto collect CONFIG runner.concurrency=8`. What is not named "
-        "keeps its default, and an unknown key is refused. `{run}` in any text stands for the "
-        "run's folder ([run-folder.md](run-folder.md)). `NAME` stands for names of your own: "
-        "`{NAME: integer}` is a mapping from names to integers.",
-        "`python -m configs.settings_page` makes this page out of the classes that read the "
-        "settings.",
-    )
-)
+HEAD = """\
+# Settings
+
+Every key of a run's YAML file, with its default. A dot goes into a section, on the command line \
+as well: `stepinto collect CONFIG runner.concurrency=8`. What is not named keeps its default, and \
+an unknown key is refused. `{run}` in any text stands for the run's folder \
+([run-folder.md](run-folder.md)). `NAME` stands for names of your own: `{NAME: integer}` is a \
+mapping from names to integers.
+
+`python -m configs.settings_page` makes this page out of the classes that read the settings."""
 
 PLAIN = {
     bool: "true or false",
@@ -50,6 +47,7 @@ PLAIN = {
     Any: "anything",
     types.NoneType: "null",
 }
+MAPPINGS = (dict, collections.abc.Mapping)
 BOUNDS = ((Ge, "ge", "at least"), (Gt, "gt", "above"), (Le, "le", "at most"), (Lt, "lt", "below"))
 
 
@@ -57,15 +55,10 @@ BOUNDS = ((Ge, "ge", "at least"), (Gt, "gt", "above"), (Le, "le", "at most"), (L
 class Section:
     """The settings of one class, and the places in a config that have them."""
 
-    settings: type[Any]
-    backend: str | None
+    fields: dict[str, FieldInfo]
+    title: str
+    """The first place, with the backend if that selects the class."""
     places: list[str]
-
-    @property
-    def title(self) -> str:
-        """The first place, with the backend if that selects the class."""
-        chosen = f", backend {self.backend}" if self.backend else ""
-        return (f"`{self.places[0]}`" if self.places[0] else "The top level") + chosen
 
     @property
     def anchor(self) -> str:
@@ -73,37 +66,51 @@ class Section:
         return re.sub(r"[^\w -]", "", self.title.lower()).replace(" ", "-")
 
 
+Sections = dict[type[Any], Section]
+
+
 def settings_page() -> str:
     """The page, as Markdown."""
-    sections: dict[type[Any], Section] = {}
+    sections: Sections = {}
     _find(RunConfig, "", sections)
-    return "\n\n".join([HEAD, *(_rendered(each, sections) for each in sections.values())]) + "\n"
+    parts = [HEAD]
+    for settings, section in sections.items():
+        lines = [f"## {section.title}", "", _sentence(inspect.getdoc(settings) or "")]
+        if others := sorted(set(section.places[1:]) - {section.places[0]}):
+            lines += ["", f"Also used by: {', '.join(f'`{place}`' for place in others)}."]
+        lines += ["", "| key | value | default | meaning |", "| --- | --- | --- | --- |"]
+        meanings = _meanings(settings)
+        for name, field in section.fields.items():
+            value = _value(field.annotation, sections) + _bounds(field)
+            cells = (f"`{name}`", value, _default(field), _sentence(meanings.get(name, "")))
+            lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts) + "\n"
 
 
-def _find(settings: type[Any], place: str, sections: dict[type[Any], Section]) -> None:
-    """Add a class and all classes below it, each once; further places only add their name."""
-    if settings in sections:
-        sections[settings].places.append(place)
-        return
-    sections[settings] = Section(settings, _backend(settings), [place])
-    for name, field in _fields(settings).items():
-        for inner, path in _held(field.annotation, f"{place}.{name}".lstrip(".")):
-            _find(inner, path, sections)
-
-
-def _held(annotation: Any, place: str) -> Iterator[tuple[type[Any], str]]:
-    """The settings classes within a type, and their places."""
-    if _has_settings(annotation):
-        yield annotation, place
-    elif typing.get_origin(annotation) in (dict, collections.abc.Mapping):
-        yield from _held(typing.get_args(annotation)[1], f"{place}.NAME")
-    elif typing.get_origin(annotation) is tuple:
-        yield from _held(typing.get_args(annotation)[0], f"{place}[]")
-    elif typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        for member in typing.get_args(annotation):
-            yield from _held(member, place)
-    elif typing.get_origin(annotation) is typing.Annotated:
-        yield from _held(typing.get_args(annotation)[0], place)
+def _find(annotation: Any, place: str, sections: Sections) -> None:
+    """Add the settings classes within a type, and all below them, each once; further places only
+    add their name."""
+    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    if annotation in sections:
+        sections[annotation].places.append(place)
+    elif _has_settings(annotation):
+        fields = _fields(annotation)
+        title = f"`{place}`" if place else "The top level"
+        backend = fields.get("backend")
+        values = typing.get_args(backend.annotation) if backend and backend.is_required() else ()
+        if len(values) == 1:
+            title += f", backend {values[0]}"
+        sections[annotation] = Section(fields, title, [place])
+        for name, field in fields.items():
+            _find(field.annotation, f"{place}.{name}".lstrip("."), sections)
+    elif origin in MAPPINGS:
+        _find(inner[1], f"{place}.NAME", sections)
+    elif origin is tuple:
+        _find(inner[0], f"{place}[]", sections)
+    elif origin in (typing.Union, types.UnionType, typing.Annotated):
+        for member in inner[:1] if origin is typing.Annotated else inner:
+            _find(member, place, sections)
 
 
 def _has_settings(annotation: Any) -> bool:
@@ -122,27 +129,7 @@ def _fields(settings: type[Any]) -> dict[str, FieldInfo]:
     }
 
 
-def _backend(settings: type[Any]) -> str | None:
-    """The backend that a class is for, if one."""
-    field = _fields(settings).get("backend")
-    values = typing.get_args(field.annotation) if field and field.is_required() else ()
-    return str(values[0]) if len(values) == 1 else None
-
-
-def _rendered(section: Section, sections: dict[type[Any], Section]) -> str:
-    lines = [f"## {section.title}", "", _sentence(inspect.getdoc(section.settings) or "")]
-    if others := sorted(set(section.places[1:]) - {section.places[0]}):
-        lines += ["", f"Also used by: {', '.join(f'`{place}`' for place in others)}."]
-    lines += ["", "| key | value | default | meaning |", "| --- | --- | --- | --- |"]
-    meanings = _meanings(section.settings)
-    for name, field in _fields(section.settings).items():
-        value = _value(field.annotation, sections) + _bounds(field)
-        cells = (f"`{name}`", value, _default(field), _sentence(meanings.get(name, "")))
-        lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
-    return "\n".join(lines)
-
-
-def _value(annotation: Any, sections: dict[type[Any], Section]) -> str:
+def _value(annotation: Any, sections: Sections) -> str:
     """A setting's possible values, in words."""
     origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
     if annotation in PLAIN:
@@ -154,7 +141,7 @@ def _value(annotation: Any, sections: dict[type[Any], Section]) -> str:
     if origin is Literal:
         return " or ".join(f"`{each}`" for each in inner)
     parts = [_value(each, sections) for each in inner if each is not Ellipsis]
-    if origin in (dict, collections.abc.Mapping):
+    if origin in MAPPINGS:
         return f"{{NAME: {parts[1]}}}"
     if origin is tuple:
         return f"list of {parts[0]}"

@@ -15,7 +15,7 @@ from collect.config import RuntimeConfig
 from collect.preflight import Finding
 from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.rows import RunIdentity
-from collect.rollouts.stage import RolloutsSummary, do_rollouts, look_before_rollouts
+from collect.rollouts.stage import RolloutsSummary, do_rollouts, rollouts_batch
 from collect.store.records import Rollout
 from collect.store.run_store import RunStore
 from eval.actions import ALL, OUTCOMES, frequencies
@@ -341,7 +341,8 @@ class InPlaceStage:
         """Checks before a start; no rollout is done. Raises ConfigError."""
         benchmark, choice = open_chosen(self._benchmark, self._runtime.sandbox)
         specs, identity = self._specs(choice), self._identity
-        return look_before_rollouts(self._runtime, benchmark, specs, identity, self._folder)
+        with rollouts_batch(self._runtime, benchmark, specs, identity, self._folder) as batch:
+            return batch.preflight()
 
     @property
     def _identity(self) -> RunIdentity:

@@ -18,7 +18,6 @@ from collect.agents.config import AgentsConfig
 from collect.agents.debug2fix import subagent_prompt, subagent_tools
 from collect.agents.debug_tools import ShownSource, placed, withheld
 from collect.agents.forms import Answered
-from collect.agents.inspectcoder.actions import ActionCall, UnreadableAction, parse_actions
 from collect.agents.inspectcoder.inspector import plan_of
 from collect.agents.inspectcoder.inspector_tools import (
     STATE_HEADING,
@@ -27,7 +26,13 @@ from collect.agents.inspectcoder.inspector_tools import (
     ProposeArguments,
     SetBreakpointArguments,
 )
-from collect.agents.inspectcoder.react import ACTION, action_block
+from collect.agents.inspectcoder.react import (
+    ACTION,
+    ActionCall,
+    UnreadableAction,
+    action_block,
+    parse_actions,
+)
 from collect.agents.prompts import prompt
 from collect.agents.subagent_task import (
     CLOSE,
@@ -351,7 +356,7 @@ def to_debug2fix(conversation: Conversation) -> Conversation:
     explains how the session continued.
     """
     inspection, draft = read_inspector(conversation), Draft()
-    draft.say("system", subagent_prompt(wording(LANGUAGE).values(), TRANSLATED))
+    draft.say("system", subagent_prompt(wording(LANGUAGE), TRANSLATED))
     question = f"{QUESTION}\n\n{inspection.context}"
     task = DebugSubagentArguments(question=question, test=inspection.test)
     draft.say("user", subagent_task(task))
@@ -480,4 +485,4 @@ def _subagent_schemas() -> str:
     """The tools of a Debug Subagent, `debug_run_code` included, as JSON."""
     # The schemas come from the tools' classes alone; the arguments are never used.
     tools = subagent_tools(cast(Debugger, None), cast(Sandbox, None), run_code=True)
-    return json.dumps(Toolbox(tools, wording(LANGUAGE).values()).schemas())
+    return json.dumps(Toolbox(tools, wording(LANGUAGE)).schemas())

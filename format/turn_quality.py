@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 
-from collect.agents.shell_tool import read_failure
+from collect.agents.file_tools import read_failure
 from collect.store.records import Conversation, EventRow, MessageRow, Role, ToolOutcome
 from sandbox.debugger import Action, ErrorKind
 

@@ -16,14 +16,7 @@ from collect.agents.forms import Answered
 from collect.agents.tools import Arguments, Tool, ToolReply
 from collect.store.messages import ToolCall
 from collect.store.records import ToolOutcome
-from sandbox.debugger import (
-    Action,
-    BreakpointRequest,
-    DebugEvent,
-    Debugger,
-    ErrorKind,
-    Launch,
-)
+from sandbox.debugger import Action, BreakpointRequest, DebugEvent, Debugger, ErrorKind, Launch
 from sandbox.debugger.records import CONTROL_ACTIONS
 from sandbox.debugger.rendering import render
 
@@ -36,12 +29,7 @@ TOOL_CALLS = {
         "debug_inspect",
     ),
     **dict.fromkeys(
-        (
-            Action.SET_BREAKPOINT,
-            Action.REMOVE_BREAKPOINT,
-            Action.LIST_BREAKPOINTS,
-            Action.COLLECT,
-        ),
+        (Action.SET_BREAKPOINT, Action.REMOVE_BREAKPOINT, Action.LIST_BREAKPOINTS, Action.COLLECT),
         "debug_breakpoint",
     ),
     Action.RUN_CODE: "debug_run_code",

@@ -1,4 +1,4 @@
-"""Tools on the files of the workspace: list, read, search, edit."""
+"""Tools on the workspace: list, read, search and edit files; the main agent's shell."""
 
 from __future__ import annotations
 
@@ -18,7 +18,19 @@ from sandbox.base import SOURCE_LIMIT
 from sandbox.errors import FileTooLarge
 from sandbox.shell import capture
 
-# The first lines of a command's output and their total number, never cut by the sandbox.
+REFUSED_BY_KERNEL = ("Read-only file system", "Permission denied")
+READ_ONLY_VARIABLES = {
+    "COVERAGE_FILE": "/tmp/.coverage",
+    "HYPOTHESIS_STORAGE_DIRECTORY": "/tmp/.hypothesis",
+    "MYPY_CACHE_DIR": "/tmp/.mypy_cache",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "RUFF_CACHE_DIR": "/tmp/.ruff_cache",
+    # pytest keeps its cache there. Its option for that warns if the cache is switched off.
+    "TOX_ENV_DIR": "/tmp/.tox",
+}
+"""Where tests and linters write their caches if the workspace is read-only. Otherwise they report
+that they can't write, and a harmless command would seem to be refused."""
+ENDING = re.compile(r"\n?\[(?:exit code (?P<code>\d+)|killed after [\d.e+]+ s)\]$")
 
 
 MAX_LINE_BYTES = 2_000
@@ -185,8 +197,7 @@ class Grep:
 class EditFileArguments(Arguments):
     path: Annotated[str, Field(description="File, relative to the repository root.")]
     old_string: Annotated[
-        str,
-        Field(description="Exact text to replace, unique in the file. Empty: create the file."),
+        str, Field(description="Exact text to replace, unique in the file. Empty: create the file.")
     ]
     new_string: Annotated[str, Field(description="The text to put there.")]
 
@@ -207,9 +218,18 @@ class EditFile:
         if SURROGATE.search(arguments.new_string):
             return ToolReply("Error: new_string holds half a character.", ToolOutcome.INVALID)
         if not arguments.old_string:
-            return self._create(arguments)
+            if self.sandbox.run(Command(["test", "-e", arguments.path])).exit_code == 0:
+                return ToolReply(
+                    f"Error: {arguments.path} exists; give the old_string to replace in it.",
+                    ToolOutcome.ERROR,
+                )
+            self.sandbox.write_file(arguments.path, arguments.new_string.encode())
+            return ToolReply(f"Created {arguments.path}.")
         text = _read(self.sandbox, arguments.path).decode("utf-8", "surrogateescape")
-        old, new = _with_line_ends_of(text, arguments)
+        old, new = arguments.old_string, arguments.new_string
+        if old not in text and "\r\n" in text:
+            # The agent does not see `\r\n`.
+            old, new = LINE_END.sub("\r\n", old), LINE_END.sub("\r\n", new)
         found = text.count(old)
         if found != 1:
             problem = "does not occur" if not found else f"occurs {found} times"
@@ -220,18 +240,13 @@ class EditFile:
             )
         edited = text.replace(old, new)
         self.sandbox.write_file(arguments.path, edited.encode("utf-8", "surrogateescape"))
+        # The lines that it wrote, with one more on each side.
         first = text.count("\n", 0, text.index(old)) + 1
-        return ToolReply(f"Edited {arguments.path}. It now reads:\n{_shown(edited, first, new)}")
-
-    def _create(self, arguments: EditFileArguments) -> ToolReply:
-        exists = self.sandbox.run(Command(["test", "-e", arguments.path])).exit_code == 0
-        if exists:
-            return ToolReply(
-                f"Error: {arguments.path} exists; give the old_string to replace in it.",
-                ToolOutcome.ERROR,
-            )
-        self.sandbox.write_file(arguments.path, arguments.new_string.encode())
-        return ToolReply(f"Created {arguments.path}.")
+        lines = LINE_END.split(edited)
+        last = min(first + len(LINE_END.findall(new)) + 1, len(lines), first + MAX_SHOWN_EDIT)
+        numbers = range(max(first - 1, 1), last + 1)
+        shown = "\n".join(f"{at:>5} {_clip(lines[at - 1])}" for at in numbers)
+        return ToolReply(f"Edited {arguments.path}. It now reads:\n{shown}")
 
 
 def _read(sandbox: Sandbox, path: str) -> bytes:
@@ -242,24 +257,6 @@ def _read(sandbox: Sandbox, path: str) -> bytes:
             f"{error}; look at a part of it with `grep` or a shell command, such as `sed -n "
             "'100,200p' FILE` or `head -c 2000 FILE`"
         ) from error
-
-
-def _shown(text: str, first: int, inserted: str) -> str:
-    """The lines that an edit wrote, with their numbers and one more on each side."""
-    lines = LINE_END.split(text)
-    last = min(first + len(LINE_END.findall(inserted)) + 1, len(lines))
-    if last - first > MAX_SHOWN_EDIT:
-        last = first + MAX_SHOWN_EDIT
-    start = max(first - 1, 1)
-    return "\n".join(f"{at:>5} {_clip(lines[at - 1])}" for at in range(start, last + 1))
-
-
-def _with_line_ends_of(text: str, arguments: EditFileArguments) -> tuple[str, str]:
-    """Old and new string with the file's line ends: the agent does not see `\\r\\n`."""
-    old, new = arguments.old_string, arguments.new_string
-    if old in text or "\r\n" not in text:
-        return old, new
-    return LINE_END.sub("\r\n", old), LINE_END.sub("\r\n", new)
 
 
 def _operand(path: str) -> str:
@@ -276,3 +273,69 @@ def _listing(found: FirstLines, limit: int, what: str, failed: bool) -> ToolRepl
     shown = [*found.messages, *bounded(lines, limit, what, found.total)]
     text = "\n".join(shown) or f"No {what}."
     return ToolReply(f"Error: {text}", ToolOutcome.ERROR) if failed else ToolReply(text)
+
+
+class BashArguments(Arguments):
+    command: Annotated[str, Field(description="The command line.")]
+    timeout: Annotated[float | None, Field(gt=0, description="Seconds until it is killed.")] = None
+
+
+@dataclass(frozen=True)
+class Bash:
+    """Run a shell command in the repository.
+
+    While the edit gate is closed, the kernel makes the workspace read-only for the command: reading
+    and running tests works, and any edit fails. Each call starts a new shell; background processes
+    are killed.
+    """
+
+    sandbox: Sandbox
+    max_timeout: float
+    gate: EditGate = field(default_factory=EditGate)
+    name: str = "bash"
+    description: str = (
+        "Run a bash command in the repository root and get its output. Each call is a new shell; "
+        "there is no network."
+    )
+    arguments: type[Arguments] = BashArguments
+
+    def call(self, arguments: BashArguments, call_id: str) -> ToolReply:
+        timeout = min(arguments.timeout or self.max_timeout, self.max_timeout)
+        closed = not self.gate.is_open
+        argv = ["bash", "-c", arguments.command]
+        if closed:
+            # If another user runs it, its build output must be writable for everyone.
+            argv = ["sh", "-c", 'umask 0; exec "$@"', "sh", *argv]
+        variables = READ_ONLY_VARIABLES if closed else {}
+        result = self.sandbox.run(Command(argv, env=variables, timeout=timeout, read_only=closed))
+        text = result.output
+        if result.timed_out:
+            text += f"\n[killed after {timeout:g} s]"
+        elif result.exit_code:
+            text += f"\n[exit code {result.exit_code}]"
+        if closed and any(sign in result.output for sign in REFUSED_BY_KERNEL):
+            return ToolReply(f"{text}\n{EDIT_REFUSED}".lstrip("\n"), ToolOutcome.REFUSED)
+        failed = result.timed_out or result.exit_code
+        outcome = ToolOutcome.ERROR if failed else ToolOutcome.OK
+        return ToolReply(text.strip("\n") or "[no output]", outcome)
+
+
+@dataclass(frozen=True)
+class FailedCommand:
+    """The shell's answer about a failed command."""
+
+    output: str
+    exit_code: int | None
+    """None if it was killed at its timeout."""
+
+
+def read_failure(answer: str) -> FailedCommand | None:
+    """The failure in such an answer, or None if the command failed in another way."""
+    ending = ENDING.search(answer)
+    if ending is None:
+        return None
+    code = ending["code"]
+    return FailedCommand(answer[: ending.start()], int(code) if code else None)
+
+
+# The first lines of a command's output and their total number, never cut by the sandbox.

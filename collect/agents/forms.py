@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from collect.agents.tools import ToolReply
 from collect.store.messages import Message, ToolCall
 from collect.store.records import MessageRow, ToolOutcome
+
+OK = ToolOutcome.OK
 
 
 class MalformedAction(Exception):
@@ -24,38 +25,45 @@ class Answered:
     seconds: float
 
 
-class ActionForm(Protocol):
-    """A way to make calls and to receive their results."""
+class ActionForm:
+    """A way to make calls and to receive their results: by default in the model's text, all calls
+    of a reply answered in one message of the user's."""
 
-    @property
-    def by_tools(self) -> bool:
-        """Whether tool schemas are sent to the model."""
-
-    @property
-    def stop(self) -> tuple[str, ...]:
-        """Texts at which the model stops, because only the environment may write them."""
-
-    @property
-    def stops_at_error(self) -> bool:
-        """Whether the calls after a failed one are skipped."""
+    by_tools = False
+    """Whether tool schemas are sent to the model."""
+    stop: tuple[str, ...] = ()
+    """Texts at which the model stops, because only the environment may write them."""
+    stops_at_error = True
+    """Whether the calls after a failed one are skipped."""
 
     def calls(self, reply: Message, step: int) -> Sequence[ToolCall]:
         """The calls of a reply; if there are none, it is a final answer. Raises MalformedAction."""
+        raise NotImplementedError
+
+    def observation(self, answered: Sequence[Answered], left_out: int, steps_left: int) -> str:
+        """The text of the message for all calls. `left_out` more were skipped after an error."""
+        raise NotImplementedError
 
     def answered(self, answered: Answered) -> MessageRow | None:
         """The message for one call's result, if each call has its own."""
+        return None
 
     def all_answered(
         self, answered: Sequence[Answered], left_out: int, steps_left: int
     ) -> MessageRow | None:
-        """The message for all calls of a reply, if they share one."""
+        """The message for all calls of a reply, if they share one. Its outcome is the last that is
+        not OK."""
+        text = self.observation(answered, left_out, steps_left)
+        outcomes = [each.reply.outcome for each in answered if each.reply.outcome is not OK]
+        seconds = sum(each.seconds for each in answered)
+        outcome = outcomes[-1] if outcomes else OK
+        return MessageRow(Message("user", text), seconds=seconds, tool_outcome=outcome)
 
 
-class ToolCalling:
+class ToolCalling(ActionForm):
     """The API's own tool calls, each answered in a separate message."""
 
     by_tools = True
-    stop: tuple[str, ...] = ()
     stops_at_error = False
 
     def calls(self, reply: Message, step: int) -> Sequence[ToolCall]:
@@ -70,9 +78,3 @@ class ToolCalling:
         self, answered: Sequence[Answered], left_out: int, steps_left: int
     ) -> MessageRow | None:
         return None
-
-
-def worst(answered: Sequence[Answered]) -> ToolOutcome:
-    """The combined outcome of several calls: the last that is not OK, else OK."""
-    outcomes = [each.reply.outcome for each in answered]
-    return next((each for each in reversed(outcomes) if each is not ToolOutcome.OK), ToolOutcome.OK)

@@ -78,14 +78,10 @@ class RolloutContext:
     @property
     def wording(self) -> Mapping[str, str]:
         """Language-specific terms for prompts and tools."""
-        return wording(self.instance.language).values()
+        return wording(self.instance.language)
 
     def agent(
-        self,
-        spec: AgentSpec,
-        role: Role,
-        parent_call_id: str | None = None,
-        patch_attempt: int = 0,
+        self, spec: AgentSpec, role: Role, parent_call_id: str | None = None, patch_attempt: int = 0
     ) -> AgentRun:
         """An agent ready to run; its conversation becomes part of the rollout.
 

@@ -78,9 +78,6 @@ def read_start(message: str) -> str:
     return message.partition(STARTED)[2]
 
 
-# The `<debug_answer>` block that a Debug Subagent ends with (Debug2Fix, figure 3).
-
-
 OPEN = re.compile("<debug_answer>", re.IGNORECASE)
 CLOSE = re.compile("</debug_answer>", re.IGNORECASE)
 FIELDS = {"question", "answer", "evidence", "location"}
@@ -91,31 +88,26 @@ LABEL = re.compile(
 
 
 def parse_answer(text: str) -> DebugAnswer | None:
-    """The last valid block of a text: all four fields, with a non-empty answer.
+    """The last valid `<debug_answer>` block that a Debug Subagent ends with (Debug2Fix, figure 3):
+    all four fields, with a non-empty answer.
 
     None if there is none. A field's text extends to the next new field, so that the evidence may
     contain lines such as `answer: 42`.
     """
-    for block in reversed(_blocks(text)):
-        fields = _fields(block)
+    # Split, since a single pattern takes forever if a model repeats the opening tag.
+    *closed, _ = CLOSE.split(text)
+    for piece in reversed(closed):
+        tag = OPEN.search(piece)
+        if tag is None:
+            continue
+        block, starts = piece[tag.end() :], dict[str, re.Match[str]]()
+        for label in LABEL.finditer(block):
+            starts.setdefault(label[1].lower(), label)
+        ends = [*(label.start() for label in starts.values()), len(block)][1:]
+        fields = {
+            name: block[label.end() : end].strip()
+            for (name, label), end in zip(starts.items(), ends, strict=True)
+        }
         if fields.keys() == FIELDS and fields["answer"]:
             return DebugAnswer(**fields)
     return None
-
-
-def _blocks(text: str) -> list[str]:
-    # Split, since a single pattern takes forever if a model repeats the opening tag.
-    *closed, _ = CLOSE.split(text)
-    opened = [(piece, OPEN.search(piece)) for piece in closed]
-    return [piece[tag.end() :] for piece, tag in opened if tag is not None]
-
-
-def _fields(block: str) -> dict[str, str]:
-    starts: dict[str, re.Match[str]] = {}
-    for label in LABEL.finditer(block):
-        starts.setdefault(label[1].lower(), label)
-    ends = [*(label.start() for label in starts.values()), len(block)][1:]
-    return {
-        name: block[label.end() : end].strip()
-        for (name, label), end in zip(starts.items(), ends, strict=True)
-    }

@@ -4,12 +4,8 @@ section 2.4.2).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
-
 from collect.agents.baselines.autosd import ScientificDebugger
-from collect.agents.baselines.ldb import Ldb
-from collect.agents.baselines.ldb_blocks import Level
+from collect.agents.baselines.ldb import Ldb, Level
 from collect.agents.baselines.self_debugging import (
     RUBBER_DUCKING,
     SIMPLE_DEBUGGING,
@@ -18,43 +14,18 @@ from collect.agents.baselines.self_debugging import (
 )
 from collect.agents.baselines.swe_agent import SweAgent
 from collect.agents.config import Variant
-from collect.agents.inspectcoder.failing import first_failing
 from collect.agents.inspectcoder.inspector import Inspector
-from collect.agents.inspectcoder.patching import PatchCoder
-from collect.agents.inspectcoder.records import CodeVersion, FailingTest, Patch, RepairSystem, Round
+from collect.agents.inspectcoder.patching import (
+    CodeVersion,
+    Patch,
+    RepairSystem,
+    Round,
+    first_failing,
+)
 from collect.agents.rollout_context import RolloutContext
 from collect.benchmarks.base import Benchmark
 from collect.errors import InfrastructureFailure
 from collect.store.records import StopReason
-
-# Chooses the system for a variant.
-
-
-class Diagnoser(Protocol):
-    """Finds out what is wrong, for a Patch Coder to fix."""
-
-    def diagnose(self, current: Round) -> str:
-        """The root cause and a repair plan, or other information for the Patch Coder."""
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether its reasoning steps are used up."""
-
-
-@dataclass(frozen=True)
-class DiagnoseAndPatch:
-    """Two agents: one finds the cause, the other writes the patch (InspectCoder, figure 2)."""
-
-    diagnoser: Diagnoser
-    coder: PatchCoder
-
-    def repair(self, current: Round) -> Patch:
-        return self.coder.patch(current, self.diagnoser.diagnose(current))
-
-    @property
-    def exhausted(self) -> bool:
-        return self.diagnoser.exhausted
-
 
 PROCEDURES = {
     Variant.SIMPLE_DEBUGGING: SIMPLE_DEBUGGING,
@@ -77,8 +48,8 @@ def open_system(context: RolloutContext, variant: Variant) -> RepairSystem:
     if variant is Variant.SWE_AGENT:
         return SweAgent(context)
     if variant is Variant.AUTOSD:
-        return DiagnoseAndPatch(ScientificDebugger(context), PatchCoder(context))
-    return DiagnoseAndPatch(Inspector(context, variant), PatchCoder(context))
+        return ScientificDebugger(context)
+    return Inspector(context, variant)
 
 
 def run_repair(context: RolloutContext, variant: Variant, benchmark: Benchmark) -> StopReason:
@@ -92,13 +63,9 @@ def run_repair(context: RolloutContext, variant: Variant, benchmark: Benchmark) 
             f"{context.instance.id}: all public tests pass before the repair; check the bug with "
             "`stepinto bench verify`"
         )
-    return _rounds(context, open_system(context, variant), benchmark, failing)
-
-
-def _rounds(
-    context: RolloutContext, system: RepairSystem, benchmark: Benchmark, failing: FailingTest
-) -> StopReason:
-    version = CodeVersion(1, _read(context), failing)
+    system = open_system(context, variant)
+    program = context.sandbox.read_file(context.instance.solution).decode("utf-8", "replace")
+    version = CodeVersion(1, program, failing)
     history: list[tuple[CodeVersion, Patch]] = []
     for number in range(1, context.config.repair.max_patch_attempts + 1):
         patch = system.repair(Round(number, version, tuple(history)))
@@ -114,7 +81,3 @@ def _rounds(
         if system.exhausted:
             return StopReason.STEP_LIMIT
     return StopReason.ATTEMPT_LIMIT
-
-
-def _read(context: RolloutContext) -> str:
-    return context.sandbox.read_file(context.instance.solution).decode("utf-8", "replace")

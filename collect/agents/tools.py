@@ -69,7 +69,17 @@ class Toolbox:
 
     def schemas(self) -> list[ToolSchema]:
         """The tools as they are sent to a model."""
-        return [_described(_schema(tool), self._wording) for tool in self._tools.values()]
+        schemas: list[ToolSchema] = []
+        for tool in self._tools.values():
+            parameters = tool.arguments.model_json_schema()
+            parameters.pop("description", None)
+            function = {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": parameters,
+            }
+            schemas.append(_worded({"type": "function", "function": function}, self._wording))
+        return schemas
 
     def call(self, call: ToolCall) -> ToolReply:
         """Carry out a model's call; a malformed one is answered with what is wrong with it."""
@@ -78,9 +88,16 @@ class Toolbox:
             known = ", ".join(self._tools)
             return _invalid(f"There is no tool named {call.name!r}. The tools are: {known}.")
         try:
-            arguments = tool.arguments.model_validate(_decode(call.arguments))
+            decoded = json.loads(call.arguments) if call.arguments.strip() else {}
+            # No tool can take half a character.
+            json.dumps(decoded, ensure_ascii=False).encode()
+            arguments = tool.arguments.model_validate(decoded)
         except ValidationError as error:
-            return _invalid(f"The arguments of {call.name} are wrong: {_explain(error)}.")
+            problems = []
+            for problem in error.errors():
+                place = ".".join(str(part) for part in problem["loc"])
+                problems.append(f"{place}: {problem['msg']}" if place else problem["msg"])
+            return _invalid(f"The arguments of {call.name} are wrong: {'; '.join(problems)}.")
         except UnicodeEncodeError as error:
             half = ascii(error.object[error.start])
             return _invalid(f"The arguments of {call.name} hold {half}, half a character. {PAIRS}")
@@ -92,63 +109,21 @@ class Toolbox:
             return ToolReply(f"Error: {error}", ToolOutcome.ERROR)
 
 
-def _decode(arguments: str) -> Any:
-    """Raises UnicodeEncodeError for half a character, which no tool can take, or as `BROKEN`."""
-    decoded = json.loads(arguments) if arguments.strip() else {}
-    json.dumps(decoded, ensure_ascii=False).encode()
-    return decoded
-
-
 def _invalid(text: str) -> ToolReply:
     return ToolReply(f"Error: {text}", ToolOutcome.INVALID)
 
 
-def _explain(error: ValidationError) -> str:
-    problems = []
-    for problem in error.errors():
-        place = ".".join(str(part) for part in problem["loc"])
-        problems.append(f"{place}: {problem['msg']}" if place else problem["msg"])
-    return "; ".join(problems)
-
-
-def _schema(tool: Tool) -> ToolSchema:
-    parameters = _without_titles(tool.arguments.model_json_schema())
-    parameters.pop("description", None)
-    return {
-        "type": "function",
-        "function": {
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": parameters,
-        },
-    }
-
-
-def _described(schema: Any, wording: Mapping[str, str]) -> Any:
-    """Fill in the placeholders of all descriptions."""
+def _worded(schema: Any, wording: Mapping[str, str]) -> Any:
+    """Fill in the placeholders of all descriptions. Drop the titles that pydantic adds: they repeat
+    the names, and cost prompt tokens."""
     if isinstance(schema, list):
-        return [_described(item, wording) for item in schema]
+        return [_worded(item, wording) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    return {
-        key: fill(value, wording) if _is_description(key, value) else _described(value, wording)
-        for key, value in schema.items()
-    }
-
-
-def _is_description(key: str, value: Any) -> bool:
-    return key == "description" and isinstance(value, str)
-
-
-def _without_titles(schema: Any) -> Any:
-    """Drop the titles that pydantic adds: they repeat the names, and cost prompt tokens."""
-    if isinstance(schema, list):
-        return [_without_titles(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    kept = {key: value for key, value in schema.items() if not _is_title(key, value)}
-    return {key: _without_titles(value) for key, value in kept.items()}
-
-
-def _is_title(key: str, value: Any) -> bool:
-    return key == "title" and isinstance(value, str)
+    kept = {}
+    for key, value in schema.items():
+        if key == "description" and isinstance(value, str):
+            kept[key] = fill(value, wording)
+        elif key != "title" or not isinstance(value, str):
+            kept[key] = _worded(value, wording)
+    return kept

@@ -6,8 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from collect.agents.baselines.autosd import NO_EXCEPTION, NOT_COVERED
-from collect.agents.baselines.autosd_script import DONE
+from collect.agents.baselines.autosd import DONE, NO_EXCEPTION, NOT_COVERED
 from collect.agents.baselines.swe_agent import SUBMIT
 from collect.benchmarks.base import Instance
 from collect.code.patches import changed_lines, reverse_patch

@@ -142,7 +142,6 @@ def answer_all(
     """
     with _opened(runtime, config, questions, run) as (works, batch, store):
         batch.run()
-        batch.compact()
         return _scored(works, batch, store)
 
 

@@ -64,7 +64,7 @@ def tool_schemas(language: str, agents: AgentsConfig) -> list[ToolSchema]:
     """The schemas of the Debug Subagent's tools."""
     # A schema needs only the tool's class.
     tools = subagent_tools(cast(Debugger, None), cast(Sandbox, None), agents.debug_run_code)
-    return Toolbox(tools, wording(language).values()).schemas()
+    return Toolbox(tools, wording(language)).schemas()
 
 
 class Episode:
@@ -86,7 +86,7 @@ class Episode:
             debugger = open_debugger(instance.language, sandbox, agents.debugger)
             opened.enter_context(closing(debugger))
             tools = subagent_tools(debugger, sandbox, agents.debug_run_code, arguments.test)
-            self._toolbox = Toolbox(tools, wording(instance.language).values())
+            self._toolbox = Toolbox(tools, wording(instance.language))
             if agents.start_session == "auto":
                 reply = start_session(self._toolbox, arguments)
                 self.opening = STARTED + storable(reply.text)

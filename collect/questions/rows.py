@@ -111,7 +111,7 @@ def arguments_for(question: Question) -> DebugSubagentArguments:
 
 def opening_messages(question: Question, agents: AgentsConfig) -> tuple[Message, Message]:
     """The system message and the user message, as in a rollout with these settings."""
-    values = wording(question.language).values()
+    values = wording(question.language)
     return (
         Message("system", subagent_prompt(values, agents)),
         Message("user", subagent_task(arguments_for(question))),

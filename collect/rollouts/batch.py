@@ -3,44 +3,32 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
+from importlib.util import find_spec
 
 from collect.benchmarks.base import Benchmark
 from collect.config import RuntimeConfig
-from collect.errors import (
-    TRIED_AGAIN,
-    ConfigError,
-    FailureKind,
-    RolloutStopped,
-    RowRefused,
-)
+from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped, RowRefused
 from collect.models.budget import Budget, read_spent, spent_elsewhere
-from collect.models.config import ModelConfig
 from collect.preflight import Check, Finding, look_at_all, room_for_rows
-from collect.rollout_log import RolloutLog, log_file
+from collect.quantities import duration
+from collect.rollout_log import log_file
 from collect.rollouts.circuit_breaker import CircuitBreaker
-from collect.rollouts.cost import CostReporter, Forecast, check_dollars
-from collect.rollouts.executor import (
-    Executor,
-    Setup,
-    ThisMachine,
-    Work,
-    models_of,
-    tool_users,
-)
+from collect.rollouts.cost import Forecast, check_dollars
+from collect.rollouts.executor import Executor, Setup, ThisMachine, Work, models_of, tool_users
 from collect.rollouts.faults import attribute_failure
-from collect.rollouts.heartbeat import beating
-from collect.rollouts.journal import forget_replies, kept_dollars, replies_of
+from collect.rollouts.journal import forget_replies, replies_of
 from collect.rollouts.progress import Progress
-from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.settings import note_settings, settings_facts, what_differs
-from collect.rollouts.tracking import Tally, followed, metrics, public, require_wandb
-from collect.store.records import Conversation, Rollout
+from collect.rollouts.status import beating
+from collect.rollouts.tracking import followed, metrics, public, require_wandb
+from collect.store.records import Rollout
 from collect.store.run_store import RunStore
 from collect.threads import run_in_threads
+from sandbox.environment import install_command
 
 
 class Batch:
@@ -54,35 +42,56 @@ class Batch:
         self.failures = CircuitBreaker(runtime.runner.give_up_after)
         self.over_budget: tuple[str, ...] = ()
         """The failure that ended this start if it was the budget's, as `type: message`."""
-        self._runtime, self._benchmark = runtime, benchmark
+        self._runtime, self._store = runtime, store
         self._works = {work.spec.id: work for work in works}
+        self._specs = [work.spec for work in works]
+        models, users = models_of(runtime, self._specs), tool_users(runtime, self._specs)
+        self._setup = Setup(runtime, benchmark, models, store.folder, users)
         self._failed: dict[str, Rollout] = {}
         self._beside = 0
-        self._store = store
+        """Rows of rollouts that are no longer asked for."""
+        self._telling = threading.Lock()
         self.missing = self._without_row()
 
     def run(self) -> None:
-        """Do the missing rollouts. Raises ConfigError, SandboxError."""
+        """Do the missing rollouts, and merge the files of rows. Raises ConfigError,
+        SandboxError."""
+        if self.missing:
+            self._do_missing()
+        self._store.compact()
+
+    def preflight(self) -> list[Finding]:
+        """The checks of a start; no rollout is done."""
         if not self.missing:
-            return
-        require_wandb(self._runtime.runner.wandb)
-        budget = self._budget()
-        with closing(self._executor(budget)) as executor:
+            return [Finding("rollouts", True, f"all {len(self._works)} are done")]
+        with closing(self._executor()) as executor:
+            return look_at_all(self._checks(executor))
+
+    def rows(self) -> Iterator[Rollout]:
+        """The stored rows of the rollouts that were asked for, one at a time."""
+        return (row for row in self._store.read_rollouts() if row.rollout_id in self._works)
+
+    def _do_missing(self) -> None:
+        runner, folder = self._runtime.runner, self._store.folder
+        require_wandb(runner.wandb)
+        with closing(self._executor()) as executor:
             for check in self._checks(executor):
                 check.look()
-            self._note_settings()
+            for work in {work.settings_hash: work for work in self.missing}.values():
+                note_settings(folder, settings_facts(self._runtime, work.spec))
             total = len(self._works)
             progress = Progress(total, total - len(self.missing), beside=self._beside)
-            progress.add_earlier(row for row in self.rows() if row.rollout_id not in self._failed)
-            costs = self._costs(budget, progress)
+            progress.add_earlier(self.rows())
+            forecast = Forecast(self._specs, self.rows(), self._spent(), runner.estimate_after)
+            facts = public(self._runtime.model_dump(mode="json"))
             with (
-                self._tracked(progress, executor) as tally,
+                followed(runner, folder, facts, lambda: metrics(progress, executor.nodes())),
                 progress,
-                beating(self._store.folder, progress, executor.nodes),
+                beating(folder, progress, executor.nodes),
             ):
-                costs.begin()
-                do = partial(self._do, executor, progress, costs, tally)
-                runner, works = self._runtime.runner, self.missing
+                self._tell_cost(forecast, progress)
+                do = partial(self._do, executor, progress, forecast)
+                works = self.missing
                 run_in_threads(works, do, runner.concurrency, self.stop)
                 for _ in range(runner.again):
                     # Repeat what failed because of the infrastructure.
@@ -91,40 +100,16 @@ class Batch:
                         progress.to_do_again(len(works))
                         run_in_threads(works, do, runner.concurrency, self.stop)
 
-    def preflight(self) -> list[Finding]:
-        """The checks of a start; no rollout is done."""
-        if not self.missing:
-            return [Finding("rollouts", True, f"all {len(self._works)} are done")]
-        with closing(self._executor(self._budget())) as executor:
-            return look_at_all(self._checks(executor))
-
-    @contextmanager
-    def _tracked(self, progress: Progress, executor: Executor) -> Iterator[Tally]:
-        """Send metrics to wandb meanwhile, if the config asks for it; yields the tally of the
-        rows."""
-        runner = self._runtime.runner
-        tally = Tally(self.rows() if runner.wandb is not None else ())
-        facts = public(self._runtime.model_dump(mode="json"))
-        with followed(
-            runner,
-            self._store.folder,
-            facts,
-            lambda: metrics(progress, tally, executor.nodes()),
-        ):
-            yield tally
-
-    def compact(self) -> None:
-        """Merge the files of rows."""
-        self._store.compact()
-
-    def rows(self) -> Iterator[Rollout]:
-        """The stored rows of the rollouts that were asked for, one at a time."""
-        return (row for row in self._store.read_rollouts() if row.rollout_id in self._works)
-
-    def _executor(self, budget: Budget) -> Executor:
+    def _executor(self) -> Executor:
         """The executor that the config names."""
         folder, setup = self._store.folder, self._setup
+        budget = Budget(self._runtime.runner.budget_dollars, self._spent(), folder)
         if self._runtime.runner.backend == "ray":
+            if find_spec("ray") is None:
+                raise ConfigError(
+                    f"runner.backend=ray needs Ray: {install_command('ray')}, or set "
+                    "runner.backend=threads"
+                )
             from collect.rollouts.ray_cluster.cluster import RayCluster
 
             return RayCluster(setup, budget, self.stop)
@@ -133,24 +118,21 @@ class Batch:
 
     def _checks(self, executor: Executor) -> Sequence[Check]:
         """Everything that the missing rollouts need."""
-        missing, runner = len(self.missing), self._runtime.runner
+        missing, runner, models = len(self.missing), self._runtime.runner, self._setup.models
         spent = self._spent() + spent_elsewhere(self._store.folder)
         return (
             Check("rollouts", lambda: f"{missing} of {len(self._works)} to do"),
-            Check("dollars", partial(check_dollars, runner, self._models().values(), spent)),
+            Check("dollars", partial(check_dollars, runner, models.values(), spent)),
             Check("disk of the run", partial(room_for_rows, self._store, missing, runner)),
             *executor.checks(self.missing),
         )
 
-    def _do(
-        self, executor: Executor, progress: Progress, costs: CostReporter, tally: Tally, work: Work
-    ) -> None:
+    def _do(self, executor: Executor, progress: Progress, forecast: Forecast, work: Work) -> None:
         """Do one rollout and store its row. Raises ConfigError, OSError."""
         if self.stop.is_set():
             return
         progress.started(work.spec.id, work.label)
-        text = log_file(self._store.folder, work.spec.id)
-        log = RolloutLog(text if self._runtime.runner.logs else None)
+        log = self._setup.log(work)
         try:
             row, conversations = executor.do(work)
         except RolloutStopped:
@@ -163,7 +145,12 @@ class Batch:
             # A defect of StepInto must not lose the other rollouts. The row has the details.
             row, conversations = self._setup.failed(work, error)
         row = attribute_failure(row, self._failed.get(row.rollout_id))
-        row = self._keep(work, row, conversations)
+        try:
+            self._store.add(row, conversations)
+        except RowRefused as error:
+            failed, _ = self._setup.failed(work, error)
+            row = replace(failed, dollars=row.dollars, seconds=row.seconds)
+            self._store.add(row, ())
         if row.failure_kind is not None:
             log.note(
                 "failed",
@@ -177,34 +164,43 @@ class Batch:
         log.flush()
         forget_replies(self._store.folder, row)
         progress.finished(row)
-        tally.add(row)
-        self._stop_by(row)
-        costs.ended(row)
-
-    def _keep(self, work: Work, row: Rollout, conversations: Sequence[Conversation]) -> Rollout:
-        """Store a row; returns the row as stored."""
-        try:
-            self._store.add(row, conversations)
-        except RowRefused as error:
-            failed, _ = self._setup.failed(work, error)
-            row = replace(failed, dollars=row.dollars, seconds=row.seconds)
-            self._store.add(row, ())
-        return row
-
-    def _stop_by(self, row: Rollout) -> None:
-        """Stop the start if going on is pointless."""
         if row.failure_kind is FailureKind.BUDGET:
             self.over_budget = (row.failure,)
         if self.over_budget or self.failures.too_many(row):
+            # Going on is pointless.
             self.stop.set()
+        self._tell_cost(forecast, progress, row)
+
+    def _tell_cost(
+        self, forecast: Forecast, progress: Progress, ended: Rollout | None = None
+    ) -> None:
+        """Print what the run is estimated to cost, if there is a new estimate."""
+        with self._telling:
+            if ended is not None:
+                forecast.ended(ended)
+            estimate = forecast.estimate()
+            if estimate is None:
+                return
+            seconds, budget = progress.seconds_left(), self._runtime.runner.budget_dollars
+            rest = "" if seconds is None else f", {duration(seconds)} left at the present rate"
+            basis = f"the first {estimate.rollouts} of {progress.total} rollouts"
+            told = f"the whole run: about {estimate.text}{rest}; by {basis}"
+            if budget is not None:
+                left = budget - spent_elsewhere(self._store.folder)
+                if estimate.dollars > left:
+                    told += f"; runner.budget_dollars={budget:g} ends it before"
+            progress.tell(told)
 
     def _without_row(self) -> list[Work]:
         done = set()
+        self._beside = 0
         by_models = {(each.main, each.sub or ""): each.id for each in self._specs}
         for row in self._store.read_rollouts():
-            alike = self._works.get(by_models.get((row.main_model, row.sub_model), ""))
-            work = self._works.get(row.rollout_id, alike)
-            self._beside += row.rollout_id not in self._works
+            work = self._works.get(row.rollout_id)
+            if work is None:
+                # Any with the same models must have the same settings.
+                self._beside += 1
+                work = self._works.get(by_models.get((row.main_model, row.sub_model), ""))
             if row.failure_kind in TRIED_AGAIN:
                 self._failed[row.rollout_id] = row
             elif work is not None:
@@ -227,36 +223,8 @@ class Batch:
             "Choose another `run` name, or remove that folder"
         )
 
-    def _note_settings(self) -> None:
-        for work in {work.settings_hash: work for work in self.missing}.values():
-            note_settings(self._store.folder, settings_facts(self._runtime, work.spec))
-
-    @cached_property
-    def _setup(self) -> Setup:
-        users = tool_users(self._runtime, self._specs)
-        folder = self._store.folder
-        return Setup(self._runtime, self._benchmark, self._models(), folder, users)
-
-    def _models(self) -> Mapping[str, ModelConfig]:
-        return models_of(self._runtime, self._specs)
-
-    @property
-    def _specs(self) -> list[RolloutSpec]:
-        return [work.spec for work in self._works.values()]
-
-    def _budget(self) -> Budget:
-        limit = self._runtime.runner.budget_dollars
-        return Budget(limit, self._spent(), self._store.folder)
-
     def _spent(self) -> float:
         """Dollars of all starts so far."""
         columns = ("rollout_id", "dollars")
         of_rows = sum(row["dollars"] for row in self._store.rollouts.rows(columns=columns))
         return read_spent(self._store.folder, of_rows)
-
-    def _costs(self, budget: Budget, progress: Progress) -> CostReporter:
-        runner = self._runtime.runner
-        folder, missing = self._store.folder, self.missing
-        kept = sum(kept_dollars(replies_of(folder, work.spec.id)) for work in missing)
-        forecast = Forecast(self._specs, self.rows(), budget.spent - kept, runner.estimate_after)
-        return CostReporter(forecast, progress, runner.budget_dollars, folder)

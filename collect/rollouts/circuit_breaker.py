@@ -14,11 +14,9 @@ class CircuitBreaker:
 
     def __init__(self, limit: int, what: str = "rollout") -> None:
         """`what` names the things counted, in the singular."""
-        self._what = what
+        self._limit, self._what, self._count = limit, what, 0
         self.gave_up: str | None = None
         """What kept failing, once the breaker is open."""
-        self._limit = limit
-        self._count = 0
         self._lock = threading.Lock()
 
     def too_many(self, row: Rollout) -> bool:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from itertools import takewhile
 from statistics import fmean, variance
-from typing import Self
+from typing import NamedTuple
 
 from collect.config import RunnerConfig
 from collect.errors import TRIED_AGAIN, ConfigError
-from collect.models.budget import spent_elsewhere
 from collect.models.config import EndpointConfig, ModelConfig
-from collect.quantities import dollars, duration, tokens
-from collect.rollouts.progress import Progress
+from collect.quantities import dollars, tokens
 from collect.rollouts.rollout import RolloutSpec
 from collect.store.records import Rollout
 
@@ -25,20 +21,14 @@ LEAST = 2
 """Rollouts of each kind that an estimate needs for its variance."""
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(NamedTuple):
     """The cost of some rollouts."""
 
     dollars: float
     tokens: int
 
-    @classmethod
-    def of(cls, row: Rollout) -> Self:
-        return cls(row.dollars, row.tokens)
 
-
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """The cost of a whole run, with an interval for the dollars."""
 
     dollars: float
@@ -92,86 +82,44 @@ class Forecast:
     ) -> None:
         """`specs` are all rollouts of the run, `rows` those of earlier starts.
 
-        `spent` is the dollars of all starts, without those of replies that resumed rollouts replay.
-        The first estimate uses `after` rollouts, or more until each variant is among them twice.
+        `spent` is the dollars of all starts. The first estimate uses `after` rollouts, or more
+        until each variant is among them twice.
         """
-        self._kinds = {spec.id: _kind(spec) for spec in specs}
-        self._order = [spec.id for spec in specs]
-        self._costs = {r.rollout_id: Cost.of(r) for r in rows if r.failure_kind not in TRIED_AGAIN}
-        self._ended = {*self._costs}
-        self._first = 0
-        """This many rollouts, in order, have ended without a gap."""
+        # Rollouts of one kind cost about the same.
+        self._kinds = {spec.id: (spec.variant, spec.main, spec.sub) for spec in specs}
+        self._costs: dict[str, Cost] = {}
+        self._ended: set[str] = set()
         self._due_at = max(after, LEAST * len({*self._kinds.values()}))
+        for row in rows:
+            if row.failure_kind not in TRIED_AGAIN:
+                self.ended(row)
         self._sunk = max(0.0, spent - sum(cost.dollars for cost in self._costs.values()))
 
     def ended(self, row: Rollout) -> None:
-        """Count a rollout of this start."""
+        """Count a rollout."""
         self._ended.add(row.rollout_id)
         # Infrastructure failures say little about a rollout's cost.
         if row.failure_kind not in TRIED_AGAIN:
-            self._costs[row.rollout_id] = Cost.of(row)
+            self._costs[row.rollout_id] = Cost(row.dollars, row.tokens)
 
     def estimate(self) -> Estimate | None:
         """The estimate for the whole run; None if there is nothing new to say."""
-        while self._first < len(self._order) and self._order[self._first] in self._ended:
-            self._first += 1
-        if self._first < self._due_at:
-            return None
-        known = [key for key in self._order[: self._first] if key in self._costs]
+        first = list(takewhile(self._ended.__contains__, self._kinds))
+        known = [key for key in first if key in self._costs]
         if len(known) < self._due_at:
             return None
         self._due_at = 2 * len(known)
-        left = Counter(kind for key, kind in self._kinds.items() if key not in self._costs)
+        left: Counter[Hashable] = Counter(
+            kind for key, kind in self._kinds.items() if key not in self._costs
+        )
+        if not left:
+            return None
         sample: defaultdict[Hashable, list[Cost]] = defaultdict(list)
         for key in known:
             sample[self._kinds[key]].append(self._costs[key])
-        return estimate(sample, self._spent(), left) if left else None
-
-    def _spent(self) -> Cost:
         costs = self._costs.values()
-        dollars = self._sunk + sum(cost.dollars for cost in costs)
-        return Cost(dollars, sum(cost.tokens for cost in costs))
-
-
-def _kind(spec: RolloutSpec) -> Hashable:
-    """Rollouts of one kind cost about the same."""
-    return spec.variant, spec.main, spec.sub
-
-
-class CostReporter:
-    """Prints a forecast's estimates. Thread-safe."""
-
-    def __init__(
-        self, forecast: Forecast, progress: Progress, budget: float | None, folder: Path
-    ) -> None:
-        """`budget` is in dollars for the whole run; `folder` is that of the rollouts."""
-        self._forecast, self._progress = forecast, progress
-        self._budget, self._folder = budget, folder
-        self._lock = threading.Lock()
-
-    def begin(self) -> None:
-        """Print what earlier starts show."""
-        with self._lock:
-            self._tell()
-
-    def ended(self, row: Rollout) -> None:
-        """A rollout ended with a row."""
-        with self._lock:
-            self._forecast.ended(row)
-            self._tell()
-
-    def _tell(self) -> None:
-        estimate = self._forecast.estimate()
-        if estimate is None:
-            return
-        seconds = self._progress.seconds_left()
-        rest = "" if seconds is None else f", {duration(seconds)} left at the present rate"
-        basis = f"the first {estimate.rollouts} of {self._progress.total} rollouts"
-        told = f"the whole run: about {estimate.text}{rest}; by {basis}"
-        budget = self._budget
-        if budget is not None and estimate.dollars > budget - spent_elsewhere(self._folder):
-            told += f"; runner.budget_dollars={budget:g} ends it before"
-        self._progress.tell(told)
+        paid = self._sunk + sum(cost.dollars for cost in costs)
+        return estimate(sample, Cost(paid, sum(cost.tokens for cost in costs)), left)
 
 
 def check_dollars(runner: RunnerConfig, models: Iterable[ModelConfig], spent: float) -> str:

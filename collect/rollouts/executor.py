@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from collect.agents.rollout_context import RoleModel
-from collect.benchmarks.base import Benchmark, Instance
+from collect.benchmarks.base import Benchmark
 from collect.benchmarks.images import require_images, required_images
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.config import RuntimeConfig
@@ -21,8 +21,7 @@ from collect.models.budget import Budget, Limits
 from collect.models.config import ManualConfig, ModelConfig, OracleConfig, ReplayConfig
 from collect.models.replay import ReplayBackend
 from collect.preflight import Check, room_for_sandboxes
-from collect.rollout_log import LogText, RolloutLog
-from collect.rollouts.heartbeat import NodeStatus
+from collect.rollout_log import LogText, RolloutLog, log_file
 from collect.rollouts.journal import Journal, JournalText, journaled
 from collect.rollouts.models import open_and_ask, open_model
 from collect.rollouts.rollout import (
@@ -33,6 +32,7 @@ from collect.rollouts.rollout import (
     run_rollout,
 )
 from collect.rollouts.rows import RunIdentity, rows_of
+from collect.rollouts.status import NodeStatus
 from collect.store.records import (
     MODEL_TEACHER,
     ORACLE_TEACHER,
@@ -62,10 +62,8 @@ class Work(Protocol):
         """Name in displays."""
 
     def do(self, settings: RolloutSettings) -> Rows:
-        """Do the rollout; its failures are in the rows.
-
-        Raises RolloutStopped, and ConfigError if a model can't be loaded.
-        """
+        """Do the rollout; its failures are in the rows. Raises RolloutStopped, and ConfigError if a
+        model can't be loaded."""
 
     def failed(self, error: Exception, settings: RolloutSettings) -> Rows:
         """The rows of a rollout that could not be done."""
@@ -133,6 +131,11 @@ class Setup:
         runtime = self.runtime
         return RolloutSettings(self.benchmark, runtime.sandbox, runtime.agents, role_models, stop)
 
+    def log(self, work: Work) -> RolloutLog:
+        """The log of a rollout in the run folder."""
+        text = log_file(self.folder, work.spec.id)
+        return RolloutLog(text if self.runtime.runner.logs else None)
+
     def failed(self, work: Work, error: Exception) -> Rows:
         """The rows of a rollout that no node could do; opens no models."""
         stop = threading.Event()
@@ -151,7 +154,6 @@ class NotOpened:
     name: str
 
     def open(self, context: ConversationContext) -> Model:
-        """Never called."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -176,13 +178,38 @@ class ThisMachine:
         self._settings: RolloutSettings | None = None
 
     def checks(self, works: Sequence[Work]) -> Sequence[Check]:
-        runtime, first = self._setup.runtime, works[0].spec.instance
+        setup, runtime, first = self._setup, self._setup.runtime, works[0].spec.instance
+        config, benchmark = runtime.sandbox, setup.benchmark
+
+        def images() -> str:
+            instances = [work.spec.instance for work in works]
+            require_images(instances, config)
+            count = len(required_images(instances, config))
+            return f"{count} of {count} are on this machine" if count else "none are needed"
+
+        def try_out() -> str:
+            clean_up(config)
+            with open_instance_sandbox(config, first) as sandbox:
+                benchmark.prepare(first, sandbox)
+                # Private tests are never in the sandboxes of agents.
+                benchmark.run_tests(first, sandbox, first.public_tests[:1])
+            return f"{config.backend}, one test of {first.id} was run in it"
+
+        def open_named(name: str) -> str:
+            model, tools = setup.models[name], name in setup.tool_users
+            limits, stop = self._limits, self._stop
+            opened = open_and_ask(name, model, limits, stop, setup.folder, tools=tools)
+            self._backends[name], said = opened
+            if len(self._backends) == len(setup.models):
+                self._settings = setup.settings(self._backends, stop)
+            return said
+
         return (
-            Check("images", partial(self._images, [work.spec.instance for work in works])),
+            Check("images", images),
             Check("disk of sandboxes", partial(room_for_sandboxes, first, runtime)),
-            Check("sandbox", partial(self._try_out, first)),
+            Check("sandbox", try_out),
             # Last, because a model's server takes minutes to start.
-            *(Check(f"model {name}", partial(self._open, name)) for name in self._setup.models),
+            *(Check(f"model {name}", partial(open_named, name)) for name in setup.models),
         )
 
     def do(self, work: Work) -> Rows:
@@ -212,40 +239,6 @@ class ThisMachine:
     def close(self) -> None:
         for backend in self._backends.values():
             backend.close()
-
-    def _images(self, instances: Sequence[Instance]) -> str:
-        sandbox = self._setup.runtime.sandbox
-        require_images(instances, sandbox)
-        count = len(required_images(instances, sandbox))
-        return f"{count} of {count} are on this machine" if count else "none are needed"
-
-    def _try_out(self, instance: Instance) -> str:
-        """Run one test of one bug, so that a sandbox that doesn't work is reported before work
-        starts.
-
-        It is a public test: private tests are never in the sandboxes of agents.
-        """
-        config, benchmark = self._setup.runtime.sandbox, self._setup.benchmark
-        clean_up(config)
-        with open_instance_sandbox(config, instance) as sandbox:
-            benchmark.prepare(instance, sandbox)
-            benchmark.run_tests(instance, sandbox, instance.public_tests[:1])
-        return f"{config.backend}, one test of {instance.id} was run in it"
-
-    def _open(self, name: str) -> str:
-        """Open a model; an endpoint is also sent one request."""
-        setup = self._setup
-        self._backends[name], said = open_and_ask(
-            name,
-            setup.models[name],
-            self._limits,
-            self._stop,
-            setup.folder,
-            tools=name in setup.tool_users,
-        )
-        if len(self._backends) == len(setup.models):
-            self._settings = setup.settings(self._backends, self._stop)
-        return said
 
 
 def do_with_journal(work: Work, settings: RolloutSettings, text: JournalText) -> Rows:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from collect import errors
 from collect.errors import FailureKind, RolloutError
 from collect.store.records import Rollout
-from sandbox import errors as sandbox_errors
+from sandbox import errors as of_sandbox
 
 REQUEST = "the request, with growing waits"
 OUTAGE = f"{REQUEST}, then as an outage"
@@ -32,7 +33,7 @@ class Fault:
 
     error: type[Exception]
     means: str
-    retried: str
+    retried: str = NOTHING
     """What is retried within a start before the rollout fails."""
     goes_on: bool = False
     """Whether the models' replies are kept, so that the next start resumes there."""
@@ -53,86 +54,48 @@ class Fault:
         return FailureKind.INFRASTRUCTURE
 
 
+_resumed, _repeated_once = partial(Fault, goes_on=True), partial(Fault, models_if_again=True)
 FAULTS: Sequence[Fault] = (
-    Fault(errors.ModelFailure, "the model can't go on", NOTHING),
-    Fault(errors.ContextTooLong, "the conversation is longer than the model can read", NOTHING),
-    Fault(errors.ContentRefused, "the server refused the content, or withheld the reply", NOTHING),
-    Fault(errors.EndpointDown, "the model's server is silent or broken", OUTAGE, goes_on=True),
-    Fault(errors.RateLimited, "the server wants fewer requests", OUTAGE, goes_on=True),
-    Fault(
+    Fault(errors.ModelFailure, "the model can't go on"),
+    Fault(errors.ContextTooLong, "the conversation is longer than the model can read"),
+    Fault(errors.ContentRefused, "the server refused the content, or withheld the reply"),
+    _resumed(errors.EndpointDown, "the model's server is silent or broken", OUTAGE),
+    _resumed(errors.RateLimited, "the server wants fewer requests", OUTAGE),
+    _resumed(
         errors.InvalidReply,
         "the reply is no chat completion, or has a call that can't be read",
         INVALID,
-        goes_on=True,
     ),
-    Fault(
+    _resumed(
         errors.EndpointFailure,
         "the server refused: key, address, quota, a setting that it does not know",
-        NOTHING,
-        goes_on=True,
     ),
-    Fault(errors.LocalModelFailed, "a model of this process broke down", NOTHING, goes_on=True),
-    Fault(errors.BudgetExhausted, "`runner.budget_dollars` is spent", NOTHING, goes_on=True),
-    Fault(errors.NodeLost, "the machine or process that did it is gone", NODES, goes_on=True),
-    Fault(errors.OutOfDisk, "the disk is full", NOTHING, goes_on=True),
-    Fault(errors.RowRefused, "the result holds a value that can't be stored", NOTHING),
-    Fault(errors.InfrastructureFailure, "the bug's tests can't be used", NOTHING),
-    Fault(sandbox_errors.EngineDown, "the container engine does not answer", ENGINE, goes_on=True),
-    Fault(
-        sandbox_errors.SandboxUnavailable,
-        "the sandbox can't be opened as configured",
-        NOTHING,
-        goes_on=True,
+    _resumed(errors.LocalModelFailed, "a model of this process broke down"),
+    _resumed(errors.BudgetExhausted, "`runner.budget_dollars` is spent"),
+    _resumed(errors.NodeLost, "the machine or process that did it is gone", NODES),
+    _resumed(errors.OutOfDisk, "the disk is full"),
+    Fault(errors.RowRefused, "the result holds a value that can't be stored"),
+    Fault(errors.InfrastructureFailure, "the bug's tests can't be used"),
+    _resumed(of_sandbox.EngineDown, "the container engine does not answer", ENGINE),
+    _resumed(of_sandbox.SandboxUnavailable, "the sandbox can't be opened as configured"),
+    _resumed(of_sandbox.ImageMissing, "the bug's image is not there", FETCH),
+    _resumed(of_sandbox.PullLimited, "the registry allows no more downloads for now", PULL),
+    _resumed(
+        of_sandbox.NoRoomForImage, "`images.disk_gb` leaves no room for the bug's image", ROOM
     ),
-    Fault(sandbox_errors.ImageMissing, "the bug's image is not there", FETCH, goes_on=True),
-    Fault(
-        sandbox_errors.PullLimited,
-        "the registry allows no more downloads for now",
-        PULL,
-        goes_on=True,
-    ),
-    Fault(
-        sandbox_errors.NoRoomForImage,
-        "`images.disk_gb` leaves no room for the bug's image",
-        ROOM,
-        goes_on=True,
-    ),
-    Fault(
-        sandbox_errors.BuildFailure,
+    _resumed(
+        of_sandbox.BuildFailure,
         "a build for scoring did not end in time, or fails without the patch too",
         BUILD,
-        goes_on=True,
     ),
-    Fault(
-        sandbox_errors.SandboxDead,
-        "the sandbox was killed, or its engine",
-        NOTHING,
-        models_if_again=True,
-    ),
-    Fault(
-        sandbox_errors.NotStarted,
-        "the container engine could not start a command",
-        NOTHING,
-        goes_on=True,
-    ),
-    Fault(
-        sandbox_errors.OutOfMemory,
-        "the sandbox was killed at `sandbox.memory_mb`",
-        NOTHING,
-        models_if_again=True,
-    ),
-    Fault(
-        sandbox_errors.DiskExceeded,
-        "the sandbox was killed at `sandbox.disk_mb`",
-        NOTHING,
-        models_if_again=True,
-    ),
-    Fault(sandbox_errors.SandboxFileError, "a file of the sandbox can't be read", NOTHING),
-    Fault(sandbox_errors.FileTooLarge, "a file of the sandbox is too large to be read", NOTHING),
-    Fault(
-        sandbox_errors.CommandRefused, "a command has an argument that no program accepts", NOTHING
-    ),
-    Fault(sandbox_errors.DebuggerError, "the debugger itself broke down", NOTHING),
+    _repeated_once(of_sandbox.SandboxDead, "the sandbox was killed, or its engine"),
+    _resumed(of_sandbox.NotStarted, "the container engine could not start a command"),
+    _repeated_once(of_sandbox.OutOfMemory, "the sandbox was killed at `sandbox.memory_mb`"),
+    _repeated_once(of_sandbox.DiskExceeded, "the sandbox was killed at `sandbox.disk_mb`"),
+    Fault(of_sandbox.SandboxFileError, "a file of the sandbox can't be read"),
+    Fault(of_sandbox.FileTooLarge, "a file of the sandbox is too large to be read"),
+    Fault(of_sandbox.CommandRefused, "a command has an argument that no program accepts"),
+    Fault(of_sandbox.DebuggerError, "the debugger itself broke down"),
 )
 
 
@@ -142,10 +105,8 @@ def fault_named(failure_type: str | None) -> Fault | None:
 
 
 def goes_on(failure_type: str | None) -> bool:
-    """Whether the next start resumes a rollout with this failure.
-
-    If the sandbox died, its own calls may have killed it, so the rollout starts from the beginning.
-    """
+    """Whether the next start resumes a rollout with this failure. If the sandbox died, its own
+    calls may have killed it, so the rollout starts from the beginning."""
     fault = fault_named(failure_type)
     return fault is not None and fault.goes_on
 
@@ -163,16 +124,11 @@ def attribute_failure(row: Rollout, earlier: Rollout | None) -> Rollout:
     A sandbox may die once by chance. If it dies again after the model acted in it, the failure is
     the model's; otherwise a model could void each of its failures.
     """
-    if earlier is None or not (_may_be_models(row) and _may_be_models(earlier)):
+    if earlier is None:
         return row
-    if _settings(row) != _settings(earlier):
+    for each in (row, earlier):
+        if not (broke_sandbox(each.failure_type) and each.main_steps + each.sub_steps > 0):
+            return row
+    if (row.config_hash, row.instance_hash) != (earlier.config_hash, earlier.instance_hash):
         return row
     return replace(row, failure_kind=FailureKind.MODEL)
-
-
-def _may_be_models(row: Rollout) -> bool:
-    return broke_sandbox(row.failure_type) and row.main_steps + row.sub_steps > 0
-
-
-def _settings(row: Rollout) -> tuple[str, str]:
-    return row.config_hash, row.instance_hash

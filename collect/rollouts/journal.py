@@ -1,15 +1,16 @@
 """Keeps a model's replies until their rollout has its row.
 
-A rollout that was stopped or killed resumes: its tool calls run again in a fresh sandbox, and as
-long as their results are the same as before, the model's recorded replies are used. From the first
-difference on, the model is asked again.
+A rollout that was stopped or killed, or whose endpoint failed, resumes: its tool calls run again in
+a fresh sandbox, and as long as their results are the same as before, the model's recorded replies
+are used. From the first difference on, the model is asked again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -26,8 +27,6 @@ from collect.rollouts.faults import goes_on
 from collect.store.messages import Message, ToolSchema
 from collect.store.normalising import normalised
 from collect.store.records import Rollout
-
-FOLDER = "journal"
 
 
 @dataclass(frozen=True)
@@ -61,34 +60,35 @@ class JournalText(Protocol):
 
 @dataclass(frozen=True)
 class JournalFile:
-    """A journal in a file."""
+    """A journal in a file. See `JournalText`."""
 
     path: Path
 
     def read(self) -> str | None:
-        """See `JournalText`."""
         if not self.path.exists():
             return None
         return self.path.read_text(encoding="utf-8", errors="replace")
 
     def add(self, text: str) -> None:
-        """See `JournalText`."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(text)
 
     def replace(self, text: str | None) -> None:
-        """See `JournalText`."""
         self.path.unlink(missing_ok=True)
         if text is not None:
             self.add(text)
 
 
-def kept_dollars(text: JournalText) -> float:
-    """What the replies in a journal have cost."""
-    read = (_entry(line) for line in (text.read() or "").split("\n")[1:])
-    newest = _by_step(each for each in read if each is not None)
-    return sum(each.completion.dollars for each in newest.values())
+def replies_of(folder: Path, rollout_id: str) -> JournalFile:
+    """The journal of a rollout until its final row is stored."""
+    return JournalFile(folder / "journal" / f"{rollout_id}.jsonl")
+
+
+def forget_replies(folder: Path, row: Rollout) -> None:
+    """Delete the journal of a rollout that has its row, unless the next start resumes it."""
+    if not goes_on(row.failure_type):
+        replies_of(folder, row.rollout_id).replace(None)
 
 
 class Journal:
@@ -97,13 +97,26 @@ class Journal:
     def __init__(self, text: JournalText, settings: str) -> None:
         """`settings` identifies everything that decides what the rollout does; replies recorded
         under other settings are dropped."""
-        self._text = text
-        self._settings = settings
-        self._begun = False
+        self._text, self._settings = text, settings
         self.seconds_given_back = 0.0
         """Seconds that the replayed replies took when they were made."""
         self._lock = Lock()
-        self._entries = self._read()
+        self._entries: dict[tuple[int, int], _Entry] = {}
+        """The newest reply of each step of each conversation."""
+        held = text.read() or ""
+        recorded_under, *lines = held.split("\n")
+        self._begun = bool(lines) and recorded_under == settings
+        for line in lines if self._begun else ():
+            # A line that a kill cut, or whose numbers are invalid, is requested again. Not
+            # `validate_json`, which rejects lone surrogates.
+            with suppress(*BROKEN):
+                entry = ENTRY.validate_python(json.loads(line))
+                self._entries[entry.conversation, entry.step] = entry
+        readable = "".join(map(_line, self._entries.values()))
+        if not self._begun:
+            text.replace(None)
+        elif held != f"{settings}\n{readable}":
+            text.replace(f"{settings}\n{readable}")
 
     def reply(self, conversation: int, step: int, seen: str) -> Completion | None:
         """The recorded reply to the same request at this step, or None."""
@@ -116,65 +129,41 @@ class Journal:
 
     def add(self, conversation: int, step: int, seen: str, completion: Completion) -> None:
         """Store a reply."""
-        line = json.dumps(asdict(_Entry(conversation, step, seen, completion)))
+        line = _line(_Entry(conversation, step, seen, completion))
         with self._lock:
-            self._text.add(f"{line}\n" if self._begun else f"{self._settings}\n{line}\n")
+            self._text.add(line if self._begun else f"{self._settings}\n{line}")
             self._begun = True
 
-    def _read(self) -> dict[tuple[int, int], _Entry]:
-        """The newest reply of each step."""
-        held = self._text.read() or ""
-        settings, *lines = held.split("\n")
-        if not lines or settings != self._settings:
-            self._text.replace(None)
-            return {}
-        read = [(line, entry) for line in lines if (entry := _entry(line)) is not None]
-        readable = "\n".join([settings, *(line for line, _ in read), ""])
-        if readable != held:
-            self._text.replace(readable)
-        self._begun = True
-        return _by_step(entry for _, entry in read)
 
-
-def _by_step(entries: Iterable[_Entry]) -> dict[tuple[int, int], _Entry]:
-    """The newest entry of each step of each conversation."""
-    return {(each.conversation, each.step): each for each in entries}
-
-
-def _entry(line: str) -> _Entry | None:
-    """None if a kill cut the line or its numbers are invalid: that reply is requested again."""
-    try:
-        # Not `validate_json`, which rejects lone surrogates.
-        return ENTRY.validate_python(json.loads(line))
-    except BROKEN:
-        return None
+def _line(entry: _Entry) -> str:
+    return json.dumps(asdict(entry)) + "\n"
 
 
 def journaled(role_models: Mapping[str, RoleModel], journal: Journal) -> dict[str, RoleModel]:
     """The models with their replies journaled; scripted models don't need it."""
-    return {name: _journaled(role_model, journal) for name, role_model in role_models.items()}
+    return {
+        name: each
+        if each.is_oracle or isinstance(each.backend, ReplayBackend)
+        else replace(each, backend=JournaledBackend(each.backend, journal))
+        for name, each in role_models.items()
+    }
 
 
-def _journaled(role_model: RoleModel, journal: Journal) -> RoleModel:
-    if role_model.is_oracle or isinstance(role_model.backend, ReplayBackend):
-        return role_model
-    return replace(role_model, backend=JournaledBackend(role_model.backend, journal))
-
-
+@dataclass(frozen=True)
 class JournaledBackend:
     """A backend with the replies of one rollout journaled."""
 
-    def __init__(self, backend: ModelBackend, journal: Journal) -> None:
-        self._backend, self._journal = backend, journal
+    backend: ModelBackend
+    journal: Journal
 
     @property
     def name(self) -> str:
         """The model's name in the config."""
-        return self._backend.name
+        return self.backend.name
 
     def open(self, context: ConversationContext) -> Model:
         """A model that starts with its recorded replies."""
-        return _JournaledModel(self._backend.open(context), self._journal, context)
+        return _JournaledModel(self.backend.open(context), self.journal, context)
 
     def close(self) -> None:
         """The backend is shared, and closed by its owner."""
@@ -182,8 +171,7 @@ class JournaledBackend:
 
 class _JournaledModel:
     def __init__(self, model: Model, journal: Journal, context: ConversationContext) -> None:
-        self._model, self._journal = model, journal
-        self._conversation, self._log = context.index, context.log
+        self._model, self._journal, self._context = model, journal, context
         self._step = 0
         # Every later request repeats all messages.
         self._normalised = cache(normalised)
@@ -191,31 +179,14 @@ class _JournaledModel:
     def complete(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
     ) -> Completion:
-        """See `collect.models.base.Model`."""
-        step, seen = self._step, self._digest(messages, tools)
+        said = [asdict(replace(each, content=self._normalised(each.content))) for each in messages]
+        seen = hashlib.sha256(json.dumps([said, tools]).encode()).hexdigest()
+        conversation, step = self._context.index, self._step
         self._step += 1
-        known = self._journal.reply(self._conversation, step, seen)
+        known = self._journal.reply(conversation, step, seen)
         if known is not None:
-            self._log.note("reply_kept", conversation=self._conversation, step=step)
+            self._context.log.note("reply_kept", conversation=conversation, step=step)
             return known
         completion = self._model.complete(messages, tools, sampling)
-        self._journal.add(self._conversation, step, seen, completion)
+        self._journal.add(conversation, step, seen, completion)
         return completion
-
-    def _digest(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> str:
-        said = [asdict(replace(each, content=self._normalised(each.content))) for each in messages]
-        return hashlib.sha256(json.dumps([said, tools]).encode()).hexdigest()
-
-
-# Rollouts that resume after a stop, a kill, or a failure of the endpoint.
-
-
-def replies_of(folder: Path, rollout_id: str) -> JournalFile:
-    """The journal of a rollout until its final row is stored."""
-    return JournalFile(folder / FOLDER / f"{rollout_id}.jsonl")
-
-
-def forget_replies(folder: Path, row: Rollout) -> None:
-    """Delete the journal of a rollout that has its row, unless the next start resumes it."""
-    if not goes_on(row.failure_type):
-        replies_of(folder, row.rollout_id).replace(None)

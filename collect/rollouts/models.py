@@ -71,7 +71,14 @@ def open_and_ask(
     """A backend, and a description of what answered. An endpoint is sent one request, with a tool
     call if agents send it `tools`. Raises ConfigError."""
     if not isinstance(config, RemoteConfig):
-        return open_model(name, config, limits, stop, folder), _described(config)
+        said = str(config.backend)
+        if isinstance(config, VllmConfig):
+            said += f", {config.server.model if config.server else config.base_url}"
+        elif isinstance(config, LocalConfig):
+            said += f", {config.model}; it is loaded with its first conversation"
+        elif isinstance(config, ReplayConfig):
+            said += f" of {config.path}"
+        return open_model(name, config, limits, stop, folder), said
     from collect.models.endpoint import EndpointBackend
     from collect.models.first_request import ask_first
 
@@ -83,14 +90,3 @@ def open_and_ask(
     except BaseException:
         endpoint.close()
         raise
-
-
-def _described(config: ModelConfig) -> str:
-    """A description of a model that is not an endpoint."""
-    if isinstance(config, VllmConfig):
-        return f"vllm, {config.server.model if config.server else config.base_url}"
-    if isinstance(config, LocalConfig):
-        return f"local, {config.model}; it is loaded with its first conversation"
-    if isinstance(config, ManualConfig):
-        return "played by hand: `stepinto play RUN` shows its requests"
-    return f"recordings of {config.path}" if isinstance(config, ReplayConfig) else "the oracle"

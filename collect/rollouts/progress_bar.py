@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
@@ -30,8 +29,8 @@ class ProgressBar:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`what` names the items in the plural; earlier starts did `done_before` of the `total`."""
-        self._what, self._total, self._done = what, total, done_before
-        self._done_before = done_before
+        self._what, self._total = what, total
+        self._done = self._done_before = done_before
         self._console = console or Console(stderr=True)
         self._clock = clock
         self._lock = threading.Lock()
@@ -45,12 +44,7 @@ class ProgressBar:
             self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
         else:

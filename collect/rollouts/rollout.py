@@ -126,7 +126,14 @@ def run_rollout(spec: RolloutSpec, settings: RolloutSettings) -> RolloutTrace:
     if trace.failure is None or trace.failure.kind is FailureKind.MODEL:
         scoring_started = time.monotonic()
         with failure_in(trace):
-            _score(spec, settings, trace)
+            trace.verdict = score(settings.benchmark, spec.instance, trace.patch, settings.sandbox)
+            settings.log.note(
+                "scored",
+                seconds=time.monotonic() - scoring_started,
+                resolved=trace.verdict.resolved,
+                tampered=trace.verdict.tampered,
+                unchecked=", ".join(trace.verdict.unchecked) or None,
+            )
         trace.scoring_seconds = time.monotonic() - scoring_started
     trace.seconds = time.monotonic() - started
     return trace
@@ -139,6 +146,9 @@ def run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace
     the trace.
     """
     instance = spec.instance
+    main, sub = settings.role_models[spec.main], settings.role_models[spec.sub or spec.main]
+    cast = {Role.MAIN: main, Role.PATCH_CODER: main}
+    cast |= dict.fromkeys((Role.DEBUG_SUBAGENT, Role.INSPECTOR, Role.SIMULATOR), sub)
     with settings.open_sandbox(instance) as sandbox:
         trace.image_digest = sandbox.image_digest
         settings.benchmark.prepare(instance, sandbox)
@@ -152,7 +162,7 @@ def run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace
             attempt=spec.attempt,
             sandbox=sandbox,
             config=settings.agents,
-            role_models=_assign_models(spec, settings.role_models),
+            role_models={role: for_attempt(each, spec.attempt) for role, each in cast.items()},
             stop=settings.stop,
             logs=trace.logs,
             log=settings.log,
@@ -177,7 +187,8 @@ def _patch(instance: Instance, variant: Variant, earlier: Snapshot, sandbox: San
     except SandboxFileError as error:
         raise ModelFailure(f"the agent left a workspace that can't be read: {error}") from error
     if variant.repairs_one_file:
-        before, after = (_only(instance.solution, tree) for tree in (before, after))
+        only = instance.solution
+        before, after = ({only: t[only]} if only in t else {} for t in (before, after))
     ignored = [*instance.test_paths, *build_outputs(instance)]
     before, after = outside(before, ignored), outside(after, ignored)
     try:
@@ -191,39 +202,13 @@ def _patch(instance: Instance, variant: Variant, earlier: Snapshot, sandbox: San
     return drop_paths(patch, runner_files(instance, patch))
 
 
-def _only(path: str, tree: Mapping[str, bytes]) -> dict[str, bytes]:
-    return {path: tree[path]} if path in tree else {}
-
-
-def _assign_models(
-    spec: RolloutSpec, role_models: Mapping[str, RoleModel]
-) -> dict[Role, RoleModel]:
-    main, sub = role_models[spec.main], role_models[spec.sub or spec.main]
-    cast = {Role.MAIN: main, Role.PATCH_CODER: main}
-    cast |= dict.fromkeys((Role.DEBUG_SUBAGENT, Role.INSPECTOR, Role.SIMULATOR), sub)
-    return {role: for_attempt(role_model, spec.attempt) for role, role_model in cast.items()}
-
-
 def for_attempt(role_model: RoleModel, attempt: int) -> RoleModel:
     """The model with this attempt's seed, if its sampling has a seed."""
-    seed = role_model.sampling.seed
-    if seed is None:
+    sampling = role_model.sampling
+    if sampling.seed is None:
         return role_model
-    return replace(
-        role_model, sampling=role_model.sampling.model_copy(update={"seed": seed + attempt})
-    )
-
-
-def _score(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace) -> None:
-    started = time.monotonic()
-    trace.verdict = score(settings.benchmark, spec.instance, trace.patch, settings.sandbox)
-    settings.log.note(
-        "scored",
-        seconds=time.monotonic() - started,
-        resolved=trace.verdict.resolved,
-        tampered=trace.verdict.tampered,
-        unchecked=", ".join(trace.verdict.unchecked) or None,
-    )
+    sampling = sampling.model_copy(update={"seed": sampling.seed + attempt})
+    return replace(role_model, sampling=sampling)
 
 
 @contextmanager

@@ -6,11 +6,10 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from collect.agents.config import AgentsConfig, Variant
-from collect.agents.conversation import ConversationLog
 from collect.agents.subagent_task import parse_answer
 from collect.code.unified import PatchError, parse
 from collect.models.base import Usage
@@ -27,12 +26,6 @@ from collect.store.records import (
 )
 from sandbox.debugger import DebugEvent, StopReason
 from sandbox.opening import backend_name
-
-# Marks of patches whose code touches what runs the tests instead of fixing the bug.
-#
-# A mark proves nothing: `atexit` has honest uses. A setting of `format` decides about marked
-# patches.
-
 
 _PROC = r"/proc/(?:self|\d|\$|\{|['\"%])"
 _ALWAYS = (
@@ -79,9 +72,9 @@ MARKS = {
         "/proc": _PROC,
     },
 }
-"""Patterns of marks in added lines, by file suffix."""
-
-
+"""Marks of patches whose code touches what runs the tests instead of fixing the bug: patterns in
+added lines, by file suffix. A mark proves nothing: `atexit` has honest uses. A setting of `format`
+decides about marked patches."""
 _SHADOWED = {*sys.stdlib_module_names, "pytest", "hypothesis", "mock", "numpy", "parameterized"}
 SHADOWING = "shadowing"
 """The mark of a new file that would be imported instead of a module of Python or of a test library.
@@ -100,18 +93,14 @@ def _marks(patch: str) -> Iterator[str]:
         # Binary changes, which some published patches have.
         return
     for file in files:
-        if file.source is None and _shadows(file.path):
+        top, _, rest = re.sub(r"^(?:src|lib)/", "", file.path).partition("/")
+        module = top if rest == "__init__.py" else top.removesuffix(".py")
+        if file.source is None and file.path.endswith(".py") and module in _SHADOWED:
             yield SHADOWING
         for suffix, marks in MARKS.items():
             if file.path.endswith(suffix):
                 added = "\n".join(t for hunk in file.hunks for kind, t in hunk.lines if kind == "+")
                 yield from (mark for mark, pattern in marks.items() if re.search(pattern, added))
-
-
-def _shadows(path: str) -> bool:
-    top, _, rest = re.sub(r"^(?:src|lib)/", "", path).partition("/")
-    name = top if rest == "__init__.py" else top.removesuffix(".py")
-    return path.endswith(".py") and name in _SHADOWED
 
 
 PROGRAM_ENDED = (StopReason.EXITED, StopReason.KILLED)
@@ -137,8 +126,14 @@ def rows_of(
     instance, failure, logs = spec.instance, trace.failure, trace.logs
     main = [log for log in logs if log.role in EDITORS]
     sub = [log for log in logs if log.role not in EDITORS]
+    main_usage = sum((log.usage for log in main), Usage())
+    sub_usage = sum((log.usage for log in sub), Usage())
     role_models = [settings.role_models[name] for name in (spec.main, spec.sub) if name is not None]
-    events = [event for log in logs for event in _of_calls(log)]
+    # Of the agent's own calls, without the session's start and spontaneous events.
+    events: list[DebugEvent] = []
+    for log in logs:
+        first = {(row.message_index, row.tool_call_id): row.event for row in reversed(log.events)}
+        events += [event for (_, call), event in first.items() if call != SESSION_START]
     stops = [e for e in events if e.stop_reason and e.stop_reason not in PROGRAM_ENDED]
     rollout = Rollout(
         schema_version=SCHEMA_VERSION,
@@ -157,7 +152,7 @@ def rows_of(
         main_model=spec.main,
         sub_model=spec.sub or "",
         teacher=combined_teacher(role_model.teacher for role_model in role_models),
-        sampling=_sampling(logs),
+        sampling=json.dumps({log.role.value: json.loads(log.sampling) for log in logs}),
         sandbox=backend_name(settings.sandbox),
         image_digest=trace.image_digest,
         code_version=code_version(),
@@ -181,17 +176,47 @@ def rows_of(
         debug_stops=len(stops),
         invalid_tool_calls=sum(log.count(ToolOutcome.INVALID) for log in logs),
         refused_tool_calls=sum(log.count(ToolOutcome.REFUSED) for log in logs),
-        main_prompt_tokens=_usage(main).prompt_tokens,
-        main_completion_tokens=_usage(main).completion_tokens,
-        sub_prompt_tokens=_usage(sub).prompt_tokens,
-        sub_completion_tokens=_usage(sub).completion_tokens,
+        main_prompt_tokens=main_usage.prompt_tokens,
+        main_completion_tokens=main_usage.completion_tokens,
+        sub_prompt_tokens=sub_usage.prompt_tokens,
+        sub_completion_tokens=sub_usage.completion_tokens,
         dollars=sum(log.dollars for log in logs),
         sub_dollars=sum(log.dollars for log in sub),
         started_at=trace.started_at,
         seconds=trace.seconds,
         scoring_seconds=trace.scoring_seconds,
     )
-    return rollout, [_conversation(spec, log) for log in logs]
+    conversations = [
+        Conversation(
+            schema_version=SCHEMA_VERSION,
+            conversation_id=f"{spec.id}-{log.index}",
+            rollout_id=spec.id,
+            index=log.index,
+            role=log.role,
+            parent_conversation_id=(
+                None if log.parent_index is None else f"{spec.id}-{log.parent_index}"
+            ),
+            parent_call_id=log.parent_call_id,
+            patch_attempt=log.patch_attempt,
+            benchmark=instance.benchmark,
+            instance_id=instance.id,
+            repository=instance.repository,
+            variant=spec.variant.value,
+            attempt=spec.attempt,
+            model=log.model,
+            teacher=log.teacher,
+            sampling=log.sampling,
+            messages=tuple(log.rows),
+            tools=log.tools_json,
+            events=tuple(log.events),
+            final_answer=log.final_answer,
+            answer=parse_answer(log.final_answer) if log.role is Role.DEBUG_SUBAGENT else None,
+            steps=log.steps,
+            stop_reason=log.stop_reason,
+        )
+        for log in logs
+    ]
+    return rollout, conversations
 
 
 def system_of(variant: Variant, agents: AgentsConfig) -> str:
@@ -200,46 +225,3 @@ def system_of(variant: Variant, agents: AgentsConfig) -> str:
         return "debug2fix"
     by_tools = variant.has_subagent and agents.repair.inspector_form == "tools"
     return "inspectcoder+tools" if by_tools else "inspectcoder"
-
-
-def _of_calls(log: ConversationLog) -> list[DebugEvent]:
-    """The events of the agent's own calls, without the session's start and spontaneous events."""
-    first = {(row.message_index, row.tool_call_id): row.event for row in reversed(log.events)}
-    return [event for (_, call), event in first.items() if call != SESSION_START]
-
-
-def _sampling(logs: Sequence[ConversationLog]) -> str:
-    return json.dumps({log.role.value: json.loads(log.sampling) for log in logs})
-
-
-def _usage(logs: Sequence[ConversationLog]) -> Usage:
-    return sum((log.usage for log in logs), Usage())
-
-
-def _conversation(spec: RolloutSpec, log: ConversationLog) -> Conversation:
-    parent = None if log.parent_index is None else f"{spec.id}-{log.parent_index}"
-    return Conversation(
-        schema_version=SCHEMA_VERSION,
-        conversation_id=f"{spec.id}-{log.index}",
-        rollout_id=spec.id,
-        index=log.index,
-        role=log.role,
-        parent_conversation_id=parent,
-        parent_call_id=log.parent_call_id,
-        patch_attempt=log.patch_attempt,
-        benchmark=spec.instance.benchmark,
-        instance_id=spec.instance.id,
-        repository=spec.instance.repository,
-        variant=spec.variant.value,
-        attempt=spec.attempt,
-        model=log.model,
-        teacher=log.teacher,
-        sampling=log.sampling,
-        messages=tuple(log.rows),
-        tools=log.tools_json,
-        events=tuple(log.events),
-        final_answer=log.final_answer,
-        answer=parse_answer(log.final_answer) if log.role is Role.DEBUG_SUBAGENT else None,
-        steps=log.steps,
-        stop_reason=log.stop_reason,
-    )

@@ -50,17 +50,16 @@ def score(
     results, unchecked = scoring.checked(patch)
     unreported = TestStatus.TIMED_OUT if results.timed_out else TestStatus.MISSING
     reported = {t: s for t, s in results.statuses.items() if s is not TestStatus.MISSING}
-    after = {test: reported.get(test, unreported) for test in scoring.tests}
-    failing = [
-        TestRow(test, FAIL_TO_PASS, TestStatus.FAILED, after[test])
-        for test in instance.fail_to_pass
+    groups = (
+        (FAIL_TO_PASS, TestStatus.FAILED, instance.fail_to_pass),
+        (PASS_TO_PASS, TestStatus.PASSED, instance.pass_to_pass),
+    )
+    rows = [
+        TestRow(test, group, before, reported.get(test, unreported))
+        for group, before, tests in groups
+        for test in tests
     ]
-    passing = [
-        TestRow(test, PASS_TO_PASS, TestStatus.PASSED, after[test])
-        for test in instance.pass_to_pass
-    ]
-    tests = (*failing, *passing)
-    return Verdict(tests, instance.skips_count, results.tampered, unchecked)
+    return Verdict(tuple(rows), instance.skips_count, results.tampered, unchecked)
 
 
 @dataclass(frozen=True)
@@ -70,10 +69,6 @@ class _Scoring:
     benchmark: Benchmark
     instance: Instance
     sandbox_config: SandboxConfig
-
-    @property
-    def tests(self) -> list[str]:
-        return [*self.instance.fail_to_pass, *self.instance.pass_to_pass]
 
     def checked(self, patch: str) -> tuple[TestResults, tuple[str, ...]]:
         """The outcome for a patch, and the tests that their twins can't confirm.
@@ -119,15 +114,15 @@ class _Scoring:
         results = self._run(patch)
         if results.build_failure is not None:
             results = self._run(patch)
-        if results.build_failure is None:
-            return results
-        without = self._run("").build_failure
-        if without is not None:
-            raise BuildFailure(f"the bug's build fails without the patch, too: {without}")
+        if results.build_failure is not None:
+            without = self._run("").build_failure
+            if without is not None:
+                raise BuildFailure(f"the bug's build fails without the patch, too: {without}")
         return results
 
     def _run(self, patch: str) -> TestResults:
         with open_instance_sandbox(self.sandbox_config, self.instance) as sandbox:
             patched = prepare_patched(self.benchmark, self.instance, sandbox, patch)
             scored = replace(patched, is_scored=True)
-            return self.benchmark.run_tests(scored, sandbox, self.tests)
+            tests = [*self.instance.fail_to_pass, *self.instance.pass_to_pass]
+            return self.benchmark.run_tests(scored, sandbox, tests)

@@ -7,7 +7,6 @@ settings can say what differs.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,30 +17,15 @@ from collect.rollouts.rollout import RolloutSpec
 from collect.store.atomic_files import write_text
 from collect.store.build_info import digest
 
-FOLDER = "settings"
 MAX_SHOWN = 5
+# What does not change the output of a model, of its server, and of a sandbox.
 NOT_OF_A_MODELS_IDENTITY = {
-    "prices",
-    "concurrency",
-    "timeout",
-    "retries",
-    "api_key_env",
-    "base_url",
-    "device",
-    "max_batch",
-    "prefix_cache",
-    "threads",
-    "check_tools",
+    *("prices", "concurrency", "timeout", "retries", "api_key_env", "base_url", "device"),
+    *("max_batch", "prefix_cache", "threads", "check_tools"),
 }
 NOT_OF_A_SERVERS_IDENTITY = {
-    "tensor_parallel",
-    "gpu_memory_utilization",
-    "host",
-    "port",
-    "command",
-    "environment",
-    "start_timeout",
-    "restarts",
+    *("tensor_parallel", "gpu_memory_utilization", "host", "port", "command", "environment"),
+    *("start_timeout", "restarts"),
 }
 NOT_OF_A_SANDBOXES_IDENTITY = {"starts_at_once", "engine_wait"}
 Facts = dict[str, Any]
@@ -56,6 +40,20 @@ def settings_facts(runtime: RuntimeConfig, spec: RolloutSpec) -> Facts:
         "agents": runtime.agents.model_dump(mode="json"),
         "models": [model_facts(runtime.model_config_of(name)) for name in names],
     }
+
+
+def model_facts(config: ModelConfig) -> Facts:
+    """The settings of a model that can change its output, and the state of its files."""
+    facts = config.model_dump(mode="json", exclude=NOT_OF_A_MODELS_IDENTITY)
+    folders: list[str | Path] = [config.model] if isinstance(config, LocalConfig) else []
+    if isinstance(config, VllmConfig) and config.server is not None:
+        for name in NOT_OF_A_SERVERS_IDENTITY:
+            del facts["server"][name]
+        folders = [config.server.model]
+        if config.model is not None:
+            folders.append(config.server.adapters[config.model])
+    files = [each for folder in folders for each in file_stamps(Path(folder))]
+    return facts | {"files": files} if files else facts
 
 
 def settings_hash(facts: Facts) -> str:
@@ -77,56 +75,30 @@ def what_differs(folder: Path, noted_hash: str, facts: Facts) -> str:
     if not path.is_file():
         return "another sandbox, agents, seed or models section"
     try:
-        before = dict(_flat(json.loads(path.read_text(encoding="utf-8"))))
+        before = _flat(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, RecursionError):
         return f"other settings (which can't be told: {path} is not what a run writes there)"
-    now = dict(_flat(json.loads(json.dumps(facts))))
-    changed = [
-        f"{key}: was {_shown(before, key)}, is {_shown(now, key)}"
-        for key in sorted({*before, *now})
-        if _shown(before, key) != _shown(now, key)
-    ]
-    more = [f"{len(changed) - MAX_SHOWN} more"] if len(changed) > MAX_SHOWN else []
-    return f"other settings ({'; '.join(changed[:MAX_SHOWN] + more)})"
+    now = _flat(facts)
+    keys = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
+    unset = "not set"
+    told = [f"{key}: was {before.get(key, unset)}, is {now.get(key, unset)}" for key in keys]
+    if len(told) > MAX_SHOWN:
+        told[MAX_SHOWN:] = [f"{len(told) - MAX_SHOWN} more"]
+    return f"other settings ({'; '.join(told)})"
 
 
 def _path(folder: Path, noted_hash: str) -> Path:
-    return folder / FOLDER / f"{noted_hash}.json"
+    return folder / "settings" / f"{noted_hash}.json"
 
 
-def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """The leaves of nested settings by dotted key; `models[0]` is the main model."""
+def _flat(value: Any, key: str = "") -> dict[str, str]:
+    """The leaves of nested settings as JSON, by dotted key; `models[0]` is the main model."""
     if isinstance(value, dict) and value:
-        for name, inner in value.items():
-            yield from _flat(inner, f"{key}.{name}" if key else name)
-    elif isinstance(value, list) and any(isinstance(inner, dict) for inner in value):
-        for index, inner in enumerate(value):
-            yield from _flat(inner, f"{key}[{index}]")
+        inner = {f"{key}.{name}" if key else name: each for name, each in value.items()}
+    elif isinstance(value, list) and any(isinstance(each, dict) for each in value):
+        inner = {f"{key}[{index}]": each for index, each in enumerate(value)}
     else:
-        yield key, value
-
-
-def _shown(leaves: Facts, key: str) -> str:
-    return json.dumps(leaves[key]) if key in leaves else "not set"
-
-
-def model_facts(config: ModelConfig) -> Facts:
-    """The settings of a model that can change its output."""
-    facts = config.model_dump(mode="json", exclude=NOT_OF_A_MODELS_IDENTITY)
-    if facts.get("server"):
-        for name in NOT_OF_A_SERVERS_IDENTITY:
-            del facts["server"][name]
-    files = [each for folder in _folders(config) for each in file_stamps(folder)]
-    if files:
-        facts["files"] = files
-    return facts
-
-
-def _folders(config: ModelConfig) -> list[Path]:
-    """The model's folders on this machine."""
-    if isinstance(config, LocalConfig):
-        return [Path(config.model)]
-    if isinstance(config, VllmConfig) and config.server is not None:
-        used = [config.server.adapters[config.model]] if config.model is not None else []
-        return [Path(config.server.model), *used]
-    return []
+        return {key: json.dumps(value)}
+    return {
+        place: leaf for name, each in inner.items() for place, leaf in _flat(each, name).items()
+    }

@@ -1,10 +1,14 @@
-"""The collect stage: from a benchmark to the run's rollouts."""
+"""The collect stage: from a benchmark to the run's rollouts. Collect and eval share `do_rollouts`.
+
+A second start on the same folder does only what is missing, or failed because of the
+infrastructure or the budget.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +17,7 @@ from collect.benchmarks.held_out import HeldOutConfig, refuse_held_out
 from collect.benchmarks.opening import open_chosen, tell_skipped
 from collect.config import CollectConfig, RuntimeConfig
 from collect.errors import ConfigError, FailureKind
-from collect.models.config import ModelConfig, OracleConfig
+from collect.models.config import OracleConfig
 from collect.preflight import Finding
 from collect.rollouts.batch import Batch
 from collect.rollouts.executor import RolloutWork, models_of
@@ -21,12 +25,6 @@ from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.rows import RunIdentity
 from collect.rollouts.settings import settings_facts, settings_hash
 from collect.store.run_store import RunStore
-
-# Do a set of rollouts and store them; collect and eval share this.
-#
-# A second start on the same folder does only what is missing, or failed for the sake of the
-# A second start on the same folder does only what is missing, or failed because of the
-# infrastructure or the budget.
 
 
 @dataclass(frozen=True)
@@ -72,52 +70,21 @@ def do_rollouts(
     Raises ConfigError if the folder holds rollouts made with other settings, SandboxError if the
     sandbox does not work.
     """
-    works = _works(runtime, specs, identity)
-    with closing(RunStore.open(folder)) as store:
-        batch = Batch(runtime, benchmark, works, store)
+    with rollouts_batch(runtime, benchmark, specs, identity, folder) as batch:
         batch.run()
-        batch.compact()
-        return _summary(batch, folder, len(specs))
-
-
-def look_before_rollouts(
-    runtime: RuntimeConfig,
-    benchmark: Benchmark,
-    specs: Sequence[RolloutSpec],
-    identity: RunIdentity,
-    folder: Path,
-) -> list[Finding]:
-    """The checks of `do_rollouts`; no rollout is done. Raises ConfigError."""
-    works = _works(runtime, specs, identity)
-    with closing(RunStore.open(folder)) as store:
-        return Batch(runtime, benchmark, works, store).preflight()
-
-
-def _works(
-    runtime: RuntimeConfig, specs: Sequence[RolloutSpec], identity: RunIdentity
-) -> list[RolloutWork]:
-    _refuse_unfit(specs)
-    _refuse_unknown_to_oracle(specs, models_of(runtime, specs))
-    return [
-        RolloutWork(spec, identity, settings_hash(settings_facts(runtime, spec))) for spec in specs
-    ]
-
-
-def _summary(batch: Batch, folder: Path, total: int) -> RolloutsSummary:
-    """What the folder holds of the rollouts that were asked for."""
-    done = resolved = 0
-    dollars = 0.0
-    kinds: Counter[FailureKind] = Counter()
-    reasons: dict[str, None] = {}
-    for row in batch.rows():
-        done, resolved, dollars = done + 1, resolved + row.resolved, dollars + row.dollars
-        if row.failure_kind is not None:
-            kinds[row.failure_kind] += 1
-        if row.failure_kind is FailureKind.INFRASTRUCTURE:
-            reasons[row.failure] = None
+        done = resolved = 0
+        dollars = 0.0
+        kinds: Counter[FailureKind] = Counter()
+        reasons: dict[str, None] = {}
+        for row in batch.rows():
+            done, resolved, dollars = done + 1, resolved + row.resolved, dollars + row.dollars
+            if row.failure_kind is not None:
+                kinds[row.failure_kind] += 1
+            if row.failure_kind is FailureKind.INFRASTRUCTURE:
+                reasons[row.failure] = None
     return RolloutsSummary(
         folder=folder,
-        total=total,
+        total=len(specs),
         done=done,
         resolved=resolved,
         failed=kinds.total(),
@@ -129,42 +96,43 @@ def _summary(batch: Batch, folder: Path, total: int) -> RolloutsSummary:
     )
 
 
-def _refuse_unfit(specs: Sequence[RolloutSpec]) -> None:
-    """Refuse bugs that a system can't work on, before any work starts."""
+@contextmanager
+def rollouts_batch(
+    runtime: RuntimeConfig,
+    benchmark: Benchmark,
+    specs: Sequence[RolloutSpec],
+    identity: RunIdentity,
+    folder: Path,
+) -> Iterator[Batch]:
+    """The rollouts as a batch. Raises ConfigError for bugs that a system can't work on."""
+    models = models_of(runtime, specs)
     for spec in specs:
-        if spec.variant.repairs_one_file and not spec.instance.solution:
+        instance, of_one_file = spec.instance, spec.variant.repairs_one_file
+        if of_one_file and not instance.solution:
             raise ConfigError(
-                f"{spec.variant} repairs Python programs of one file, and "
-                f"{spec.instance.benchmark} {spec.instance.id} is not one; take the benchmark "
-                "self_repair or humanevalfix (Python), name the one file in `solution` of a "
-                "bugs.jsonl's record, or take one of Debug2Fix's variants"
+                f"{spec.variant} repairs Python programs of one file, and {instance.benchmark} "
+                f"{instance.id} is not one; take the benchmark self_repair or humanevalfix "
+                "(Python), name the one file in `solution` of a bugs.jsonl's record, or take one "
+                "of Debug2Fix's variants"
             )
-
-
-def _refuse_unknown_to_oracle(
-    specs: Sequence[RolloutSpec], models: Mapping[str, ModelConfig]
-) -> None:
-    """Refuse bugs without a gold patch if the oracle is to fix them.
-
-    Single-file programs are not refused here: some have a correct version, the others fail one by
-    one.
-    """
-    for spec in specs:
         played = [name for name in (spec.main, spec.sub) if name is not None]
         oracles = [name for name in played if isinstance(models[name], OracleConfig)]
-        if oracles and not spec.instance.gold_patch and not spec.variant.repairs_one_file:
+        # Some programs of one file have a correct version, the others fail one by one.
+        if oracles and not instance.gold_patch and not of_one_file:
             raise ConfigError(
-                f"{spec.instance.benchmark} {spec.instance.id} has no gold patch, which is all "
-                f"that the oracle knows (the model {oracles[0]!r}): set main and sub to models of "
-                "another backend, or leave the bug out"
+                f"{instance.benchmark} {instance.id} has no gold patch, which is all that the "
+                f"oracle knows (the model {oracles[0]!r}): set main and sub to models of another "
+                "backend, or leave the bug out"
             )
+    works = [
+        RolloutWork(spec, identity, settings_hash(settings_facts(runtime, spec))) for spec in specs
+    ]
+    with closing(RunStore.open(folder)) as store:
+        yield Batch(runtime, benchmark, works, store)
 
 
 def run_collect(
-    runtime: RuntimeConfig,
-    config: CollectConfig,
-    run: Path,
-    held_out: HeldOutConfig | None = None,
+    runtime: RuntimeConfig, config: CollectConfig, run: Path, held_out: HeldOutConfig | None = None
 ) -> RolloutsSummary:
     """Do the rollouts that the run folder does not have yet.
 
@@ -175,15 +143,13 @@ def run_collect(
 
 
 def look_before_collect(
-    runtime: RuntimeConfig,
-    config: CollectConfig,
-    run: Path,
-    held_out: HeldOutConfig | None = None,
+    runtime: RuntimeConfig, config: CollectConfig, run: Path, held_out: HeldOutConfig | None = None
 ) -> list[Finding]:
     """The checks of a start of collect; no rollout is done. Raises ConfigError."""
     benchmark, specs = _asked_for(runtime, config, run, held_out)
     identity = RunIdentity(run.name, runtime.seed)
-    return look_before_rollouts(runtime, benchmark, specs, identity, run)
+    with rollouts_batch(runtime, benchmark, specs, identity, run) as batch:
+        return batch.preflight()
 
 
 def _asked_for(

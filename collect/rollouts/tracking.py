@@ -8,108 +8,55 @@ import re
 import secrets
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from collect.config import RunnerConfig, WandbSettings
-from collect.errors import TRIED_AGAIN, ConfigError
-from collect.rollouts.heartbeat import NodeStatus
+from collect.errors import ConfigError
 from collect.rollouts.progress import Progress
+from collect.rollouts.status import NodeStatus
 from collect.store.atomic_files import write_text
-from collect.store.records import Rollout
 
 logger = logging.getLogger(__name__)
 
 NAME = "tracking.json"
-INIT_SECONDS = 30.0
-"""Seconds that wandb's server may take if nobody waits for it."""
 END_SECONDS = 60.0
 """Seconds that wandb may take for the last metrics."""
-NOT_SHOWN = "(not shown)"
 PRIVATE = ("environment", "extra_body", "arguments", "command")
 """Settings that can hold a key: environment variables, fields of a request, and a server's command
 line."""
 USER = re.compile(r"(?<=://)[^/@\s]+@")
-Numbers = dict[str, float]
-"""Metrics by name."""
 
 
 class TrackedRun(BaseModel):
     """The wandb run that all starts on a folder continue."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     name: str
     begun_at: float
     """Unix time, seconds."""
 
-    @classmethod
-    def of(cls, folder: Path) -> TrackedRun:
-        """The folder's tracked run; the first call creates it. Raises OSError, and ValueError on a
-        broken file."""
-        path = folder / NAME
-        if path.is_file():
-            return cls.model_validate_json(path.read_bytes())
-        begun = cls(id=secrets.token_hex(4), name=folder.as_posix(), begun_at=time.time())
-        write_text(path, begun.model_dump_json(indent=2) + "\n")
-        return begun
 
-    @property
-    def step(self) -> int:
-        """Whole seconds since the beginning, so that steps increase over all starts."""
-        return max(0, int(time.time() - self.begun_at))
+def tracked_run(folder: Path) -> TrackedRun:
+    """The folder's tracked run; the first call creates it. Raises OSError, and ValueError on a
+    broken file."""
+    path = folder / NAME
+    if path.is_file():
+        return TrackedRun.model_validate_json(path.read_bytes())
+    begun = TrackedRun(id=secrets.token_hex(4), name=folder.as_posix(), begun_at=time.time())
+    write_text(path, begun.model_dump_json(indent=2) + "\n")
+    return begun
 
 
-class Tally:
-    """Metrics over the rows of all starts. A repeated rollout counts once. Thread-safe."""
-
-    def __init__(self, rows: Iterable[Rollout] = ()) -> None:
-        self._lock = threading.Lock()
-        self._rows: dict[str, tuple[bool, bool, str | None, int, float]] = {}
-        self._failures: set[str] = set()
-        for row in rows:
-            self.add(row)
-
-    def add(self, row: Rollout) -> None:
-        """Count a row, or replace the rollout's earlier row."""
-        judged = row.failure_kind not in TRIED_AGAIN
-        counted = (row.resolved, judged, row.failure_type, row.tokens, row.dollars)
-        with self._lock:
-            self._rows[row.rollout_id] = counted
-            if row.failure_type is not None:
-                self._failures.add(row.failure_type)
-
-    def numbers(self) -> Numbers:
-        """All metrics. Failure types that no longer occur are reported as 0, so that their curves
-        end."""
-        with self._lock:
-            rows, failures = list(self._rows.values()), sorted(self._failures)
-        failed = Counter(failure for _, _, failure, _, _ in rows)
-        numbers: Numbers = {f"failed/{name}": failed[name] for name in failures}
-        numbers["rollouts/resolved"] = sum(resolved for resolved, *_ in rows)
-        if judged := sum(is_judged for _, is_judged, *_ in rows):
-            numbers["rollouts/resolved_share"] = numbers["rollouts/resolved"] / judged
-        numbers["tokens"] = sum(tokens for *_, tokens, _ in rows)
-        numbers["dollars"] = sum(dollars for *_, dollars in rows)
-        return numbers
-
-
-def metrics(progress: Progress, tally: Tally, nodes: Sequence[NodeStatus]) -> Numbers:
+def metrics(progress: Progress, nodes: Sequence[NodeStatus]) -> dict[str, float]:
     """Everything that a run sends; `nodes` is empty without a cluster."""
-    numbers: Numbers = {
-        "rollouts/done": progress.done,
-        "rollouts/total": progress.total,
-        "rollouts/running": len(progress.running()),
-        "rollouts/per_hour": progress.per_hour,
-        **tally.numbers(),
-    }
+    numbers = progress.metrics()
     if nodes:
         numbers["nodes/ready"] = sum(node.state == "ready" for node in nodes)
         numbers["nodes/lost_rollouts"] = sum(node.lost for node in nodes)
@@ -151,17 +98,12 @@ def wandb_run(
             console="off",
             disable_code=True,
             disable_git=True,
-            init_timeout=INIT_SECONDS,
+            init_timeout=30.0,
             x_disable_meta=True,
             x_save_requirements=False,
         )
         name = name or tracked.name
-        options = {
-            "id": tracked.id,
-            "resume": "allow",
-            "reinit": "create_new",
-            "settings": quiet,
-        }
+        options = {"id": tracked.id, "resume": "allow", "reinit": "create_new", "settings": quiet}
     with wandb.init(
         project=settings.project,
         name=name,
@@ -175,7 +117,10 @@ def wandb_run(
 
 @contextmanager
 def followed(
-    config: RunnerConfig, folder: Path, facts: Mapping[str, Any], numbers: Callable[[], Numbers]
+    config: RunnerConfig,
+    folder: Path,
+    facts: Mapping[str, Any],
+    numbers: Callable[[], dict[str, float]],
 ) -> Iterator[None]:
     """Send metrics to wandb every `track_every` seconds and at the end, from a thread.
 
@@ -185,11 +130,10 @@ def followed(
     if settings is None:
         yield
         return
-    ended, warned = threading.Event(), threading.Event()
+    ended, warnings = threading.Event(), count()
 
     def warn(why: object) -> None:
-        if not warned.is_set():
-            warned.set()
+        if next(warnings) == 0:
             logger.warning(f"wandb gets no more numbers of this run: {why}")
 
     def follow(tracked: TrackedRun) -> None:
@@ -198,13 +142,14 @@ def followed(
                 last = False
                 while not last:
                     last = ended.wait(config.track_every)
-                    run.log(numbers(), step=tracked.step)
+                    # Seconds since the beginning, so that steps increase over all starts.
+                    run.log(numbers(), step=max(0, int(time.time() - tracked.begun_at)))
         except Exception as error:
             warn(error)
 
     thread = None
     try:
-        tracked = TrackedRun.of(folder)
+        tracked = tracked_run(folder)
         if settings.mode == "online":
             import wandb
 
@@ -228,7 +173,7 @@ def public(value: Any) -> Any:
     """A config as JSON to send to wandb's server, without the settings that can hold a key."""
     if isinstance(value, dict):
         return {
-            name: NOT_SHOWN if name in PRIVATE and inner else public(inner)
+            name: "(not shown)" if name in PRIVATE and inner else public(inner)
             for name, inner in value.items()
         }
     if isinstance(value, list):

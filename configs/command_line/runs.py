@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from collect.benchmarks.config import BenchmarkConfig
 from collect.config import SAVED_NAME
 from collect.errors import ConfigError
 from collect.field_errors import did_you_mean
@@ -21,10 +20,8 @@ from configs.command_line.shared import (
     FAILED,
     SHOWN_REASONS,
     add_overrides,
-    add_questions,
     console,
     heading,
-    question_files,
     stopped,
 )
 from configs.loading import load_config
@@ -34,13 +31,16 @@ from sandbox.leftovers import remove_leftovers
 
 if TYPE_CHECKING:
     from collect.replay import ReplayReport
-    from eval.report.facts import Outcome
 
 logger = logging.getLogger(__name__)
+RUN_HELP = "a run folder"
+SHOWN = 10
+"""Differing conversations of a replay that are shown."""
+MOST_PAGES = 1000
 
 
 def add_status(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", type=Path, help="a run folder")
+    parser.add_argument("run", type=Path, help=RUN_HELP)
     parser.set_defaults(command=status)
 
 
@@ -58,80 +58,46 @@ def status(options: argparse.Namespace) -> int:
     return 0
 
 
-# `stepinto replay`: check whether recorded calls give the recorded results again.
-
-
-SHOWN = 10
-"""Number of differing conversations shown."""
-
-
 def add_replay(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", type=Path, help="a run folder")
+    parser.add_argument("run", type=Path, help=RUN_HELP)
     parser.add_argument(
         "--limit", type=int, metavar="N", help="at most so many more rollouts of each stage"
     )
-    add_questions(parser)
+    _add_questions(parser)
     add_overrides(parser)
     parser.set_defaults(command=replay)
 
 
 def replay(options: argparse.Namespace) -> int:
-    """Replay the rollouts of collect and eval that were not replayed yet."""
+    """Check whether the recorded calls of rollouts give the recorded results again."""
+    from collect.replay import Finder, replay_rollouts
+    from collect.store.run_store import RunStore
     from eval.report.facts import SOURCES
 
     run: Path = options.run
     if options.limit is not None and options.limit < 1:
         raise ConfigError(f"--limit {options.limit}: give a number from 1 on")
-    folders = {stage: run / below for stage, below in SOURCES if _has_rollouts(run / below)}
+    begun = {stage: run / below for stage, below in SOURCES if has_begun(run / below)}
+    folders = {stage: at for stage, at in begun.items() if RunStore(at).rollouts.ids()}
     if not folders:
         raise ConfigError(f"{run} has no rollouts; give the folder of a run that collected some")
     config = load_config(run, options.overrides)
-    _tell_where(config)
+    evaluated = config.eval.benchmark or config.collect.benchmark
+    asked = config.eval.questions
+    benchmarks = {
+        "collect": [config.collect.benchmark, config.questions.benchmark],
+        "eval": [evaluated],
+    }
+    of_questions = [asked.benchmark or evaluated] if asked is not None else []
     for stage, folder in folders.items():
         heading(stage)
-        report = _replay(config, stage, folder, options)
+        files = _question_files(options, config)
+        finder = Finder(benchmarks.get(stage, of_questions), config.sandbox, files)
+        report = replay_rollouts(config, finder, folder, options.limit)
         _show(report)
         if report.stopped:
             return FAILED if report.reasons else stopped()
     return 0
-
-
-def _has_rollouts(folder: Path) -> bool:
-    from collect.store.run_store import RunStore
-
-    return has_begun(folder) and bool(RunStore(folder).rollouts.ids())
-
-
-def _tell_where(config: RunConfig) -> None:
-    from collect.replay import rollouts_at_once
-
-    if config.runner.backend == "ray":
-        console.print(
-            "replay works on this machine alone, not on the Ray cluster; rollouts at once: "
-            f"{rollouts_at_once(config.runner)} (runner.ray.per_node)"
-        )
-
-
-def _replay(
-    config: RunConfig, stage: str, folder: Path, options: argparse.Namespace
-) -> ReplayReport:
-    from collect.replay import Finder, replay_rollouts
-
-    files = question_files(options, options.run, config)
-    finder = Finder(_benchmarks(config, stage), config.sandbox, files)
-    return replay_rollouts(config, finder, folder, options.limit)
-
-
-def _benchmarks(config: RunConfig, stage: str) -> Iterator[BenchmarkConfig]:
-    """The benchmarks that a stage's bugs come from."""
-    evaluated = config.eval.benchmark or config.collect.benchmark
-    if stage == "collect":
-        yield config.collect.benchmark
-        yield config.questions.benchmark
-    elif stage == "eval":
-        yield evaluated
-    elif config.eval.questions is not None:
-        yield config.eval.questions.benchmark or evaluated
 
 
 def _show(report: ReplayReport) -> None:
@@ -157,15 +123,33 @@ def _show(report: ReplayReport) -> None:
         console.print(f"{counted(report.failed_before, 'rollout')} had failed: nothing to verify")
 
 
-# `stepinto view`: a run as HTML pages.
+def _add_questions(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--questions",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="runtime questions that were answered, where neither the run nor its config has them",
+    )
 
 
-DEFAULT_LIMIT = 1000
-FOLDER = "report"
+def _question_files(options: argparse.Namespace, config: RunConfig | None) -> Iterator[Path]:
+    """The question files on the command line, of the run's stages, and of its config."""
+    from collect.questions.building import questions_path
+    from eval.report.questions import question_files
+
+    yield from options.questions
+    yield from question_files(options.run)
+    if config is not None:
+        yield questions_path(config.questions, config.folder)
+        asked = config.eval.questions
+        if asked is not None and asked.path is not None:
+            yield Path(asked.path)
 
 
 def add_view(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", type=Path, help="a run folder")
+    parser.add_argument("run", type=Path, help=RUN_HELP)
     parser.add_argument(
         "--output", type=Path, metavar="FOLDER", help="where the pages go (RUN/report)"
     )
@@ -173,47 +157,68 @@ def add_view(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit",
         type=_limit,
-        default=DEFAULT_LIMIT,
+        default=MOST_PAGES,
         metavar="N",
-        help=f"most rollouts that get pages, 0 for all ({DEFAULT_LIMIT})",
+        help=f"most rollouts that get pages, 0 for all ({MOST_PAGES})",
     )
     parser.add_argument(
         "--outcome",
         action="append",
+        default=[],
         help="only these: resolved, not_resolved, right, wrong, failed; may be given several "
         "times, as may those that follow",
     )
-    parser.add_argument("--variant", action="append", help="only these variants, as in configs")
-    parser.add_argument("--model", action="append", help="only rollouts in which these play")
-    parser.add_argument("--bug", action="append", metavar="GLOB", help="only bugs of such ids")
-    add_questions(parser)
+    told = "only these variants, as in configs"
+    parser.add_argument("--variant", action="append", default=[], help=told)
+    told = "only rollouts in which these play"
+    parser.add_argument("--model", action="append", default=[], help=told)
+    told = "only bugs of such ids"
+    parser.add_argument("--bug", action="append", default=[], metavar="GLOB", help=told)
+    _add_questions(parser)
     parser.set_defaults(command=view)
 
 
+def _limit(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
+    return int(text)
+
+
 def view(options: argparse.Namespace) -> int:
-    """Write the pages, and print where."""
+    """Write a run as HTML pages, and print where."""
     from eval.labels import Labels, labels_of
-    from eval.report.facts import Selection, sources_of
+    from eval.report.facts import Outcome, Selection, sources_of
     from eval.report.pages import ReportRequest, write_report
 
     run: Path = options.run
     sources = sources_of(run)
     if not sources:
         raise ConfigError(f"{run} has no rollouts; give the folder of a run that collected some")
-    config = _saved_config(run)
-    selection = Selection(
-        limit=options.limit or None,
-        outcomes=frozenset(_outcome(text) for text in options.outcome or ()),
-        variants=frozenset(options.variant or ()),
-        models=frozenset(options.model or ()),
-        instances=tuple(options.bug or ()),
-    )
+    # The pages need the config only for which models are scripted and where questions are.
+    config = None
+    if (run / SAVED_NAME).is_file():
+        try:
+            config = load_config(run)
+        except ConfigError as error:
+            logger.warning(f"shown without the run's config: {error}")
+    outcomes = {each.value.replace(" ", "_"): each for each in Outcome}
+    for text in options.outcome:
+        if text not in outcomes:
+            near = did_you_mean(text, outcomes)
+            known = ", ".join(outcomes)
+            raise ConfigError(f"--outcome: there is no {text!r}; there are: {known}{near}")
     request = ReportRequest(
         title=run.resolve().name,
         sources=sources,
-        output=options.output or run / FOLDER,
-        selection=selection,
-        questions=list(question_files(options, run, config)),
+        output=options.output or run / "report",
+        selection=Selection(
+            limit=options.limit or None,
+            outcomes=frozenset(outcomes[text] for text in options.outcome),
+            variants=frozenset(options.variant),
+            models=frozenset(options.model),
+            instances=tuple(options.bug),
+        ),
+        questions=list(_question_files(options, config)),
         labels=labels_of(config) if config is not None else Labels(),
     )
     paths = write_report(request)
@@ -227,38 +232,6 @@ def view(options: argparse.Namespace) -> int:
     return 0
 
 
-def _saved_config(run: Path) -> RunConfig | None:
-    """The run's config; None if it is missing or of another release. The pages need it only for
-    which models are scripted and where questions are."""
-    if not (run / SAVED_NAME).is_file():
-        return None
-    try:
-        return load_config(run)
-    except ConfigError as error:
-        logger.warning(f"shown without the run's config: {error}")
-        return None
-
-
-def _outcome(text: str) -> Outcome:
-    from eval.report.facts import Outcome
-
-    try:
-        return Outcome(text.replace("_", " "))
-    except ValueError:
-        outcomes = [each.value.replace(" ", "_") for each in Outcome]
-        known, near = ", ".join(outcomes), did_you_mean(text, outcomes)
-        raise ConfigError(f"--outcome: there is no {text!r}; there are: {known}{near}") from None
-
-
-def _limit(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
-    return int(text)
-
-
-# `stepinto clean`: remove what killed runs left behind on this machine.
-
-
 def add_clean(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all",
@@ -270,7 +243,7 @@ def add_clean(parser: argparse.ArgumentParser) -> None:
 
 
 def clean(options: argparse.Namespace) -> int:
-    """Remove the folders and containers of dead processes, and list them.
+    """Remove the folders and containers that dead processes left on this machine, and list them.
 
     Those of live runs are locked, or name a live process, and stay.
     """
@@ -298,18 +271,13 @@ def clean(options: argparse.Namespace) -> int:
     return 0
 
 
-# `stepinto doctor`: what this machine has, and what is missing.
-
-
 def add_doctor(parser: argparse.ArgumentParser) -> None:
-    """`stepinto doctor` has no options."""
     parser.set_defaults(command=doctor)
 
 
 def doctor(options: argparse.Namespace) -> int:
     """Show what this machine has and what each missing thing would enable."""
-    from sandbox.doctor import check_machine
-    from sandbox.doctor import render as rendered
+    from sandbox.doctor import check_machine, render
 
-    console.print(rendered(check_machine()))
+    console.print(render(check_machine()))
     return 0

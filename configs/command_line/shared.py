@@ -5,14 +5,12 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 from rich.rule import Rule
 
 from collect.console import VisibleConsole
 from collect.errors import BudgetExhausted
-from configs.run_config import RunConfig
 from train.processes import is_main_process
 
 logger = logging.getLogger(__name__)
@@ -28,59 +26,26 @@ OF_BUDGET = f"{BudgetExhausted.__name__}: "
 """Prefix of the reason if a budget ends a run."""
 CONFIG_HELP = "a YAML file, or a run folder"
 
-WIDE = 10_000
-"""Columns if there is no terminal: tables in files and pipes are not cut or folded."""
-RULE = 80
-"""Columns of a heading if there is no terminal."""
-
-# Ids, paths and program output may contain brackets, which must not be read as rich markup.
+# Ids, paths and program output may contain brackets, which must not be read as rich markup. Tables
+# in files and pipes are not cut or folded.
 console = VisibleConsole(
     soft_wrap=True,
     markup=False,
     emoji=False,
-    width=None if sys.stdout.isatty() else WIDE,
+    width=None if sys.stdout.isatty() else 10_000,
     quiet=not is_main_process(),
 )
 
 
 def heading(title: str) -> None:
     """A line across the terminal with a title in it."""
-    console.print(Rule(title), width=None if console.is_terminal else RULE)
+    console.print(Rule(title), width=None if console.is_terminal else 80)
 
 
 def add_overrides(parser: argparse.ArgumentParser) -> None:
     """Let a command take settings after its config, and more after its flags."""
     told = "e.g. collect.attempts=4"
     parser.add_argument("overrides", nargs="*", default=[], metavar="key=value", help=told)
-
-
-def add_questions(parser: argparse.ArgumentParser) -> None:
-    """Let a command take files of questions."""
-    parser.add_argument(
-        "--questions",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="runtime questions that were answered, where neither the run nor its config has them",
-    )
-
-
-def question_files(
-    options: argparse.Namespace, run: Path, config: RunConfig | None
-) -> Iterator[Path]:
-    """The question files on the command line, of the run's stages, and of its config."""
-    from collect.questions.building import questions_path
-    from eval.report.questions import question_files as kept_by_stages
-
-    yield from options.questions
-    yield from kept_by_stages(run)
-    if config is None:
-        return
-    yield questions_path(config.questions, config.folder)
-    asked = config.eval.questions
-    if asked is not None and asked.path is not None:
-        yield Path(asked.path)
 
 
 def tell_failures(reasons: Sequence[str], then: str = "") -> bool:

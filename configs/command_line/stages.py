@@ -6,11 +6,11 @@ from __future__ import annotations
 import argparse
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
@@ -19,7 +19,6 @@ from collect.errors import ConfigError
 from collect.preflight import Finding
 from collect.quantities import counted, dollars
 from collect.rollouts.stage import RolloutsSummary
-from configs.command_line.making import answer, make, questions
 from configs.command_line.shared import (
     AGAIN,
     CONFIG_HELP,
@@ -38,27 +37,12 @@ from train.config import TrainConfig
 from train.processes import process_count
 from train.report import LossPoint
 
-if TYPE_CHECKING:
-    from eval.end_to_end import InPlaceReport
-    from eval.qualitative.judge import JudgeReport
-    from eval.standalone.stage import AloneReport
-
 logger = logging.getLogger(__name__)
 Stage = Callable[[RunConfig], int]
 """Runs one stage and returns the exit status."""
 REFUSED = 2
 """Exit status if a check failed: a start would refuse."""
-PREFLIGHT_REPORT = "preflight.json"
 OVERRIDE = re.compile(r"[\w.]+=(?!=)")
-PREFLIGHT_FLAGS = {
-    "template": "training_template",
-    "serving_template": "serving_template",
-    "tool_call_parser": "tool_call_parser",
-    "max_length": "max_length",
-}
-"""Flags of `format --preflight`, with the setting of `train` that each replaces."""
-MAKERS = ("make", "questions", "train")
-"""The stages that make bugs, questions or a model."""
 
 
 def add_stages(command: argparse.ArgumentParser, name: str) -> None:
@@ -67,40 +51,49 @@ def add_stages(command: argparse.ArgumentParser, name: str) -> None:
     add_overrides(command)
     command.set_defaults(command=run_format if name == "format" else run_stages, stage=name)
     if name == "format":
-        _add_format_flags(command)
+        command.add_argument(
+            "--preflight",
+            nargs="?",
+            const="",
+            metavar="MODEL",
+            help="check the rows for training this model: a folder with a tokenizer, and with "
+            "weights where embeddings are to be checked, or what train.base_model takes; without "
+            "MODEL the config's own",
+        )
+        command.add_argument(
+            "--push", metavar="OWNER/NAME", help="upload the dataset to this repository of the hub"
+        )
+        command.add_argument("--private", action="store_true", help="with --push: make it private")
     elif name != "train":
         told = "look at images, disks, sandbox, models and limits, say what was found, and end"
         command.add_argument("--preflight", action="store_true", help=told)
 
 
 def run_stages(options: argparse.Namespace) -> int:
-    """`stepinto collect`, `train`, `eval`, or `run` with the stages that the config names."""
+    """`stepinto collect`, `train`, `eval`, or `run` with the stages that the config names; also
+    `bench make`, `questions` and `answer`."""
     config = load_config(options.config, options.overrides)
     if getattr(options, "preflight", False):
-        checks: Mapping[str, Stage] = {"run": check_run, **CHECKS}
-        return _do(config, (checks[options.stage],), save=False)
+        check = check_run if options.stage == "run" else CHECKS[options.stage]
+        return _do(config, (check,), save=False)
     if options.stage != "run":
-        return _do(config, (STAGES[options.stage],))
+        save = options.stage not in ("make", "questions")
+        return _do(config, (STAGES[options.stage],), save)
     check_sections(config)
     return _do(config, [STAGES[name] for name in config.stages])
 
 
 def run_format(options: argparse.Namespace) -> int:
     """`stepinto format`, with the flags that check its rows or upload them."""
-    check_format_flags(options)
+    if options.private and options.push is None:
+        raise ConfigError("--private is for --push; give that too, or set format.push.private")
+    if options.preflight and OVERRIDE.match(options.preflight):
+        raise ConfigError(f"{options.preflight} is no model; give overrides before --preflight")
     config = load_config(options.config, options.overrides)
-    push = config.format.push
+    push = None
     if options.push is not None:
         push = PushConfig(repository=options.push, private=options.private)
-
-    def make_dataset(config: RunConfig) -> int:
-        check_push_target(push)
-        status = format_rows(config)
-        if options.preflight is not None:
-            status = status or check_rows(config, options)
-        return status or push_dataset(config, push)
-
-    return _do(config, (make_dataset,))
+    return _do(config, (partial(make_dataset, push=push, preflight=options.preflight),))
 
 
 def _do(config: RunConfig, stages: Sequence[Stage], save: bool = True) -> int:
@@ -116,6 +109,63 @@ def _do(config: RunConfig, stages: Sequence[Stage], save: bool = True) -> int:
             if status:
                 return status
     return 0
+
+
+def make(config: RunConfig) -> int:
+    """Make the bugs of the config's `factory` section."""
+    from collect.funnel import funnel_table
+    from collect.synthesis.making import make_bugs, projects_table
+
+    made = make_bugs(config, config.factory, config.folder)
+    card = made.card
+    if card is None:
+        return stopped()
+    console.print(projects_table(card))
+    console.print(funnel_table(card.steps, "edits tried"))
+    console.print(
+        f"{counted(card.bugs, 'bug')} in {made.folder}, {card.bugs_per_hour:.0f} an hour "
+        f"with {card.concurrency} at once"
+    )
+    return 0
+
+
+def questions(config: RunConfig) -> int:
+    """Make the questions of the config's `questions` section."""
+    from collect.questions.building import build, funnel_table
+
+    built = build(config, config.questions, config.folder)
+    if built.card is None:
+        return stopped()
+    console.print(funnel_table(built.card))
+    console.print(f"{counted(built.card.questions, 'question')} in {built.path}")
+    return 0
+
+
+def answer(config: RunConfig) -> int:
+    """Put the questions to all `questions.answerers`, and print their scores."""
+    from collect.questions.answering import answer as answer_questions
+    from collect.questions.building import score_table
+
+    for name in config.questions.answerers:
+        answers = answer_questions(config, config.questions.answered_by(name), config.folder)
+        console.print(score_table(answers.answered, name))
+        if answers.conversations is not None:
+            console.print(f"conversations in {answers.conversations}")
+        missing = f"no answer yet to {counted(answers.missing, 'question')}"
+        status = asked_status(answers.missing, missing, answers.reasons, answers.missing > 0)
+        if status:
+            return status
+    return 0
+
+
+def asked_status(missing: int, told: str, reasons: Sequence[str], was_stopped: bool) -> int:
+    """Report on requests to a model of which some may be `missing`; returns the exit status."""
+    failed = tell_failures(reasons)
+    if was_stopped and (not failed or is_spent(reasons)):
+        return stopped(reasons)
+    if missing:
+        logger.warning(f"{told}; the same command goes on")
+    return FAILED if missing else 0
 
 
 def collect(config: RunConfig) -> int:
@@ -137,15 +187,18 @@ def _rollouts_status(summary: RolloutsSummary) -> int:
     if summary.nothing_worked:
         logger.warning(summary.nothing_worked)
         return FAILED
-    if summary.stopped:
-        return stopped(summary.reasons)
-    return 0
+    return stopped(summary.reasons) if summary.stopped else 0
 
 
-def format_rows(config: RunConfig) -> int:
-    """Make training data from the rollouts."""
+def make_dataset(
+    config: RunConfig, push: PushConfig | None = None, preflight: str | None = None
+) -> int:
+    """Make training data from the rollouts. Check them for the model `preflight`, if one is given,
+    and upload them if `push` or the config says where."""
     from format.stage import run_format
 
+    push = push or config.format.push
+    check_push_target(push)
     heading("format")
     report = run_format(config.format, config.folder, config.held_out, config.agents)
     table = Table("filter", "dropped", "left")
@@ -166,71 +219,26 @@ def format_rows(config: RunConfig) -> int:
         rows = write_tokenized(config.format.tokenized, config.folder / "sft")
         told = ", ".join(f"{counted(count, 'row')} of {name}" for name, count in rows.items())
         console.print(f"{told} as token ids; in {config.folder}/sft/tokenized")
-    return 0
+    status = 0 if preflight is None else check_rows(config, preflight)
+    if push is not None and not status:
+        from format.push import push as upload
 
-
-def format_and_push(config: RunConfig) -> int:
-    """Make training data, and upload them if the config says so."""
-    return format_rows(config) or push_dataset(config, config.format.push)
+        heading("push")
+        console.print(upload(config.folder / "sft", push), highlight=False)
+    return status
 
 
 def check_push_target(push: PushConfig | None) -> None:
     """Raise ConfigError, before any work, if the dataset could not be uploaded."""
-    from format.push import check_push
-
     if push is not None:
+        from format.push import check_push
+
         check_push(push)
 
 
-def push_dataset(config: RunConfig, push: PushConfig | None) -> int:
-    """Upload the run's dataset to the hub, if `push` says where."""
-    from format.push import push as upload
-
-    if push is not None:
-        heading("push")
-        console.print(upload(config.folder / "sft", push), markup=False, highlight=False)
-    return 0
-
-
-def _add_format_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--preflight",
-        nargs="?",
-        const="",
-        metavar="MODEL",
-        help="check the rows for training this model: a folder with a tokenizer, and with weights "
-        "where embeddings are to be checked, or what train.base_model takes; without MODEL the "
-        "config's own",
-    )
-    for (flag, setting), metavar in zip(
-        PREFLIGHT_FLAGS.items(), ("FILE", "FILE", "NAME", "TOKENS"), strict=True
-    ):
-        parser.add_argument(
-            f"--{flag.replace('_', '-')}",
-            metavar=metavar,
-            type=int if metavar == "TOKENS" else str,
-            help=f"in place of the config's train.{setting}",
-        )
-    parser.add_argument(
-        "--push", metavar="OWNER/NAME", help="upload the dataset to this repository of the hub"
-    )
-    parser.add_argument("--private", action="store_true", help="with --push: make it private")
-
-
-def check_format_flags(options: argparse.Namespace) -> None:
-    """Raise ConfigError if a flag has no effect, or the model is given by an override."""
-    if options.private and options.push is None:
-        raise ConfigError("--private is for --push; give that too, or set format.push.private")
-    if options.preflight and OVERRIDE.match(options.preflight):
-        raise ConfigError(f"{options.preflight} is no model; give overrides before --preflight")
-    given = [name for name in PREFLIGHT_FLAGS if getattr(options, name) is not None]
-    if given and options.preflight is None:
-        raise ConfigError(f"--{given[0].replace('_', '-')} is for --preflight; give that too")
-
-
-def check_rows(config: RunConfig, options: argparse.Namespace) -> int:
-    """Check the run's train split for a model, print one line per check, and save the report in the
-    run folder."""
+def check_rows(config: RunConfig, model: str) -> int:
+    """Check the run's train split for a model, by default the config's; print one line per check,
+    and save the report in the run folder."""
     from format.dataset import split_file
     from train.base_model import require
     from train.rows import check_split
@@ -238,32 +246,20 @@ def check_rows(config: RunConfig, options: argparse.Namespace) -> int:
 
     require(("torch", "transformers", "trl"))
     heading("preflight")
-    settings = checked_config(config.train, options)
+    settings = config.train
+    if model and model != settings.base_model:
+        # The config's templates are those of its own model.
+        own = {"base_model_sha256", "training_template", "serving_template"}
+        other = settings.model_dump(exclude=own) | {"base_model": model}
+        settings = TrainConfig.model_validate(other)
     split = split_file(config.folder / "sft", "train")
     report = check_split(split, settings, load_tokenization(settings))
     for line in report.lines():
         console.print(line, markup=False, highlight=False)
-    path = config.folder / PREFLIGHT_REPORT
+    path = config.folder / "preflight.json"
     path.write_text(report.model_dump_json(indent=2) + "\n")
     console.print(f"{report.looked_through} of {report.rows} rows looked through; {path}")
     return REFUSED if report.failures else 0
-
-
-def checked_config(train: TrainConfig, options: argparse.Namespace) -> TrainConfig:
-    """The config's `train` section with the flags applied.
-
-    With another model than the config's, the config's templates are not used.
-    """
-    settings = train.model_dump()
-    model = options.preflight or train.base_model
-    if model != train.base_model:
-        for name in ("base_model_sha256", "training_template", "serving_template"):
-            del settings[name]
-    given = {setting: getattr(options, flag) for flag, setting in PREFLIGHT_FLAGS.items()}
-    given["base_model"] = model
-    return TrainConfig.model_validate(
-        settings | {name: value for name, value in given.items() if value is not None}
-    )
 
 
 def train(config: RunConfig) -> int:
@@ -297,36 +293,24 @@ def evaluate(config: RunConfig) -> int:
     heading("eval")
     described = config.model_dump(mode="json")
     report = run_eval(config, config.eval, config.collect.benchmark, config.folder, described)
+    in_place, alone = report.in_place, report.alone
     console.print(report.summary, markup=False, highlight=False)
-    for part in (report.in_place, report.alone):
+    for part in (in_place, alone):
         if part is not None and part.tables is not None:
             console.print(f"tables: {part.tables.markdown}, {part.tables.csv}, {part.tables.json}")
     if report.page is not None:
         console.print(f"for a browser: {report.page}")
-    status = _in_place_status(report.in_place) if report.in_place is not None else 0
-    return status or (_alone_status(report.alone) if report.alone is not None else 0)
-
-
-def _in_place_status(report: InPlaceReport) -> int:
-    status = _rollouts_status(report.rollouts)
-    judge = report.judge
-    if status or judge is None:
-        return status
-    missing = counted(judge.missing, "item")
-    return _asked_status(judge, f"{judge.model} has not judged {missing} yet")
-
-
-def _alone_status(report: AloneReport) -> int:
-    return _asked_status(report, f"no answer yet to {counted(report.missing, 'question')}")
-
-
-def _asked_status(report: JudgeReport | AloneReport, missing: str) -> int:
-    failed = tell_failures(report.reasons)
-    if report.stopped and (not failed or is_spent(report.reasons)):
-        return stopped(report.reasons)
-    if report.missing:
-        logger.warning(f"{missing}; the same command goes on")
-    return FAILED if report.missing else 0
+    status = 0
+    if in_place is not None:
+        status = _rollouts_status(in_place.rollouts)
+        judge = in_place.judge
+        if judge is not None and not status:
+            told = f"{judge.model} has not judged {counted(judge.missing, 'item')} yet"
+            status = asked_status(judge.missing, told, judge.reasons, judge.stopped)
+    if alone is not None and not status:
+        told = f"no answer yet to {counted(alone.missing, 'question')}"
+        status = asked_status(alone.missing, told, alone.reasons, alone.stopped)
+    return status
 
 
 def check_collect(config: RunConfig) -> int:
@@ -362,12 +346,11 @@ def check_run(config: RunConfig) -> int:
     their sections. Raises ConfigError if a section is invalid."""
     check_sections(config)
     console.print("the sections of all stages will do")
-    now = [name for name in takewhile(lambda n: n not in MAKERS, config.stages) if name in CHECKS]
+    makers = ("make", "questions", "train")
+    now = [name for name in takewhile(lambda n: n not in makers, config.stages) if name in CHECKS]
     status = max((CHECKS[name](config) for name in now), default=0)
     for name in config.stages:
-        if name == "answer":
-            console.print("answer: its questions and models are looked at when its turn comes")
-        elif name in CHECKS and name not in now:
+        if name in CHECKS and name not in now:
             console.print(
                 f"{name}: more can be looked at once the stages before it are done, with "
                 f"`stepinto {name} CONFIG --preflight`"
@@ -410,7 +393,7 @@ STAGES: dict[str, Stage] = {
     "questions": questions,
     "answer": answer,
     "collect": collect,
-    "format": format_and_push,
+    "format": make_dataset,
     "train": train,
     "eval": evaluate,
 }

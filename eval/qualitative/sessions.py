@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from collect.agents.config import Variant
-from collect.agents.inspectcoder.actions import UnreadableAction, parse_actions
-from collect.agents.inspectcoder.react import action_block
+from collect.agents.inspectcoder.react import UnreadableAction, action_block, parse_actions
 from collect.code.patches import ChangedRange, TestFiles
 from collect.questions.grounding import (
     MAX_CHARACTERS,

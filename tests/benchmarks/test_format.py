@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.format import measure
-from benchmarks.synthetic_run import Template, write_run
+from benchmarks.format import Template, measure, write_run
 from collect.code.patches import TestFiles
 from collect.questions.grounding import ground
 from collect.store.records import Conversation

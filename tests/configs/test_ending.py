@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from configs.command_line.shared import FAILED, STOPPED, STOPPED_EARLY
-from configs.command_line.stages import _asked_status
-from eval.qualitative.judge import JudgeReport
+from configs.command_line.stages import asked_status
 
 LOST = "EndpointDown: lost"
 SPENT = "BudgetExhausted: the budget is spent"
@@ -34,6 +33,5 @@ def test_a_spent_budget_is_told_also_beside_failures(
     told: list[str],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    report = JudgeReport("judge", (), missing=5, reasons=reasons, stopped=stopped)
-    assert _asked_status(report, "5 left") == status
+    assert asked_status(5, "5 left", reasons, stopped) == status
     assert capsys.readouterr().err.splitlines() == [f"stepinto: {line}" for line in told]

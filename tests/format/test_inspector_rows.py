@@ -18,7 +18,7 @@ from collect.agents.config import AgentsConfig, RepairConfig, Variant
 from collect.agents.debug2fix import subagent_tools
 from collect.agents.debug_tools import placed
 from collect.agents.forms import Answered
-from collect.agents.inspectcoder.actions import ActionCall, call_text
+from collect.agents.inspectcoder.react import ActionCall, call_text
 from collect.agents.rollout_context import RoleModel
 from collect.agents.tools import Toolbox
 from collect.models.base import Sampling

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from collect.agents.inspectcoder.actions import ActionCall
+from collect.agents.inspectcoder.react import ActionCall
 from collect.agents.subagent_task import parse_answer
 from collect.store.records import Conversation
 from format.translation import (

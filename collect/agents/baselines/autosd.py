@@ -4,28 +4,18 @@ large language model-driven scientific debugging", arXiv:2304.02195), with edits
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Annotated
 
 from pydantic import Field
 
-from collect.agents.baselines.autosd_script import (
-    EXPERIMENT_TOOL,
-    Command,
-    DebuggerScript,
-    EditScript,
-    Print,
-    ScientificForm,
-    UnreadableExperiment,
-    apply_edits,
-    debugging_log,
-    parse_experiment,
-    trials_of,
-)
-from collect.agents.inspectcoder.failing import numbered, shortened
-from collect.agents.inspectcoder.records import Round
+from collect.agents.forms import ActionForm, Answered, MalformedAction
+from collect.agents.inspectcoder.code_blocks import fenced_blocks, syntax_problem
+from collect.agents.inspectcoder.patching import Patch, Round, numbered, shortened, write_patch
 from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
@@ -33,15 +23,394 @@ from collect.agents.tools import Arguments, Toolbox, ToolReply
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.pytest_run import section_of
 from collect.benchmarks.running import run_tests
+from collect.code.syntax import literal
+from collect.store.messages import Message, ToolCall
 from collect.store.records import Role, ToolOutcome
 from sandbox.debugger import Action, BreakpointRequest, DebugEvent, Debugger, Launch, StopReason
 from sandbox.debugger.rendering import render
+from sandbox.text import source_lines
 
-# An AutoSD debugger script, run to the end of the test in its own session.
+# Edit scripts: `REPLACE(12, "c>b", "c>=b") AND REPLACE(14, "x", "y") AND RUN`. Models quote
+# carelessly, so a quoted text can have several readings. The right one occurs in the program and
+# leaves it valid. It stands with its line number and not after a dot, since texts may contain calls
+# of `str.replace`.
+REPLACE = re.compile(
+    r"(?<![.\w])REPLACE\s*\(\s*(?:line(?:no)?\s*=?\s*)?(\d+)\s*,\s*", re.IGNORECASE
+)
+JOINED = r"(?:AND|;;?|,|&&?)?\s*"
+BETWEEN = re.compile(rf",?\s*\)\s*{JOINED}$", re.IGNORECASE)
+AND_RUN = re.compile(rf",?\s*\)\s*{JOINED}(?:RUN\s*(?:\(\s*\))?)?\s*[;.]?$", re.IGNORECASE)
+COMMA = re.compile(r"\s*,\s*(?=(?:new\s*=\s*)?[\"'])")
+NAME = re.compile(r"^(?:old|new)\s*=\s*")
+QUOTES = ('"""', "'''", '"', "'")
+ESCAPES = (("", ""), ('""', '"'), ('\\"', '"'), ("\\'", "'"), ("\\n", "\n"))
+"""Careless escapes in texts that Python can't read, and what they stand for."""
+
+MAX_COMMAS = 50
+"""Maximum number of commas to try as the separator of the two texts."""
+MAX_QUOTED = 200
+"""Characters of a script that a message quotes."""
 
 
-ACTION = "experiment/debugger"
+class UnreadableExperiment(Exception):
+    """A script that can't be run; the message tells the model why."""
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """Text to replace on one line, or from that line on."""
+
+    line: int
+    readings: tuple[tuple[str, str], ...]
+    """Old and new text, for each reading of the quotes."""
+
+
+@dataclass(frozen=True)
+class EditScript:
+    """Replacements to make together before the test runs. Line numbers refer to the original."""
+
+    replacements: tuple[Replacement, ...]
+
+
+def quoted(text: str) -> str:
+    """The part of a script that a message quotes."""
+    return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}..."
+
+
+def parse_edits(text: str) -> EditScript:
+    """Read an edit script. Raises UnreadableExperiment."""
+    starts = list(REPLACE.finditer(text))
+    ends = [*(start.start() for start in starts[1:]), len(text)]
+    closings = [BETWEEN] * (len(starts) - 1) + [AND_RUN]
+    return EditScript(
+        tuple(
+            Replacement(int(start[1]), _readings(start[0], text[start.end() : end], closing))
+            for start, end, closing in zip(starts, ends, closings, strict=True)
+        )
+    )
+
+
+def apply_edits(code: str, script: EditScript) -> str:
+    """The program with all replacements made.
+
+    Raises UnreadableExperiment if the old text is not in the program.
+    """
+    # Entries stay original lines, even if their new text has several.
+    lines = source_lines(code, keepends=True)
+    for edit in script.replacements:
+        if not 1 <= edit.line <= len(lines):
+            raise UnreadableExperiment(
+                f"There is no line {edit.line}: the program has {len(lines)} lines."
+            )
+        results = []
+        for old, new in edit.readings:
+            first, last = edit.line - 1, edit.line + old.count("\n")
+            covered = lines[first:last]
+            text = "".join(covered)
+            if old and old in text:
+                changed = [text.replace(old, new), *[""] * (len(covered) - 1)]
+                results.append([*lines[:first], *changed, *lines[last:]])
+        if not results:
+            raise UnreadableExperiment(
+                f"`{quoted(edit.readings[0][0])}` was not found in line {edit.line}, which reads "
+                f"`{quoted(lines[edit.line - 1].rstrip())}`."
+            )
+        valid = (result for result in results if syntax_problem("".join(result)) is None)
+        lines = next(valid, results[0])
+    return "".join(lines)
+
+
+def _readings(opening: str, rest: str, closing: re.Pattern[str]) -> tuple[tuple[str, str], ...]:
+    """Possible readings of a replacement's two texts."""
+    rest = rest.strip()
+    end = closing.search(rest)
+    found = list(_pairs(rest[: end.start()])) if end else []
+    if not found:
+        raise UnreadableExperiment(
+            f"`{quoted(opening + rest)}` could not be read; give REPLACE a line number and two "
+            'quoted texts, the old and the new one: REPLACE(12, "c>b", "c>=b") AND RUN.'
+        )
+    return tuple(dict.fromkeys(found))
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    """Two quoted texts: as Python reads them, and raw between their quotes."""
+    try:
+        value: object = literal(f"({text})")
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        value = None
+    if isinstance(value, tuple) and [type(item) for item in value] == [str, str]:
+        yield value[0], value[1]
+    for comma in islice(COMMA.finditer(text), MAX_COMMAS):
+        old, new = _inside(text[: comma.start()]), _inside(text[comma.end() :])
+        if old is not None and new is not None:
+            yield from ((old.replace(*each), new.replace(*each)) for each in ESCAPES)
+
+
+def _inside(text: str) -> str | None:
+    """The text between the outermost quotes."""
+    text = NAME.sub("", text.strip())
+    for quotes in QUOTES:
+        if text.startswith(quotes) and text.endswith(quotes) and len(text) >= 2 * len(quotes):
+            return text[len(quotes) : -len(quotes)]
+    return None
+
+
+BREAK = ("b", "break", "tbreak")
+PRINT = ("p", "pp", "print")
+CONTINUE = ("c", "cont", "continue")
+STEPS = {
+    "n": Action.STEP_OVER,
+    "next": Action.STEP_OVER,
+    "s": Action.STEP_INTO,
+    "step": Action.STEP_INTO,
+    "r": Action.STEP_OUT,
+    "return": Action.STEP_OUT,
+}
+ENDS = ("q", "quit", "exit")
+HOW_TO = (
+    "An experiment is either a debugger script such as `b 12 ;; c ;; p total`, or an edit script "
+    'such as `REPLACE(12, "c>b", "c>=b") AND RUN`.'
+)
+MAX_SCRIPT = 50_000
+"""Characters."""
+WORD = re.compile(r"(?:\(?pdb\)\s*)?([A-Za-z]+)(?![\w.])(.*)", re.DOTALL | re.IGNORECASE)
+PLACE = re.compile(r"(?:(?P<file>[^\s:,]+):|line\s+)?(?P<line>[0-9]{1,9})$")
+FUNCTION = re.compile(r"[A-Za-z_][\w.:/]*")
+
+
+@dataclass(frozen=True)
+class Print:
+    """Show an expression's value at the current stop."""
+
+    expression: str
+
+
+Command = Print | BreakpointRequest | Action
+
+
+@dataclass(frozen=True)
+class DebuggerScript:
+    """Breakpoints, and commands for their hits."""
+
+    breakpoints: tuple[BreakpointRequest, ...]
+    at_hits: tuple[tuple[Command, ...], ...]
+    """Commands by hit. The last entry applies to all later hits too."""
+
+
+def parse_experiment(text: str) -> DebuggerScript | EditScript:
+    """Read an experiment. Raises UnreadableExperiment."""
+    text = text.strip().strip("`").strip()
+    if not text:
+        raise UnreadableExperiment(f"The experiment is empty. {HOW_TO}")
+    if len(text) > MAX_SCRIPT:
+        raise UnreadableExperiment(
+            f"The experiment has more than {MAX_SCRIPT} characters. {HOW_TO}"
+        )
+    return parse_edits(text) if REPLACE.search(text) else _debugger_script(text)
+
+
+def _debugger_script(text: str) -> DebuggerScript:
+    breakpoints: list[BreakpointRequest] = []
+    hits: list[list[Command]] = []
+    for piece in _pieces(text):
+        command = _command(piece)
+        if command is Action.CLOSE:
+            break
+        if isinstance(command, BreakpointRequest) and not hits:
+            breakpoints.append(command)
+        elif command is Action.CONTINUE:
+            hits.append([])
+        elif hits:
+            hits[-1].append(command)
+        else:
+            # Commands at a breakpoint run even if no `c` continues to it.
+            hits.append([command])
+    if not breakpoints:
+        raise UnreadableExperiment(f"The script sets no breakpoint before it goes on. {HOW_TO}")
+    if not any(isinstance(command, Print) for hit in hits for command in hit):
+        raise UnreadableExperiment(f"The script prints nothing. {HOW_TO}")
+    return DebuggerScript(tuple(breakpoints), tuple(map(tuple, hits)))
+
+
+def _command(piece: str) -> Command:
+    mark = WORD.match(piece)
+    word, rest = (mark[1].lower(), mark[2].strip()) if mark else ("", "")
+    if word in BREAK and rest:
+        return _breakpoint(rest, temporary=word == "tbreak")
+    if word in PRINT and rest:
+        return Print(rest)
+    if word in CONTINUE and not rest:
+        return Action.CONTINUE
+    if word in STEPS and not rest:
+        return STEPS[word]
+    if word in ENDS and not rest:
+        return Action.CLOSE
+    raise UnreadableExperiment(f"`{quoted(piece)}` is not a command of a debugger script. {HOW_TO}")
+
+
+def _breakpoint(text: str, temporary: bool) -> BreakpointRequest:
+    """`12`, `solution.py:12` or a function's name, with an optional condition after a comma."""
+    where, _, condition = (part.strip() for part in text.partition(","))
+    request = BreakpointRequest(condition=condition or None, temporary=temporary)
+    place = PLACE.match(where)
+    if place:
+        return replace(request, file=place["file"], line=int(place["line"]))
+    name = where.removesuffix("()")
+    if not FUNCTION.fullmatch(name):
+        raise UnreadableExperiment(f"`b {quoted(text)}` names no line to stop at. {HOW_TO}")
+    return replace(request, function=name)
+
+
+def _pieces(text: str) -> list[str]:
+    """The commands: split at `;`, `;;` and line breaks, except in quotes or brackets."""
+    pieces, quote, depth, start, escaped = list[str](), "", 0, 0, False
+    for index, character in enumerate(text):
+        if quote:
+            quote = "" if character == quote and not escaped else quote
+            escaped = character == "\\" and not escaped
+        elif character in "\"'":
+            quote = character
+        elif character in "([{":
+            depth += 1
+        elif character in ")]}":
+            depth -= 1
+        elif character in ";\n" and depth <= 0:
+            pieces.append(text[start:index])
+            start = index + 1
+    # Unclosed quotes or brackets must not hide separators.
+    pieces = re.split(r"[;\n]", text) if quote or depth > 0 else [*pieces, text[start:]]
+    return [piece.strip() for piece in pieces if piece.strip()]
+
+
+EXPERIMENT_TOOL = "experiment"
+DONE = "<DEBUGGING DONE>"
+HEADING = re.compile(
+    r"^[ \t>#*_-]*(Attempt(?=[ \t]*\d)|Hypothesis|Prediction|Experiment|Observation|Conclusion)"
+    r"(?:[ \t]*\d+\.?)?[ \t]*[*_]*(?::[*_]*|[ \t]*$)[ \t]*",
+    re.MULTILINE | re.IGNORECASE,
+)
+VERDICT = re.compile(
+    r"(?P<undecided>undecided|not rejected)"
+    r"|(?P<rejected>(?:\bnot|n't)(?: be| been)? (?:supported|confirmed)|unsupported"
+    r"|rejected|refuted)"
+    r"|(?P<supported>supported|confirmed)",
+    re.IGNORECASE,
+)
+NO_EXPERIMENT = (
+    'There was no experiment in your response. Write "Hypothesis:", "Prediction:" and '
+    f'"Experiment:" with one script in backticks. {HOW_TO} If the cause is confirmed, end your '
+    f"conclusion with {DONE} instead."
+)
+WARN_AT = 2
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One turn of the scientific method; parts that the model omitted are empty."""
+
+    hypothesis: str = ""
+    prediction: str = ""
+    experiment: str = ""
+    observation: str = ""
+    conclusion: str = ""
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the conclusion rejects the hypothesis."""
+        verdict = VERDICT.search(self.conclusion)
+        return verdict is not None and verdict.lastgroup == "rejected"
+
+
+class ScientificForm(ActionForm):
+    """One experiment per reply; a reply without one ends the debugging."""
+
+    stop = ("\nObservation:", "\n**Observation")
+
+    def calls(self, reply: Message, step: int) -> Sequence[ToolCall]:
+        parts = list(sections(reply.content))
+        script = next((script_of(text) for name, text in parts if name == "experiment"), "")
+        if script:
+            arguments = json.dumps({"script": script})
+            return [ToolCall(f"experiment_{step}", EXPERIMENT_TOOL, arguments)]
+        if is_done(reply.content):
+            return []
+        raise MalformedAction(f"Format error: {NO_EXPERIMENT}")
+
+    def observation(self, answered: Sequence[Answered], left_out: int, steps_left: int) -> str:
+        text = "\n".join(f"Observation: {each.reply.text}" for each in answered)
+        if 0 < steps_left <= WARN_AT:
+            text += f"\n\nYou have {steps_left} steps left; end with {DONE} within them."
+        return text
+
+
+def sections(text: str) -> Iterator[tuple[str, str]]:
+    """The headed parts of a reply, with names in lower case.
+
+    Stops where the model invents an observation, continues past its experiment, or says that it is
+    done.
+    """
+    done = text.lower().find(DONE.lower())
+    text = text if done < 0 else text[: done + len(DONE)]
+    marks = list(HEADING.finditer(text))
+    ends = [mark.start() for mark in marks[1:]]
+    experimented = False
+    for mark, end in zip(marks, [*ends, len(text)], strict=False):
+        name = mark[1].lower()
+        if name == "observation" or experimented:
+            return
+        experimented = name == "experiment"
+        yield name, text[mark.end() : end].strip()
+
+
+def is_done(text: str) -> bool:
+    """Whether a reply ends the debugging."""
+    return DONE.lower() in text.lower()
+
+
+def script_of(text: str) -> str:
+    """The script in an experiment's text: in a fenced block, in backticks, or the whole text."""
+    blocks = [block for block in fenced_blocks(text) if block.strip()]
+    if blocks:
+        return blocks[0].strip()
+    start, end = text.find("`"), text.rfind("`")
+    if 0 <= start < end:
+        return text[start + 1 : end].strip()
+    return text.strip().strip("`").strip()
+
+
+def trials_of(messages: Sequence[Message]) -> list[Trial]:
+    """The trials of a debugging conversation, from the messages after its task."""
+    trials: list[Trial] = []
+    for message in messages:
+        if message.role == "assistant":
+            parts = dict(sections(message.content))
+            if trials and parts.get("conclusion"):
+                conclusion = parts["conclusion"].removesuffix(DONE).rstrip()
+                trials[-1] = replace(trials[-1], conclusion=conclusion)
+            new = {name: parts.get(name, "") for name in ("hypothesis", "prediction", "experiment")}
+            if any(new.values()):
+                trials.append(Trial(**new))
+        elif message.role == "user" and trials and message.content.startswith("Observation:"):
+            observed = message.content.removeprefix("Observation:").partition("\n\nYou have ")[0]
+            trials[-1] = replace(trials[-1], observation=observed.strip())
+    return trials
+
+
+def debugging_log(trials: Sequence[Trial]) -> str:
+    """The log for the Patch Coder, without rejected hypotheses."""
+    texts: list[str] = []
+    for trial in trials:
+        if not trial.rejected:
+            lines = [f"{name.capitalize()}: {text}" for name, text in vars(trial).items() if text]
+            texts.append("\n".join([f"Attempt {len(texts) + 1}.", *lines]))
+    return "\n\n".join(texts) or "No hypothesis about the cause was supported by an experiment."
+
+
+ACTION, EDIT = "experiment/debugger", "experiment/edit"
 NOT_COVERED = "[The breakpoint line was not covered by the test.]"
+NO_EXCEPTION = "[No exception triggered]"
+ENDLESS = (StopReason.INTERRUPTED, StopReason.KILLED)
 
 
 @dataclass(frozen=True)
@@ -53,74 +422,61 @@ class Shown:
     ok: bool
 
 
-@dataclass(frozen=True)
-class ScriptRun:
-    """Runs to each hit of the script's breakpoints and prints the requested values there."""
+def run_script(
+    debugger: Debugger, script: DebuggerScript, solution: str, test: str, max_hits: int
+) -> ToolReply:
+    """Run to each hit of the script's breakpoints, and print the requested values there.
 
-    debugger: Debugger
-    script: DebuggerScript
-    solution: str
-    """The file for breakpoints that name none."""
-    max_hits: int
+    `solution` is the file for breakpoints that name none. The reply's debugger record is that of
+    the first stop.
+    """
 
-    def observe(self, test: str) -> ToolReply:
-        """Run a test under the script. The reply's debugger record is that of the first stop."""
-        points = tuple(self._placed(point) for point in self.script.breakpoints)
-        started = self.debugger.start(Launch(test, points, stop_at_entry=False))
-        if started.stop_reason is not StopReason.BREAKPOINT:
-            return ToolReply(_not_reached(started), ToolOutcome.ERROR, started, action=ACTION)
-        event, hits, shown = started, 0, list[Shown]()
-        while event.stop_reason is StopReason.BREAKPOINT and hits < self.max_hits:
-            shown += self._at_hit(hits, event)
-            hits += 1
-            event = self.debugger.control(Action.CONTINUE)
-        outcome = ToolOutcome.OK if any(each.ok for each in shown) else ToolOutcome.ERROR
-        text = "\n".join([*_values(shown), *self._remarks(started, event)])
-        return ToolReply(text, outcome, started, action=ACTION)
+    def placed(point: BreakpointRequest) -> BreakpointRequest:
+        return replace(point, file=point.file or solution) if point.line else point
 
-    def _placed(self, point: BreakpointRequest) -> BreakpointRequest:
-        return replace(point, file=point.file or self.solution) if point.line else point
-
-    def _at_hit(self, hit: int, stop: DebugEvent) -> Iterator[Shown]:
-        for command in self.script.at_hits[min(hit, len(self.script.at_hits) - 1)]:
-            shown = self._do(command)
-            if shown is not None and len(self.script.breakpoints) > 1:
-                shown = replace(shown, text=f"(line {stop.line}) {shown.text}")
-            if shown is not None:
-                yield shown
-
-    def _do(self, command: Command) -> Shown | None:
-        match command:
-            case Print(expression="locals()"):
-                # Evaluated as an expression it would include the module's names.
-                return _shown_names(self.debugger.locals())
-            case Print(expression=expression):
-                return _shown(expression, self.debugger.evaluate(expression))
-            case BreakpointRequest():
-                self.debugger.set_breakpoint(self._placed(command))
-            case _:
-                self.debugger.control(command)
-        return None
-
-    def _remarks(self, started: DebugEvent, ended: DebugEvent) -> Iterator[str]:
-        yield from (f"[Note: {note}]" for note in started.notes)
-        if ended.stop_reason is StopReason.BREAKPOINT:
-            yield f"[These are the first {self.max_hits} executions; there are more.]"
-        elif ended.stop_reason in (StopReason.INTERRUPTED, StopReason.KILLED):
-            yield _stopped(ended)
+    points = tuple(map(placed, script.breakpoints))
+    started = debugger.start(Launch(test, points, stop_at_entry=False))
+    notes = [f"[Note: {note}]" for note in started.notes]
+    if started.stop_reason is not StopReason.BREAKPOINT:
+        told = [NOT_COVERED, *notes]
+        if started.stop_reason is None:
+            told = [f"[{render(started)}]"]
+        elif started.stop_reason in ENDLESS:
+            told = [NOT_COVERED, _stopped(started)]
+        return ToolReply("\n".join(told), ToolOutcome.ERROR, started, action=ACTION)
+    event, hits, shown = started, 0, list[Shown]()
+    while event.stop_reason is StopReason.BREAKPOINT and hits < max_hits:
+        for command in script.at_hits[min(hits, len(script.at_hits) - 1)]:
+            if isinstance(command, Print):
+                each = _printed(debugger, command.expression)
+                if len(script.breakpoints) > 1:
+                    each = replace(each, text=f"(line {event.line}) {each.text}")
+                shown.append(each)
+            elif isinstance(command, BreakpointRequest):
+                debugger.set_breakpoint(placed(command))
+            else:
+                debugger.control(command)
+        hits += 1
+        event = debugger.control(Action.CONTINUE)
+    told = [*_values(shown), *notes]
+    if event.stop_reason is StopReason.BREAKPOINT:
+        told.append(f"[These are the first {max_hits} executions; there are more.]")
+    elif event.stop_reason in ENDLESS:
+        told.append(_stopped(event))
+    outcome = ToolOutcome.OK if any(each.ok for each in shown) else ToolOutcome.ERROR
+    return ToolReply("\n".join(told), outcome, started, action=ACTION)
 
 
-def _shown(expression: str, event: DebugEvent) -> Shown:
+def _printed(debugger: Debugger, expression: str) -> Shown:
+    # Evaluated as an expression `locals()` would include the module's names.
+    names = expression == "locals()"
+    event = debugger.locals() if names else debugger.evaluate(expression)
     if event.error_kind is not None:
         return Shown(expression, f"*** {event.error}", ok=False)
+    if names:
+        values = ", ".join(f"{value.name!r}: {value.text}" for value in event.values)
+        return Shown(expression, f"{{{values}}}", ok=True)
     return Shown(expression, "\n".join(value.text for value in event.values), ok=True)
-
-
-def _shown_names(event: DebugEvent) -> Shown:
-    if event.error_kind is not None:
-        return _shown("locals()", event)
-    names = ", ".join(f"{value.name!r}: {value.text}" for value in event.values)
-    return Shown("locals()", f"{{{names}}}", ok=True)
 
 
 def _values(shown: list[Shown]) -> Iterator[str]:
@@ -139,26 +495,12 @@ def _values(shown: list[Shown]) -> Iterator[str]:
             yield f"{label}At each loop execution, the expression was: [{values}]"
 
 
-def _not_reached(started: DebugEvent) -> str:
-    if started.stop_reason is None:
-        return f"[{render(started)}]"
-    notes = [f"[Note: {note}]" for note in started.notes]
-    if started.stop_reason in (StopReason.INTERRUPTED, StopReason.KILLED):
-        return "\n".join([NOT_COVERED, _stopped(started)])
-    return "\n".join([NOT_COVERED, *notes])
-
-
 def _stopped(event: DebugEvent) -> str:
     if event.stop_reason is StopReason.KILLED:
         return f"[The test did not end, and was killed: {event.error}]"
     return f"[The test did not end, and was interrupted at {event.file}:{event.line}.]"
 
 
-# Runs AutoSD's experiments: scripts in their own debug session, and temporary edits.
-
-
-EDIT = "experiment/edit"
-NO_EXCEPTION = "[No exception triggered]"
 NAMED = re.compile(r"E {3}(?! )")
 
 
@@ -177,33 +519,25 @@ class Experiment:
     arguments: type[Arguments] = ExperimentArguments
 
     def call(self, arguments: ExperimentArguments, call_id: str) -> ToolReply:
-        program = self.context.sandbox.read_file(self.context.instance.solution)
-        original = program.decode("utf-8", "replace")
+        context, solution = self.context, self.context.instance.solution
+        config = context.config.repair
+        original = context.sandbox.read_file(solution).decode("utf-8", "replace")
         try:
             script = parse_experiment(arguments.script)
             if isinstance(script, DebuggerScript):
-                done = self._debug(script)
+                with context.debugger() as debugger:
+                    most = config.max_experiment_hits
+                    done = run_script(debugger, script, solution, self.test, most)
             else:
-                done = self._edit(original, script)
+                edited = apply_edits(original, script)
+                context.sandbox.write_file(solution, edited.encode())
+                done = ToolReply(self._result(), action=EDIT)
         except UnreadableExperiment as error:
             return ToolReply(f"[{error}]", ToolOutcome.INVALID)
         finally:
-            self.context.reset(original)
-        config = self.context.config.repair
+            context.reset(original)
         text = shortened(done.text, config.observation_lines, config.observation_chars)
         return replace(done, text=text)
-
-    def _debug(self, script: DebuggerScript) -> ToolReply:
-        context = self.context
-        with context.debugger() as debugger:
-            max_hits = context.config.repair.max_experiment_hits
-            run = ScriptRun(debugger, script, context.instance.solution, max_hits)
-            return run.observe(self.test)
-
-    def _edit(self, original: str, script: EditScript) -> ToolReply:
-        edited = apply_edits(original, script)
-        self.context.sandbox.write_file(self.context.instance.solution, edited.encode())
-        return ToolReply(self._result(), action=EDIT)
 
     def _result(self) -> str:
         """The test's result, in one line."""
@@ -229,10 +563,6 @@ def error_line(section: str) -> str:
     return lines[-1].strip() if lines else "[The test failed without a message.]"
 
 
-PREAMBLE = 2
-"""Messages before the first reply: the system prompt and the task."""
-
-
 class ScientificDebugger:
     """One conversation per round; all rounds share a budget of reasoning steps."""
 
@@ -244,31 +574,28 @@ class ScientificDebugger:
     def exhausted(self) -> bool:
         return self._steps_left <= 0
 
-    def diagnose(self, current: Round) -> str:
-        """The debugging log, without rejected hypotheses."""
-        context, test = self._context, current.version.failing.id
+    def repair(self, current: Round) -> Patch:
+        """Let the Patch Coder write the patch from the debugging log."""
+        context, failing = self._context, current.version.failing
         spec = AgentSpec(
             prompt("autosd/system", steps=str(self._steps_left)),
-            Toolbox([Experiment(context, test)]),
+            Toolbox([Experiment(context, failing.id)]),
             max_steps=self._steps_left,
             form=ScientificForm(),
         )
         agent = context.agent(spec, Role.PATCH_CODER, patch_attempt=current.number)
+        task = prompt(
+            "autosd/task",
+            coding_task=context.instance.problem_statement,
+            code=numbered(current.version.code),
+            test=failing.id,
+            test_source=failing.source,
+            error=failing.error,
+        )
         try:
-            agent.run(autosd_task(context.instance.problem_statement, current))
+            agent.run(task)
         finally:
             self._steps_left -= agent.log.steps
-        return debugging_log(trials_of(agent.log.sent()[PREAMBLE:]))
-
-
-def autosd_task(coding_task: str, current: Round) -> str:
-    """The bug to debug: the task, the program and the failing test."""
-    failing = current.version.failing
-    return prompt(
-        "autosd/task",
-        coding_task=coding_task,
-        code=numbered(current.version.code),
-        test=failing.id,
-        test_source=failing.source,
-        error=failing.error,
-    )
+        # After the system prompt and the task.
+        plan = debugging_log(trials_of(agent.log.sent()[2:]))
+        return write_patch(context, current, plan)

@@ -6,172 +6,467 @@ The conversation continues over the patch attempts, as in its published code.
 
 from __future__ import annotations
 
+import ast
 import json
+import posixpath
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple, TypeVar
 
-from collect.agents.baselines.ldb_blocks import (
-    Level,
-    Sampling,
-    TraceUnavailable,
-    blocks_of,
-    trace_test,
-    trace_text,
-)
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from collect.agents.baselines.self_debugging import attempt_message
-from collect.agents.inspectcoder.patching import patch_of
-from collect.agents.inspectcoder.records import Patch, Round
-from collect.agents.loop import AgentRun, AgentSpec
+from collect.agents.inspectcoder.patching import Patch, Round, patch_of
+from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Toolbox
-from collect.code.syntax import literal
+from collect.code.syntax import parse
 from collect.store.records import Role
+from sandbox import Command, Sandbox
+from sandbox.errors import SandboxFileError
+from sandbox.shell import scratch_folder
+from sandbox.text import source_lines
 
-# Reads verdicts on trace blocks from a model's reply. The prompt asks for JSON objects with
-# `block`, `correct` and `explanation`. Models also write Python literals, omit fields, put the
-# objects in a list or under block names, break quotes, or answer in prose.
-
-
-TRUE = ("true", "yes", "correct", "right", "1")
-FALSE = ("false", "no", "incorrect", "wrong", "0")
-BLOCK_NUMBER = re.compile(r"(\d{1,6})")
-NAMED = re.compile(r"BLOCK[-_ ]?(\d{1,6})", re.IGNORECASE)
-FIELD = re.compile(r"""["']?\b(block|correct|explanation)\b["']?\s*:\s*""", re.IGNORECASE)
-PROSE = re.compile(
-    r"BLOCK[-_ ]?(?P<block>\d{1,6})\W+(?:(?:feedback|verdict)\W*)?"
-    r"\b(?P<word>incorrect|correct|wrong)\b"
-    r"[.:,]?[ \t]*(?P<explanation>[^\n]*)",
-    re.IGNORECASE,
-)
-
-MAX_ENDS = 8
-MAX_OBJECT = 20_000
-"""Maximum length of text read as Python literals."""
-MAX_UNREADABLE = 1000
-"""Braces that start no object, after which the search ends: a model may repeat them endlessly."""
+ENDS_OF_BLOCKS = ast.Return | ast.Raise | ast.Break | ast.Continue
+LOOPS = ast.For | ast.AsyncFor | ast.While
+REGIONS = ast.With | ast.AsyncWith | ast.Try | ast.TryStar | ast.Match
+DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+DECLARATIONS = DEFINITIONS | ast.Import | ast.ImportFrom
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Statement:
+    """A simple statement, or the header of a compound one."""
+
+    first: int
+    """Line number, from 1."""
+    last: int
+    block: int
+    leads: bool
+    """Whether it starts a block."""
+    declares: bool = False
+    """Whether it is a definition or import outside all functions."""
+    managed: tuple[int, int] | None = None
+    """For a `with`, the lines of its body: at the body's end the interpreter returns to the header.
+    """
+
+
+def statements_of(code: str) -> Mapping[int, Statement]:
+    """The statements by first line; if a line has several, the first one. Raises SyntaxError.
+
+    A block begins at a function, a loop's header, a branch target, after a branch, at a handler,
+    and at `with`, `try` and `match`. Comprehensions and lambdas belong to their statement. Each
+    function and class has its own blocks.
+    """
+    reader = _Reader()
+    reader.scope(parse(code).body, outside=True)
+    return reader.found
+
+
+class _Reader:
+    """Visits a program in line order."""
+
+    def __init__(self) -> None:
+        self.found: dict[int, Statement] = {}
+        self._count = 0
+        self._block = 0
+        self._leads = True
+        """Whether the next statement starts a block."""
+
+    def scope(self, body: Sequence[ast.stmt], outside: bool) -> None:
+        """Visit a function, class or module. The block around a definition continues after it."""
+        around = self._block
+        self._begin_block()
+        for statement in body:
+            self._statement(statement, outside)
+        self._block, self._leads = around, False
+
+    def _begin_block(self) -> None:
+        self._block = self._count
+        self._count += 1
+        self._leads = True
+
+    def _statement(self, node: ast.stmt, outside: bool) -> None:
+        if isinstance(node, LOOPS | REGIONS):
+            self._begin_block()
+        declares = outside and isinstance(node, DECLARATIONS)
+        managed = None
+        if isinstance(node, ast.With | ast.AsyncWith):
+            managed = node.body[0].lineno, node.end_lineno or node.lineno
+        self._add(_first_line(node), _header_end(node), declares, managed)
+        if isinstance(node, DEFINITIONS):
+            self.scope(node.body, outside=isinstance(node, ast.ClassDef))
+        elif isinstance(node, ENDS_OF_BLOCKS):
+            self._begin_block()
+        elif isinstance(node, LOOPS | REGIONS | ast.If):
+            self._parts(node, outside)
+            self._begin_block()
+
+    def _add(
+        self, first: int, last: int, declares: bool = False, managed: tuple[int, int] | None = None
+    ) -> None:
+        if first not in self.found:
+            leads = self._leads
+            self.found[first] = Statement(first, last, self._block, leads, declares, managed)
+            self._leads = False
+
+    def _parts(self, node: ast.stmt, outside: bool) -> None:
+        """Visit the bodies of a compound statement."""
+        goes_on = isinstance(node, ast.With | ast.AsyncWith | ast.Try | ast.TryStar)
+        self._body(getattr(node, "body", ()), outside, leads=not goes_on)
+        for part in [*getattr(node, "cases", ()), *getattr(node, "handlers", ())]:
+            self._begin_block()
+            header = part.pattern.lineno if isinstance(part, ast.match_case) else part.lineno
+            self._add(header, max(header, part.body[0].lineno - 1))
+            self._body(part.body, outside)
+        self._body(getattr(node, "orelse", ()), outside)
+        self._body(getattr(node, "finalbody", ()), outside)
+
+    def _body(self, body: Sequence[ast.stmt], outside: bool, leads: bool = True) -> None:
+        if body and leads:
+            self._begin_block()
+        for statement in body:
+            self._statement(statement, outside)
+
+
+def _first_line(node: ast.stmt) -> int:
+    decorators: Sequence[ast.expr] = getattr(node, "decorator_list", ())
+    return min([node.lineno, *(each.lineno for each in decorators)])
+
+
+def _header_end(node: ast.stmt) -> int:
+    """The last line of a simple statement, or of a compound statement's header."""
+    if isinstance(node, ast.Match):
+        return max(node.lineno, node.cases[0].pattern.lineno - 1)
+    body: Sequence[ast.stmt] = getattr(node, "body", ())
+    if isinstance(node, ast.Try | ast.TryStar):
+        return node.lineno
+    if body:
+        return max(node.lineno, _first_line(body[0]) - 1)
+    return node.end_lineno or node.lineno
+
+
+PACKAGE = "stepinto_tracing"
+OPTIONS = ("-p", "no:cacheprovider", "--color=no", "--tb=no", "-q")
+MAX_STEPS = 500
+"""Steps kept from the start of the trace, and the same number from its end."""
+VALUE_CHARS = 200
+"""Maximum length of a value's text."""
+_LAUNCHER = f"""\
+import os, sys
+
+if __name__ == "__main__":
+    import pytest
+    from {PACKAGE} import ldb_tracer
+
+    folder, sys.path[0] = sys.path[0], os.getcwd()
+    sys.exit(ldb_tracer.main(folder))
+"""
+
+
+class TraceUnavailable(Exception):
+    """There is no trace. The message tells the model why, as the end of a sentence."""
+
+
+class Step(BaseModel):
+    """One executed statement."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    activation: int
+    """Identifies the function call that the step belongs to."""
+    root: int
+    """Identifies the outermost function call that led to the step."""
+    is_function: bool
+    """Whether it lies in a function, not in a module or class body."""
+    function: str
+    line: int
+    """First line of the statement, from 1."""
+    before: dict[str, str]
+    """The local variables before the step, as text."""
+    after: dict[str, str] | None
+    """The local variables after it, or None if the run ended before."""
+    gave: str | None
+    """What the function returned or the generator yielded: `return=3`."""
+    raised: str | None
+    """The exception that it raised."""
+
+
+class Trace(BaseModel):
+    """What the program did during the last statement of the failing test."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    head: tuple[Step, ...]
+    tail: tuple[Step, ...]
+    """The last steps, if there are more than fit into the head."""
+    dropped: int
+    """Steps between head and tail that were dropped."""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The kept steps, in order."""
+        return (*self.head, *self.tail)
+
+
+def trace_test(sandbox: Sandbox, program: str, code: str, test: str, timeout: float) -> Trace:
+    """Run a failing pytest test under the tracer (see `ldb_tracer`), through the file `program`,
+    which holds `code`.
+
+    `timeout` in seconds. Raises TraceUnavailable, SandboxError.
+    """
+    try:
+        statements = statements_of(code)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise TraceUnavailable(f"the program is not valid Python: {error}") from None
+    job = {
+        "program": posixpath.join(sandbox.workspace, program),
+        "test": posixpath.join(sandbox.workspace, test.partition("::")[0]),
+        # The first line of each line of a statement of several lines.
+        "starts": {
+            line: each.first
+            for each in statements.values()
+            for line in range(each.first, each.last + 1)
+            if each.last > each.first and (line == each.first or line not in statements)
+        },
+        "value_chars": VALUE_CHARS,
+        "max_steps": MAX_STEPS,
+        "arguments": [*OPTIONS, f"--rootdir={sandbox.workspace}", test],
+    }
+    with scratch_folder(sandbox) as folder:
+        package = f"{folder}/{PACKAGE}"
+        tracer = Path(__file__).with_name("ldb_tracer.py")
+        sandbox.write_files(
+            {
+                f"{folder}/launch.py": _LAUNCHER.encode(),
+                f"{folder}/job.json": json.dumps(job).encode(),
+                f"{package}/__init__.py": b"",
+                f"{package}/ldb_tracer.py": tracer.read_bytes(),
+            }
+        )
+        environment = {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        argv = [sandbox.python, f"{folder}/launch.py"]
+        result = sandbox.run(Command(argv, env=environment, timeout=timeout))
+        try:
+            trace = Trace.model_validate_json(sandbox.read_file(f"{folder}/trace.json"))
+        except (SandboxFileError, ValidationError):
+            # The program under test may have ended before it, or broken the file.
+            if result.timed_out:
+                told = f"the traced run exceeds the limit of {timeout:g} s"
+            else:
+                ended = f"the traced run ended with exit code {result.exit_code}"
+                told = f"{ended} before it had a trace"
+            raise TraceUnavailable(told) from None
+    executed = (statements.get(step.line) for step in trace.steps)
+    if all(each is None or each.declares for each in executed):
+        raise TraceUnavailable("the test ends before it runs any line of the program")
+    return trace
+
+
+Item = TypeVar("Item")
+MAX_STATEMENT_LINES = 12
+
+
+class Level(StrEnum):
+    """The unit of a block."""
+
+    LINE = "line"
+    """One execution of a statement."""
+    BLOCK = "block"
+    """One execution of a basic block."""
+    FUNCTION = "function"
+    """One call from outside the program, with everything that it executes."""
+
+
+@dataclass
+class Block:
+    """A piece of the trace."""
+
+    lines: list[int] = field(default_factory=list)
+    """First lines of the executed statements, in order."""
+    before: Mapping[str, str] = field(default_factory=dict)
+    after: Mapping[str, str] | None = None
+    ending: tuple[str, ...] = ()
+    """What the block returned or raised."""
+
+    def add(self, step: Step) -> None:
+        """Add a step of the same function call."""
+        if not self.lines:
+            self.before = step.before
+        self.lines.append(step.line)
+        given = () if step.gave is None else (step.gave,)
+        raised = () if step.raised is None else (f"raised {step.raised}",)
+        self.after, self.ending = step.after, (*given, *raised)
+
+
+def blocks_of(trace: Trace, code: str, level: Level) -> list[Block]:
+    """The trace's blocks, in order of their start."""
+    statements = statements_of(code)
+    steps = _told(trace.steps, statements)
+    if level is Level.FUNCTION:
+        return _calls(steps)
+    blocks: list[Block] = []
+    under_way: dict[int, tuple[int, Block]] = {}
+    for step in steps:
+        statement = statements[step.line]
+        number, block = under_way.get(step.activation, (-1, None))
+        goes_on = number == statement.block and not statement.leads and level is Level.BLOCK
+        if block is None or not goes_on:
+            block = Block()
+            blocks.append(block)
+            under_way[step.activation] = (statement.block, block)
+        block.add(step)
+    return blocks
+
+
+def _told(steps: Iterable[Step], statements: Mapping[int, Statement]) -> list[Step]:
+    """Drop definitions and imports outside functions, and returns to a `with` header."""
+    told: list[Step] = []
+    latest: dict[int, int] = {}
+    for step in steps:
+        statement = statements.get(step.line)
+        if statement is None or statement.declares:
+            continue
+        index, managed = latest.get(step.activation), statement.managed
+        if index is not None and managed and managed[0] <= told[index].line <= managed[1]:
+            # The return to a `with` header at the end of its body: the last step inside gets the
+            # variables as they are after leaving it.
+            inside = told[index]
+            raised = step.raised if step.raised or step.gave else inside.raised
+            given = {"after": step.after, "gave": inside.gave or step.gave, "raised": raised}
+            told[index] = inside.model_copy(update=given)
+            continue
+        latest[step.activation] = len(told)
+        told.append(step)
+    return told
+
+
+def _calls(steps: Sequence[Step]) -> list[Block]:
+    """The outermost function calls; a program without calls is one block."""
+    chosen = [step for step in steps if step.is_function] or list(steps)
+    roots: dict[int, Block] = {}
+    for step in chosen:
+        block = roots.setdefault(step.root, Block())
+        if step.activation == step.root or not step.is_function:
+            block.add(step)
+        else:
+            block.lines.append(step.line)
+    return list(roots.values())
+
+
+def first_and_last(items: Sequence[Item], count: int) -> tuple[Sequence[Item], Sequence[Item]]:
+    """Up to `count` items: half of them from the start, the rest from the end."""
+    if len(items) <= count:
+        return items, ()
+    return items[: count // 2], items[len(items) - (count - count // 2) :]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How much of a trace is shown."""
+
+    blocks: int
+    lines: int
+    """Lines per block."""
+    value_chars: int
+    """Characters per comment with values."""
+
+
+def trace_text(blocks: Sequence[Block], code: str, sampling: Sampling) -> str:
+    """The blocks, each with a heading, and its values in comments before and after the code."""
+    statements, source = statements_of(code), source_lines(code)
+    head, tail = first_and_last(blocks, sampling.blocks)
+    texts = []
+    for index, block in enumerate([*head, *tail]):
+        if tail and index == len(head):
+            texts.append(f"... ({len(blocks) - len(head) - len(tail)} blocks left out) ...")
+        lines = [
+            line for first in block.lines for line in _statement_lines(statements[first], source)
+        ]
+        start, end = first_and_last(lines, sampling.lines)
+        first, last = _indent(source[block.lines[0] - 1]), _indent(source[block.lines[-1] - 1])
+        after = [*_values(block.after or {}), *block.ending]
+        shown = [
+            f"[BLOCK-{index}]",
+            *_comment(first, _values(block.before), sampling.value_chars),
+            *start,
+            *(["..."] if end else []),
+            *end,
+            *_comment(last, after, sampling.value_chars),
+        ]
+        texts.append("\n".join(shown))
+    return "\n".join(texts)
+
+
+def _statement_lines(statement: Statement, source: Sequence[str]) -> Sequence[str]:
+    lines = [line for line in source[statement.first - 1 : statement.last] if line.strip()]
+    head, tail = first_and_last(lines, MAX_STATEMENT_LINES)
+    return [*head, f"{_indent(head[-1])}...", *tail] if tail else lines
+
+
+def _values(state: Mapping[str, str]) -> list[str]:
+    return [f"{name}={value}" for name, value in state.items()]
+
+
+def _comment(indent: str, parts: Sequence[str], max_chars: int) -> list[str]:
+    text = "  ".join(parts)
+    if len(text) > max_chars:
+        half = max_chars // 2
+        text = f"{text[:half]}...{text[-half:]}"
+    return [f"{indent}# {text}"] if text else []
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
+
+
+# The prompt asks for JSON objects with `block`, `correct` and `explanation`. Models also write
+# Python literals, omit fields, put the objects under block names, break quotes, or answer in prose.
+FIELD = re.compile(
+    r"""\b(?:block\b["']?\s*:\s*["'\[]*(?:BLOCK[-_ ]?)?|BLOCK[-_ ]?(?=\d{1,6}["']?\s*:\s*\{))"""
+    r"""(?P<block>\d{1,6})|\bcorrect\b["']?\s*:\s*["']?(?P<correct>\w+)""",
+    re.IGNORECASE,
+)
+PROSE = re.compile(
+    r"BLOCK[-_ ]?(?P<block>\d{1,6})\W+(?:(?:feedback|verdict)\W*)?"
+    r"\b(?P<word>incorrect|correct|wrong)\b",
+    re.IGNORECASE,
+)
+TRUTH = {
+    **dict.fromkeys(("true", "yes", "correct", "right", "1"), True),
+    **dict.fromkeys(("false", "no", "incorrect", "wrong", "0"), False),
+}
+
+
+class Verdict(NamedTuple):
     """A model's verdict on one block."""
 
     block: int | None
     """Its number, or None if the reply does not say."""
     correct: bool | None
-    """None if the reply does not say."""
-    explanation: str = ""
+    """None if it can't be read."""
 
 
 def parse_verdicts(reply: str) -> list[Verdict]:
     """The verdicts of a reply, in order; empty if it has none."""
-    found = list(_objects(reply)) or list(_broken(reply))
+    found: list[Verdict] = []
+    block = None
+    for mark in FIELD.finditer(reply):
+        if mark["block"] is not None:
+            block = int(mark["block"])
+        else:
+            found.append(Verdict(block, TRUTH.get(mark["correct"].lower())))
+            block = None
     if found:
         return found
     return [
-        Verdict(int(mark["block"]), mark["word"].lower() == "correct", mark["explanation"].strip())
+        Verdict(int(mark["block"]), mark["word"].lower() == "correct")
         for mark in PROSE.finditer(reply)
     ]
-
-
-def _objects(text: str) -> Iterator[Verdict]:
-    """Verdicts in everything that can be read as JSON or Python literals."""
-    position = unreadable = 0
-    while unreadable < MAX_UNREADABLE and (start := text.find("{", position)) >= 0:
-        value, position = _value_at(text, start)
-        unreadable += value is None
-        yield from _collect(value)
-
-
-def _value_at(text: str, start: int) -> tuple[object, int]:
-    """The value that starts there and its end; None if it can't be read."""
-    try:
-        value, end = json.JSONDecoder(strict=False).raw_decode(text, start)
-    except (ValueError, RecursionError):
-        return _literal_at(text, start)
-    return value, end
-
-
-def _literal_at(text: str, start: int) -> tuple[object, int]:
-    for end in _ends(text, start):
-        try:
-            return literal(_with_json_names(text[start:end])), end
-        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-            continue
-    return None, start + 1
-
-
-def _ends(text: str, start: int) -> Iterator[int]:
-    """The first few possible ends of an object."""
-    end = start
-    for _ in range(MAX_ENDS):
-        end = text.find("}", end) + 1
-        if not 0 < end <= start + MAX_OBJECT:
-            return
-        yield end
-
-
-def _with_json_names(text: str) -> str:
-    names = {"true": "True", "false": "False", "null": "None"}
-    return re.sub(r"(?<=[:\s])(true|false|null)(?=\s*[,}])", lambda mark: names[mark[1]], text)
-
-
-def _collect(value: object, name: str = "") -> Iterator[Verdict]:
-    """The verdicts in a value at any depth; `name` is the key above it."""
-    if isinstance(value, list | tuple):
-        for each in value:
-            yield from _collect(each, name)
-    elif isinstance(value, dict):
-        fields = {str(key).strip().lower(): each for key, each in value.items()}
-        if "correct" in fields or ("block" in fields and "explanation" in fields):
-            explanation = fields.get("explanation")
-            yield Verdict(
-                _number(fields.get("block", name)),
-                _truth(fields.get("correct")),
-                "" if explanation is None else str(explanation).strip(),
-            )
-        else:
-            for key, each in value.items():
-                yield from _collect(each, str(key))
-
-
-def _broken(text: str) -> Iterator[Verdict]:
-    """Verdicts from single fields, if quotes or braces are broken."""
-    marks = list(FIELD.finditer(text))
-    ends = [mark.start() for mark in marks[1:]] + [len(text)] * bool(marks)
-    fields: dict[str, str] = {}
-    for mark, end in zip(marks, ends, strict=True):
-        name = mark[1].lower()
-        if name in fields:
-            yield _from_texts(fields)
-            fields = {}
-        fields[name] = text[mark.end() : end]
-    if fields:
-        yield _from_texts(fields)
-
-
-def _from_texts(fields: dict[str, str]) -> Verdict:
-    explanation = fields.get("explanation", "")
-    return Verdict(
-        _number(fields.get("block", "")),
-        _truth(re.split(r"[,}\n]", fields.get("correct", ""))[0]),
-        explanation.strip().strip("`").strip(" \t\n\"'{}[],"),
-    )
-
-
-def _number(value: object) -> int | None:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    if not isinstance(value, str):
-        return None
-    found = NAMED.search(value) or BLOCK_NUMBER.search(value)
-    return int(found[1]) if found else None
-
-
-def _truth(value: object) -> bool | None:
-    word = str(value).strip(" \t\n\"'.").lower()
-    return True if word in TRUE else False if word in FALSE else None
 
 
 class Ldb:
@@ -182,54 +477,39 @@ class Ldb:
     def __init__(self, context: RolloutContext, level: Level) -> None:
         self._context = context
         self._level = level
-        self._agent: AgentRun | None = None
+        spec = AgentSpec(prompt("ldb/system"), Toolbox([]), max_steps=1)
+        self._agent = context.agent(spec, Role.PATCH_CODER)
 
     def repair(self, current: Round) -> Patch:
         """Trace, ask for verdicts, ask for the program; without a trace, ask for the program
         directly.
         """
-        agent = self._agent = self._agent or self._open()
+        context, code, agent = self._context, current.version.code, self._agent
         agent.log.patch_attempt = current.number
         try:
-            trace = self._trace(current)
+            request = prompt("ldb/traced", trace=self._trace(current))
         except TraceUnavailable as reason:
-            agent.run(
-                attempt_message(self._context, current, prompt("ldb/untraced", reason=str(reason)))
-            )
-            return patch_of(agent.log.final_answer, current.version.code)
-        agent.run(attempt_message(self._context, current, prompt("ldb/traced", trace=trace)))
+            request = prompt("ldb/untraced", reason=str(reason))
+            agent.run(attempt_message(context, current, request))
+            return patch_of(agent.log.final_answer, code)
+        agent.run(attempt_message(context, current, request))
         wrong = [each for each in parse_verdicts(agent.log.final_answer) if each.correct is False]
-        agent.run(repair_request(wrong))
-        plan = "\n".join(each.explanation for each in wrong)
-        return patch_of(agent.log.final_answer, current.version.code, plan)
-
-    def _open(self) -> AgentRun:
-        spec = AgentSpec(prompt("ldb/system"), Toolbox([]), max_steps=1)
-        return self._context.agent(spec, Role.PATCH_CODER)
+        numbers = dict.fromkeys(each.block for each in wrong if each.block is not None)
+        names = ", ".join(f"BLOCK-{number}" for number in numbers)
+        found = prompt("ldb/found", blocks=names) + " " if names else ""
+        agent.run(found + prompt("ldb/repair"))
+        return patch_of(agent.log.final_answer, code)
 
     def _trace(self, current: Round) -> str:
         """The trace as text. Raises TraceUnavailable, SandboxError."""
-        context, version = self._context, current.version
-        solution, limit = context.instance.solution, context.config.repair.ldb_trace_timeout
-        trace = trace_test(
-            context.sandbox, solution, version.code, version.failing.id, timeout=limit
-        )
-        blocks = blocks_of(trace, version.code, self._level)
-        return trace_text(blocks, version.code, self._sampling())
-
-    def _sampling(self) -> Sampling:
-        config = self._context.config.repair
-        blocks = {
+        context, code, test = self._context, current.version.code, current.version.failing.id
+        config = context.config.repair
+        timeout, solution = config.ldb_trace_timeout, context.instance.solution
+        trace = trace_test(context.sandbox, solution, code, test, timeout=timeout)
+        most = {
             Level.LINE: config.ldb_lines,
             Level.BLOCK: config.ldb_blocks,
             Level.FUNCTION: config.ldb_functions,
         }
-        return Sampling(blocks[self._level], config.ldb_block_lines, config.ldb_value_chars)
-
-
-def repair_request(wrong: list[Verdict]) -> str:
-    """Asks for the program and names the blocks judged wrong."""
-    numbers = dict.fromkeys(each.block for each in wrong if each.block is not None)
-    names = ", ".join(f"BLOCK-{number}" for number in numbers)
-    found = prompt("ldb/found", blocks=names) + " " if names else ""
-    return found + prompt("ldb/repair")
+        sampling = Sampling(most[self._level], config.ldb_block_lines, config.ldb_value_chars)
+        return trace_text(blocks_of(trace, code, self._level), code, sampling)

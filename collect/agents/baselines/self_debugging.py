@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from collect.agents.inspectcoder.patching import patch_of
-from collect.agents.inspectcoder.records import CodeVersion, Patch, Round
-from collect.agents.loop import AgentRun, AgentSpec
+from collect.agents.inspectcoder.patching import CodeVersion, Patch, Round, patch_of
+from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Toolbox
@@ -40,27 +39,25 @@ class SelfDebugging:
 
     def __init__(self, context: RolloutContext, procedure: Procedure) -> None:
         self._context = context
-        self._procedure = procedure
-        self._agent: AgentRun | None = None
-
-    def repair(self, current: Round) -> Patch:
-        agent = self._agent or self._open()
-        self._agent = agent
-        agent.log.patch_attempt = current.number
-        request = _request(self._procedure.think or self._procedure.fix)
-        agent.run(attempt_message(self._context, current, request))
-        return patch_of(agent.log.final_answer, current.version.code)
-
-    def _open(self) -> AgentRun:
-        thinks = self._procedure.think is not None
+        fix, think = (
+            prompt(f"self_debugging/{name}") if name else None
+            for name in (procedure.fix, procedure.think)
+        )
+        self._request = think or fix or ""
         spec = AgentSpec(
             prompt("self_debugging/system"),
             Toolbox([]),
-            max_steps=2 if thinks else 1,
-            follow_up=lambda answer: _request(self._procedure.fix),
-            max_follow_ups=1 if thinks else 0,
+            max_steps=2 if think else 1,
+            follow_up=lambda answer: fix,
+            max_follow_ups=1 if think else 0,
         )
-        return self._context.agent(spec, Role.PATCH_CODER)
+        self._agent = context.agent(spec, Role.PATCH_CODER)
+
+    def repair(self, current: Round) -> Patch:
+        agent = self._agent
+        agent.log.patch_attempt = current.number
+        agent.run(attempt_message(self._context, current, self._request))
+        return patch_of(agent.log.final_answer, current.version.code)
 
 
 def attempt_message(context: RolloutContext, current: Round, request: str) -> str:
@@ -82,7 +79,3 @@ def version_text(version: CodeVersion) -> str:
         test_source=version.failing.source,
         error=version.failing.error,
     )
-
-
-def _request(name: str) -> str:
-    return prompt(f"self_debugging/{name}")

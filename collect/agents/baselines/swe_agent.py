@@ -11,16 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from collect.agents.baselines.self_debugging import version_text
-from collect.agents.forms import Answered, MalformedAction, worst
-from collect.agents.inspectcoder.failing import shortened
-from collect.agents.inspectcoder.records import Patch, Round
-from collect.agents.loop import AgentRun, AgentSpec
+from collect.agents.file_tools import Bash, BashArguments, read_failure
+from collect.agents.forms import ActionForm, Answered, MalformedAction
+from collect.agents.inspectcoder.patching import Patch, Round, shortened
+from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
-from collect.agents.shell_tool import Bash, BashArguments, read_failure
 from collect.agents.tools import Arguments, Toolbox, ToolReply
 from collect.store.messages import Message, ToolCall
-from collect.store.records import MessageRow, Role, ToolOutcome
+from collect.store.records import Role, ToolOutcome
 from sandbox.errors import SandboxFileError
 
 SUBMISSION = "SUBMIT_REPAIRED_PROGRAM"
@@ -38,39 +37,33 @@ class SweAgent:
 
     def __init__(self, context: RolloutContext) -> None:
         self._context = context
-        self._agent: AgentRun | None = None
-
-    def repair(self, current: Round) -> Patch:
-        agent = self._agent or self._open()
-        self._agent = agent
-        agent.log.patch_attempt = current.number
-        agent.log.conclusion = None
-        agent.run(self._message(current))
-        return self._patch()
-
-    def _open(self) -> AgentRun:
-        context = self._context
         spec = AgentSpec(
             prompt("swe_agent/system"),
             Toolbox([SubmittingBash(Bash(context.sandbox, context.config.bash_timeout))]),
             max_steps=context.config.repair.max_shell_steps,
             form=BashForm(),
         )
-        return context.agent(spec, Role.PATCH_CODER)
+        self._agent = context.agent(spec, Role.PATCH_CODER)
 
-    def _message(self, current: Round) -> str:
-        instance, version = self._context.instance, version_text(current.version)
-        if not current.history:
-            return prompt(
+    def repair(self, current: Round) -> Patch:
+        agent, instance = self._agent, self._context.instance
+        agent.log.patch_attempt = current.number
+        agent.log.conclusion = None
+        version = version_text(current.version)
+        if current.history:
+            problem = current.history[-1][1].problem
+            told = f" {problem}" if problem else ""
+            message = prompt("swe_agent/again", problem=told, version=version, submit=SUBMIT)
+        else:
+            message = prompt(
                 "swe_agent/task",
                 coding_task=instance.problem_statement,
                 path=instance.solution,
                 version=version,
                 submit=SUBMIT,
             )
-        problem = current.history[-1][1].problem
-        told = f" {problem}" if problem else ""
-        return prompt("swe_agent/again", problem=told, version=version, submit=SUBMIT)
+        agent.run(message)
+        return self._patch()
 
     def _patch(self) -> Patch:
         """The program in the workspace, even if the steps are used up.
@@ -104,31 +97,23 @@ class SubmittingBash:
         return answer
 
 
-class BashForm:
+class BashForm(ActionForm):
     """Reasoning, then exactly one command in a ```bash block."""
-
-    by_tools = False
-    stop: tuple[str, ...] = ()
-    stops_at_error = True
 
     def calls(self, reply: Message, step: int) -> Sequence[ToolCall]:
         fences = list(FENCE.finditer(reply.content))
         commands = _commands(reply.content, fences)
         if len(commands) != 1:
-            opened = sum(fence[1] is not None for fence in fences)
-            raise MalformedAction(_format_error(len(commands), cut=opened > len(commands)))
+            problem = f"It held {len(commands)} complete ```bash blocks, and exactly one is needed."
+            if sum(fence[1] is not None for fence in fences) > len(commands):
+                problem += " A block was opened and never closed: was the response cut off?"
+                problem += " Be briefer."
+            raise MalformedAction(prompt("swe_agent/format_error", problem=problem, submit=SUBMIT))
         arguments = json.dumps({"command": commands[0]})
         return [ToolCall(f"command_{step}", "bash", arguments)]
 
-    def answered(self, answered: Answered) -> MessageRow | None:
-        return None
-
-    def all_answered(
-        self, answered: Sequence[Answered], left_out: int, steps_left: int
-    ) -> MessageRow | None:
-        text = "\n".join(observation(each.reply) for each in answered)
-        seconds = sum(each.seconds for each in answered)
-        return MessageRow(Message("user", text), seconds=seconds, tool_outcome=worst(answered))
+    def observation(self, answered: Sequence[Answered], left_out: int, steps_left: int) -> str:
+        return "\n".join(observation(each.reply) for each in answered)
 
 
 def _commands(text: str, fences: Sequence[re.Match[str]]) -> list[str]:
@@ -157,10 +142,3 @@ def observation(reply: ToolReply) -> str:
     shown = shortened(output, max_lines=MAX_CHARS, max_chars=MAX_CHARS)
     cut = f"{prompt('swe_agent/too_long')}\n" if len(output) > MAX_CHARS else ""
     return f"<returncode>{code}</returncode>\n{cut}<output>\n{shown}\n</output>"
-
-
-def _format_error(found: int, cut: bool) -> str:
-    problem = f"It held {found} complete ```bash blocks, and exactly one is needed."
-    if cut:
-        problem += " A block was opened and never closed: was the response cut off? Be briefer."
-    return prompt("swe_agent/format_error", problem=problem, submit=SUBMIT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from collect.code.syntax import parse
 from sandbox.text import source_lines
@@ -65,30 +65,31 @@ def with_imports_of(previous: str, code: str) -> str:
     unchanged imports.
     """
     try:
-        present, used = set(_imports(code)), _names(code)
-        missing = [
-            line for line in _imports(previous) if line not in present and _bound(line) in used
-        ]
+        present, nodes = set(_imports(code)), list(ast.walk(parse(code)))
+        missing = [line for line in _imports(previous) if line not in present]
     except SyntaxError:
         return code
-    futures = [f"{line}\n" for line in missing if "__future__" in line]
-    others = [f"{line}\n" for line in missing if "__future__" not in line]
-    return _inserted(_inserted(code, others, _is_future), futures, lambda node: False)
+    used = {node.id for node in nodes if isinstance(node, ast.Name)} - _defined(code) | {"*"}
+    futures = [f"{line}\n" for line in missing if FUTURE in line]
+    # The name that a single import binds is the first part of its last word.
+    others = [
+        f"{line}\n"
+        for line in missing
+        if FUTURE not in line and line.rpartition(" ")[2].partition(".")[0] in used
+    ]
+    return _inserted(_inserted(code, others, after_futures=True), futures, after_futures=False)
 
 
-def _inserted(code: str, added: list[str], goes_on: Callable[[ast.stmt], bool]) -> str:
-    """A program with lines inserted after its docstring and the statements that pass `goes_on`."""
+def _inserted(code: str, added: list[str], after_futures: bool) -> str:
+    """A program with lines inserted after its docstring, and if wanted its future imports."""
     lines, end = source_lines(code, keepends=True), 0
     for node in parse(code).body:
         docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if not docstring and not goes_on(node):
+        future = isinstance(node, ast.ImportFrom) and node.module == FUTURE
+        if not docstring and not (future and after_futures):
             break
         end = node.end_lineno or end
     return "".join([*lines[:end], *added, *lines[end:]])
-
-
-def _is_future(node: ast.stmt) -> bool:
-    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 
 def _imports(code: str) -> Iterator[str]:
@@ -100,22 +101,6 @@ def _imports(code: str) -> Iterator[str]:
                     if isinstance(node, ast.Import)
                     else ast.ImportFrom(node.module, [alias], node.level)
                 )
-
-
-def _bound(line: str) -> str:
-    """The name that a single import binds; for `__future__` and `*` a marker."""
-    if "__future__" in line:
-        return FUTURE
-    return line.rpartition(" ")[2].partition(".")[0]
-
-
-def _names(code: str) -> set[str]:
-    """The names that a program uses but does not bind at its top level."""
-    nodes = list(ast.walk(parse(code)))
-    return {node.id for node in nodes if isinstance(node, ast.Name)} - _defined(code) | {
-        FUTURE,
-        "*",
-    }
 
 
 def _defined(code: str) -> set[str]:

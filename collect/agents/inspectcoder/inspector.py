@@ -15,13 +15,6 @@ from pydantic import Field
 from collect.agents.config import Variant
 from collect.agents.debug_tools import reply
 from collect.agents.forms import ActionForm, ToolCalling
-from collect.agents.inspectcoder.actions import (
-    ActionCall,
-    UnreadableAction,
-    call_text,
-    parse_actions,
-)
-from collect.agents.inspectcoder.failing import numbered
 from collect.agents.inspectcoder.inspector_tools import (
     INSPECTION,
     MODIFICATION,
@@ -38,8 +31,16 @@ from collect.agents.inspectcoder.inspector_tools import (
     is_inspection,
     patches_program,
 )
-from collect.agents.inspectcoder.react import BlockLanguage, ReactForm, action_block
-from collect.agents.inspectcoder.records import CodeVersion, Patch, Round
+from collect.agents.inspectcoder.patching import Patch, Round, numbered, write_patch
+from collect.agents.inspectcoder.react import (
+    ActionCall,
+    BlockLanguage,
+    ReactForm,
+    UnreadableAction,
+    action_block,
+    call_text,
+    parse_actions,
+)
 from collect.agents.loop import AgentRun, AgentSpec
 from collect.agents.prompts import fill, prompt
 from collect.agents.rollout_context import RolloutContext
@@ -48,8 +49,6 @@ from collect.code.syntax import parse
 from collect.store.records import SESSION_START, TASK_MESSAGE, EventRow, Role
 from sandbox.debugger import DebugEvent
 from sandbox.debugger.pdb_terminal import PdbTerminal
-
-# The only tool of InspectCoder's ablation "without InspectWare": pdb's terminal.
 
 
 class RawTerminalArguments(Arguments):
@@ -60,8 +59,9 @@ class RawTerminalArguments(Arguments):
 
 @dataclass(frozen=True)
 class RawTerminal:
-    """Types at pdb's prompt. pdb starts with the first command, before the program's first line,
-    and restarts with the next command after it has ended.
+    """The only tool of the ablation "without InspectWare": types at pdb's prompt. pdb starts with
+    the first command, before the program's first line, and restarts with the next command after it
+    has ended.
     """
 
     terminal: PdbTerminal
@@ -86,69 +86,33 @@ class RawTerminal:
         return ToolReply(shown, reply(event).outcome, event)
 
 
-# The ablation "without debugger tool": a model simulates the debugger (InspectCoder, section 4.3).
-
-
-NO_ANSWER = "(no output)"
-
-
-class Simulator:
-    """One conversation in which each of the Inspector's actions is a message."""
-
-    def __init__(self, context: RolloutContext, current: Round) -> None:
-        self._current = current
-        spec = AgentSpec(prompt("simulator/system"), Toolbox([]), max_steps=1)
-        self._agent: AgentRun = context.agent(spec, Role.SIMULATOR, patch_attempt=current.number)
-
-    def answer(self, action: str) -> str:
-        """The debugger's answer as the model imagines it."""
-        message = action if self._agent.log.rows else self._first(action)
-        self._agent.run(message)
-        return self._agent.log.final_answer.strip() or NO_ANSWER
-
-    def _first(self, action: str) -> str:
-        version = self._current.version
-        return prompt(
-            "simulator/program",
-            code=numbered(version.code),
-            test=version.failing.id,
-            test_source=version.failing.source,
-            action=action,
-        )
-
-
 @dataclass(frozen=True)
 class Simulated:
-    """An action of the Inspector that the simulator answers."""
+    """An action of the Inspector in the ablation "without debugger tool": a model imagines the
+    debugger's answer, in one conversation in which each action is a message."""
 
-    simulator: Simulator
+    simulator: AgentRun
+    current: Round
     name: str
     description: str
     arguments: type[Arguments]
 
     def call(self, arguments: Any, call_id: str) -> ToolReply:
-        call = ActionCall(self.name, json.loads(arguments.model_dump_json()))
+        text = f"> {call_text(ActionCall(self.name, json.loads(arguments.model_dump_json())))}"
         action = ""
         if isinstance(arguments, InteractArguments):
             action = INSPECTION if is_inspection(arguments.code) else MODIFICATION
-        return ToolReply(self.simulator.answer(f"> {call_text(call)}"), action=action)
-
-
-def simulated_tools(simulator: Simulator) -> list[Tool]:
-    """The Inspector's actions; the simulator answers all except the proposal."""
-    kinds = (SetBreakpoint, ControlExecution, InteractCode)
-    simulated: list[Tool] = [
-        Simulated(simulator, kind.name, kind.description, kind.arguments) for kind in kinds
-    ]
-    return [*simulated, ProposeRepair()]
-
-
-def first_state(current: Round) -> str:
-    """The state in which a session starts, as far as it is known without one."""
-    return f"Paused at the first line of {current.version.failing.id}."
-
-
-# What interact_code may do in InspectCoder's ablations (section 4.3).
+        log, version = self.simulator.log, self.current.version
+        if not log.rows:
+            text = prompt(
+                "simulator/program",
+                code=numbered(version.code),
+                test=version.failing.id,
+                test_source=version.failing.source,
+                action=text,
+            )
+        self.simulator.run(text)
+        return ToolReply(log.final_answer.strip() or "(no output)", action=action)
 
 
 NO_PRINTS = "values can't be inspected here: print calls and bare expressions were left out"
@@ -157,18 +121,9 @@ NO_CHANGES = (
     "expressions, not assign, delete, import or define anything, nor call methods for their effect"
 )
 CHANGES = (
-    ast.Assign,
-    ast.AugAssign,
-    ast.AnnAssign,
-    ast.NamedExpr,
-    ast.Delete,
-    ast.Global,
-    ast.Nonlocal,
-    ast.Import,
-    ast.ImportFrom,
-    ast.FunctionDef,
-    ast.AsyncFunctionDef,
-    ast.ClassDef,
+    *(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr, ast.Delete, ast.Global),
+    *(ast.Nonlocal, ast.Import, ast.ImportFrom),
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
 )
 
 
@@ -190,11 +145,12 @@ def only_inspection(code: str) -> tuple[str | None, str]:
     tree = _parsed(code)
     if tree is None:
         return code, ""
-    effects = any(isinstance(node, ast.Expr) and _is_effect(node.value) for node in ast.walk(tree))
-    changes = any(isinstance(node, CHANGES) for node in ast.walk(tree))
-    if effects or changes or patches_program(tree):
-        return None, NO_CHANGES
-    return code, ""
+    for node in ast.walk(tree):
+        called = node.value if isinstance(node, ast.Expr) else None
+        effect = isinstance(called, ast.Call) and not _prints(called)
+        if effect or isinstance(node, CHANGES):
+            return None, NO_CHANGES
+    return (None, NO_CHANGES) if patches_program(tree) else (code, "")
 
 
 class _Silenced(ast.NodeTransformer):
@@ -210,11 +166,6 @@ class _Silenced(ast.NodeTransformer):
         return node
 
 
-def _is_effect(value: ast.expr) -> bool:
-    """Whether an expression statement has a side effect."""
-    return isinstance(value, ast.Call) and not _prints(value)
-
-
 def _prints(value: ast.expr) -> bool:
     names = ("print", "pprint", "display")
     return (
@@ -228,10 +179,6 @@ def _parsed(code: str) -> ast.Module | None:
         return parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-
-
-# The Program Inspector's tools: a debug session, or one of the ablations of InspectCoder's section
-# 4.3 (restricted, simulated, or raw pdb terminal).
 
 
 RULES = {
@@ -256,55 +203,41 @@ class Workbench:
 def open_workbench(
     context: RolloutContext, variant: Variant, current: Round
 ) -> Iterator[Workbench]:
-    """The variant's workbench for the failing test of a round."""
+    """The variant's workbench for the failing test of a round: a debug session, or what one of the
+    ablations of section 4.3 has (restricted, simulated, or pdb's terminal)."""
     context.reset(current.version.code)
+    repair, test = context.config.repair, current.version.failing.id
+    form: ActionForm
+    by_tools = repair.inspector_form == "tools"
     if variant is Variant.INSPECTCODER_NO_DEBUGGER:
-        yield _simulated(context, current)
+        spec = AgentSpec(prompt("simulator/system"), Toolbox([]), max_steps=1)
+        simulator = context.agent(spec, Role.SIMULATOR, patch_attempt=current.number)
+        simulated = [
+            Simulated(simulator, current, kind.name, kind.description, kind.arguments)
+            for kind in (SetBreakpoint, ControlExecution, InteractCode)
+        ]
+        form = ToolCalling() if by_tools else ReactForm(None)
+        state = f"Paused at the first line of {test}."
+        yield Workbench([*simulated, ProposeRepair()], form, state)
     elif variant is Variant.INSPECTCODER_NO_INSPECTWARE:
-        with _terminal(context, current) as bench:
-            yield bench
+        with closing(PdbTerminal(context.sandbox, test, context.config.debugger)) as terminal:
+            form = ToolCalling() if by_tools else ReactForm(None, TERMINAL_COMMANDS)
+            yield Workbench([RawTerminal(terminal), ProposeRepair()], form, TERMINAL_STATE)
     else:
-        with _session(context, variant, current) as bench:
-            yield bench
-
-
-@contextmanager
-def _session(context: RolloutContext, variant: Variant, current: Round) -> Iterator[Workbench]:
-    config, instance = context.config, context.instance
-    with context.debugger() as debugger:
-        session = InspectorSession(
-            debugger,
-            current.version.failing.id,
-            instance.solution,
-            reset=lambda: context.reset(current.version.code),
-        )
-        started = session.begin()
-        tools = inspector_tools(session, _limits(context), RULES.get(variant, any_code))
-        form: ActionForm = ReactForm(session.state_text)
-        if config.repair.inspector_form == "tools":
-            form, tools = ToolCalling(), [WithState(tool, session) for tool in tools]
-        yield Workbench(tools, form, session.state_text(), started)
-
-
-def _simulated(context: RolloutContext, current: Round) -> Workbench:
-    simulator = Simulator(context, current)
-    form = ToolCalling() if context.config.repair.inspector_form == "tools" else ReactForm(None)
-    return Workbench(simulated_tools(simulator), form, first_state(current))
-
-
-@contextmanager
-def _terminal(context: RolloutContext, current: Round) -> Iterator[Workbench]:
-    test, limits = current.version.failing.id, context.config.debugger
-    with closing(PdbTerminal(context.sandbox, test, limits)) as terminal:
-        tools: list[Tool] = [RawTerminal(terminal), ProposeRepair()]
-        by_tools = context.config.repair.inspector_form == "tools"
-        form = ToolCalling() if by_tools else ReactForm(None, TERMINAL_COMMANDS)
-        yield Workbench(tools, form, TERMINAL_STATE)
-
-
-def _limits(context: RolloutContext) -> Limits:
-    config = context.config.repair
-    return Limits(config.observation_lines, config.observation_chars)
+        with context.debugger() as debugger:
+            session = InspectorSession(
+                debugger,
+                test,
+                context.instance.solution,
+                reset=lambda: context.reset(current.version.code),
+            )
+            started = session.begin()
+            limits = Limits(repair.observation_lines, repair.observation_chars)
+            tools = inspector_tools(session, limits, RULES.get(variant, any_code))
+            form = ReactForm(session.state_text)
+            if by_tools:
+                form, tools = ToolCalling(), [WithState(tool, session) for tool in tools]
+            yield Workbench(tools, form, session.state_text(), started)
 
 
 @dataclass(frozen=True)
@@ -393,43 +326,41 @@ class Inspector:
         """Whether no reasoning steps are left for another round."""
         return self._steps_left <= 0
 
-    def diagnose(self, current: Round) -> str:
-        """The root cause and a repair plan."""
-        with open_workbench(self._context, self._variant, current) as bench:
-            agent = self._context.agent(
-                self._spec(bench), Role.INSPECTOR, patch_attempt=current.number
+    def repair(self, current: Round) -> Patch:
+        """Find the root cause and a repair plan, and let the Patch Coder write the patch
+        (InspectCoder, figure 2)."""
+        context, instance = self._context, self._context.instance
+        with open_workbench(context, self._variant, current) as bench:
+            by_tools, steps = bench.form.by_tools, self._steps_left
+            spec = AgentSpec(
+                inspector_prompt(self._variant, by_tools, steps, instance.solution),
+                Toolbox(bench.tools),
+                max_steps=steps,
+                forced_answer=prompt("inspectcoder/forced_plan"),
+                follow_up=lambda answer: REMINDER,
+                max_follow_ups=1,
+                concluding=ProposeRepair.name,
+                form=bench.form,
             )
+            agent = context.agent(spec, Role.INSPECTOR, patch_attempt=current.number)
             if bench.started is not None:
                 agent.log.add_event(EventRow(TASK_MESSAGE, SESSION_START, bench.started))
-            task = self._context.instance.problem_statement
             try:
-                agent.run(inspector_task(task, current, bench.state))
+                agent.run(inspector_task(instance.problem_statement, current, bench.state))
             finally:
                 self._steps_left -= agent.log.steps
-        return plan_of(agent.log.final_answer)
-
-    def _spec(self, bench: Workbench) -> AgentSpec:
-        by_tools = bench.form.by_tools
-        solution = self._context.instance.solution
-        return AgentSpec(
-            inspector_prompt(self._variant, by_tools, self._steps_left, solution),
-            Toolbox(bench.tools),
-            max_steps=self._steps_left,
-            forced_answer=prompt("inspectcoder/forced_plan"),
-            follow_up=lambda answer: REMINDER,
-            max_follow_ups=1,
-            concluding=ProposeRepair.name,
-            form=bench.form,
-        )
+        return write_patch(context, current, plan_of(agent.log.final_answer))
 
 
 def inspector_prompt(variant: Variant, by_tools: bool, steps: int, solution: str) -> str:
     """The Inspector's system prompt: role, actions, form, demonstrations, prohibitions."""
     in_terminal = variant is Variant.INSPECTCODER_NO_INSPECTWARE
     form = "inspectcoder/tools_format" if by_tools else "inspectcoder/react_format"
+    # The uses of interact_code that the variant leaves.
+    uses = " ".join(text for ablated, text in INTERACT_USES.items() if ablated is not variant)
     parts = [
         prompt("inspectcoder/inspector"),
-        prompt("pdb/actions" if in_terminal else "inspectcoder/actions", uses=_uses(variant)),
+        prompt("pdb/actions" if in_terminal else "inspectcoder/actions", uses=uses),
         prompt("pdb/format" if in_terminal and not by_tools else form),
         "Examples of a step:",
         *(
@@ -442,12 +373,6 @@ def inspector_prompt(variant: Variant, by_tools: bool, steps: int, solution: str
     if variant in RESTRICTIONS:
         parts.append(prompt(RESTRICTIONS[variant]))
     return fill("\n\n".join(parts), {"solution": solution})
-
-
-def _uses(variant: Variant) -> str:
-    """The uses of interact_code in this variant."""
-    uses = [text for ablated, text in INTERACT_USES.items() if ablated is not variant]
-    return " ".join(uses)
 
 
 def demonstration(name: str, by_tools: bool, variant: Variant) -> str:
@@ -464,8 +389,19 @@ def demonstration(name: str, by_tools: bool, variant: Variant) -> str:
 
 
 def inspector_task(coding_task: str, current: Round, state: str) -> str:
-    """The user prompt of listing 1, with the repairs tried in earlier rounds."""
-    failing = current.version.failing
+    """The user prompt of listing 1, with the plans of earlier rounds, and what became of them."""
+    failing, earlier = current.version.failing, ""
+    if current.history:
+        versions = [*(version for version, _ in current.history[1:]), current.version]
+        repairs: list[str] = []
+        for (_, patch), version in zip(current.history, versions, strict=True):
+            then = patch.problem or "no patch was written from it."
+            if patch.code is not None:
+                lines = version.failing.error.splitlines()
+                told = [line.removeprefix("E").strip() for line in lines if line.startswith("E ")]
+                then = f"{version.failing.id} failed: {(told or lines or ['without a message'])[0]}"
+            repairs.append(f"{len(repairs) + 1}. {patch.plan}\nThen: {then}")
+        earlier = "\n" + prompt("inspectcoder/earlier", repairs="\n".join(repairs)) + "\n"
     return prompt(
         "inspectcoder/task",
         coding_task=coding_task,
@@ -473,29 +409,9 @@ def inspector_task(coding_task: str, current: Round, state: str) -> str:
         test=failing.id,
         test_source=failing.source,
         error=failing.error,
-        earlier=earlier_repairs(current),
+        earlier=earlier,
         state=state,
     )
-
-
-def earlier_repairs(current: Round) -> str:
-    """The plans of earlier rounds, and what became of them; empty in the first round."""
-    if not current.history:
-        return ""
-    versions = [*(version for version, _ in current.history[1:]), current.version]
-    repairs: list[str] = []
-    for (_, patch), version in zip(current.history, versions, strict=True):
-        repairs.append(f"{len(repairs) + 1}. {patch.plan}\nThen: {_outcome(patch, version)}")
-    return "\n" + prompt("inspectcoder/earlier", repairs="\n".join(repairs)) + "\n"
-
-
-def _outcome(patch: Patch, version: CodeVersion) -> str:
-    """What became of a patch: why there was none, or how its version failed."""
-    if patch.code is None:
-        return patch.problem or "no patch was written from it."
-    lines = version.failing.error.splitlines()
-    told = [line.removeprefix("E").strip() for line in lines if line.startswith("E ")]
-    return f"{version.failing.id} failed: {(told or lines or ['without a message'])[0]}"
 
 
 def plan_of(answer: str) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Protocol, cast
 from pydantic import Field
 
 from collect.agents.debug_tools import reply
-from collect.agents.inspectcoder.failing import shortened
+from collect.agents.inspectcoder.patching import shortened
 from collect.agents.tools import Arguments, Tool, ToolReply
 from collect.code.syntax import parse
 from collect.store.records import ToolOutcome

@@ -1,30 +1,172 @@
-"""The Patch Coder: from a root cause and its evidence to a patch (InspectCoder, section 2.4)."""
+"""Repair rounds: the public test that a version of the program fails, and the Patch Coder, from a
+root cause and its evidence to a patch (InspectCoder, section 2.4)."""
 
 from __future__ import annotations
 
+import ast
+import re
+from dataclasses import dataclass
+from typing import Protocol
+
 from collect.agents.inspectcoder.code_blocks import program_of, with_imports_of
-from collect.agents.inspectcoder.records import CodeVersion, Patch, Round
 from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Toolbox
+from collect.benchmarks.base import Benchmark, Instance, TestStatus
+from collect.benchmarks.pytest_run import section_of
+from collect.code.syntax import parse
+from collect.errors import InfrastructureFailure
 from collect.store.records import Role
+from sandbox import Sandbox
+from sandbox.base import SOURCE_LIMIT
+from sandbox.errors import SandboxFileError
+from sandbox.text import source_lines
 
-NO_PLAN = "(none)"
+FROZEN = re.compile(r"^<frozen .*\n    \?\?\?\n", re.MULTILINE)
+"""Frames of the interpreter's own code in pytest's traceback."""
+MAX_ERROR_LINES = 60
+MAX_ERROR_CHARS = 6_000
 
 
-class PatchCoder:
-    """Writes one patch per round; its scratchpad holds earlier attempts."""
+def first_failing(benchmark: Benchmark, instance: Instance, sandbox: Sandbox) -> FailingTest | None:
+    """Run the public tests of the workspace. Returns the first that fails, or None if all pass.
 
-    def __init__(self, context: RolloutContext) -> None:
-        self._context = context
+    Raises InfrastructureFailure if the bug has no public test, SandboxError.
+    """
+    tests = instance.public_tests
+    if not tests:
+        raise InfrastructureFailure(
+            f"{instance.id} has no public test to repair by; leave it out with benchmark.instances"
+        )
+    results = benchmark.run_tests(instance, sandbox, tests)
+    failing = next((t for t in tests if results.statuses[t] is not TestStatus.PASSED), None)
+    if failing is None:
+        return None
+    if results.timed_out and results.statuses[failing] is TestStatus.MISSING:
+        error = f"The test did not end within {results.seconds:.0f} seconds and was killed."
+    else:
+        error = FROZEN.sub("", section_of(failing, results.output))
+    return FailingTest(failing, test_source(sandbox, failing), shortened(error))
 
-    def patch(self, current: Round, plan: str) -> Patch:
-        """The next version of the program, from a plan."""
-        spec = AgentSpec(prompt("inspectcoder/patch_coder"), Toolbox([]), max_steps=1)
-        agent = self._context.agent(spec, Role.PATCH_CODER, patch_attempt=current.number)
-        agent.run(patch_task(self._context.instance.problem_statement, current, plan))
-        return patch_of(agent.log.final_answer, current.version.code, plan)
+
+def shortened(text: str, max_lines: int = MAX_ERROR_LINES, max_chars: int = MAX_ERROR_CHARS) -> str:
+    """A text without its middle if it is too long, with a note about it."""
+    lines = text.splitlines()
+    if len(lines) > max_lines:
+        head, tail = max_lines // 2, max_lines - max_lines // 2
+        left_out = f"... ({len(lines) - max_lines} lines left out) ..."
+        lines = [*lines[:head], left_out, *lines[-tail:]]
+    text = "\n".join(lines)
+    if len(text) <= max_chars:
+        return text
+    half = max_chars // 2
+    return f"{text[:half]}\n... ({len(text) - 2 * half} characters left out) ...\n{text[-half:]}"
+
+
+def test_source(sandbox: Sandbox, test: str) -> str:
+    """The code of a pytest test with line numbers; empty if it is not found."""
+    path, *names = test.partition("[")[0].split("::")
+    try:
+        text = sandbox.read_file(path, SOURCE_LIMIT).decode("utf-8", "replace")
+        scope: ast.AST = parse(text)
+    except (SandboxFileError, SyntaxError, ValueError):
+        return ""
+    for name in names:
+        inner = [n for n in ast.iter_child_nodes(scope) if getattr(n, "name", None) == name]
+        if not inner:
+            return ""
+        scope = inner[-1]
+    if not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
+        return ""
+    return numbered(text, scope.lineno, scope.end_lineno or scope.lineno)
+
+
+def numbered(code: str, first: int = 1, last: int | None = None) -> str:
+    """Lines of a program with their numbers."""
+    lines = source_lines(code)[first - 1 : last]
+    return "\n".join(f"{number:>4}  {line}" for number, line in enumerate(lines, first))
+
+
+@dataclass(frozen=True)
+class FailingTest:
+    """The test that a round works on: the first public one that fails."""
+
+    id: str
+    source: str
+    """Its code with line numbers."""
+    error: str
+    """The test runner's output about it."""
+
+
+@dataclass(frozen=True)
+class CodeVersion:
+    """A version of the program and how it fails."""
+
+    number: int
+    """1 is the given buggy code; each patch makes the next."""
+    code: str
+    failing: FailingTest
+
+
+@dataclass(frozen=True)
+class Patch:
+    """The result of a round."""
+
+    code: str | None
+    """The whole program, or None if the model's reply has none."""
+    plan: str = ""
+    """The root cause and the repair plan made before it."""
+    problem: str | None = None
+    """Why there is no code; told to the model in the next round."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One patch attempt."""
+
+    number: int
+    """From 1."""
+    version: CodeVersion
+    history: tuple[tuple[CodeVersion, Patch], ...] = ()
+    """The earlier rounds: their start versions and patches."""
+
+
+class RepairSystem(Protocol):
+    """A system that produces patches in its own way."""
+
+    def repair(self, current: Round) -> Patch:
+        """The next version of the program.
+
+        Raises RolloutError, RolloutStopped, SandboxError.
+        """
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether its reasoning steps are used up, so that no further round may start."""
+
+
+def write_patch(context: RolloutContext, current: Round, plan: str) -> Patch:
+    """Let the Patch Coder write the next version of the program, from a plan. It sees every version
+    so far, how it failed, and its plan."""
+    spec = AgentSpec(prompt("inspectcoder/patch_coder"), Toolbox([]), max_steps=1)
+    agent = context.agent(spec, Role.PATCH_CODER, patch_attempt=current.number)
+    versions = []
+    for version, patch in (*current.history, (current.version, Patch(None, plan))):
+        told = patch.plan or "(none)"
+        if patch.problem:
+            told += f"\n\nThis attempt gave no patch. {patch.problem}"
+        text = prompt(
+            "inspectcoder/patch_version",
+            version=str(version.number),
+            code=version.code.rstrip("\n"),
+            error=version.failing.error,
+            plan=told,
+        )
+        versions.append(text)
+    task = context.instance.problem_statement
+    agent.run(prompt("inspectcoder/patch_task", coding_task=task, versions="\n\n".join(versions)))
+    return patch_of(agent.log.final_answer, current.version.code, plan)
 
 
 def patch_of(reply: str, previous: str, plan: str = "") -> Patch:
@@ -33,26 +175,3 @@ def patch_of(reply: str, previous: str, plan: str = "") -> Patch:
     if code is None:
         return Patch(None, plan, problem)
     return Patch(with_imports_of(previous, code), plan)
-
-
-def patch_task(coding_task: str, current: Round, plan: str) -> str:
-    """The Patch Coder's prompt: every version so far, how it failed, and its plan."""
-    versions = [version_text(version, patch) for version, patch in current.history]
-    versions.append(version_text(current.version, Patch(None, plan)))
-    return prompt(
-        "inspectcoder/patch_task", coding_task=coding_task, versions="\n\n".join(versions)
-    )
-
-
-def version_text(version: CodeVersion, patch: Patch) -> str:
-    """One entry of the scratchpad."""
-    plan = patch.plan or NO_PLAN
-    if patch.problem:
-        plan += f"\n\nThis attempt gave no patch. {patch.problem}"
-    return prompt(
-        "inspectcoder/patch_version",
-        version=str(version.number),
-        code=version.code.rstrip("\n"),
-        error=version.failing.error,
-        plan=plan,
-    )

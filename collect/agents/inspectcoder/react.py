@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -9,17 +10,153 @@ from dataclasses import dataclass
 from itertools import islice
 from textwrap import dedent
 
-from collect.agents.forms import Answered, MalformedAction, worst
-from collect.agents.inspectcoder.actions import (
-    ActionCall,
-    UnreadableAction,
-    call_text,
-    parse_actions,
-)
+from collect.agents.forms import ActionForm, Answered, MalformedAction
 from collect.agents.inspectcoder.code_blocks import FENCE, fenced_blocks, syntax_problem
 from collect.agents.inspectcoder.inspector_tools import STATE_HEADING
+from collect.code.syntax import literal, parse
 from collect.store.messages import Message, ToolCall
-from collect.store.records import MessageRow
+
+PARAMETERS = {
+    "set_breakpoint": "line",
+    "control_execution": "cmd",
+    "interact_code": "code",
+    "propose_repair": "plan",
+}
+"""The one parameter of each action (InspectCoder, section 2.3.1)."""
+CALL = re.compile(r"^[ \t]*(?:>[ \t]*)?([A-Za-z_]\w*)[ \t]*\(", re.MULTILINE)
+QUOTES = ('"""', "'''", '"', "'")
+COMMENT = re.compile(r"\)[ \t]*;?[ \t]*(?:#[^\n]*)?$")
+
+
+class UnreadableAction(Exception):
+    """A block without a readable call; the message says what is wrong."""
+
+
+@dataclass(frozen=True)
+class ActionCall:
+    """One call of a block."""
+
+    name: str
+    arguments: dict[str, object]
+
+    @property
+    def json(self) -> str:
+        """The arguments as JSON, as in a tool call."""
+        return json.dumps(self.arguments)
+
+
+def parse_actions(block: str) -> list[ActionCall]:
+    """The calls of an action block, in order. Raises UnreadableAction."""
+    block = block.strip("\n")
+    try:
+        statements = parse(_dedented(block)).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return _parse_loosely(block)
+    actions = [_from_statement(statement) for statement in statements]
+    if not actions:
+        raise UnreadableAction("The action block is empty.")
+    return actions
+
+
+def call_text(action: ActionCall) -> str:
+    """A call as written in a block."""
+    values = ", ".join(_literal(value) for value in action.arguments.values())
+    return f"{action.name}({values})"
+
+
+def _literal(value: object) -> str:
+    if not isinstance(value, str) or "\n" not in value:
+        return repr(value) if not isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    quotes = '"""' if '"""' not in value and not value.endswith('"') else "'''"
+    # A parser treats "\r" as a line end, and rejects other control characters.
+    odd = any(character < " " and character not in "\n\t" for character in value)
+    if odd or "\\" in value or quotes in value:
+        return repr(value)
+    return f"{quotes}{value}{quotes}"
+
+
+def _from_statement(statement: ast.stmt) -> ActionCall:
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        shown = ast.unparse(statement).splitlines()[0][:80]
+        raise UnreadableAction(
+            f"`{shown}` is not an action. An action block holds nothing but calls of "
+            f"{', '.join(PARAMETERS)}; code to run in the program goes inside interact_code(...)."
+        )
+    parameter = PARAMETERS.get(call.func.id, "argument")
+    if len(call.args) > 1:
+        raise UnreadableAction(
+            f"{call.func.id} takes one argument, not {len(call.args)}; call it once for each."
+        )
+    values = [(parameter, node) for node in call.args]
+    values += [(keyword.arg or parameter, keyword.value) for keyword in call.keywords]
+    return ActionCall(call.func.id, {name: _value(call.func.id, node) for name, node in values})
+
+
+def _value(name: str, node: ast.expr) -> object:
+    """A literal's value; other code as its text, since models forget the quotes."""
+    try:
+        value: object = ast.literal_eval(node)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return ast.unparse(node)
+    plain = isinstance(value, str | int) and not isinstance(value, bool)
+    return value if plain else ast.unparse(node)
+
+
+def _parse_loosely(block: str) -> list[ActionCall]:
+    starts = [mark for mark in CALL.finditer(block) if mark[1] in PARAMETERS]
+    if not starts:
+        raise UnreadableAction(
+            "No action could be read in the block. It must hold calls such as set_breakpoint(11), "
+            'control_execution("continue") or interact_code("print(x)"), one a line.'
+        )
+    ends = [*(mark.start() for mark in starts[1:]), len(block)]
+    return [
+        _from_text(mark, block[mark.end() : end]) for mark, end in zip(starts, ends, strict=True)
+    ]
+
+
+def _from_text(mark: re.Match[str], rest: str) -> ActionCall:
+    """A call from its name and the text after its opening parenthesis."""
+    name = mark[1]
+    closed = COMMENT.search(rest.rstrip())
+    if closed is None:
+        raise UnreadableAction(f"{name}(...) has no closing parenthesis.")
+    text = rest[: closed.start()].strip()
+    keyword = re.match(rf"{PARAMETERS[name]}\s*=\s*", text)
+    return ActionCall(
+        name, {PARAMETERS[name]: _unquoted(name, text[keyword.end() :] if keyword else text)}
+    )
+
+
+def _unquoted(name: str, text: str) -> object:
+    try:
+        value: object = literal(text)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        value = None
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        return value
+    for quotes in QUOTES:
+        if text.startswith(quotes) and len(text) >= 2 * len(quotes):
+            if not text.endswith(quotes):
+                raise UnreadableAction(
+                    f"The argument of {name} begins with {quotes} and never ends."
+                )
+            return text[len(quotes) : -len(quotes)]
+    if not text:
+        raise UnreadableAction(f"{name} needs its argument, `{PARAMETERS[name]}`.")
+    return text
+
+
+def _dedented(block: str) -> str:
+    """A uniformly indented block without its indent, and without prompts like `> `."""
+    lines: Sequence[str] = [
+        re.sub(r"^[ \t]*>[ \t]+(?=\w+\()", "", line) for line in block.split("\n")
+    ]
+    indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
+    common = min(indents, default=0)
+    return "\n".join(line[common:] for line in lines)
+
 
 ACTION = re.compile(r"^#{1,6}[ \t]*ACTIONS?[ \t]*:?[ \t]*$", re.MULTILINE | re.IGNORECASE)
 OBSERVATION = re.compile(
@@ -48,11 +185,10 @@ class BlockLanguage:
 CALLS = BlockLanguage(parse_actions, call_text)
 
 
-class ReactForm:
+class ReactForm(ActionForm):
     """Thought, action block, and one observation of all its calls, in order."""
 
-    by_tools = False
-    stop: tuple[str, ...] = ("\n### OBSERVATION", "\n### Observation", "\nObservation:")
+    stop = ("\n### OBSERVATION", "\n### Observation", "\nObservation:")
 
     def __init__(self, state: Callable[[], str] | None, blocks: BlockLanguage = CALLS) -> None:
         """`state` returns the session's state, which is shown after each observation."""
@@ -70,23 +206,16 @@ class ReactForm:
             for index, action in enumerate(actions)
         ]
 
-    def answered(self, answered: Answered) -> MessageRow | None:
-        return None
-
-    def all_answered(
-        self, answered: Sequence[Answered], left_out: int, steps_left: int
-    ) -> MessageRow | None:
-        parts = [f"> {self._written(each.call)}\n{each.reply.text}" for each in answered]
+    def observation(self, answered: Sequence[Answered], left_out: int, steps_left: int) -> str:
+        parts = []
+        for each in answered:
+            call = ActionCall(each.call.name, json.loads(each.call.arguments))
+            parts.append(f"> {self._blocks.write(call)}\n{each.reply.text}")
         if left_out:
             parts.append(f"({left_out} more actions were left out after this error.)")
         if steps_left <= WARN_AT:
             parts.append(f"You have {steps_left} steps left; propose a repair within them.")
-        text = "### OBSERVATION\n" + "\n\n".join(parts) + self._shown()
-        seconds = sum(each.seconds for each in answered)
-        return MessageRow(Message("user", text), seconds=seconds, tool_outcome=worst(answered))
-
-    def _written(self, call: ToolCall) -> str:
-        return self._blocks.write(ActionCall(call.name, json.loads(call.arguments)))
+        return "### OBSERVATION\n" + "\n\n".join(parts) + self._shown()
 
     def _shown(self) -> str:
         return f"\n\n{STATE_HEADING}\n{self._state()}" if self._state else ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import socket
 import threading
 import time
 from collections import Counter
@@ -10,8 +12,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, TypeVar
+
+import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from collect.benchmarks.images import required_images
 from collect.errors import ConfigError, NodeLost, OutOfDisk, RolloutStopped
@@ -19,24 +23,18 @@ from collect.models.budget import Budget
 from collect.models.waiting import POLL_SECONDS, raise_if_stopped, result_unless
 from collect.preflight import Check
 from collect.quantities import counted
-from collect.rollout_log import RolloutLog, log_file
 from collect.rollouts.executor import Rows, Setup, Work
 from collect.rollouts.faults import fault_named
-from collect.rollouts.heartbeat import NodeStatus
 from collect.rollouts.journal import forget_replies
-from collect.rollouts.ray_cluster.connecting import connect, losses, nodes_with_room
 from collect.rollouts.ray_cluster.shared_state import SharedState
 from collect.rollouts.ray_cluster.worker import Answer, NodeWorker
+from collect.rollouts.status import NodeStatus
 from collect.store.build_info import code_version
 from collect.store.records import Rollout
-from sandbox.errors import (
-    DiskExceeded,
-    ImageMissing,
-    OutOfMemory,
-    SandboxDead,
-    SandboxUnavailable,
-)
+from sandbox.errors import DiskExceeded, ImageMissing, OutOfMemory, SandboxDead, SandboxUnavailable
 
+logger = logging.getLogger(__name__)
+Result = TypeVar("Result")
 BUGS_IN_A_ROW = 3
 """A node is excluded after this many different bugs in a row failed by its fault. One bug alone
 proves little: its image may not exist, or its rollouts may kill their sandboxes."""
@@ -50,6 +48,60 @@ OF_A_ROLLOUT = (OutOfMemory, DiskExceeded)
 """Failures of sandboxes that would happen on any node."""
 SHOWN = 300
 """Maximum length of a reason."""
+WATCH_SECONDS = 0.5
+STOP_SECONDS = 60.0
+"""Seconds for a worker's rollouts to end after a stop."""
+LOSSES = (
+    ray.exceptions.RayActorError,
+    ray.exceptions.WorkerCrashedError,
+    ray.exceptions.OutOfMemoryError,
+    ray.exceptions.OutOfDiskError,
+    ray.exceptions.NodeDiedError,
+    ray.exceptions.ObjectLostError,
+)
+"""Raised if a worker or its node is gone. A result of more than about 100 kB stays on the node
+until it is fetched: it can be lost after the worker has finished."""
+
+
+def connect(address: str | None) -> None:
+    """Connect to a running Ray cluster. Raises ConfigError if it is missing.
+
+    `address` is `auto` or `HOST:PORT` of a head; None starts a cluster on this machine.
+    """
+    # Otherwise Ray contacts its vendor's server.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if ray.is_initialized():
+        return
+    try:
+        if address not in (None, "auto"):
+            # Ray would take minutes to find out that nothing listens there.
+            host, colon, port = address.rpartition(":")
+            if not colon or not port.isdecimal() or "/" in host:
+                raise ValueError("it is neither `auto` nor HOST:PORT")
+            socket.create_connection((host, int(port)), timeout=10.0).close()
+        ray.init(
+            address=address or "local",
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            include_dashboard=None if address else False,
+        )
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ConfigError(
+            f"no Ray cluster answers at runner.ray.address={address!r}: {error}; start one with "
+            "`ray start --head`, or set runner.ray.address=null to work on this machine"
+        ) from error
+
+
+def nodes_with_room() -> dict[str, str]:
+    """Hosts of the nodes that are alive and offer CPUs, by node id.
+
+    A head without CPUs (`--num-cpus=0`) does no rollouts.
+    """
+    return {
+        node["NodeID"]: node["NodeManagerHostname"]
+        for node in ray.nodes()  # type: ignore[no-untyped-call]
+        if node["Alive"] and node["Resources"].get("CPU", 0) > 0
+    }
 
 
 def fault_of(row: Rollout) -> str | None:
@@ -72,8 +124,6 @@ class Node:
     worker: Any = None
     """Handle of the actor; None while no worker is ready."""
     starting: bool = False
-    ready_once: bool = False
-    """Whether a worker has ever been ready here."""
     running: int = 0
     """Number of current rollouts."""
     done: int = 0
@@ -84,8 +134,6 @@ class Node:
     starts: int = 0
     start_at: float = 0.0
     """When the next worker may start."""
-    refusal: str | None = None
-    """Why no rollout can ever be done here."""
     excluded_until: float = 0.0
     reason: str | None = None
     """Why it is or was excluded; None once a rollout has succeeded since."""
@@ -104,21 +152,17 @@ class Node:
     def started(self, worker: Any, images: frozenset[str]) -> None:
         """A worker is ready, with these images. It has run a test, so the node works."""
         self.starting, self.worker, self.present = False, worker, images
-        self.ready_once, self.reason, self.excluded_until = True, None, 0.0
+        self.reason, self.excluded_until = None, 0.0
         self.failed_bugs.clear()
 
-    def unready(self, reason: str, *, for_good: bool) -> str:
-        """The worker could not get ready; returns what to tell the user.
-
-        A node that was ready before, or whose reason may pass, is only excluded.
-        """
+    def unready(self, reason: str) -> str | None:
+        """The worker could not get ready, and is started again later; returns what to tell the
+        user, once for each reason."""
         self.starting = False
-        if for_good and not self.ready_once:
-            self.refusal = reason
-            return f"no rollouts on {self.host}: {reason}"
+        known = reason == self.reason
         told = self.exclude(reason)
         self.start_at = self.excluded_until
-        return told
+        return None if known else told
 
     def died(self) -> None:
         """The worker is gone."""
@@ -155,32 +199,26 @@ class Node:
         return f"no rollouts on {self.host} for the next {EXCLUDED_SECONDS:g} s: {reason}"
 
     @property
-    def excluded(self) -> bool:
-        """Whether it gets no rollouts for a while."""
-        return time.monotonic() < self.excluded_until
-
-    @property
     def can_work(self) -> bool:
         """Whether it does rollouts now, with or without room for more."""
-        return self.worker is not None and not self.excluded
+        return self.worker is not None and time.monotonic() >= self.excluded_until
 
     @property
     def ailment(self) -> str | None:
-        """Why it has no worker, if that may pass."""
+        """Why it has no worker, if that is known."""
         return self.reason if self.worker is None else None
 
     @property
     def hopeful(self) -> bool:
         """Whether it does rollouts, or may soon."""
-        if self.worker is not None:
-            return True
-        return not (self.refusal or self.ailment or self.deaths >= HOPELESS_DEATHS)
+        ails = self.ailment is not None or self.deaths >= HOPELESS_DEATHS
+        return self.worker is not None or not ails
 
     @property
     def status(self) -> NodeStatus:
         """Its status for readers outside."""
-        state = "ready" if self.worker is not None else self.refusal or "starting"
-        if self.excluded:
+        state = "ready" if self.worker is not None else "starting"
+        if time.monotonic() < self.excluded_until:
             state = f"excluded: {self.reason}"
         return NodeStatus(
             host=self.host, state=state, running=self.running, done=self.done, lost=self.lost
@@ -216,14 +254,8 @@ class Nodes:
     def to_start(self) -> list[Node]:
         """The nodes whose worker should start now."""
         now = time.monotonic()
-        return [
-            node
-            for node in self.all
-            if node.worker is None
-            and not node.starting
-            and node.refusal is None
-            and node.start_at <= now
-        ]
+        idle = [node for node in self.all if node.worker is None and not node.starting]
+        return [node for node in idle if node.start_at <= now]
 
     def best(self, images: Iterable[str], avoided: Collection[str] = ()) -> Node | None:
         """The node for a rollout that needs these images; None if all are busy.
@@ -256,35 +288,25 @@ class Nodes:
         """Whether rollouts are done, or may be soon."""
         return any(node.hopeful for node in self.all)
 
-    def refusals(self, for_good: bool) -> list[str]:
-        """Why no node can do rollouts, for good or at present; empty if one can, or has not
-        reported yet."""
-        reasons = [(n.host, n.refusal or (None if for_good else n.ailment)) for n in self.all]
-        told = [f"{host}: {reason}" for host, reason in reasons if reason is not None]
+    def ailments(self) -> list[str]:
+        """Why no node can do rollouts at present; empty if one can, or has not reported yet."""
+        told = [f"{node.host}: {node.ailment}" for node in self.all if node.ailment is not None]
         return told if len(told) == len(self.all) else []
 
 
-logger = logging.getLogger(__name__)
-
-# The workers of a run: one on each node of a cluster, started, restarted, and ended.
-
-
-Result = TypeVar("Result")
-WATCH_SECONDS = 0.5
-STOP_SECONDS = 60.0
-"""Seconds for a worker's rollouts to end after a stop."""
-
-
 class Workers:
-    """Thread-safe: `nodes` is read and changed only with `changed` held."""
+    """The workers of a run: one on each node of a cluster, started, restarted, and ended.
 
-    def __init__(self, ray: Any, setup: Setup, budget: Budget, stop: threading.Event) -> None:
-        self._ray, self._setup, self._stop = ray, ray.put(setup), stop
+    Thread-safe: `nodes` is read and changed only with `changed` held.
+    """
+
+    def __init__(self, setup: Setup, budget: Budget, stop: threading.Event) -> None:
+        self._setup, self._stop = ray.put(setup), stop
         self._per_node = setup.runtime.runner.ray.per_node
         here = ray.get_runtime_context().get_node_id()
         # Its calls may be repeated: a broken connection must not end a rollout, nor leave a slot
         # taken that nobody holds.
-        self._shared_state = self._on(here, SharedState, max_task_retries=-1).remote(
+        self._shared_state = _on(here, SharedState, max_task_retries=-1).remote(
             setup.folder.resolve(), budget.limit_dollars, budget.spent
         )
         self.nodes = Nodes(self._per_node)
@@ -308,9 +330,9 @@ class Workers:
             self._threads.pop(0).join(STOP_SECONDS)
         workers = [node.worker for node in self.nodes.all if node.worker is not None]
         closing = [worker.close.remote() for worker in workers]
-        self._ray.wait(closing, num_returns=len(closing), timeout=STOP_SECONDS)
+        ray.wait(closing, num_returns=len(closing), timeout=STOP_SECONDS)
         for actor in (*workers, self._shared_state):
-            self._ray.kill(actor)
+            ray.kill(actor)
 
     def lost(self, node: Node, worker: Any) -> None:
         """The worker of a rollout is gone."""
@@ -324,7 +346,13 @@ class Workers:
 
     def wait(self, future: Future[Result]) -> Result:
         """The result. Raises RolloutStopped once the run is stopped, or the executor closed."""
-        return result_unless(future, self._check_open)
+
+        def check_open() -> None:
+            raise_if_stopped(self._stop)
+            if self._closed.is_set():
+                raise RolloutStopped("the run has ended")
+
+        return result_unless(future, check_open)
 
     def _run(self, do: Callable[..., None], *arguments: object) -> None:
         """Run it in a thread of its own."""
@@ -332,16 +360,17 @@ class Workers:
         self._threads.append(threading.Thread(target=do, args=arguments, daemon=True))
         self._threads[-1].start()
 
-    def _check_open(self) -> None:
-        raise_if_stopped(self._stop)
-        if self._closed.is_set():
-            raise RolloutStopped("the run has ended")
-
     def _watch(self, first: Work) -> None:
+        """Track the nodes, and start a worker on each that has none."""
         told = ""
         while not self._closed.wait(WATCH_SECONDS) and not self._stop.is_set():
             try:
-                self._look(first)
+                alive = nodes_with_room()
+                with self.changed:
+                    self.nodes.update(alive)
+                    for node in self.nodes.to_start():
+                        node.starting = True
+                        self._run(self._start, node, first)
                 told = ""
             except Exception as error:
                 # Any error: without this thread no worker would ever be restarted.
@@ -355,21 +384,12 @@ class Workers:
                     self.hopeful_at = time.monotonic()
                 self.changed.notify_all()
 
-    def _look(self, first: Work) -> None:
-        """Track the nodes, and start a worker on each that has none."""
-        alive = nodes_with_room(self._ray)
-        with self.changed:
-            self.nodes.update(alive)
-            for node in self.nodes.to_start():
-                node.starting = True
-                self._run(self._start, node, first)
-
     def _start(self, node: Node, first: Work) -> None:
         """Start a worker, which may have to fetch an image first."""
         node.starts += 1
         name, worker = node.worker_name, None
         try:
-            started = self._on(node.id, NodeWorker)
+            started = _on(node.id, NodeWorker)
             worker = started.remote(self._setup, self._shared_state, name, self._per_node)
             found = self.wait(worker.prepare.remote(code_version(), first).future())
         except RolloutStopped:
@@ -386,27 +406,27 @@ class Workers:
             self._let_go(worker, name)
         with self.changed:
             if found.refused is None:
-                node.started(worker, found.images)
-            else:
-                logger.warning(node.unready(found.refused, for_good=found.for_good))
+                node.started(worker, found.images or frozenset())
+            elif told := node.unready(found.refused):
+                logger.warning(told)
             self.changed.notify_all()
 
     def _let_go(self, worker: Any, name: str) -> None:
         """Kill a worker, which may only be out of reach and go on spending, and free its requests'
         slots."""
-        self._ray.kill(worker)
+        ray.kill(worker)
         # If the shared state has died, there is nothing to free; the next rollout reports it.
-        with suppress(self._ray.exceptions.RayActorError):
-            self._ray.get(self._shared_state.forget.remote(name))
+        with suppress(ray.exceptions.RayActorError):
+            ray.get(self._shared_state.forget.remote(name))
 
-    def _on(self, node_id: str, actor: type, max_task_retries: int = 0) -> Any:
-        """An actor class bound to a node."""
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        strategy = NodeAffinitySchedulingStrategy(node_id, soft=False)
-        return self._ray.remote(actor).options(
-            num_cpus=0, scheduling_strategy=strategy, max_task_retries=max_task_retries
-        )
+def _on(node_id: str, actor: type, max_task_retries: int = 0) -> Any:
+    """An actor class bound to a node."""
+    return ray.remote(actor).options(
+        num_cpus=0,
+        scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False),
+        max_task_retries=max_task_retries,
+    )
 
 
 @dataclass(frozen=True)
@@ -427,41 +447,67 @@ class RayCluster:
         """Raises ConfigError if there is no cluster at the address."""
         self._config = setup.runtime.runner.ray
         self._setup, self._stop = setup, stop
-        self._ray = connect(self._config.address)
-        self._workers = Workers(self._ray, setup, budget, stop)
+        connect(self._config.address)
+        self._workers = Workers(setup, budget, stop)
         self._nodes, self._changed = self._workers.nodes, self._workers.changed
         self._begun = False
 
     def checks(self, works: Sequence[Work]) -> Sequence[Check]:
         """See `collect.rollouts.executor.Executor`. Each node checks what it needs itself."""
-        return (Check("nodes", partial(self._first_node, works[0])),)
+
+        def first_node() -> str:
+            """Wait for a node that can do a rollout."""
+            self._workers.start(works[0])
+            try:
+                turn = self._take(works[0])
+            except NodeLost as error:
+                raise ConfigError(str(error)) from error
+            if turn is not None:
+                self._give(turn)
+            self._begun = True
+            return "; ".join(f"{node.host}: {node.state}" for node in self.nodes())
+
+        return (Check("nodes", first_node),)
 
     def do(self, work: Work) -> Rows:
         """See `collect.rollouts.executor.Executor`."""
         lost: list[str] = []
         failed: dict[str, Rows] = {}
         """Results by id of the node at fault, the last one last."""
+        failure: NodeLost | None = None
         while len(lost) + len(failed) < self._config.tries:
             try:
                 turn = self._take(work, failed)
             except NodeLost as error:
-                return _last(failed) or self._setup.failed(work, error)
+                failure = error
+                break
             if turn is None:
                 break
-            answer = self._take_turn(turn, work)
-            if answer is None:
+            try:
+                answer = self._answer(turn.worker, work)
+            except LOSSES:
+                self._setup.log(work).note("lost", host=turn.node.host)
+                self._workers.lost(turn.node, turn.worker)
                 lost.append(turn.node.host)
-            elif answer.refused is not None:
+                continue
+            finally:
+                self._give(turn)
+            if answer.images is not None:
+                with self._changed:
+                    turn.node.present = answer.images
+            if answer.refused is not None:
                 raise ConfigError(answer.refused)
-            elif answer.rows is None:
+            if answer.rows is None:
                 raise RolloutStopped("the run is being stopped")
-            elif not self._at_fault(turn.node, work, answer.rows):
+            if not self._at_fault(turn.node, work, answer.rows):
                 return answer.rows
-            else:
-                failed[turn.node.id] = answer.rows
-        gone = f"{counted(len(lost), 'worker')} died with it, on {', '.join(lost)}"
-        failure = NodeLost(f"{gone}; look at their memory and Ray's logs")
-        return _last(failed) or self._setup.failed(work, failure)
+            failed[turn.node.id] = answer.rows
+        if failed:
+            return next(reversed(failed.values()))
+        if failure is None:
+            gone = f"{counted(len(lost), 'worker')} died with it, on {', '.join(lost)}"
+            failure = NodeLost(f"{gone}; look at their memory and Ray's logs")
+        return self._setup.failed(work, failure)
 
     def nodes(self) -> Sequence[NodeStatus]:
         """See `collect.rollouts.executor.Executor`."""
@@ -471,26 +517,16 @@ class RayCluster:
     def close(self) -> None:
         """End the workers. A cluster that was running before goes on."""
         self._workers.close()
-        self._ray.shutdown()
-
-    def _first_node(self, first: Work) -> str:
-        """Wait for a node that can do a rollout. Raises ConfigError if none can."""
-        self._workers.start(first)
-        try:
-            turn = self._take(first)
-        except NodeLost as error:
-            raise ConfigError(str(error)) from error
-        if turn is not None:
-            self._give(turn)
-        self._begun = True
-        return "; ".join(f"{node.host}: {node.state}" for node in self.nodes())
+        ray.shutdown()
 
     def _take(self, work: Work, avoided: Collection[str] = ()) -> Turn | None:
         """Wait for room on a node; None if all nodes are in `avoided`.
 
-        Raises RolloutStopped, NodeLost, ConfigError.
+        Raises RolloutStopped; before the first rollout ConfigError if no node can do rollouts,
+        because the user is still there; NodeLost if that has lasted too long.
         """
         images = required_images([work.spec.instance], self._setup.runtime.sandbox)
+        timeout = self._config.node_timeout
         with self._changed:
             while True:
                 raise_if_stopped(self._stop)
@@ -500,38 +536,16 @@ class RayCluster:
                     return Turn(node, node.worker, images)
                 if avoided and not self._nodes.others(avoided):
                     return None
-                self._check_nodes()
+                ailments = "; ".join(self._nodes.ailments())
+                if ailments and not self._begun:
+                    raise ConfigError(f"no node of the cluster can do rollouts: {ailments}")
+                if time.monotonic() - self._workers.hopeful_at > timeout:
+                    raise NodeLost(
+                        "the Ray cluster has had no node that can do rollouts for "
+                        f"{timeout:g} s (runner.ray.node_timeout); `ray status` shows its nodes, "
+                        f"which must offer CPUs; {ailments}".removesuffix("; ")
+                    )
                 self._changed.wait(POLL_SECONDS)
-
-    def _check_nodes(self) -> None:
-        """Raises ConfigError if no node can do rollouts; before the first rollout also if that may
-        pass, because the user is still there. Raises NodeLost if it has lasted too long."""
-        refusals = self._nodes.refusals(for_good=self._begun)
-        if refusals:
-            raise ConfigError(f"no node of the cluster can do rollouts: {'; '.join(refusals)}")
-        timeout = self._config.node_timeout
-        if time.monotonic() - self._workers.hopeful_at > timeout:
-            ailing = [node for node in self._nodes.all if node.ailment is not None]
-            raise NodeLost(
-                f"the Ray cluster has had no node that can do rollouts for {timeout:g} s "
-                "(runner.ray.node_timeout); `ray status` shows its nodes, which must offer CPUs"
-                + "".join(f"; {node.host}: {node.ailment}" for node in ailing)
-            )
-
-    def _take_turn(self, turn: Turn, work: Work) -> Answer | None:
-        """The result of the rollout on a node; None if its worker was lost."""
-        try:
-            answer = self._answer(turn.worker, work)
-        except losses(self._ray):
-            self._log(work).note("lost", host=turn.node.host)
-            self._workers.lost(turn.node, turn.worker)
-            return None
-        finally:
-            self._give(turn)
-        with self._changed:
-            if answer.images is not None:
-                turn.node.present = answer.images
-        return answer
 
     def _answer(self, worker: Any, work: Work) -> Answer:
         """The result of the rollout on a node. A stop is passed to the worker, which then ends
@@ -553,7 +567,7 @@ class RayCluster:
             told = node.report(fault, work.spec.instance.id)
         if fault is None:
             return False
-        self._log(work).note("failed_there", host=node.host, why=fault)
+        self._setup.log(work).note("failed_there", host=node.host, why=fault)
         # A rollout that may be resumed elsewhere keeps its replies, as for the next start.
         forget_replies(self._setup.folder, rows[0])
         if told is not None:
@@ -564,12 +578,3 @@ class RayCluster:
         with self._changed:
             turn.node.end(turn.images)
             self._changed.notify_all()
-
-    def _log(self, work: Work) -> RolloutLog:
-        text = log_file(self._setup.folder, work.spec.id)
-        return RolloutLog(text if self._setup.runtime.runner.logs else None)
-
-
-def _last(failed: dict[str, Rows]) -> Rows | None:
-    """The result from the last of the nodes, by id, that the rollout failed on."""
-    return next(reversed(failed.values()), None)

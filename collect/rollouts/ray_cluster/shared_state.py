@@ -71,7 +71,8 @@ class SharedState:
     async def give_back(self, model: str, token: str) -> None:
         """A request has ended."""
         self._taken[model].pop(token, None)
-        await self._tell()
+        async with self._freed:
+            self._freed.notify_all()
 
     async def forget(self, worker: str) -> None:
         """A worker is gone, and its requests with it."""
@@ -79,7 +80,8 @@ class SharedState:
         for taken in self._taken.values():
             for token in [token for token, has_it in taken.items() if has_it == worker]:
                 del taken[token]
-        await self._tell()
+        async with self._freed:
+            self._freed.notify_all()
 
     def add_log(self, rollout_id: str, text: str) -> None:
         """Append to a rollout's log."""
@@ -96,14 +98,6 @@ class SharedState:
     def replace_replies(self, rollout_id: str, text: str | None) -> None:
         """Replace or remove the journal."""
         replies_of(self._folder, rollout_id).replace(text)
-
-    async def _tell(self) -> None:
-        """Wake all that wait for a slot."""
-        async with self._freed:
-            self._freed.notify_all()
-
-
-# The shared state as seen by a worker's models and journals.
 
 
 def _answered(call: Any) -> Any:
@@ -169,10 +163,10 @@ class SharedSlots:
     def acquire(self, *, timeout: float) -> bool:
         token = uuid4().hex
         call = self.shared_state.take.remote(self.model, self.limit, self.worker, token, timeout)
-        taken = bool(_answered(call))
-        if taken:
+        if _answered(call):
             self.held.append(token)
-        return taken
+            return True
+        return False
 
     def release(self) -> None:
         _answered(self.shared_state.give_back.remote(self.model, self.held.pop()))

@@ -17,28 +17,23 @@ from collect.benchmarks.base import Instance
 from collect.benchmarks.images import required_images
 from collect.config import RuntimeConfig
 from collect.console import log_to_stderr
-from collect.errors import ConfigError, EndpointDown, InvalidReply, RateLimited, RolloutStopped
+from collect.errors import ConfigError, RolloutStopped
 from collect.models.waiting import raise_if_stopped
-from collect.preflight import DiskTooFull
 from collect.rollouts.executor import Rows, Setup, ThisMachine, Work
 from collect.rollouts.ray_cluster.shared_state import SharedJournal, SharedLimits, SharedLog
 from collect.store.build_info import code_version
 from sandbox.engine import connect, engine_errors
-from sandbox.errors import EngineDown, ImageMissing, NoRoomForImage, SandboxDead, SandboxError
+from sandbox.errors import NoRoomForImage, SandboxError
 from sandbox.images import ImagePuller
 from sandbox.opening import retry_while_down
 
 logger = logging.getLogger(__name__)
-
-# The images on a node, fetched when a bug needs them and the node has room.
-
-
-ImageAnswer = TypeVar("ImageAnswer")
+Result = TypeVar("Result")
 POLL_SECONDS = 1.0
 
 
 class NodeImages:
-    """Thread-safe."""
+    """The images on a node, fetched when a bug needs them and the node has room. Thread-safe."""
 
     def __init__(
         self,
@@ -59,7 +54,8 @@ class NodeImages:
 
         Raises ImageMissing, SandboxUnavailable, RolloutStopped.
         """
-        self._enter()
+        with self._changed:
+            self._inside += 1
         try:
             with ExitStack() as holds:
                 for image in required_images([instance], self._runtime.sandbox):
@@ -68,7 +64,12 @@ class NodeImages:
                     self._require(puller, image)
                 yield
         finally:
-            self._leave()
+            with self._changed:
+                self._inside -= 1
+                self._ended += 1
+                # All waiting threads try again, since there may be room now.
+                self._waiting = 0
+                self._changed.notify_all()
 
     @engine_errors()
     def present(self) -> frozenset[str]:
@@ -90,41 +91,24 @@ class NodeImages:
                 with self._locks[image]:
                     return self._ask(partial(puller.require, image))
             except NoRoomForImage:
-                if not self._another_ends(ended):
-                    raise
+                with self._changed:
+                    while self._ended == ended:
+                        raise_if_stopped(self._stop)
+                        if self._inside - self._waiting == 1:
+                            # No rollout is left that could end.
+                            raise
+                        self._waiting += 1
+                        self._changed.wait(POLL_SECONDS)
+                        if self._ended == ended:
+                            self._waiting -= 1
 
-    def _ask(self, question: Callable[[], ImageAnswer]) -> ImageAnswer:
+    def _ask(self, question: Callable[[], Result]) -> Result:
         try:
             return retry_while_down(question, self._runtime.sandbox.engine_wait)
         except SandboxError:
             # A request that a stop ended has not failed.
             raise_if_stopped(self._stop)
             raise
-
-    def _another_ends(self, ended: int) -> bool:
-        """Wait until more than `ended` rollouts have ended; False if none is left."""
-        with self._changed:
-            while self._ended == ended:
-                raise_if_stopped(self._stop)
-                if self._inside - self._waiting == 1:
-                    return False
-                self._waiting += 1
-                self._changed.wait(POLL_SECONDS)
-                if self._ended == ended:
-                    self._waiting -= 1
-        return True
-
-    def _enter(self) -> None:
-        with self._changed:
-            self._inside += 1
-
-    def _leave(self) -> None:
-        with self._changed:
-            self._inside -= 1
-            self._ended += 1
-            # All waiting threads try again, since there may be room now.
-            self._waiting = 0
-            self._changed.notify_all()
 
     def _opened(self) -> ImagePuller:
         with self._opening:
@@ -136,34 +120,14 @@ class NodeImages:
             return self._puller
 
 
-Result = TypeVar("Result")
-PASSING = (
-    *(EndpointDown, RateLimited, InvalidReply),
-    *(EngineDown, ImageMissing, SandboxDead, DiskTooFull),
-)
-"""Reasons why a worker isn't ready that may soon pass."""
-
-
-@dataclass(frozen=True)
-class Readiness:
-    """Whether a worker can do rollouts."""
-
-    images: frozenset[str] = frozenset()
-    """The images on its node."""
-    refused: str | None = None
-    """Why it can't."""
-    for_good: bool = False
-    """Whether a later worker could not either, unless one could before."""
-
-
 @dataclass(frozen=True)
 class Answer:
-    """The result of a rollout on a node."""
+    """What came of getting ready for rollouts on a node, or of a rollout there."""
 
     rows: Rows | None = None
-    """None if it was stopped or refused."""
+    """The result of a rollout; None if it was stopped or refused."""
     refused: str | None = None
-    """Why no rollout of the run can be done: a ConfigError's message."""
+    """Why it is not ready, or no rollout of the run can be done: a ConfigError's message."""
     images: frozenset[str] | None = None
     """The images on the node afterwards; None if unknown."""
 
@@ -181,16 +145,51 @@ class NodeWorker:
         self._images = NodeImages(setup.runtime, self._stop)
         self._executor: ThisMachine | None = None
 
-    async def prepare(self, version: str, work: Work) -> Readiness:
+    async def prepare(self, version: str, work: Work) -> Answer:
         """Check whether this rollout's bug can be run here. `version` is the driver's."""
+        return await self._in_thread(partial(self._prepare, version, work))
+
+    def _prepare(self, version: str, work: Work) -> Answer:
         if version != code_version():
             told = f"StepInto {code_version()} is installed there, and {version} on the driver"
-            return Readiness(refused=told, for_good=True)
-        return await self._in_thread(partial(self._prepare, work))
+            return Answer(refused=told)
+        limits = SharedLimits(self._shared_state, self._name)
+        journal = partial(SharedJournal, self._shared_state)
+        log = partial(SharedLog, self._shared_state)
+        executor = ThisMachine(self._setup, limits, self._stop, journal, log)
+        try:
+            with self._images.held(work.spec.instance):
+                for check in executor.checks([work]):
+                    check.look()
+            images = self._images.present()
+        except (ConfigError, SandboxError) as error:
+            executor.close()
+            return Answer(refused=str(error))
+        self._executor = executor
+        return Answer(images=images)
 
     async def do(self, work: Work) -> Answer:
         """Do a rollout."""
         return await self._in_thread(partial(self._do, work))
+
+    def _do(self, work: Work) -> Answer:
+        assert self._executor is not None, "prepared before"
+        try:
+            with self._images.held(work.spec.instance):
+                rows = self._executor.do(work)
+        except RolloutStopped:
+            return Answer()
+        except ConfigError as error:
+            return Answer(refused=str(error))
+        except Exception as error:
+            # Not even a defect of StepInto or of this machine must stop all nodes. The row has the
+            # details.
+            return Answer(self._setup.failed(work, error))
+        try:
+            return Answer(rows, images=self._images.present())
+        except Exception:
+            # The rollout has its rows; the next one reports what is wrong.
+            return Answer(rows)
 
     async def stop(self) -> None:
         """End all rollouts at their next step."""
@@ -204,48 +203,3 @@ class NodeWorker:
 
     async def _in_thread(self, function: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._pool, function)
-
-    def _prepare(self, work: Work) -> Readiness:
-        limits = SharedLimits(self._shared_state, self._name)
-        journal = partial(SharedJournal, self._shared_state)
-        log = partial(SharedLog, self._shared_state)
-        executor = ThisMachine(self._setup, limits, self._stop, journal, log)
-        try:
-            with self._images.held(work.spec.instance):
-                for check in executor.checks([work]):
-                    check.look()
-            images = self._images.present()
-        except (ConfigError, SandboxError) as error:
-            executor.close()
-            return Readiness(refused=str(error), for_good=not may_pass(error))
-        self._executor = executor
-        return Readiness(images)
-
-    def _do(self, work: Work) -> Answer:
-        assert self._executor is not None, "prepared before"
-        try:
-            with self._images.held(work.spec.instance):
-                rows = self._executor.do(work)
-        except SandboxError as error:
-            return Answer(self._setup.failed(work, error))
-        except RolloutStopped:
-            return Answer()
-        except ConfigError as error:
-            return Answer(refused=str(error))
-        except Exception as error:
-            # A defect of StepInto or of this machine must not stop all nodes. The row has the
-            # details.
-            return Answer(self._setup.failed(work, error))
-        return Answer(rows, images=self._present())
-
-    def _present(self) -> frozenset[str] | None:
-        try:
-            return self._images.present()
-        except Exception:
-            # The rollout has its rows; the next one reports what is wrong.
-            return None
-
-
-def may_pass(error: Exception) -> bool:
-    """Whether the reason why a worker isn't ready may soon pass."""
-    return isinstance(error, PASSING) or isinstance(error.__cause__, PASSING)

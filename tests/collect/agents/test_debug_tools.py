@@ -58,7 +58,7 @@ def test_a_breakpoint_keeps_its_options() -> None:
 
 @pytest.mark.parametrize("language", WORDINGS)
 def test_each_language_is_spoken_to_in_its_own_terms(language: str) -> None:
-    values = wording(language).values()
+    values = wording(language)
     with open_sandbox(SandboxConfig()) as sandbox:
         debugger = open_debugger("python", sandbox, DebugLimits())
         tools = debug_tools(debugger, run_code=True)
@@ -73,7 +73,7 @@ def test_each_language_is_spoken_to_in_its_own_terms(language: str) -> None:
 
 
 def test_the_fifth_tool_is_told_of_only_where_it_is_offered() -> None:
-    values = wording("python").values()
+    values = wording("python")
     for run_code in (False, True):
         debugs = main_prompt(Variant.DEBUG_TOOLS_ONLY, values, run_code)
         for text in (debugs, subagent_prompt(values, AgentsConfig(debug_run_code=run_code))):

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from collect.agents.baselines.autosd_script import (
+from collect.agents.baselines.autosd import (
     ScientificForm,
     UnreadableExperiment,
     parse_experiment,

@@ -11,15 +11,18 @@ from typing import Any
 import pytest
 
 from collect.agents.file_tools import (
+    Bash,
+    BashArguments,
     EditFile,
     EditGate,
+    FailedCommand,
     FirstLines,
     Grep,
     ListFiles,
     ReadFile,
     first_lines,
+    read_failure,
 )
-from collect.agents.shell_tool import Bash, BashArguments, FailedCommand, read_failure
 from collect.agents.tools import Tool, Toolbox, ToolReply
 from collect.store.messages import ToolCall
 from collect.store.records import ToolOutcome

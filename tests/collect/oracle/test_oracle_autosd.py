@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from collect.agents.baselines.autosd_script import EditScript, apply_edits, parse_experiment
+from collect.agents.baselines.autosd import EditScript, apply_edits, parse_experiment
 from collect.benchmarks.base import Instance
 from collect.code.patches import diff_trees
 from collect.oracle.baselines import edit_script

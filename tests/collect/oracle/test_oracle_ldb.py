@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from collect.agents.baselines.ldb import parse_verdicts
 from collect.agents.config import Variant
 from collect.store.records import StopReason
@@ -19,8 +21,12 @@ def test_the_oracle_marks_the_faulty_block_and_repairs() -> None:
     assert len(verdicts) == asked.count("\n[BLOCK-")
     wrong = [each for each in verdicts if each.correct is False]
     assert wrong
+    explained = {
+        each["block"]: each["explanation"] for each in map(json.loads, reply.splitlines()) if each
+    }
     for each in wrong:
-        assert f"solution.py:{FAULT_LINE}" in each.explanation
+        explanation = explained[f"BLOCK-{each.block}"]
+        assert f"solution.py:{FAULT_LINE}" in explanation
         block = asked.partition(f"\n[BLOCK-{each.block}]\n")[2].partition("[BLOCK-")[0]
         assert "count >= counts[best]" in block
-        assert block.splitlines()[0].strip().removeprefix("# ") in each.explanation
+        assert block.splitlines()[0].strip().removeprefix("# ") in explanation

@@ -18,7 +18,7 @@ from collect.questions.answering import answer
 from collect.questions.config import SOURCE_READER, QuestionsConfig
 from collect.questions.scoring import score_text
 from collect.replay import Finder, ReplayStatus, replay_rollouts
-from collect.rollouts.heartbeat import read_heartbeat
+from collect.rollouts.status import read_heartbeat
 from collect.store.records import Role
 from collect.store.run_store import RunStore
 from format.config import FormatConfig

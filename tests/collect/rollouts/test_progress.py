@@ -11,6 +11,7 @@ from rich.console import Console
 
 from collect.errors import FailureKind
 from collect.quantities import counted, dollars, duration, tokens
+from collect.rollouts import progress as progress_module
 from collect.rollouts.progress import Progress
 from collect.rollouts.progress_bar import ProgressBar
 from tests.records import make_failed_rollout, make_rollout
@@ -113,10 +114,11 @@ def test_a_terminal_that_is_gone_ends_no_rollout(terminal: bool) -> None:
     assert progress.done == 1
 
 
-def test_the_live_view() -> None:
+def test_the_live_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress_module, "LISTED", 2)
     console = Console(record=True, file=io.StringIO(), force_terminal=True, width=100)
     clock = Clock()
-    with Progress(12, 2, console=console, clock=clock, listed=2) as progress:
+    with Progress(12, 2, console=console, clock=clock) as progress:
         for name in ("oldest", "older", "newest [b]"):
             progress.started(name, f"rollout {name}")
             clock.now += 5

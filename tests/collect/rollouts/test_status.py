@@ -15,16 +15,17 @@ from rich.console import Console
 
 from collect.errors import ConfigError, FailureKind
 from collect.models.budget import Budget
-from collect.rollouts.heartbeat import (
+from collect.rollouts.progress import Progress
+from collect.rollouts.status import (
     NAME,
+    SILENT_SECONDS,
     Heartbeat,
     NodeStatus,
     RunningRollout,
     beating,
     read_heartbeat,
+    read_status,
 )
-from collect.rollouts.progress import Progress
-from collect.rollouts.status import SILENT_SECONDS, read_status
 from collect.store.run_store import RunStore
 from stepinto import main
 from tests.records import make_failed_rollout, make_rollout

@@ -10,12 +10,6 @@ from typing import Literal, cast
 from collect.agents.config import RepairConfig, Variant
 from collect.agents.debug_tools import reply
 from collect.agents.forms import Answered
-from collect.agents.inspectcoder.actions import (
-    ActionCall,
-    UnreadableAction,
-    call_text,
-    parse_actions,
-)
 from collect.agents.inspectcoder.inspector import inspector_prompt
 from collect.agents.inspectcoder.inspector_tools import (
     RAN_OUT,
@@ -27,7 +21,14 @@ from collect.agents.inspectcoder.inspector_tools import (
     ProposeRepair,
     inspector_tools,
 )
-from collect.agents.inspectcoder.react import ReactForm, action_block
+from collect.agents.inspectcoder.react import (
+    ActionCall,
+    ReactForm,
+    UnreadableAction,
+    action_block,
+    call_text,
+    parse_actions,
+)
 from collect.agents.prompts import prompt
 from collect.agents.tools import Toolbox, ToolReply
 from collect.store.messages import ToolCall

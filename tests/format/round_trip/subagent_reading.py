@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from collect.agents.debug_tools import LINE_LOCATION, DefaultStartArguments
-from collect.agents.inspectcoder.actions import ActionCall
+from collect.agents.inspectcoder.react import ActionCall
 from collect.agents.prompts import prompt
 from collect.agents.subagent_task import OPEN, parse_answer
 from collect.store.messages import ToolCall

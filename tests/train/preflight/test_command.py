@@ -38,24 +38,23 @@ def test_a_sound_run_passes(run: Path, capsys: pytest.CaptureFixture[str]) -> No
 def test_a_failed_check_ends_in_2_and_says_what_to_do(
     run: Path, tiny_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["format", str(run), "--preflight", str(tiny_folder), "--max-length", "400"]
+    command = ["format", str(run), "train.max_length=400", "--preflight", str(tiny_folder)]
     assert stepinto.main(command) == 2
     told = capsys.readouterr().out
     assert "FAILED      lengths: 5 of 5 rows are longer than train.max_length = 400" in told
     assert "raise max_length to" in told
 
 
-def test_flags_replace_what_the_config_says(
-    run: Path, tiny_folder: Path, capsys: pytest.CaptureFixture[str]
+def test_settings_say_how_the_rows_are_checked(
+    run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    flags = ["--template", "trl:llama3_training.jinja", "--serving-template", "trl:llama3.jinja"]
-    command = ["format", str(run), "--preflight", str(tiny_folder), *flags]
-    assert stepinto.main(command) == 2
-    told = capsys.readouterr()
-    assert "'bos_token' is undefined" in told.err
-    flags = ["--template", "trl:phi3_training.jinja", "--serving-template", "trl:phi3.jinja"]
-    command = ["format", str(run), "--preflight", str(tiny_folder), *flags]
-    assert stepinto.main([*command, "--tool-call-parser", "phi4_mini_json"]) == 2
+    command = ["format", str(run), "train.training_template=trl:llama3_training.jinja"]
+    command.append("train.serving_template=trl:llama3.jinja")
+    assert stepinto.main([*command, "--preflight"]) == 2
+    assert "'bos_token' is undefined" in capsys.readouterr().err
+    command = ["format", str(run), "train.training_template=trl:phi3_training.jinja"]
+    command += ["train.serving_template=trl:phi3.jinja", "train.tool_call_parser=phi4_mini_json"]
+    assert stepinto.main([*command, "--preflight"]) == 2
     told = capsys.readouterr()
     assert "NOT CHECKED tool_calls_survive: 15 calls in 20 replies" in told.out
     assert "FAILED      masks_are_turns" in told.out
@@ -66,12 +65,6 @@ def test_overrides_stand_before_the_flag(run: Path, capsys: pytest.CaptureFixtur
     assert "give overrides before --preflight" in capsys.readouterr().err
     assert stepinto.main(["format", str(run), "train.max_length=400", "--preflight"]) == 2
     assert "5 of 5 rows are longer than train.max_length = 400" in capsys.readouterr().out
-
-
-def test_flags_without_a_check_are_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert stepinto.main(["format", str(run), "--max-length", "400"]) == 2
-    assert "--max-length is for --preflight" in capsys.readouterr().err
-    assert not (run / "sft").exists()
 
 
 def test_without_the_flag_nothing_is_checked(run: Path) -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from collect.agents.baselines.autosd_script import (
+from collect.agents.baselines.autosd import (
     DONE,
     ScientificForm,
     Trial,

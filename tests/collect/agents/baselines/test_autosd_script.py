@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from collect.agents.baselines.autosd_script import (
+from collect.agents.baselines.autosd import (
     DebuggerScript,
     EditScript,
     Print,

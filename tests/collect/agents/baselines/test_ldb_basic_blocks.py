@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from collect.agents.baselines.ldb_blocks import statements_of
+from collect.agents.baselines.ldb import statements_of
 
 PROGRAMS = {
     "branches": """

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from collect.agents.baselines.ldb_blocks import (
+from collect.agents.baselines.ldb import (
     Level,
     Sampling,
     Trace,

@@ -6,8 +6,7 @@ import pytest
 
 from collect.agents.baselines.ldb import Verdict, parse_verdicts
 
-RIGHT = Verdict(0, True, "It sets up.")
-WRONG = Verdict(1, False, "It's off by one: use n + 1.")
+RIGHT, WRONG = Verdict(0, True), Verdict(1, False)
 REPLIES = {
     "one a line": (
         '{"block": "BLOCK-0", "correct": true, "explanation": "It sets up."}\n'
@@ -60,12 +59,12 @@ def test_verdicts_are_read_in_any_form(form: str) -> None:
     ("reply", "verdicts"),
     [
         ('{"block": "BLOCK-2", "correct": false}', [Verdict(2, False)]),
-        ('{"block": "BLOCK-2", "explanation": "Hm."}', [Verdict(2, None, "Hm.")]),
+        ('{"block": "BLOCK-2", "explanation": "Hm."}', []),
         ('{"correct": "maybe", "explanation": null}', [Verdict(None, None)]),
         ('{"block": "BLOCK-2", "correct": fal', [Verdict(2, None)]),
         (
             '{"block": "BLOCK-2", "correct": False, "explanation": "cut o',
-            [Verdict(2, False, "cut o")],
+            [Verdict(2, False)],
         ),
     ],
 )

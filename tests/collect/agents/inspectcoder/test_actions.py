@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collect.agents.inspectcoder.actions import (
+from collect.agents.inspectcoder.react import (
     PARAMETERS,
     ActionCall,
     UnreadableAction,

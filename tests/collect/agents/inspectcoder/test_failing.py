@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from collect.agents.inspectcoder.failing import first_failing, shortened
+from collect.agents.inspectcoder.patching import first_failing, shortened
 from collect.benchmarks.base import Instance
 from collect.benchmarks.pytest_run import section_of
 from collect.errors import InfrastructureFailure

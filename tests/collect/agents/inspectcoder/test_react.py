@@ -7,9 +7,8 @@ import json
 import pytest
 
 from collect.agents.forms import Answered, MalformedAction
-from collect.agents.inspectcoder.actions import UnreadableAction
 from collect.agents.inspectcoder.inspector import TERMINAL_COMMANDS
-from collect.agents.inspectcoder.react import ReactForm, action_block
+from collect.agents.inspectcoder.react import ReactForm, UnreadableAction, action_block
 from collect.agents.tools import ToolReply
 from collect.store.messages import Message, ToolCall
 from collect.store.records import ToolOutcome

@@ -15,8 +15,7 @@ from collect.benchmarks.bundled import BundledBenchmark
 from collect.config import RuntimeConfig
 from collect.models.budget import Budget, read_spent
 from collect.rollouts.executor import Setup
-from collect.rollouts.ray_cluster.cluster import Workers
-from collect.rollouts.ray_cluster.connecting import connect
+from collect.rollouts.ray_cluster.cluster import Workers, connect
 from collect.rollouts.ray_cluster.shared_state import SharedLimits
 
 SLOTS, SECONDS = 2, 60.0
@@ -24,9 +23,9 @@ SLOTS, SECONDS = 2, 60.0
 
 def main(folder: Path) -> None:
     """Do it."""
-    ray = connect(None)
+    connect(None)
     setup = Setup(RuntimeConfig(), BundledBenchmark(), {}, folder)
-    with closing(Workers(ray, setup, Budget(None, 0.0, folder), threading.Event())) as workers:
+    with closing(Workers(setup, Budget(None, 0.0, folder), threading.Event())) as workers:
         limits = SharedLimits(workers._shared_state, "worker")
         slots = limits.slots("model", SLOTS)
         for _ in range(2 * SLOTS):

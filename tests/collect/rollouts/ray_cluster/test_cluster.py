@@ -27,12 +27,11 @@ from collect.config import RayConfig, RunnerConfig, RuntimeConfig
 from collect.errors import ConfigError, FailureKind
 from collect.models.budget import SPENT, Budget
 from collect.rollouts.executor import RolloutWork, Rows, Setup, Work
-from collect.rollouts.heartbeat import read_heartbeat
 from collect.rollouts.ray_cluster import cluster as ray_workers
-from collect.rollouts.ray_cluster.cluster import RayCluster, Turn
-from collect.rollouts.ray_cluster.connecting import nodes_with_room
+from collect.rollouts.ray_cluster.cluster import RayCluster, Turn, nodes_with_room
 from collect.rollouts.rollout import RolloutSettings, RolloutSpec
 from collect.rollouts.rows import RunIdentity
+from collect.rollouts.status import read_heartbeat
 from collect.store.records import Rollout
 from collect.store.run_store import RunStore
 from configs.command_line.shared import STOPPED
@@ -511,11 +510,11 @@ def test_nodes_are_looked_at_again_where_ray_does_not_answer(
 ) -> None:
     looks = Counter[str]()
 
-    def unsteady(ray: Any) -> dict[str, str]:
+    def unsteady() -> dict[str, str]:
         looks["so far"] += 1
         if looks["so far"] <= 2:
             raise RuntimeError("the head is out of reach")
-        return nodes_with_room(ray)
+        return nodes_with_room()
 
     monkeypatch.setattr(ray_workers, "nodes_with_room", unsteady)
     with doing(RolloutWork, nodes, tmp_path) as (cluster, work):

@@ -110,12 +110,14 @@ def test_a_worker_that_could_not_get_ready_is_started_again_later() -> None:
     (node,) = nodes.all
     node.died()
     node.start_at, node.starting = 0.0, True
-    node.unready("EngineDown: gone", for_good=False)
+    told = "no rollouts on host-a for the next 120 s: EngineDown: gone"
+    assert node.unready("EngineDown: gone") == told
+    assert node.status.state == "excluded: EngineDown: gone"
     assert round(node.start_at - time.monotonic()) == 120
     assert not nodes.to_start()
     assert not nodes.hopeful
-    assert nodes.refusals(for_good=False) == ["host-a: EngineDown: gone"]
-    assert not nodes.refusals(for_good=True)
+    assert nodes.ailments() == ["host-a: EngineDown: gone"]
+    assert node.unready("EngineDown: gone") is None, "it is told once"
     node.start_at = 0.0
     assert nodes.to_start() == [node]
     node.started(object(), frozenset())
@@ -139,22 +141,6 @@ def test_a_worker_that_dies_again_and_again_waits_longer() -> None:
     assert not node.present
 
 
-def test_a_node_that_was_ready_once_is_only_excluded() -> None:
-    nodes = ready(a=set())
-    nodes.update({"a": "host-a", "b": "host-b"})
-    old, new = nodes.all
-    for node in (old, new):
-        node.died()
-    assert old.unready("no space left", for_good=True) == (
-        "no rollouts on host-a for the next 120 s: no space left"
-    )
-    assert new.unready("no space left", for_good=True) == "no rollouts on host-b: no space left"
-    assert (old.refusal, old.status.state) == (None, "excluded: no space left")
-    assert (new.refusal, new.status.state) == ("no space left", "no space left")
-    old.start_at = new.start_at = 0.0
-    assert nodes.to_start() == [old]
-
-
 def test_nodes_come_and_go() -> None:
     nodes = ready(a=set(), b=set())
     nodes.update({"b": "host-b", "c": "host-c"})
@@ -166,16 +152,16 @@ def test_nodes_come_and_go() -> None:
     assert [node.id for node in nodes.to_start()] == ["c"]
 
 
-def test_refusals_matter_once_all_refuse() -> None:
+def test_ailments_matter_once_all_nodes_have_one() -> None:
     nodes = ready(a=set(), b=set())
     first, second = nodes.all
-    first.worker = None
-    first.refusal = "no Docker"
-    assert not nodes.refusals(for_good=False)
+    first.died()
+    first.unready("no Docker")
+    assert not nodes.ailments()
     assert nodes.to_start() == []
-    second.worker = None
-    second.refusal = "no key"
-    assert nodes.refusals(for_good=True) == ["host-a: no Docker", "host-b: no key"]
+    second.died()
+    second.unready("no key")
+    assert nodes.ailments() == ["host-a: no Docker", "host-b: no key"]
 
 
 @pytest.mark.parametrize(

@@ -1,48 +1,19 @@
-"""What a worker that could not get ready is tried again for, and what ends its rollouts."""
+"""What ends the rollouts of a worker."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import cast
 
-import pytest
-
 from collect.agents.config import Variant
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.config import RuntimeConfig
-from collect.errors import ConfigError, EndpointDown, EndpointFailure, FailureKind, RateLimited
-from collect.preflight import DiskTooFull
+from collect.errors import FailureKind
 from collect.rollouts.executor import RolloutWork, Rows, Setup, ThisMachine, Work
-from collect.rollouts.ray_cluster.worker import NodeWorker, may_pass
+from collect.rollouts.ray_cluster.worker import NodeWorker
 from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.rows import RunIdentity
 from sandbox import SandboxConfig
-from sandbox.errors import EngineDown, PullLimited, SandboxUnavailable
-
-
-def refused(cause: Exception) -> ConfigError:
-    """As a first request to a model ends."""
-    error = ConfigError("a first request failed")
-    error.__cause__ = cause
-    return error
-
-
-@pytest.mark.parametrize(
-    ("error", "passes"),
-    [
-        (EngineDown("it does not answer"), True),
-        (PullLimited("no more for now"), True),
-        (DiskTooFull("0 free"), True),
-        (refused(EndpointDown("503")), True),
-        (refused(RateLimited("429")), True),
-        (refused(EndpointFailure("wrong key")), False),
-        (SandboxUnavailable("there is no bubblewrap"), False),
-        (ConfigError("no key is set"), False),
-    ],
-    ids=repr,
-)
-def test_what_may_pass(error: Exception, passes: bool) -> None:
-    assert may_pass(error) is passes
 
 
 class Broken:

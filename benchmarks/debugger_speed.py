@@ -1,0 +1,392 @@
+"""How fast debug sessions are, beside the bare thing measured in the same run.
+
+`python -m benchmarks.debugger_speed [SECTION ...]` prints one table: launches beside bare
+pdb, single actions, and the program's own slow-down. Medians of runs that take turns, so that a
+busy moment of the machine hits all alike; ratios are what to trust.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+
+from rich.box import MARKDOWN
+from rich.console import Console
+from rich.table import Table
+
+from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
+from sandbox.debugger import (
+    Action,
+    BreakpointRequest,
+    DebugEvent,
+    Debugger,
+    DebugLimits,
+    Launch,
+    StopReason,
+)
+from sandbox.debugger.opening import open_debugger
+from sandbox.debugger.python_session import PythonDebugger
+from sandbox.errors import DebuggerError
+from tests.interpreters import VERSIONS, Interpreter, find_interpreter
+
+SECTIONS = ("launch", "actions", "slow-down")
+LIMITS = DebugLimits(start_timeout=300)
+LAUNCH_TARGET = 1.15
+"""Times as long as pdb."""
+ACTION_TARGET, JAVA_TARGET = 1.0, 3.0
+"""Milliseconds of one action."""
+LOOP_TARGET, RECURSION_TARGET, MONITORING_TARGET = 3.0, 10.0, 1.1
+"""Times as slow as without a debugger."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program with a line to stop at."""
+
+    file: str
+    test: str
+    """What a launch names."""
+    line: int
+    """Where a session stops; in a loop, the call."""
+    source: bytes
+    end_line: int = 0
+    """The line after the loop."""
+    code: str = ""
+    """An assignment to run in the loop's frame."""
+
+    def open_sandbox(self, config: SandboxConfig) -> Sandbox:
+        sandbox = open_sandbox(config)
+        sandbox.write_files({self.file: self.source})
+        return sandbox
+
+    def start(self, debugger: Debugger, arguments: str = "") -> DebugEvent:
+        """Start a session and go to the line. Raises DebuggerError."""
+        point = BreakpointRequest(file=self.file, line=self.line)
+        event = debugger.start(Launch(self.test + arguments, (point,), stop_at_entry=False))
+        at_line = (event.file, event.line) == (self.file, self.line)
+        if not at_line or event.stop_reason is StopReason.INTERRUPTED:
+            raise DebuggerError(f"the debugger did not stop at {self.file}:{self.line}: {event}")
+        return event
+
+
+PYTEST = Program(
+    "test_cart.py",
+    "test_cart.py",
+    3,
+    b"""\
+def test_total():
+    prices = [3, 4]
+    total = sum(prices)
+    assert total == 7
+""",
+)
+HOT = Program(
+    "hot.py",
+    "hot.py",
+    3,
+    b"""\
+import sys, time
+def cold():
+    return 1
+def loop():
+    total = 0
+    for n in range(400_000):
+        total += n * n % 7
+    return total
+def recurse(n):
+    return n and 1 + recurse(n - 1)
+def recursion():
+    for _ in range(300):
+        recurse(900)
+work = {"loop": loop, "recursion": recursion}[sys.argv[1]]
+began = time.process_time()
+work()
+print("took", time.process_time() - began, flush=True)
+cold()
+""",
+)
+SCRIPT = Program(
+    "program.py",
+    "program.py",
+    9,
+    b"""\
+def inner(number):
+    result = number + 1
+    return result
+
+def work():
+    data = {"name": "cart", "items": list(range(50))}
+    total = 0
+    for number in range(10**9):
+        total += inner(number)
+        total -= number
+    return data
+
+work()
+""",
+    end_line=11,
+    code="total = 1",
+)
+MAIN_CLASS = Program(
+    "src/demo/Loop.java",
+    "demo.Loop",
+    16,
+    b"""\
+package demo;
+
+import java.util.*;
+
+public class Loop {
+    static int inner(int number) {
+        int result = number + 1;
+        return result;
+    }
+
+    public static void main(String[] args) {
+        Map<String, Object> data = new HashMap<>();
+        data.put("items", Arrays.asList(1, 2, 3));
+        long total = 0;
+        for (int number = 0; number < 1_000_000_000; number++) {
+            total += inner(number);
+            total -= number;
+        }
+        System.out.println(total + data.toString());
+    }
+}
+""",
+    end_line=18,
+    code="total = 1;",
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measured thing."""
+
+    section: str
+    what: str
+    measured: float
+    """Milliseconds."""
+    target: float
+    """At most this: of the ratio where there is a bare thing, else of what was measured."""
+    bare: float | None = None
+    """The bare thing, in milliseconds."""
+    note: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        return self.measured / self.bare if self.bare else None
+
+    @property
+    def met(self) -> bool:
+        return (self.measured if self.ratio is None else self.ratio) <= self.target
+
+
+def milliseconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return (time.perf_counter() - began) * 1000
+
+
+def medians(works: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
+    """The median of what each work returns, the works taking turns; the first round is for warming
+    up."""
+    found: dict[str, list[float]] = {name: [] for name in works}
+    for turn in range(1 + rounds):
+        for name, work in works.items():
+            value = work()
+            if turn:
+                found[name].append(value)
+    return {name: statistics.median(values) for name, values in found.items()}
+
+
+def launches(interpreter: Interpreter, quick: bool) -> Row:
+    """Python: to the first breakpoint in a pytest test."""
+    pdb_commands = (f"break {PYTEST.file}:{PYTEST.line}", "continue")
+    wanted = f"{PYTEST.file}({PYTEST.line})".encode()
+    program = ("-m", "pytest", PYTEST.file)
+    with (
+        _python_sandbox(interpreter, PYTEST) as sandbox,
+        closing(PythonDebugger(sandbox, LIMITS)) as debugger,
+    ):
+        works = {
+            "ours": lambda: milliseconds(lambda: PYTEST.start(debugger)),
+            "pdb": lambda: milliseconds(lambda: _pdb(sandbox, pdb_commands, program, wanted)),
+        }
+        found = medians(works, 3 if quick else 11)
+    what = f"CPython {interpreter.version}, to a breakpoint in a pytest test"
+    return Row("launch", what, found["ours"], LAUNCH_TARGET, found["pdb"], "bare: pdb")
+
+
+def slow_downs(interpreter: Interpreter, quick: bool) -> Iterator[Row]:
+    """Python: the program's own processor time, with a breakpoint in another function of its
+    file."""
+    monitored = tuple(map(int, interpreter.version.split("."))) >= (3, 12)
+    pdb_commands = (f"break {HOT.file}:{HOT.line}", "continue")
+    with (
+        _python_sandbox(interpreter, HOT) as sandbox,
+        closing(PythonDebugger(sandbox, LIMITS)) as debugger,
+    ):
+        for kind, target in (("loop", LOOP_TARGET), ("recursion", RECURSION_TARGET)):
+            command = Command((sandbox.python, HOT.file, kind))
+
+            def plain(command: Command = command) -> float:
+                return _took(sandbox.run(command).output)
+
+            def ours(kind: str = kind) -> float:
+                return _took(HOT.start(debugger, f" {kind}").output)
+
+            found = medians({"plain": plain, "ours": ours}, 3 if quick else 7)
+            pdb = _took(_pdb(sandbox, pdb_commands, (HOT.file, kind), b"took ").decode())
+            note = f"bare pdb: {pdb / found['plain']:.0f} x"
+            most = MONITORING_TARGET if monitored else target
+            what = f"CPython {interpreter.version}, {kind}"
+            yield Row("slow-down", what, found["ours"], most, found["plain"], note)
+
+
+def _python_sandbox(interpreter: Interpreter, program: Program) -> Sandbox:
+    config = SandboxConfig(python=interpreter.path, readable_paths=interpreter.readable_paths)
+    return program.open_sandbox(config)
+
+
+def _pdb(
+    sandbox: Sandbox, commands: tuple[str, ...], program: tuple[str, ...], wanted: bytes
+) -> bytes:
+    """Run pdb until a line holds what is wanted, and give that line. Raises DebuggerError."""
+    options = [word for command in commands for word in ("-c", command)]
+    # Options of pytest on the command line are pdb's to CPython 3.13.0.
+    environment = {"PYTEST_ADDOPTS": "-s"}
+    command = Command((sandbox.python, "-m", "pdb", *options, *program), env=environment)
+    with closing(sandbox.spawn(command)) as terminal:
+        deadline = time.monotonic() + 300.0
+        while (line := terminal.read_line(deadline - time.monotonic())) is not None:
+            if wanted in line:
+                return line
+    raise DebuggerError(f"pdb printed no {wanted!r} within 300 s")
+
+
+def _took(output: str) -> float:
+    """Milliseconds of processor time that the program says its work took."""
+    return float(output.partition("took ")[2].split()[0]) * 1000
+
+
+def action_rows(language: str, program: Program, target: float, quick: bool) -> Iterator[Row]:
+    """One action, end to end through the Python API: each kind, paused inside the loop."""
+    section = f"actions, {language}"
+    end = BreakpointRequest(program.file, program.end_line)
+    with (
+        program.open_sandbox(SandboxConfig()) as sandbox,
+        closing(open_debugger(language, sandbox, LIMITS)) as debugger,
+    ):
+        program.start(debugger)
+        kinds: dict[str, Callable[[], DebugEvent]] = {
+            "locals": debugger.locals,
+            "evaluate": lambda: debugger.evaluate("total + number"),
+            "stack": debugger.stack,
+            "fields": lambda: debugger.fields("data"),
+            "threads": debugger.threads,
+            "run code": lambda: debugger.run_code(program.code),
+            "list breakpoints": debugger.list_breakpoints,
+            "set breakpoint": lambda: debugger.set_breakpoint(end),
+            "continue": lambda: debugger.control(Action.CONTINUE),
+            "step into": lambda: debugger.control(Action.STEP_INTO),
+            "step out": lambda: debugger.control(Action.STEP_OUT),
+            "step over": lambda: debugger.control(Action.STEP_OVER),
+        }
+        times: dict[str, list[float]] = {name: [] for name in kinds}
+        for turn in range(1 + (30 if quick else 200)):
+            for name, work in kinds.items():
+                began = time.perf_counter()
+                event = work()
+                taken = time.perf_counter() - began
+                if event.error_kind is not None:
+                    raise DebuggerError(f"{name} failed: {event.error}")
+                if turn:
+                    times[name].append(taken * 1000)
+                if name == "set breakpoint":
+                    debugger.remove_breakpoint(event.breakpoints[-1].number)
+    for name, values in times.items():
+        yield Row(section, name, statistics.median(values), target)
+
+
+def print_table(rows: Iterable[Row]) -> None:
+    """A table in Markdown."""
+    heads = ("section", "what", "ms", "bare", "ratio", "target", "met", "note")
+    table = Table(*heads, box=MARKDOWN)
+    for row in rows:
+        table.add_row(
+            row.section,
+            row.what,
+            f"{row.measured:.2f}",
+            "" if row.bare is None else f"{row.bare:.2f}",
+            "" if row.ratio is None else f"{row.ratio:.2f}",
+            f"{row.target:g} {'ms' if row.bare is None else 'x'}",
+            "yes" if row.met else "NO",
+            row.note,
+        )
+    Console(width=200).print(table)
+
+
+def measure(options: argparse.Namespace) -> Iterator[Row]:
+    quick: bool = options.quick
+    if "launch" in options.sections:
+        for interpreter in options.interpreters:
+            if interpreter.has_pytest:
+                yield launches(interpreter, quick)
+    if "actions" in options.sections:
+        yield from action_rows("python", SCRIPT, ACTION_TARGET, quick)
+        if options.java:
+            yield from action_rows("java", MAIN_CLASS, JAVA_TARGET, quick)
+    if "slow-down" in options.sections:
+        for interpreter in options.interpreters:
+            yield from slow_downs(interpreter, quick)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.debugger_speed", description=__doc__
+    )
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
+    parser.add_argument(
+        "--python", action="append", metavar="PATH", help="an interpreter; default: all found"
+    )
+    parser.add_argument("--java", action="store_true", help="actions of Java, too")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds")
+    options = parser.parse_args()
+    unknown = set(options.sections) - set(SECTIONS)
+    if unknown:
+        parser.error(f"no section {', '.join(unknown)}; there are: {', '.join(SECTIONS)}")
+    options.sections = options.sections or SECTIONS
+    if options.python:
+        options.interpreters = [_interpreter(path) for path in options.python]
+    else:
+        found = [find_interpreter(version) for version in VERSIONS]
+        options.interpreters = [interpreter for interpreter in found if interpreter]
+    print(f"{platform.platform()}, {os.cpu_count()} cores", file=sys.stderr)
+    rows = []
+    for row in measure(options):
+        print(f"{row.section}: {row.what}: {row.measured:.2f} ms", file=sys.stderr)
+        rows.append(row)
+    print_table(rows)
+    return 0 if all(row.met for row in rows) else 1
+
+
+def _interpreter(path: str) -> Interpreter:
+    """An interpreter given by its path."""
+    code = "import sys, importlib.util as u; print('%d.%d' % sys.version_info[:2], "
+    code += "u.find_spec('pytest') is not None)"
+    answer = subprocess.run([path, "-c", code], capture_output=True, text=True, check=True)
+    version, has_pytest = answer.stdout.split()
+    return Interpreter(version, path, has_pytest == "True")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
