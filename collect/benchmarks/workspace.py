@@ -220,7 +220,7 @@ def read_folder(
     """
     paths = {path.relative_to(folder).as_posix(): path for path in _paths(folder, left_out)}
     for name in paths:
-        if not _is_utf_8(name):
+        if not is_utf_8(name):
             raise ConfigError(f"{folder}: the name of {name!a} is not UTF-8: rename the file")
     if max_mb is not None:
         size = sum(path.stat().st_size for path in paths.values())
@@ -255,7 +255,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
         target.write_bytes(data)
 
 
-def _is_utf_8(name: str) -> bool:
+def is_utf_8(name: str) -> bool:
     """Whether a name from the file system is valid text."""
     return not any("\ud800" <= character <= "\udfff" for character in name)
 

@@ -40,6 +40,7 @@ CONDITIONS = dict.fromkeys(EQUAL, "{0} == {1}") | {
 }
 """The operators that unittest's methods check."""
 _RAISES = {"raises", "assertRaises", "assertRaisesRegex", "assertRaisesRegexp", "assert_raises"}
+EQUALITIES = (ast.Eq, ast.NotEq, ast.Is)
 _OPENING = re.compile(r"^(?:assert |\w+ differ: )")
 
 
@@ -103,9 +104,11 @@ def is_constant(node: ast.expr, given: Mapping[str, ast.expr]) -> bool:
 
 def is_method_of_constant(node: ast.AST) -> TypeGuard[ast.Call]:
     """Whether it is a call such as `"".join(lines)`, which does not involve the program."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        return False
-    return isinstance(node.func.value, ast.Constant | ast.JoinedStr)
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Constant | ast.JoinedStr)
+    )
 
 
 def is_written(node: ast.expr, given: Mapping[str, ast.expr]) -> bool:
@@ -122,18 +125,6 @@ def is_written(node: ast.expr, given: Mapping[str, ast.expr]) -> bool:
     return all(is_written(child, given) for child in children)
 
 
-def computed_right(statement: ast.AST | None, given: Mapping[str, ast.expr]) -> bool:
-    """Whether the right side of a comparison is under test, and the left one is expected."""
-    both = sides(statement)
-    return both is not None and is_written(both[0], given) and not is_written(both[1], given)
-
-
-def computed_both(statement: ast.AST | None, given: Mapping[str, ast.expr]) -> bool:
-    """Whether both sides of a comparison are computed, so that neither is the expected value."""
-    both = sides(statement)
-    return both is not None and not any(is_written(side, given) for side in both)
-
-
 def printed_values(message: str) -> tuple[str, str]:
     """Left and right value of the first line that says `assert x == y` or unittest's `x != y`;
     empty if there is none."""
@@ -143,11 +134,7 @@ def printed_values(message: str) -> tuple[str, str]:
             compared = ast.parse(text, mode="eval").body
         except (SyntaxError, ValueError):
             continue
-        if isinstance(compared, ast.Compare) and type(compared.ops[0]) in (
-            ast.Eq,
-            ast.NotEq,
-            ast.Is,
-        ):
+        if isinstance(compared, ast.Compare) and isinstance(compared.ops[0], EQUALITIES):
             left = ast.get_source_segment(text, compared.left) or ""
             right = ast.get_source_segment(text, compared.comparators[-1]) or ""
             return (left, right) if len(compared.ops) == 1 else ("", "")
@@ -213,17 +200,39 @@ def read_symptom(
     message may start with the exception's name.
     """
     path, *names = tests[0].partition("[")[0].split("::")
-    frames = list(_frames(section_of(tests[0], output)))
+    found = _FRAME.finditer(section_of(tests[0], output))
+    frames = [_Frame(each[1], int(each[2]), each[3], each[4]) for each in found]
     # An inherited test may be in another file.
     inside = next((frame for frame in frames if frame.function == names[-1]), None)
     module = files.get(inside.path if inside else path, b"").decode(errors="replace")
-    tree = _parsed(module)
-    function = _function(tree, names, inside)
-    source = _segment(module, function)
-    imports = tuple(_imports(module, tree))
-    outside = [frame for frame in frames if inside is None or frame.path != inside.path]
-    around = _around(function, inside)
+    try:
+        tree = ast.parse(module)
+    except (SyntaxError, ValueError):
+        tree = ast.Module([], [])
+    imports = tuple(
+        ast.get_source_segment(module, node) or ""
+        for node in tree.body
+        if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and not node.level)
+    )
+    # The test's function: the one that the frame is in, or else the one with the test's name.
+    functions = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and node.name == names[-1]
+        and (inside is None or _is_around(node, inside.line))
+    ]
+    function = functions[0] if functions else None
+    around: list[ast.stmt] = []
+    if function is not None and inside is not None:
+        inner = [node for node in ast.walk(function) if isinstance(node, ast.stmt)]
+        around = [node for node in inner[1:] if _is_around(node, inside.line)]
+        around.sort(key=lambda node: (node.end_lineno or 0) - node.lineno)
     failing = around[0] if around else None
+    raises = next(filter(None, map(raising, around)), None)
+    expected = ast.get_source_segment(module, raises.args[0]) if raises is not None else None
+    source = _segment(module, function)
+    outside = [frame for frame in frames if inside is None or frame.path != inside.path]
     shown = {*_WORD.findall(source), *_WORD.findall("\n".join(imports)), exception}
     return Symptom(
         project=project,
@@ -234,7 +243,7 @@ def read_symptom(
         message=re.sub(rf"^(?:\w+\.)*{re.escape(exception)}(?:: |\n|$)", "", message),
         statement=_segment(module, failing),
         line=failing.lineno - function.lineno + 1 if failing and function else 0,
-        expected_exception=_expected_exception(module, around),
+        expected_exception=expected or "",
         helpers=frozenset(_helpers(tree)),
         hidden=frozenset(name for frame in outside for name in frame.names()) - shown - _KNOWN,
     )
@@ -257,34 +266,8 @@ class _Frame:
         yield from _IDENTIFIER.findall(self.code)
 
 
-def _frames(report: str) -> Iterator[_Frame]:
-    for found in _FRAME.finditer(report):
-        yield _Frame(found[1], int(found[2]), found[3], found[4])
-
-
-def _parsed(module: str) -> ast.Module:
-    try:
-        return ast.parse(module)
-    except (SyntaxError, ValueError):
-        return ast.Module([], [])
-
-
-def _imports(module: str, tree: ast.Module) -> Iterator[str]:
-    for node in tree.body:
-        if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and not node.level):
-            yield ast.get_source_segment(module, node) or ""
-
-
-def _function(
-    tree: ast.Module, names: Sequence[str], inside: _Frame | None
-) -> ast.FunctionDef | None:
-    """The test's function: the one that a frame is in, or else the one with the test's name."""
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.FunctionDef) or node.name != names[-1]:
-            continue
-        if inside is None or node.lineno <= inside.line <= (node.end_lineno or 0):
-            return node
-    return None
+def _is_around(node: ast.stmt, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or 0)
 
 
 def _segment(module: str, node: ast.AST | None) -> str:
@@ -294,41 +277,19 @@ def _segment(module: str, node: ast.AST | None) -> str:
     return textwrap.dedent(ast.get_source_segment(module, node, padded=True) or "")
 
 
-def _around(function: ast.FunctionDef | None, inside: _Frame | None) -> list[ast.stmt]:
-    """The test's statements around the first traceback line, the innermost first."""
-    if function is None or inside is None:
-        return []
-    around = [
-        node
-        for node in ast.walk(function)
-        if isinstance(node, ast.stmt) and node.lineno <= inside.line <= (node.end_lineno or 0)
-    ]
-    around.remove(function)
-    return sorted(around, key=lambda node: (node.end_lineno or 0) - node.lineno)
-
-
-def _expected_exception(module: str, around: Sequence[ast.stmt]) -> str:
-    manager = next((found for found in map(raising, around) if found is not None), None)
-    return "" if manager is None else ast.get_source_segment(module, manager.args[0]) or ""
-
-
 def _helpers(tree: ast.Module) -> Iterator[str]:
     """Names that the test's module defines, or imports from other test modules or the standard
     library."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield node.name
-        elif isinstance(node, ast.ImportFrom) and _is_of_tests(node):
-            yield from (alias.asname or alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            beside = node.module is None and node.level == 1
+            if beside or (node.module is not None and _is_foreign(node.module)):
+                yield from (alias.asname or alias.name for alias in node.names)
         elif isinstance(node, ast.Import):
             names = [alias for alias in node.names if _is_foreign(alias.name)]
             yield from (alias.asname or alias.name for alias in names)
-
-
-def _is_of_tests(statement: ast.ImportFrom) -> bool:
-    if statement.module is None:
-        return statement.level == 1
-    return _is_foreign(statement.module)
 
 
 def _is_foreign(module: str) -> bool:
@@ -380,10 +341,18 @@ class Claim:
 
 def read_claim(symptom: Symptom) -> Claim:
     """The first failing test's claim, without anything that only the traceback shows."""
-    statement = _parsed_statement(symptom.statement)
+    try:
+        statement = ast.parse(symptom.statement).body[0]
+    except (SyntaxError, IndexError):
+        statement = None
     inner = statement.body[-1] if isinstance(statement, ast.With) else statement
     given = assignments(symptom.source, symptom.line)
-    subject = _subject(inner, given)
+    both = sides(inner)
+    written = tuple(is_written(side, given) for side in both) if both else ()
+    if both:
+        subject: ast.expr | None = both[1] if written == (True, False) else both[0]
+    else:
+        subject = _subject(inner, given)
     constant = subject is not None and is_constant(subject, given)
     call = "" if constant else _code(symptom.statement, subject or inner)
     function = _called(subject or inner, given, symptom.helpers)
@@ -394,17 +363,14 @@ def read_claim(symptom: Symptom) -> Claim:
         message = _shown(symptom.message.split("\n")[0], symptom)
         outcome = Outcome.WRONG_ERROR if expected else Outcome.ERROR
         return Claim(outcome, call, function, expected, message=message)
-    expected, actual = _values(inner, symptom)
-    if expected and actual and expected != actual:
-        return Claim(Outcome.WRONG_VALUE, call, function, expected, actual)
+    # If both sides are computed, neither is the expected value.
+    if is_equality(inner) and written != (False, False):
+        actual, expected = (_shown(value, symptom) for value in printed_values(symptom.message))
+        if written == (True, False):
+            actual, expected = expected, actual
+        if expected and actual and expected != actual:
+            return Claim(Outcome.WRONG_VALUE, call, function, expected, actual)
     return Claim(Outcome.UNMET, call, function, condition=_condition(inner, symptom.statement))
-
-
-def _parsed_statement(source: str) -> ast.stmt | None:
-    try:
-        return ast.parse(source).body[0]
-    except (SyntaxError, IndexError):
-        return None
 
 
 def _code(source: str, node: ast.AST | None) -> str:
@@ -420,11 +386,7 @@ def _code(source: str, node: ast.AST | None) -> str:
 
 
 def _subject(statement: ast.AST | None, given: Mapping[str, ast.expr]) -> ast.expr | None:
-    """The expression that a statement checks or evaluates; for a comparison, the side under
-    test."""
-    both = sides(statement)
-    if both is not None:
-        return both[1] if computed_right(statement, given) else both[0]
+    """The expression that a statement checks or evaluates, if it is no comparison."""
     if isinstance(statement, ast.Assert):
         return statement.test
     raises = raising(statement)
@@ -465,26 +427,15 @@ def _called(node: ast.AST | None, given: Mapping[str, ast.expr], helpers: frozen
             name = name_of(part.func)
             own = isinstance(part.func, ast.Name) and part.func.id in given
             known = own or name in {*_BUILT_IN, *EQUAL, ""}
-            if not known and not _root(part.func) & helpers:
+            # The first name of `match.set_data` is `match`.
+            root = part.func
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            helping = isinstance(root, ast.Name) and root.id in helpers
+            if not known and not helping:
                 return name
     sources = [given[part.id] for part in parts if isinstance(part, ast.Name) and part.id in given]
     return next(filter(None, (_called(source, {}, helpers) for source in sources)), "")
-
-
-def _root(function: ast.expr) -> set[str]:
-    """The first name of a called expression, such as `match` in `match.set_data`."""
-    while isinstance(function, ast.Attribute):
-        function = function.value
-    return {function.id} if isinstance(function, ast.Name) else set()
-
-
-def _values(statement: ast.AST | None, symptom: Symptom) -> tuple[str, str]:
-    """Expected and actual value of an equality."""
-    given = assignments(symptom.source, symptom.line)
-    if not is_equality(statement) or computed_both(statement, given):
-        return "", ""
-    left, right = (_shown(value, symptom) for value in printed_values(symptom.message))
-    return (left, right) if computed_right(statement, given) else (right, left)
 
 
 def _shown(text: str, symptom: Symptom) -> str:

@@ -63,15 +63,19 @@ class Confirmation:
     ) -> tuple[dict[str, TestStatus], str | None]:
         """The confirmed statuses of the requested tests, and evidence that the program interfered
         with the run."""
-        sessions = self._sessions(_read_confirmed(sandbox, f"{self.folder}/key"))
-        if sessions is None:
-            return dict(statuses), "the program changed a file that pytest's own report rests on"
+        left = _read(sandbox, f"{self.folder}/key")
+        keys = [self.key]
+        while keys[-1] != left:
+            if len(keys) > MAX_SESSIONS:
+                changed = "the program changed a file that pytest's own report rests on"
+                return dict(statuses), changed
+            keys.append(hashlib.sha256(keys[-1].encode()).hexdigest())
+        # Each session has left the key of the next one.
+        sessions = keys[:-1]
         passed: set[str] = set()
         whole = True
         for number, key in enumerate(sessions):
-            seal, _, text = _read_confirmed(sandbox, f"{self.folder}/report-{number}").partition(
-                " "
-            )
+            seal, _, text = _read(sandbox, f"{self.folder}/report-{number}").partition(" ")
             if not seal:
                 whole = False
                 continue
@@ -86,15 +90,6 @@ class Confirmation:
         told = f"the log says that {strange[0]} passed, and pytest did not" if strange else None
         return found, told if whole else None
 
-    def _sessions(self, left: str) -> list[str] | None:
-        """The keys that sessions used, from what is left in the file; None if it is invalid."""
-        keys = [self.key]
-        while keys[-1] != left:
-            if len(keys) > MAX_SESSIONS:
-                return None
-            keys.append(hashlib.sha256(keys[-1].encode()).hexdigest())
-        return keys[:-1]
-
 
 def _unconfirmed(statuses: Mapping[str, TestStatus], passed: set[str]) -> Iterator[str]:
     """Tests that passed in the log more often than pytest reported for their function.
@@ -106,12 +101,11 @@ def _unconfirmed(statuses: Mapping[str, TestStatus], passed: set[str]) -> Iterat
     counted: set[str] = set()
     for test, status in statuses.items():
         name = test.split(" <- ")[0]
-        if status is not TestStatus.PASSED or "::" not in test or name in counted:
-            continue
-        counted.add(name)
-        if left[_function(test)] < 1:
-            yield test
-        left[_function(test)] -= 1
+        if status is TestStatus.PASSED and "::" in test and name not in counted:
+            counted.add(name)
+            if left[_function(test)] < 1:
+                yield test
+            left[_function(test)] -= 1
 
 
 def _function(test: str) -> str:
@@ -120,29 +114,27 @@ def _function(test: str) -> str:
     return f"{posixpath.basename(path)}::{names.split(' ')[0]}"
 
 
-def _read_confirmed(sandbox: Sandbox, path: str) -> str:
-    try:
-        return read_text(sandbox, path)
-    except SandboxFileError:
-        return ""
-
-
 # How to run the tests of SWE-bench's own repositories if a record does not say so. The commands are
 # those of swebench 4: `MAP_REPO_VERSION_TO_SPECS_PY`.
 
 
-ENVIRONMENT = (
-    "source /opt/miniconda3/bin/activate",
-    "conda activate testbed",
-)
+ENVIRONMENT = ("source /opt/miniconda3/bin/activate", "conda activate testbed")
 EDITABLE = "python -m pip install -e"
 INSTALL = f"{EDITABLE} ."
-PYTEST = "pytest -rA"
 DJANGO = "./tests/runtests.py --verbosity 2"
 LOCALE = ("export LANG=en_US.UTF-8", "export LC_ALL=en_US.UTF-8", "export LANGUAGE=en_US:en")
 GENERATED_LOCALE = "sed -i '/en_US.UTF-8/s/^# //g' /etc/locale.gen && locale-gen"
-NO_TESTS = (
-    *(".json", ".png", "csv", ".txt", ".md", ".jpg", ".jpeg", ".pkl", ".yml", ".yaml"),
+NO_TEST = (
+    ".json",
+    ".png",
+    "csv",
+    ".txt",
+    ".md",
+    ".jpg",
+    ".jpeg",
+    ".pkl",
+    ".yml",
+    ".yaml",
     ".toml",
 )
 """File name endings in a test patch that are not tests; upstream's list."""
@@ -153,7 +145,7 @@ class Repository:
     """How to test one repository of SWE-bench."""
 
     parser: str
-    test: str = PYTEST
+    test: str = "pytest -rA"
     install: str = INSTALL
 
 
@@ -188,51 +180,37 @@ REPOSITORIES = {
 
 def run_commands(record: Record) -> list[str]:
     """The test commands, to run after `setup_commands`; for a known repository."""
-    return [" ".join([_test_command(record), *_directives(record)])]
+    command = REPOSITORIES[record.repo].test
+    if record.repo == "django/django" and record.version == "1.9":
+        command = DJANGO
+    elif record.repo == "astropy/astropy" and _number(record.version) < (3,):
+        command = "pytest -rA -vv -o console_output_style=classic --tb=no"
+    # The files in the test patch, as the repository's runner names them.
+    files = [path for _, path in renamed_files(record.test_patch) if not path.endswith(NO_TEST)]
+    if record.repo == "django/django":
+        files = [path.removesuffix(".py").removeprefix("tests/") for path in files]
+        files = [path.replace("/", ".") for path in files]
+    return [" ".join([command, *files])]
 
 
 def setup_commands(record: Record) -> list[str]:
     """Commands before the tests: activate the environment, and rebuild the program."""
-    return [*ENVIRONMENT, *_settings(record), _install_command(record)]
-
-
-def _test_command(record: Record) -> str:
     version = _number(record.version)
-    if record.repo == "django/django" and record.version == "1.9":
-        return DJANGO
-    if record.repo == "astropy/astropy" and version < (3,):
-        return "pytest -rA -vv -o console_output_style=classic --tb=no"
-    return REPOSITORIES[record.repo].test
-
-
-def _install_command(record: Record) -> str:
-    version = _number(record.version)
+    settings: tuple[str, ...] = ()
+    install = REPOSITORIES[record.repo].install
     if record.repo == "django/django" and version < (3,):
-        return "python setup.py install"
-    if record.repo == "matplotlib/matplotlib" and version < (3,):
-        return "python setup.py build; python setup.py install"
-    if record.repo == "matplotlib/matplotlib" and version >= (3, 8):
-        return 'python -m pip install --no-build-isolation -e ".[dev]"'
-    if record.repo == "mwaskom/seaborn" and version < (0, 12):
-        return INSTALL
-    return REPOSITORIES[record.repo].install
-
-
-def _settings(record: Record) -> tuple[str, ...]:
-    version = _number(record.version)
-    if record.repo != "django/django" or not (1, 7) <= version < (4,):
-        return ()
-    if version < (3,):
-        return (*LOCALE, "export PYTHONIOENCODING=utf8")
-    return (GENERATED_LOCALE, *LOCALE)
-
-
-def _directives(record: Record) -> list[str]:
-    """The tests to run: the files in the test patch, as the repository's runner names them."""
-    files = [path for _, path in renamed_files(record.test_patch) if not path.endswith(NO_TESTS)]
-    if record.repo != "django/django":
-        return files
-    return [path.removesuffix(".py").removeprefix("tests/").replace("/", ".") for path in files]
+        install = "python setup.py install"
+        if version >= (1, 7):
+            settings = (*LOCALE, "export PYTHONIOENCODING=utf8")
+    elif record.repo == "django/django" and version < (4,):
+        settings = (GENERATED_LOCALE, *LOCALE)
+    elif record.repo == "matplotlib/matplotlib" and version < (3,):
+        install = "python setup.py build; python setup.py install"
+    elif record.repo == "matplotlib/matplotlib" and version >= (3, 8):
+        install = 'python -m pip install --no-build-isolation -e ".[dev]"'
+    elif record.repo == "mwaskom/seaborn" and version < (0, 12):
+        install = INSTALL
+    return [*ENVIRONMENT, *settings, install]
 
 
 def _number(version: str) -> tuple[int, ...]:
@@ -241,7 +219,6 @@ def _number(version: str) -> tuple[int, ...]:
 
 BEGIN, END = ">>>>> Start Test Output", ">>>>> End Test Output"
 """Markers around the test output in the log of a record's own script."""
-PREFIX = "parse_log_"
 # What a script reinstalls is already installed, so pip must not look for it without a network.
 # Tests in an image that was built as root rely on root's home.
 _PREPARE = """\
@@ -250,17 +227,6 @@ if [ "$(id -u)" = 0 ] && [ -w /root ]; then export HOME=/root; fi
 git config --global --add safe.directory "$PWD"
 """
 _RUN = 'bash "$1/run.sh" >"$1/log" 2>&1 </dev/null'
-
-
-@dataclass(frozen=True)
-class _Log:
-    """The log of a run."""
-
-    whole: str
-    tests: str
-    """The part that the parser reads."""
-    exit_code: str
-    """Exit code of the test command; empty if unknown."""
 
 
 def run_record_tests(
@@ -277,20 +243,13 @@ def run_record_tests(
         confirmation.lay_out(sandbox)
         script = _script(record, folder, confirmation.settings)
         write_bytes(sandbox, f"{folder}/run.sh", script.encode())
-        command = Command(["sh", "-c", _RUN, "sh", folder], timeout=timeout)
-        result = sandbox.run(command)
-        log = _read_log(record, sandbox, folder)
-        statuses = {} if result.timed_out else _graded(record, sandbox, log)
+        result = sandbox.run(Command(["sh", "-c", _RUN, "sh", folder], timeout=timeout))
+        log, statuses = _graded(record, sandbox, folder, result.timed_out)
         found, tampered = confirmation.check(sandbox, statuses_of(tests, statuses))
     shown = BoundedOutput(sandbox.config.output_limit)
-    shown.add(log.whole.encode())
-    return TestResults(
-        found,
-        shown.text(),
-        result.timed_out,
-        result.seconds,
-        tampered=tampered,
-    )
+    shown.add(log.encode())
+    output = shown.text()
+    return TestResults(found, output, result.timed_out, result.seconds, tampered=tampered)
 
 
 def check_runnable(record: Record) -> None:
@@ -312,7 +271,7 @@ def check_runnable(record: Record) -> None:
 def parser_name(record: Record) -> str:
     """The record's parser: a name in LOG_PARSERS, or its source."""
     if record.log_parser:
-        return record.log_parser.strip().removeprefix(PREFIX)
+        return record.log_parser.strip().removeprefix("parse_log_")
     repository = REPOSITORIES.get(record.repo)
     return repository.parser if repository else "pytest"
 
@@ -344,67 +303,54 @@ def status_of(test: str, statuses: Mapping[str, TestStatus]) -> TestStatus:
 
 
 def _script(record: Record, folder: str, settings: str) -> str:
-    """The whole script; `settings` is a command to run before the tests."""
+    """The whole script; `settings` is a command that only pytest needs, before the tests."""
+    lines = []
     if record.eval_script:
-        lines = [*_with_exit_code(record.eval_script.split("\n"), folder, settings)]
+        # The record's script, changed to keep the exit code of its test command.
+        for line in record.eval_script.split("\n"):
+            if BEGIN in line and "pytest" in record.eval_script:
+                lines.append(settings)
+            if END in line:
+                kept = f'echo "$TESTS_EXIT_CODE" >{folder}/exit'
+                lines += ["TESTS_EXIT_CODE=$?", line, kept]
+            else:
+                lines.append(line)
     else:
-        setup = [] if record.is_live else setup_commands(record)
         tests = [*(record.test_cmds or run_commands(record))]
-        # The printing commands may need the same shell settings as the tests.
-        kept = ["{", *tests, "}"] if record.print_cmds else ["(", *tests, ")"]
-        kept[-1] += f" >{folder}/tests 2>&1"
-        printed = ["{", *record.print_cmds, f"}} >{folder}/printed 2>&1"]
-        lines = [
-            *setup,
-            *record.rebuild_cmds,
-            *_needed(settings, tests),
-            *kept,
-            *(printed if record.print_cmds else []),
-        ]
+        lines += [] if record.is_live else setup_commands(record)
+        lines += record.rebuild_cmds
+        if any("pytest" in command for command in tests):
+            lines.append(settings)
+        if record.print_cmds:
+            # The printing commands may need the same shell settings as the tests.
+            lines += ["{", *tests, f"}} >{folder}/tests 2>&1"]
+            lines += ["{", *record.print_cmds, f"}} >{folder}/printed 2>&1"]
+        else:
+            lines += ["(", *tests, f") >{folder}/tests 2>&1"]
     return _PREPARE + "\n".join(lines) + "\n"
 
 
-def _needed(settings: str, commands: Sequence[str]) -> list[str]:
-    """Settings that only pytest needs."""
-    return [settings] if any("pytest" in command for command in commands) else []
+def _graded(record: Record, sandbox: Sandbox, folder: str, timed_out: bool) -> tuple[str, Statuses]:
+    """The whole log of a run, and what its part about tests says."""
 
+    def parsed(log: str) -> Statuses:
+        if timed_out:
+            return {}
+        name = parser_name(record)
+        return run_source(sandbox, name, log) if is_source(name) else LOG_PARSERS[name](log)
 
-def _with_exit_code(lines: Sequence[str], folder: str, settings: str) -> Iterator[str]:
-    """The script, changed to keep the exit code of its test command."""
-    for line in lines:
-        if BEGIN in line:
-            yield from _needed(settings, lines)
-        if END in line:
-            yield "TESTS_EXIT_CODE=$?"
-            yield line
-            yield f'echo "$TESTS_EXIT_CODE" >{folder}/exit'
-        else:
-            yield line
-
-
-def _read_log(record: Record, sandbox: Sandbox, folder: str) -> _Log:
     whole = _read(sandbox, f"{folder}/log")
     if not record.eval_script:
         tests = _read(sandbox, f"{folder}/{'printed' if record.print_cmds else 'tests'}")
-        return _Log(f"{whole}\n{tests}".lstrip(), tests, "")
+        return f"{whole}\n{tests}".lstrip(), parsed(tests)
     marked = whole.split(BEGIN)[1].split(END)[0] if BEGIN in whole and END in whole else ""
-    return _Log(whole, marked, _read(sandbox, f"{folder}/exit").strip())
-
-
-def _graded(record: Record, sandbox: Sandbox, log: _Log) -> Statuses:
-    statuses = _parsed(record, sandbox, log.tests)
-    if record.eval_script and log.tests:
-        # Some runners write outside the markers.
-        statuses = statuses or _parsed(record, sandbox, log.whole)
-        if log.exit_code not in ("", "0") and TestStatus.FAILED not in statuses.values():
-            # A failing command whose log has no failure: the log is not from that command.
-            return {}
-    return statuses
-
-
-def _parsed(record: Record, sandbox: Sandbox, log: str) -> Statuses:
-    name = parser_name(record)
-    return run_source(sandbox, name, log) if is_source(name) else LOG_PARSERS[name](log)
+    # Some runners write outside the markers.
+    statuses = parsed(marked) or (parsed(whole) if marked else {})
+    failed = _read(sandbox, f"{folder}/exit").strip() not in ("", "0")
+    if marked and failed and TestStatus.FAILED not in statuses.values():
+        # A failing command whose log has no failure: the log is not from that command.
+        return whole, {}
+    return whole, statuses
 
 
 def _read(sandbox: Sandbox, path: str) -> str:
@@ -414,7 +360,6 @@ def _read(sandbox: Sandbox, path: str) -> str:
         return ""
 
 
-NAME = "swe_bench"
 TEST_TIMEOUT = 1800.0
 """Seconds, as upstream."""
 WORKSPACE = ImageWorkspace("/testbed", programs=("/opt/miniconda3/envs/testbed/bin",))
@@ -427,7 +372,7 @@ class SweBenchBenchmark:
     A skipped PASS_TO_PASS test counts as passed, one that the log does not name as failed.
     """
 
-    name = NAME
+    name = "swe_bench"
 
     def __init__(
         self,
@@ -473,7 +418,7 @@ class SweBenchBenchmark:
     def _instance(self, record: Record) -> Instance:
         return Instance(
             id=record.instance_id,
-            benchmark=NAME,
+            benchmark=self.name,
             language=self.language,
             repository=record.repo,
             problem_statement=record.problem_statement,
