@@ -7,7 +7,7 @@ buggy tree to the correct one. The buggy tree is the correct one with the patch 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -61,12 +61,18 @@ class BundledBenchmark:
             raise ConfigError(
                 f"{bugs}: no such folder; a bundled benchmark has the folders bugs and repositories"
             )
-        read = [(folder, _read_bug(folder / "bug.yaml")) for folder in sorted(bugs.iterdir())]
-        return tuple(
-            _instance(self.root, folder, bug)
-            for folder, bug in read
-            if bug.language in self.languages
-        )
+        found = []
+        for folder in sorted(bugs.iterdir()):
+            path = folder / "bug.yaml"
+            try:
+                bug = _Bug.model_validate(yaml.safe_load(_read(path)))
+            except yaml.YAMLError as error:
+                raise ConfigError(f"{path}: not YAML: {error}") from error
+            except ValidationError as error:
+                raise ConfigError(f"{path}: {first_wrong_field(error, _Bug)}") from error
+            if bug.language in self.languages:
+                found.append(_instance(self.root, folder, bug))
+        return tuple(found)
 
     def instances(self) -> Sequence[Instance]:
         return self._instances
@@ -85,8 +91,14 @@ def _instance(root: Path, folder: Path, bug: _Bug) -> Instance:
         repository = folder_below(root / "repositories", bug.repository)
     except ConfigError as error:
         raise ConfigError(f"{folder / 'bug.yaml'}: repository: {error}") from error
-    tree = _tree(repository, bug.language)
-    test_paths = _test_paths(tree, bug.language)
+    test_paths: tuple[str, ...] = ("tests",)
+    if bug.language == "java":
+        tree = read_folder(repository, LEFT_OUT | BUILD_FOLDERS)
+        # One folder per module.
+        modules = {path.partition("src/test/")[0] for path in tree if "src/test/" in path}
+        test_paths = tuple(sorted(f"{module}src/test" for module in modules))
+    else:
+        tree = read_folder(repository)
     try:
         if drop_paths(gold_patch, test_paths) != drop_paths(gold_patch, ()) or not gold_patch:
             raise ConfigError(f"{patch_file}: must change the program, and none of its tests")
@@ -110,15 +122,6 @@ def _instance(root: Path, folder: Path, bug: _Bug) -> Instance:
     )
 
 
-def _read_bug(path: Path) -> _Bug:
-    try:
-        return _Bug.model_validate(yaml.safe_load(_read(path)))
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: not YAML: {error}") from error
-    except ValidationError as error:
-        raise ConfigError(f"{path}: {first_wrong_field(error, _Bug)}") from error
-
-
 def _read(path: Path) -> str:
     try:
         # Bytes, because text mode would turn "\r\n" into "\n".
@@ -127,15 +130,3 @@ def _read(path: Path) -> str:
         raise ConfigError(f"{path}: no such file; every bug has bug.yaml and gold.patch") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8: {error}") from error
-
-
-def _tree(folder: Path, language: Language) -> dict[str, bytes]:
-    return read_folder(folder, LEFT_OUT | (BUILD_FOLDERS if language == "java" else set()))
-
-
-def _test_paths(tree: Mapping[str, bytes], language: Language) -> tuple[str, ...]:
-    """The folders of the tests: one per module in a Java build."""
-    if language == "python":
-        return ("tests",)
-    folders = {path.partition("src/test/")[0] for path in tree if "src/test/" in path}
-    return tuple(sorted(f"{folder}src/test" for folder in folders))

@@ -14,8 +14,9 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, takewhile
 from pathlib import PurePosixPath
 
 from collect.code.unified import (
@@ -119,10 +120,10 @@ def diff_trees(
         old, new = before.get(path), after.get(path)
         if old == new:
             continue
-        try:
-            change = _diff_file(path, old, new) if _is_small(old, new) else None
-        except UnicodeDecodeError:
-            change = None
+        change = None
+        if max(len(old or b""), len(new or b"")) <= LARGE_FILE:
+            with suppress(UnicodeDecodeError):
+                change = _diff_file(path, old, new)
         if change is None:
             notes.append(f"{BINARY_NOTE}{quote(path)}\n")
         else:
@@ -142,7 +143,11 @@ def apply_patch(files: Mapping[str, bytes], patch: str) -> dict[str, bytes]:
     """The tree after the patch, applied without fuzz or offset. Raises PatchError."""
     result = dict(files)
     for file in parse(patch):
-        content = _patched(file, result)
+        if file.source is not None and file.source not in result:
+            raise PatchError(f"{file.source}: the patch changes it, but there is no such file")
+        if file.target != file.source and file.target in result:
+            raise PatchError(f"{file.target}: the patch creates it, but it exists")
+        content = _patched(file, result[file.source] if file.source is not None else b"")
         if file.source is not None:
             del result[file.source]
         if file.target is not None:
@@ -154,17 +159,26 @@ def apply_patch(files: Mapping[str, bytes], patch: str) -> dict[str, bytes]:
 
 def reverse_patch(patch: str) -> str:
     """The patch that undoes this one. Raises PatchError."""
-    return "".join(
-        render(FilePatch(file.target, file.source, tuple(map(_reversed, file.hunks))))
-        for file in parse(patch)
-    )
+    result = []
+    for file in parse(patch):
+        hunks = []
+        for hunk in file.hunks:
+            lines: list[tuple[str, str]] = []
+            opposite = [(_OPPOSITE[kind], text) for kind, text in hunk.lines]
+            for _, run in groupby(opposite, key=lambda line: line[0] == " "):
+                # Removed lines come first by convention. The sort is stable, and "-" > "+".
+                lines += sorted(run, key=lambda line: line[0], reverse=True)
+            hunks.append(Hunk(hunk.target_start, hunk.source_start, tuple(lines)))
+        result.append(render(FilePatch(file.target, file.source, tuple(hunks))))
+    return "".join(result)
 
 
 def drop_paths(patch: str, paths: Sequence[str]) -> str:
     """The patch without changes to these files and below these folders."""
+    first = re.search(r"^(diff |--- )", patch, re.MULTILINE)
     notes = [
         line
-        for line in split_lines(patch[: _first_diff(patch)])
+        for line in split_lines(patch[: first.start()] if first else patch)
         if not _is_below(unquote(line.removeprefix(BINARY_NOTE).strip()), paths)
     ]
     kept = [
@@ -203,7 +217,12 @@ def hunk_edits(files: Mapping[str, bytes], patch: str) -> list[Edit]:
     for file in parse(patch):
         if file.target is None or file.source not in (None, file.target):
             raise PatchError(f"{file.source}: deleting a file is no string replacement")
-        lines = split_lines(_decoded(file.target, files))
+        try:
+            lines = split_lines(files.get(file.target, b"").decode())
+        except UnicodeDecodeError as error:
+            raise PatchError(
+                f"{file.target}: not UTF-8, so no string replacement can change it"
+            ) from error
         for hunk in file.hunks:
             edits.append(_edit(file.target, lines, hunk))
             start = first_index(hunk.target_start, hunk.new)
@@ -211,10 +230,6 @@ def hunk_edits(files: Mapping[str, bytes], patch: str) -> list[Edit]:
         if file.source is None and not file.hunks:
             edits.append(Edit(file.target, "", ""))
     return edits
-
-
-def _is_small(*contents: bytes | None) -> bool:
-    return all(len(content or b"") <= LARGE_FILE for content in contents)
 
 
 def _diff_file(path: str, old: bytes | None, new: bytes | None) -> FilePatch:
@@ -265,17 +280,12 @@ class _Matcher(difflib.SequenceMatcher[str]):
 
 
 def _equal_at_start(source: Sequence[str], target: Sequence[str]) -> int:
-    pairs = enumerate(zip(source, target, strict=False))
-    shorter = min(len(source), len(target))
-    return next((index for index, (old, new) in pairs if old != new), shorter)
+    pairs = zip(source, target, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def _patched(file: FilePatch, files: Mapping[str, bytes]) -> bytes:
-    if file.source is not None and file.source not in files:
-        raise PatchError(f"{file.source}: the patch changes it, but there is no such file")
-    if file.target != file.source and file.target in files:
-        raise PatchError(f"{file.target}: the patch creates it, but it exists")
-    lines = split_bytes(files[file.source]) if file.source is not None else []
+def _patched(file: FilePatch, data: bytes) -> bytes:
+    lines = split_bytes(data)
     offset = 0
     for number, hunk in enumerate(file.hunks, start=1):
         old = [text.encode() for text in hunk.old]
@@ -300,15 +310,6 @@ def _line_endings(patch: Sequence[bytes], file: Sequence[bytes]) -> str:
     if any(line.endswith(b"\r\n") for line in (*patch, *file)):
         return ": only the line endings differ (CRLF and LF); make the patch from the file as it is"
     return ": only the line feed at the end of the file differs"
-
-
-def _reversed(hunk: Hunk) -> Hunk:
-    lines = [(_OPPOSITE[kind], text) for kind, text in hunk.lines]
-    ordered: list[tuple[str, str]] = []
-    for _, run in groupby(lines, key=lambda line: line[0] == " "):
-        # Removed lines come first by convention. The sort is stable, and "-" > "+".
-        ordered += sorted(run, key=lambda line: line[0], reverse=True)
-    return Hunk(hunk.target_start, hunk.source_start, tuple(ordered))
 
 
 def _hunk_ranges(path: str, hunk: Hunk) -> Iterator[ChangedRange]:
@@ -341,21 +342,9 @@ def _edit(path: str, lines: Sequence[str], hunk: Hunk) -> Edit:
     return Edit(path, head + "".join(old) + tail, head + "".join(new) + tail)
 
 
-def _decoded(path: str, files: Mapping[str, bytes]) -> str:
-    try:
-        return files.get(path, b"").decode()
-    except UnicodeDecodeError as error:
-        raise PatchError(f"{path}: not UTF-8, so no string replacement can change it") from error
-
-
 def _is_unique(part: str, text: str) -> bool:
     first = text.find(part)
     return bool(part) and text.find(part, first + 1) == -1
-
-
-def _first_diff(patch: str) -> int:
-    found = re.search(r"^(diff |--- )", patch, re.MULTILINE)
-    return found.start() if found else len(patch)
 
 
 def _is_below(path: str, paths: Sequence[str]) -> bool:

@@ -6,16 +6,14 @@ Paths are quoted like git's. File modes and binary contents are left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from unidiff import PatchSet
 from unidiff.errors import UnidiffParseError
 
-_MODE = "100644"
 _NO_NEWLINE = "\\ No newline at end of file\n"
-_KINDS = (" ", "+", "-")
 _NAMES = re.compile(r'^diff --git (?:a/(.+?)|"a/(.+?)") (?:b/(.+)|"b/(.+)")$', re.MULTILINE)
 _ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
 
@@ -70,10 +68,8 @@ def parse(patch: str) -> list[FilePatch]:
             raise PatchError(f"{target or source}: a binary change can't be applied")
         if any(line.startswith("copy from") for line in file.patch_info or ()):
             raise PatchError(f"{target}: copies can't be applied; make the diff without them")
-        hunks = tuple(
-            Hunk(hunk.source_start, hunk.target_start, tuple(_hunk_lines(hunk))) for hunk in file
-        )
-        files.append(FilePatch(source, target, hunks))
+        hunks = [Hunk(hunk.source_start, hunk.target_start, _hunk_lines(hunk)) for hunk in file]
+        files.append(FilePatch(source, target, tuple(hunks)))
     return files
 
 
@@ -85,18 +81,15 @@ def renamed_files(patch: str) -> list[tuple[str, str]]:
     ]
 
 
-def _hunk_lines(hunk: Sequence[object]) -> Iterator[tuple[str, str]]:
-    pending: tuple[str, str] | None = None
-    for line in hunk:
-        kind, text = str(line)[:1], str(line)[1:]
-        if kind == "\\" and pending is not None:
-            pending = pending[0], pending[1].removesuffix("\n")
-        elif kind in _KINDS:
-            if pending is not None:
-                yield pending
-            pending = kind, text
-    if pending is not None:
-        yield pending
+def _hunk_lines(hunk: Iterable[object]) -> tuple[tuple[str, str], ...]:
+    lines: list[tuple[str, str]] = []
+    for line in map(str, hunk):
+        kind, text = line[:1], line[1:]
+        if kind == "\\" and lines:
+            lines[-1] = lines[-1][0], lines[-1][1].removesuffix("\n")
+        elif kind in (" ", "+", "-"):
+            lines.append((kind, text))
+    return tuple(lines)
 
 
 def render(file: FilePatch) -> str:
@@ -105,9 +98,9 @@ def render(file: FilePatch) -> str:
     target = quote("b/" + (file.target or file.path))
     parts = [f"diff --git {source} {target}\n"]
     if file.source is None:
-        parts.append(f"new file mode {_MODE}\n")
+        parts.append("new file mode 100644\n")
     elif file.target is None:
-        parts.append(f"deleted file mode {_MODE}\n")
+        parts.append("deleted file mode 100644\n")
     elif file.source != file.target:
         parts.append(f"rename from {quote(file.source)}\nrename to {quote(file.target)}\n")
     if file.hunks:
@@ -152,17 +145,14 @@ def quote(path: str) -> str:
 
     Blanks are quoted too, since a `diff --git` line with blanks is ambiguous.
     """
-    if all(map(_is_plain, path)):
-        return path
-    return f'"{"".join(each if _is_plain(each) else _escaped(each) for each in path)}"'
-
-
-def _is_plain(character: str) -> bool:
-    return character.isprintable() and character not in ' "\\'
-
-
-def _escaped(character: str) -> str:
-    return "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape"))
+    quoted = ""
+    for character in path:
+        if character.isprintable() and character not in ' "\\':
+            quoted += character
+        else:
+            encoded = character.encode("utf-8", "surrogateescape")
+            quoted += "".join(f"\\{byte:03o}" for byte in encoded)
+    return path if quoted == path else f'"{quoted}"'
 
 
 def unquote(path: str) -> str:

@@ -6,7 +6,7 @@ tests.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,8 +20,7 @@ from collect.benchmarks.self_repair.problem import (
     Problem,
     hidden_files,
     lay_out,
-    private_tests,
-    public_tests,
+    node_ids,
     read_bugs,
 )
 from collect.code.patches import diff_trees
@@ -60,15 +59,11 @@ class Trial:
     @property
     def failing(self) -> tuple[str, ...]:
         """In test order, public ones first."""
-        return tuple(test for test in self._tests if not self._passed(test))
+        return tuple(test for test in (*self.public, *self.private) if not self._passed(test))
 
     @property
     def passing(self) -> tuple[str, ...]:
-        return tuple(test for test in self._tests if self._passed(test))
-
-    @property
-    def _tests(self) -> tuple[str, ...]:
-        return (*self.public, *self.private)
+        return tuple(test for test in (*self.public, *self.private) if self._passed(test))
 
     def _passed(self, test: str) -> bool:
         return self.results.statuses[test] is TestStatus.PASSED
@@ -88,9 +83,9 @@ class Tester:
     def try_out(self, problem: Problem, program: str, timeout: float | None = None) -> Trial:
         """Run all tests, public and private; `timeout` None: the default. Raises SandboxError."""
         files = {**lay_out(problem, program), **hidden_files(problem)}
-        public, private = public_tests(problem), private_tests(problem)
+        public, private = node_ids(problem)
         with open_sandbox(self.sandbox) as sandbox:
-            sandbox.write_files(_encoded(files))
+            sandbox.write_files({path: text.encode() for path, text in files.items()})
             results = run_problem_tests(sandbox, [*public, *private], timeout or self.timeout)
         return Trial(results, public, private)
 
@@ -104,10 +99,6 @@ class Tester:
     def missing(self, problem: Problem) -> tuple[str, ...]:
         """The problem's libraries that the sandbox lacks."""
         return tuple(name for name in problem.libraries if not self._importable[name])
-
-
-def _encoded(files: Mapping[str, str]) -> dict[str, bytes]:
-    return {path: text.encode() for path, text in files.items()}
 
 
 class SelfRepairBenchmark:
