@@ -7,20 +7,20 @@ buggy tree to the correct one. The buggy tree is the correct one with the patch 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from collect.benchmarks.base import Instance, Language, TestResults
-from collect.benchmarks.running import BUILD_FOLDERS, run_tests
+from collect.benchmarks.base import Instance, Language
+from collect.benchmarks.running import BUILD_FOLDERS, StoredBenchmark
 from collect.benchmarks.workspace import LEFT_OUT, folder_below, read_folder
 from collect.code.patches import PatchError, apply_patch, drop_paths, reverse_patch
 from collect.errors import ConfigError
 from collect.field_errors import first_wrong_field
-from sandbox import Sandbox
 
 BUNDLED = Path(__file__).with_name("bundled")
 
@@ -38,30 +38,21 @@ class _Bug(BaseModel):
     pass_to_pass: tuple[str, ...]
 
 
-class BundledBenchmark:
+@dataclass(eq=False)
+class BundledBenchmark(StoredBenchmark):
     """The bundled bugs, or those of another folder with the same layout."""
 
-    name = "bundled"
+    name: ClassVar[str] = "bundled"
+    root: Path = BUNDLED
+    test_timeout: float = 60.0
+    languages: Sequence[Language] = ("python",)
 
-    def __init__(
-        self,
-        root: Path = BUNDLED,
-        test_timeout: float = 60.0,
-        languages: Sequence[Language] = ("python",),
-    ) -> None:
-        """`test_timeout` is in seconds, for one run of an instance's tests."""
-        self.root = root
-        self.test_timeout = test_timeout
-        self.languages = languages
-
-    @cached_property
-    def _instances(self) -> tuple[Instance, ...]:
+    def _read(self) -> Iterator[Instance]:
         bugs = self.root / "bugs"
         if not bugs.is_dir():
             raise ConfigError(
                 f"{bugs}: no such folder; a bundled benchmark has the folders bugs and repositories"
             )
-        found = []
         for folder in sorted(bugs.iterdir()):
             path = folder / "bug.yaml"
             try:
@@ -71,17 +62,7 @@ class BundledBenchmark:
             except ValidationError as error:
                 raise ConfigError(f"{path}: {first_wrong_field(error, _Bug)}") from error
             if bug.language in self.languages:
-                found.append(_instance(self.root, folder, bug))
-        return tuple(found)
-
-    def instances(self) -> Sequence[Instance]:
-        return self._instances
-
-    def prepare(self, instance: Instance, sandbox: Sandbox) -> None:
-        sandbox.write_files(instance.files)
-
-    def run_tests(self, instance: Instance, sandbox: Sandbox, tests: Iterable[str]) -> TestResults:
-        return run_tests(instance, sandbox, list(tests), self.test_timeout)
+                yield _instance(self.root, folder, bug)
 
 
 def _instance(root: Path, folder: Path, bug: _Bug) -> Instance:

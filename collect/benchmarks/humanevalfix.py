@@ -11,20 +11,19 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
 from collect.benchmarks import row_files
-from collect.benchmarks.base import Instance, Language, TestResults
-from collect.benchmarks.running import run_tests
+from collect.benchmarks.base import Instance, Language
+from collect.benchmarks.running import StoredBenchmark
 from collect.benchmarks.self_repair.problem import parsed
 from collect.code.patches import diff_trees
 from collect.errors import ConfigError
-from sandbox import Sandbox
 from sandbox.text import source_lines
 
 HUB_ID = "bigcode/humanevalpack"
@@ -48,27 +47,20 @@ class Row(BaseModel):
     bug_type: str
 
 
-class HumanEvalFixBenchmark:
-    """HumanEvalFix from a .jsonl, .jsonl.gz or .parquet file, or from the hub."""
+@dataclass(eq=False)
+class HumanEvalFixBenchmark(StoredBenchmark):
+    """HumanEvalFix from a .jsonl, .jsonl.gz or .parquet file, or from the hub.
 
-    name = "humanevalfix"
+    Some of the buggy programs never end.
+    """
 
-    def __init__(
-        self,
-        path: Path | None = None,
-        hub_id: str = HUB_ID,
-        test_timeout: float = 60.0,
-        languages: Sequence[Language] = ("python",),
-    ) -> None:
-        """`test_timeout` is in seconds. Some of the buggy programs never end."""
-        self.path = path
-        self.hub_id = hub_id
-        self.test_timeout = test_timeout
-        self.languages = languages
+    name: ClassVar[str] = "humanevalfix"
+    path: Path | None = None
+    hub_id: str = HUB_ID
+    test_timeout: float = 60.0
+    languages: Sequence[Language] = ("python",)
 
-    @cached_property
-    def _instances(self) -> tuple[Instance, ...]:
-        found = []
+    def _read(self) -> Iterator[Instance]:
         for where, row in self._rows():
             task = row_files.checked(where, row, Row, HUB_ID)
             language, _, number = task.task_id.partition("/")
@@ -79,8 +71,7 @@ class HumanEvalFixBenchmark:
                     "file of that language, or set benchmark.language"
                 )
             layout = JAVA if language.lower() == "java" else PYTHON
-            found.append(_instance(where, task, layout, number))
-        return tuple(found)
+            yield _instance(where, task, layout, number)
 
     def _rows(self) -> row_files.Rows:
         if self.path is not None:
@@ -88,15 +79,6 @@ class HumanEvalFixBenchmark:
             return
         for language in self.languages:
             yield from row_files.hub_rows(self.hub_id, SETTING, split="test", name=language)
-
-    def instances(self) -> Sequence[Instance]:
-        return self._instances
-
-    def prepare(self, instance: Instance, sandbox: Sandbox) -> None:
-        sandbox.write_files(instance.files)
-
-    def run_tests(self, instance: Instance, sandbox: Sandbox, tests: Iterable[str]) -> TestResults:
-        return run_tests(instance, sandbox, list(tests), self.test_timeout)
 
 
 @dataclass(frozen=True)

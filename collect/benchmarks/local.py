@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 import posixpath
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, model_validator
 
-from collect.benchmarks.base import Environment, Instance, Language, TestResults
+from collect.benchmarks.base import Environment, Instance, Language
 from collect.benchmarks.git_clones import (
     Checkout,
     is_git_url,
@@ -22,14 +22,13 @@ from collect.benchmarks.git_clones import (
     repository_name,
 )
 from collect.benchmarks.projects.layout import is_below
-from collect.benchmarks.running import run_tests
+from collect.benchmarks.running import StoredBenchmark
 from collect.benchmarks.workspace import folder_below, read_folder
 from collect.code.patches import PatchError, apply_patch, changed_paths, reverse_patch
 from collect.errors import ConfigError
 from collect.field_errors import the_nearest
 from collect.quantities import counted, first_of
 from collect.store.record_lines import StrictRecord, read_lines, refuse_wrong
-from sandbox import Sandbox
 from sandbox.base import PackageName
 
 logger = logging.getLogger(__name__)
@@ -147,25 +146,21 @@ MAX_TREE_MB = 1024
 FILE_URL = "file://"
 
 
-class LocalBenchmark:
+@dataclass(eq=False)
+class LocalBenchmark(StoredBenchmark):
     """The bugs of one `bugs.jsonl`."""
 
-    name = "local"
+    name: ClassVar[str] = "local"
+    path: Path
+    """The file or its folder."""
+    test_timeout: float = 60.0
+    languages: Sequence[Language] = ("python",)
 
-    def __init__(
-        self,
-        path: Path,
-        test_timeout: float = 60.0,
-        languages: Sequence[Language] = ("python",),
-    ) -> None:
-        """`path` is the file or its folder; `test_timeout` is in seconds, for one run of an
-        instance's tests."""
-        self.path = path / BUGS_FILE if path.is_dir() else path
-        self.test_timeout = test_timeout
-        self.languages = languages
+    def __post_init__(self) -> None:
+        if self.path.is_dir():
+            self.path = self.path / BUGS_FILE
 
-    @cached_property
-    def _instances(self) -> tuple[Instance, ...]:
+    def _read(self) -> Sequence[Instance]:
         """Build all instances, so that the errors of several bugs are reported together."""
         bugs = read_local_bugs(self.path)
         kept = [bug for bug in bugs if bug.language in self.languages]
@@ -194,16 +189,7 @@ class LocalBenchmark:
                 wrong.append(f"{bug.id}: {error}")
         told = f"{len(wrong)} of {counted(len(kept), 'bug')} can't be used, fix or remove them"
         refuse_wrong(self.path, wrong, told)
-        return tuple(found)
-
-    def instances(self) -> Sequence[Instance]:
-        return self._instances
-
-    def prepare(self, instance: Instance, sandbox: Sandbox) -> None:
-        sandbox.write_files(instance.files)
-
-    def run_tests(self, instance: Instance, sandbox: Sandbox, tests: Iterable[str]) -> TestResults:
-        return run_tests(instance, sandbox, list(tests), self.test_timeout)
+        return found
 
     def _tree(self, repository: str, commit: str | None) -> Checkout:
         try:

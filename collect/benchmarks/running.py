@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 from collect.benchmarks import java_run, pytest_run
 from collect.benchmarks.base import Instance, TestResults
@@ -30,6 +31,30 @@ def run_tests(
         return java_run.run_java_tests(sandbox, tests, timeout)
     deciding = instance.fail_to_pass if instance.is_scored else ()
     return pytest_run.run_pytest(sandbox, tests, timeout, deciding)
+
+
+class StoredBenchmark:
+    """The parts of a benchmark that most have in common: its instances hold their files."""
+
+    test_timeout: float
+    """Seconds for one run of an instance's tests."""
+
+    @cached_property
+    def _instances(self) -> tuple[Instance, ...]:
+        return tuple(self._read())
+
+    def _read(self) -> Iterable[Instance]:
+        """Every instance. Raises ConfigError."""
+        raise NotImplementedError
+
+    def instances(self) -> Sequence[Instance]:
+        return self._instances
+
+    def prepare(self, instance: Instance, sandbox: Sandbox) -> None:
+        sandbox.write_files(instance.files)
+
+    def run_tests(self, instance: Instance, sandbox: Sandbox, tests: Iterable[str]) -> TestResults:
+        return run_tests(instance, sandbox, list(tests), self.test_timeout)
 
 
 def runner_files(instance: Instance, patch: str) -> list[str]:

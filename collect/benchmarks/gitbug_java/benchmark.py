@@ -8,9 +8,10 @@ import json
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 from xml.etree import ElementTree
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -19,6 +20,7 @@ from collect.benchmarks import row_files
 from collect.benchmarks.base import Instance, TestResults, TestStatus
 from collect.benchmarks.git_clones import GitFailed, borrowed, read_tree
 from collect.benchmarks.git_workspace import check_out, seal_history
+from collect.benchmarks.running import StoredBenchmark
 from collect.code.unified import renamed_files
 from collect.errors import ConfigError
 from collect.quantities import counted, first_of
@@ -378,44 +380,34 @@ def read_reports(sandbox: Sandbox) -> dict[str, TestStatus]:
     return worst_by_id(found)
 
 
-TEST_TIMEOUT = 1800.0
-"""Seconds, build included."""
 MAX_MESSAGE = 500
 """Characters shown of a test's failure."""
 
 
-class GitBugJavaBenchmark:
+@dataclass(eq=False, kw_only=True)
+class GitBugJavaBenchmark(StoredBenchmark):
     """Reads records from JSON lines or from the hub."""
 
-    name = "gitbug_java"
-
-    def __init__(
-        self,
-        path: Path | None = None,
-        *,
-        hub_id: str | None = None,
-        hub_split: str | None = None,
-        test_timeout: float = TEST_TIMEOUT,
-        repositories: Path | None = None,
-        image: str | None = None,
-        image_folder: str = "/workspace",
-    ) -> None:
-        """`repositories` is a folder with clones. With `image`, a name with `{id}`, `{repository}`
-        and `{commit}` as placeholders, `image_folder` is a clone inside the image. `test_timeout`
-        is in seconds, build included."""
-        self.path, self.hub_id, self.hub_split = path, hub_id, hub_split
-        self.test_timeout = test_timeout
-        self.repositories = repositories
-        self.image, self.image_folder = image, image_folder
+    name: ClassVar[str] = "gitbug_java"
+    path: Path | None = field(default=None, kw_only=False)
+    hub_id: str | None = None
+    hub_split: str | None = None
+    test_timeout: float = 1800.0
+    """Seconds, build included."""
+    repositories: Path | None = None
+    """A folder with clones."""
+    image: str | None = None
+    """A name with `{id}`, `{repository}` and `{commit}` as placeholders."""
+    image_folder: str = "/workspace"
+    """The clone inside the image."""
 
     @cached_property
     def _records(self) -> dict[str, Record]:
         return read_records(self.path, self.hub_id, self.hub_split)
 
-    @cached_property
-    def _instances(self) -> tuple[Instance, ...]:
+    def _read(self) -> Sequence[Instance]:
         found = [self._instance(record) for record in self._records.values()]
-        kept = tuple(instance for instance in found if instance.fail_to_pass)
+        kept = [instance for instance in found if instance.fail_to_pass]
         if len(kept) < len(found):
             left_out = first_of([instance.id for instance in found if not instance.fail_to_pass])
             told = (
@@ -427,9 +419,6 @@ class GitBugJavaBenchmark:
                 raise ConfigError(f"{told}; check their column actions_runs")
             logger.warning(told)
         return kept
-
-    def instances(self) -> Sequence[Instance]:
-        return self._instances
 
     def prepare(self, instance: Instance, sandbox: Sandbox) -> None:
         if instance.image_workspace is None:

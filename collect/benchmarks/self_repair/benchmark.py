@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 from collect.benchmarks.base import Instance, TestResults, TestStatus
 from collect.benchmarks.pytest_run import run_pytest
+from collect.benchmarks.running import StoredBenchmark
 from collect.benchmarks.self_repair.problem import (
     BUNDLED_FILE,
     TEST_PATHS,
@@ -101,25 +102,16 @@ class Tester:
         return tuple(name for name in problem.libraries if not self._importable[name])
 
 
-class SelfRepairBenchmark:
+@dataclass(eq=False)
+class SelfRepairBenchmark(StoredBenchmark):
     """The bugs of a benchmark file; by default the bundled one."""
 
-    name = "self_repair"
+    name: ClassVar[str] = "self_repair"
+    path: Path = BUNDLED_FILE
+    test_timeout: float = 60.0
 
-    def __init__(self, path: Path = BUNDLED_FILE, test_timeout: float = 60.0) -> None:
-        """`test_timeout` is in seconds, for one run of an instance's tests."""
-        self.path = path
-        self.test_timeout = test_timeout
-
-    @cached_property
-    def _instances(self) -> tuple[Instance, ...]:
-        return tuple(_instance(bug) for bug in read_bugs(self.path))
-
-    def instances(self) -> Sequence[Instance]:
-        return self._instances
-
-    def prepare(self, instance: Instance, sandbox: Sandbox) -> None:
-        sandbox.write_files(instance.files)
+    def _read(self) -> Iterable[Instance]:
+        return map(_instance, read_bugs(self.path))
 
     def run_tests(self, instance: Instance, sandbox: Sandbox, tests: Iterable[str]) -> TestResults:
         deciding = instance.fail_to_pass if instance.is_scored else ()

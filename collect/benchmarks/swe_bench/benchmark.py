@@ -12,9 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 from collect.benchmarks.base import Instance, Language, TestResults, TestStatus
 from collect.benchmarks.git_workspace import lay_out_patch, seal_history
+from collect.benchmarks.running import StoredBenchmark
 from collect.benchmarks.swe_bench.log_parsers import LOG_PARSERS, Statuses, is_source, run_source
 from collect.benchmarks.swe_bench.records import Record, read_records
 from collect.code.unified import renamed_files
@@ -366,30 +368,22 @@ WORKSPACE = ImageWorkspace("/testbed", programs=("/opt/miniconda3/envs/testbed/b
 """SWE-bench's images have a conda environment with that name; SWE-bench-Live's have none."""
 
 
-class SweBenchBenchmark:
+@dataclass(eq=False, kw_only=True)
+class SweBenchBenchmark(StoredBenchmark):
     """Records from a local file or from the hub; the code of each is in its image.
 
     A skipped PASS_TO_PASS test counts as passed, one that the log does not name as failed.
     """
 
-    name = "swe_bench"
-
-    def __init__(
-        self,
-        path: Path | None = None,
-        *,
-        hub_id: str | None = None,
-        hub_split: str | None = None,
-        test_timeout: float = TEST_TIMEOUT,
-        languages: Sequence[Language] = ("python",),
-        show_tests: bool = False,
-    ) -> None:
-        """`test_timeout` is in seconds, build included. With `show_tests` the workspace has the
-        test patch, which agents otherwise don't see."""
-        self.path, self.hub_id, self.hub_split = path, hub_id, hub_split
-        self.test_timeout = test_timeout
-        self.language: Language = "java" if languages == ("java",) else "python"
-        self.show_tests = show_tests
+    name: ClassVar[str] = "swe_bench"
+    path: Path | None = field(default=None, kw_only=False)
+    hub_id: str | None = None
+    hub_split: str | None = None
+    test_timeout: float = TEST_TIMEOUT
+    """Seconds, build included."""
+    languages: Sequence[Language] = ("python",)
+    show_tests: bool = False
+    """Whether the workspace has the test patch, which agents otherwise don't see."""
 
     @cached_property
     def _records(self) -> dict[str, Record]:
@@ -398,12 +392,8 @@ class SweBenchBenchmark:
             check_runnable(record)
         return records
 
-    @cached_property
-    def _instances(self) -> tuple[Instance, ...]:
-        return tuple(self._instance(record) for record in self._records.values())
-
-    def instances(self) -> Sequence[Instance]:
-        return self._instances
+    def _read(self) -> Iterable[Instance]:
+        return map(self._instance, self._records.values())
 
     def prepare(self, instance: Instance, sandbox: Sandbox) -> None:
         record = self._records[instance.id]
@@ -419,7 +409,7 @@ class SweBenchBenchmark:
         return Instance(
             id=record.instance_id,
             benchmark=self.name,
-            language=self.language,
+            language="java" if self.languages == ("java",) else "python",
             repository=record.repo,
             problem_statement=record.problem_statement,
             fail_to_pass=record.fail_to_pass,
