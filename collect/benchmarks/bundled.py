@@ -26,8 +26,6 @@ BUNDLED = Path(__file__).with_name("bundled")
 
 
 class _Bug(BaseModel):
-    """One bug.yaml."""
-
     model_config = ConfigDict(extra="forbid")
 
     language: Language = "python"

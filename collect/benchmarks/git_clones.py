@@ -53,8 +53,6 @@ class GitRefused(GitFailed):
 
 @dataclass(frozen=True)
 class Checkout:
-    """A repository at one commit."""
-
     commit: str
     files: Mapping[str, bytes] = field(repr=False)
 
@@ -93,7 +91,6 @@ def read_commit(url: str, revision: str | None = None, max_mb: int | None = None
 
 
 def _fetched(clone: Path, place: str, revision: str | None) -> str:
-    """The hash of the requested commit, which the clone has afterwards."""
     whole = revision is not None and _WHOLE_HASH.fullmatch(revision) is not None
     git = ("-C", str(clone))
     if not clone.is_dir():

@@ -88,7 +88,6 @@ class HeldOut:
         )
 
     def has(self, benchmark: str, instance_id: str, instance_hash: str, repository: str) -> bool:
-        """Whether a bug is held out."""
         return (
             (benchmark, instance_id) in self.instances
             or instance_hash in self.hashes

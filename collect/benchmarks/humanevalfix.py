@@ -83,8 +83,6 @@ class HumanEvalFixBenchmark(StoredBenchmark):
 
 @dataclass(frozen=True)
 class Layout:
-    """The files of a language's tasks."""
-
     language: Language
     solution: str
     test_file: str
@@ -169,6 +167,5 @@ def _python_test_file(where: str, task: Row) -> str:
 
 
 def _imported(node: ast.AST) -> set[str]:
-    """The names that a statement binds by an import."""
     aliases = node.names if isinstance(node, ast.Import | ast.ImportFrom) else []
     return {(alias.asname or alias.name).partition(".")[0] for alias in aliases}

@@ -144,8 +144,6 @@ def _built(
 
 @dataclass(frozen=True)
 class BuiltRun:
-    """The result of running tests of a built module."""
-
     result: CommandResult
     reports: Sequence[Mapping[str, object]]
     """Lines of the runner's report, in order: `test`, `status`, and `message`, `invocation` and

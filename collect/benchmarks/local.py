@@ -38,7 +38,6 @@ logger = logging.getLogger(__name__)
 # `stepinto bench make` writes such a file; one written by hand needs only the fields without a
 # default.
 
-
 BUGS_FILE = "bugs.jsonl"
 
 
@@ -58,7 +57,6 @@ class FailureRecord(StrictRecord):
     """How the first failing test fails."""
 
     type: str
-    """The exception's class."""
     message: str
     """Shortened."""
 
@@ -246,7 +244,6 @@ class LocalBenchmark(StoredBenchmark):
 
 
 def _check_paths(bug: LocalBug, files: Mapping[str, bytes]) -> None:
-    """Raises ConfigError if the tree lacks a path that the record names."""
     folders = {str(folder) for path in files for folder in PurePosixPath(path).parents} - {"."}
     test_paths = [*map(posixpath.normpath, bug.test_paths)]
     for path in test_paths:

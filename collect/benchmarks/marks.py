@@ -48,15 +48,11 @@ SKIPPED = (Mark.BROKEN, Mark.FLAKY, Mark.SLOW, Mark.ZERO_TESTS)
 
 
 class Finding(StrictRecord):
-    """One problem of a bug."""
-
     mark: Mark
     text: str
 
 
 class Verification(StrictRecord):
-    """The result of verifying one bug."""
-
     benchmark: str
     instance_id: str
     instance_hash: str
@@ -66,7 +62,6 @@ class Verification(StrictRecord):
     findings: tuple[Finding, ...] = ()
     gold_known: bool = True
     repeats: int = Field(default=1, ge=1)
-    """Runs on each side of the gold patch."""
     seconds_before: float = 0.0
     """Duration of the longest test run on the buggy code."""
     seconds_after: float = 0.0
@@ -102,7 +97,6 @@ class Verification(StrictRecord):
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """The problems, in words."""
         return tuple(finding.text for finding in self._all_findings())
 
     @property
@@ -124,7 +118,6 @@ class Verification(StrictRecord):
 
 
 # The environment that runs a bug's tests: a mark is valid only for that one.
-
 
 _VERSION = "import platform; print(platform.python_version())"
 
@@ -189,7 +182,6 @@ class EnvironmentFingerprint:
 # verified, so that an interruption loses only bugs in progress; the last line for a key wins.
 # Unreadable lines, incomplete or of another version, are ignored.
 
-
 FOLDER = "verifications"
 
 
@@ -228,7 +220,6 @@ class Verifications:
                 file.write(f"\n{verification.model_dump_json()}\n".encode())
 
     def path(self, benchmark: str) -> Path:
-        """The file of a benchmark's verifications."""
         return self.folder / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', benchmark)}.jsonl"
 
     def _of(self, benchmark: str) -> dict[tuple[str, str], Verification]:

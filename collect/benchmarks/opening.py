@@ -162,14 +162,11 @@ def _in_split(config: BenchmarkConfig, instances: Sequence[Instance]) -> Sequenc
 
 # The instances of a config, without those that a verification marked.
 
-
 SKIPPED_FILE = "skipped.json"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Selected and skipped bugs."""
-
     instances: tuple[Instance, ...]
     skipped: tuple[Verification, ...] = ()
 

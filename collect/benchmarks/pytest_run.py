@@ -45,8 +45,6 @@ _CHANCE = random.SystemRandom()
 
 @dataclass(frozen=True)
 class Twin:
-    """A test to run after the others."""
-
     test: str
     """Its node id."""
     of: str
@@ -57,8 +55,6 @@ class Twin:
 
 @dataclass(frozen=True)
 class Twins:
-    """The twins of one run."""
-
     deciding: tuple[str, ...]
     """Tests that must all have passed before the twins run."""
     files: Mapping[str, str]
@@ -205,8 +201,6 @@ ISOLATED = 'STEPINTO_PYTHONPATH="$PYTHONPATH"; export STEPINTO_PYTHONPATH; unset
 
 @dataclass(frozen=True)
 class PytestJob:
-    """What to run."""
-
     paths: Sequence[str]
     """Files and folders that pytest collects from, relative to the workspace."""
     tests: Sequence[str] | None = None
@@ -223,13 +217,10 @@ class PytestJob:
 
 @dataclass(frozen=True)
 class PytestRun:
-    """The result of a run."""
-
     result: CommandResult
     reports: Sequence[Report]
     """One report per test phase, in order, as `pytest_report` writes them."""
     outputs: Mapping[str, bytes]
-    """The output files that were written."""
     unloaded: tuple[str, ...]
     """Files that could not be collected, mostly because of import errors."""
     collected: tuple[str, ...]
@@ -247,7 +238,6 @@ class PytestRun:
 
     @property
     def output(self) -> str:
-        """pytest's output."""
         return self.result.output
 
     @property

@@ -89,16 +89,12 @@ def _of_statuses(
 
 @dataclass(frozen=True)
 class VerifySettings:
-    """Which bugs to verify, and how."""
-
     repeats: int = 1
     """Runs on each side of the gold patch; flaky tests show only in more than one."""
     slow_over: float | None = None
     """A bug is marked slow if one run takes more seconds than this."""
     workers: int = 2
-    """Number of bugs verified in parallel."""
     again: bool = False
-    """Whether to repeat earlier verifications."""
 
 
 def verify_instance(
@@ -207,7 +203,6 @@ UNVERIFIED = ("not verified",)
 
 
 def verification_table(verifications: Sequence[Verification]) -> Table:
-    """One row per bug, and the number of correct bugs."""
     well = sum(verification.ok for verification in verifications)
     counts = Counter(str(mark) for each in verifications for mark in each.marks or UNVERIFIED)
     table = Table(

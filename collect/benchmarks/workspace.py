@@ -101,7 +101,6 @@ class Snapshot:
 
 
 def snapshot(instance: Instance, sandbox: Sandbox) -> Snapshot:
-    """The workspace's current state. Raises SandboxError."""
     if instance.image_workspace is None:
         return Snapshot(sandbox.read_tree())
     return Snapshot(None, tree_of(sandbox))
@@ -155,7 +154,6 @@ def reset_workspace(sandbox: Sandbox, files: Mapping[str, bytes]) -> None:
 
 
 def _read(sandbox: Sandbox, paths: list[str]) -> dict[str, bytes]:
-    """The existing files."""
     files = {}
     for path in dict.fromkeys(paths):
         try:
@@ -166,7 +164,6 @@ def _read(sandbox: Sandbox, paths: list[str]) -> dict[str, bytes]:
 
 
 # Read and write folders on disk as trees of files.
-
 
 LEFT_OUT = frozenset(
     {
@@ -179,8 +176,6 @@ MEGABYTE = 1024 * 1024
 
 
 class TreeTooLarge(ConfigError):
-    """A folder is larger than the limit."""
-
     def __init__(self, place: Path, max_mb: int) -> None:
         super().__init__(f"{place}: more than {max_mb} MB of files")
 
@@ -231,7 +226,6 @@ def folder_below(root: Path, named: str) -> Path:
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write a tree's files into a folder, which is created if missing."""
     for path, data in files.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,7 @@ from collect.code.java_tree import (
     walk,
     words,
 )
-from collect.code.reading import FunctionRange, Mutation
+from collect.code.syntax import FunctionRange, Mutation
 
 # What the oracle looks at inside a Java statement.
 
@@ -131,7 +131,6 @@ class JavaSource:
         return found
 
     def stops(self, function: FunctionRange | None) -> list[int]:
-        """Lines of its statements and lambdas, without inner classes."""
         found = set()
         pending = [] if function is None else [self._nodes[function]]
         while pending:
@@ -175,7 +174,6 @@ class JavaSource:
         return [_one_line(target) for target in targets if target and self._is_pure(target)]
 
     def mutations(self, function: FunctionRange) -> Iterator[Mutation]:
-        """The file with one small change, such that it still compiles."""
         source = self._root.text or b""
         for node in walk(self._nodes[function]):
             operator = node.child_by_field_name("operator")
@@ -300,7 +298,6 @@ def _is_stop(node: Node) -> bool:
 
 
 def _is_lambda(node: Node) -> bool:
-    """Whether it is the expression body of a lambda."""
     parent = node.parent
     if parent is None or parent.type != "lambda_expression" or node.type == "block":
         return False

@@ -42,7 +42,6 @@ def text_of(node: Node | None) -> str:
 
 
 def called_name(call: Node) -> str:
-    """The name of the called method."""
     return text_of(call.child_by_field_name("name"))
 
 
@@ -53,7 +52,6 @@ def has_modifier(declaration: Node, word: str) -> bool:
 
 
 def declarators(node: Node) -> list[Node]:
-    """The variables of a declaration."""
     return node.children_by_field_name("declarator")
 
 

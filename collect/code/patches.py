@@ -158,7 +158,6 @@ def apply_patch(files: Mapping[str, bytes], patch: str) -> dict[str, bytes]:
 
 
 def reverse_patch(patch: str) -> str:
-    """The patch that undoes this one. Raises PatchError."""
     result = []
     for file in parse(patch):
         hunks = []

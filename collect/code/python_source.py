@@ -7,8 +7,7 @@ import builtins
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from collect.code.reading import FunctionRange, Mutation
-from collect.code.syntax import parse
+from collect.code.syntax import FunctionRange, Mutation, parse
 from sandbox.text import source_lines
 
 PURE_CALLS = {"len", "min", "max", "sum", "abs", "sorted", "isinstance", "int", "str", "float"}
@@ -37,15 +36,12 @@ ARITHMETIC: dict[type[ast.operator], str] = {
 
 
 class PythonSource:
-    """One Python file."""
-
     def __init__(self, tree: ast.Module, text: str) -> None:
         self._tree = tree
         self._text = text
 
     @classmethod
     def read(cls, data: bytes) -> PythonSource | None:
-        """The file, or None if it is not valid Python."""
         try:
             return cls(parse(data), data.decode("utf-8", "replace"))
         except (SyntaxError, ValueError):
@@ -53,7 +49,6 @@ class PythonSource:
 
     @property
     def functions(self) -> Sequence[FunctionRange]:
-        """Every function with its qualified name."""
         return list(self._nodes)
 
     @cached_property
@@ -65,7 +60,6 @@ class PythonSource:
         return found
 
     def stops(self, function: FunctionRange | None) -> list[int]:
-        """Lines of its statements, without inner functions and the docstring."""
         scope = self._tree if function is None else self._nodes[function]
         lines = []
         pending: list[ast.AST] = list(scope.body)
@@ -90,7 +84,6 @@ class PythonSource:
         return list(found)
 
     def assigned(self, line: int) -> list[str]:
-        """Assignment targets of the statement at a line."""
         names: list[str] = []
         for statement in self._at_line(line):
             targets: list[ast.expr] = []
@@ -102,7 +95,6 @@ class PythonSource:
         return names
 
     def mutations(self, function: FunctionRange) -> Iterator[Mutation]:
-        """The file with one comparison or arithmetic operator changed."""
         lines = source_lines(self._text, keepends=True)
         for node in ast.walk(self._nodes[function]):
             if isinstance(node, ast.Compare) and len(node.ops) == 1:

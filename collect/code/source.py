@@ -15,7 +15,7 @@ from typing import Protocol
 from collect.code.java_source import JavaSource
 from collect.code.patches import ChangedRange
 from collect.code.python_source import PythonSource
-from collect.code.reading import FunctionRange, Mutation
+from collect.code.syntax import FunctionRange, Mutation
 
 
 class SourceFile(Protocol):
@@ -63,7 +63,6 @@ NOTHING: SourceFile = PythonSource(ast.Module([], []), "")
 
 
 def read_source(path: str, data: bytes) -> SourceFile | None:
-    """The parsed file, or None if it is not valid source code."""
     reader = READERS.get(PurePosixPath(path).suffix)
     return reader(data) if reader else None
 

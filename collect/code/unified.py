@@ -42,8 +42,6 @@ class Hunk:
 
 @dataclass(frozen=True)
 class FilePatch:
-    """What a patch does to one file."""
-
     source: str | None
     """Path before; None: the patch creates the file."""
     target: str | None
@@ -93,7 +91,6 @@ def _hunk_lines(hunk: Iterable[object]) -> tuple[tuple[str, str], ...]:
 
 
 def render(file: FilePatch) -> str:
-    """One file's part of a patch."""
     source = quote("a/" + (file.source or file.path))
     target = quote("b/" + (file.target or file.path))
     parts = [f"diff --git {source} {target}\n"]
@@ -125,7 +122,6 @@ def split_lines(text: str) -> list[str]:
 
 
 def split_bytes(data: bytes) -> list[bytes]:
-    """The same for bytes."""
     return re.findall(rb"[^\n]*\n|[^\n]+", data)
 
 

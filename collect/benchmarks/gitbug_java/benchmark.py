@@ -56,8 +56,6 @@ class _Row(BaseModel):
 
 
 class Result(_Row):
-    """How a test ended."""
-
     result: str
     message: str | None = None
     type: str | None = None
@@ -74,19 +72,15 @@ class TestCase(_Row):
 
     @property
     def id(self) -> str:
-        """The test's id in an instance."""
         return test_id(self.classname, self.name)
 
     @property
     def status(self) -> TestStatus:
-        """The worst of several results."""
         found = (STATUSES.get(each.result, TestStatus.FAILED) for each in self.results)
         return max(found, key=WORSE.index)
 
 
 class Run(_Row):
-    """One run of a workflow."""
-
     tests: tuple[TestCase, ...]
     build_tool: str = ""
 
@@ -395,7 +389,6 @@ class GitBugJavaBenchmark(StoredBenchmark):
     test_timeout: float = 1800.0
     """Seconds, build included."""
     repositories: Path | None = None
-    """A folder with clones."""
     image: str | None = None
     """A name with `{id}`, `{repository}` and `{commit}` as placeholders."""
     image_folder: str = "/workspace"

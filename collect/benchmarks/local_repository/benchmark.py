@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import ValidationError
 
@@ -28,12 +29,11 @@ from collect.benchmarks.local_repository.suites import (
 from collect.benchmarks.marks import EnvironmentFingerprint
 from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
 from collect.benchmarks.projects.issue_text import read_symptom, write_issue
-from collect.benchmarks.projects.java_layout import without_outputs
-from collect.benchmarks.projects.layout import arrange
+from collect.benchmarks.projects.layout import arrange, without_outputs
 from collect.benchmarks.projects.project import ProjectRefused, Source
 from collect.benchmarks.projects.sources import fetch
 from collect.benchmarks.pytest_run import runner_in
-from collect.benchmarks.running import run_tests
+from collect.benchmarks.running import StoredBenchmark
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.errors import ConfigError
 from collect.field_errors import the_nearest
@@ -46,7 +46,6 @@ from sandbox.environment import cache_folder
 logger = logging.getLogger(__name__)
 
 # The problem statement for a repository with failing tests, if the user gives none.
-
 
 SUFFIXES = (".md", ".txt", ".rst")
 SHOWN_TESTS = 10
@@ -97,7 +96,6 @@ def write_statement(instance: Instance, failing: Sequence[str], run: SuiteRun) -
 #
 # The cache is keyed by tree, run settings and interpreter, so that a repository with flaky tests
 # remains the same bug in every start of a run.
-
 
 EXTENSIONS = (".c", ".cc", ".cpp", ".pyx", ".rs")
 """Source suffixes of Python extension modules."""
@@ -230,46 +228,33 @@ class Finder:
 ADDOPTS = "PYTEST_ADDOPTS"
 
 
-class LocalRepositoryBenchmark:
+@dataclass(eq=False)
+class LocalRepositoryBenchmark(StoredBenchmark):
     """The bug in a folder or git URL."""
 
-    name = "local"
+    name: ClassVar[str] = "local"
+    place: str
+    config: RepositoryConfig
+    sandbox: SandboxConfig
+    """Runs the tests to find the failing ones."""
+    test_timeout: float
+    """Seconds for one run of all tests."""
+    java: bool
+    """Whether to take the Java tests, whatever other tests there are."""
 
-    def __init__(
-        self,
-        place: str,
-        config: RepositoryConfig,
-        sandbox: SandboxConfig,
-        *,
-        test_timeout: float,
-        java: bool = False,
-    ) -> None:
-        """`sandbox` runs the tests to find the failing ones; `test_timeout` is in seconds for one
-        run of them; `java` selects the Java tests, whatever other tests there are."""
-        self.place = place
-        self.config = config
-        self.sandbox = sandbox
-        self.test_timeout = test_timeout
-        self.java = java
-
-    def instances(self) -> Sequence[Instance]:
+    def _read(self) -> Iterable[Instance]:
         return (self._found[0],)
-
-    def prepare(self, instance: Instance, sandbox: Sandbox) -> None:
-        sandbox.write_files(instance.files)
 
     def run_tests(self, instance: Instance, sandbox: Sandbox, tests: Iterable[str]) -> TestResults:
         suite = self._found[1]
         if isinstance(suite, CommandSuite):
             return suite.run(sandbox, list(tests), self.test_timeout)
-        return run_tests(instance, sandbox, list(tests), self.test_timeout)
+        return super().run_tests(instance, sandbox, tests)
 
     @cached_property
     def _found(self) -> tuple[Instance, Suite]:
-        """The bug and its tests. Raises ConfigError, SandboxError."""
-        told = self.config.problem_statement
+        config, told = self.config, self.config.problem_statement
         statement = None if told is None else read_statement(told)
-        config = self.config
         from_git = is_git_url(self.place) or config.commit is not None
         project = ProjectConfig(
             git=self.place if from_git else None,
@@ -278,7 +263,7 @@ class LocalRepositoryBenchmark:
             packages=config.packages,
             import_paths=config.import_paths,
         )
-        source = fetch(project, FactoryConfig(max_tree_mb=self.config.max_tree_mb))
+        source = fetch(project, FactoryConfig(max_tree_mb=config.max_tree_mb))
         bare = Instance(
             id=re.sub(r"[^\w.-]+", "-", source.slug),
             benchmark=self.name,
@@ -291,13 +276,12 @@ class LocalRepositoryBenchmark:
             files=without_outputs(source.files),
             commit=source.origin.rpartition("@")[2] if source.origin.startswith("git:") else "",
         )
-        suite = choose_suite(bare, self.config.test_command, self.java)
+        suite = choose_suite(bare, config.test_command, self.java)
         environment = self._environment(project, source, suite)
         bare = replace(
             bare, language=suite.language, test_paths=suite.test_paths, environment=environment
         )
-        finder = Finder(suite, self.sandbox, self.test_timeout, self.config.fail_to_pass)
-        found = finder.find(bare)
+        found = Finder(suite, self.sandbox, self.test_timeout, config.fail_to_pass).find(bare)
         instance = replace(
             bare,
             problem_statement=statement or found.statement,

@@ -28,7 +28,6 @@ from sandbox.shell import scratch_folder
 
 # The result of one run of all tests.
 
-
 SHOWN_OUTPUT = 1500
 """Characters from the end of a run's output that a message or problem statement shows."""
 
@@ -49,7 +48,6 @@ class SuiteRun:
     """As in TestResults."""
 
     def of(self, status: TestStatus) -> tuple[str, ...]:
-        """The tests with this status."""
         return tuple(test for test, found in self.statuses.items() if found is status)
 
     @property
@@ -284,7 +282,6 @@ def _java(instance: Instance) -> Suite:
 
 
 def _pytest(instance: Instance, named: str, words: Sequence[str]) -> Suite:
-    """pytest's paths, and the options for every run of it."""
     paths, options = [], []
     before = ""
     for word in words:

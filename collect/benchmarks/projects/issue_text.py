@@ -26,7 +26,6 @@ from collect.benchmarks.projects.symptom import (
 
 # A short code snippet that shows a bug, from the failing test.
 
-
 MAX_LINES = 12
 MAX_CHARACTERS = 700
 
@@ -124,7 +123,6 @@ def _read(table: symtable.SymbolTable) -> Iterator[str]:
 
 
 def _text(symptom: Symptom, node: ast.stmt) -> str:
-    """A statement of the test, dedented."""
     if getattr(node, "decorator_list", ()):
         return ast.unparse(node)  # a source segment begins below the decorators
     return textwrap.dedent(ast.get_source_segment(symptom.source, node, padded=True) or "")
@@ -151,8 +149,6 @@ def write_issue(symptom: Symptom, seed: str) -> str:
 
 @dataclass(frozen=True)
 class Shown:
-    """The contents of a report besides the claim."""
-
     project: str
     tests: Sequence[str]
     """The failing tests."""

@@ -40,7 +40,6 @@ from sandbox.environment import cache_folder
 
 # Source distributions from a package index (PEP 503 and 691), kept in the user's cache.
 
-
 ARCHIVES = (".tar.gz", ".zip")
 TIMEOUT = 120.0
 """Seconds to wait for data from the index."""
@@ -48,8 +47,6 @@ TIMEOUT = 120.0
 
 @dataclass(frozen=True)
 class Sdist:
-    """A source distribution on disk."""
-
     name: str
     version: str
     sha256: str
@@ -118,8 +115,6 @@ NOT_FOR_TESTS = frozenset(
 
 FOR_USE = frozenset({"base", "common", "core", "main", "prod", "production"})
 """Names of requirements files that list run-time dependencies."""
-MAX_INCLUDED = 100
-"""Maximum number of requirements files read per project."""
 OWN_PROJECT = re.compile(r"(-e|--editable)?[\s=]*\.(\[[\w,\s-]*\])?$")
 
 
@@ -177,49 +172,36 @@ def read_requirements(files: Mapping[str, bytes]) -> RequirementsFiles:
     """Read `requirements*.txt`, `*requirements.txt` and `requirements/*.txt`.
 
     Only package names with versions are used. Options, URLs and paths could reach anything, so they
-    are skipped, except `-r` with a file of the project.
+    are skipped. `-r` of a file that is read anyway adds nothing.
     """
-    left_out: list[str] = []
-    found: dict[bool, list[str]] = {False: [], True: []}
-    seen: set[str] = set()
+    of_tests: dict[str, bool] = {}
     for path in sorted(files):
         folder, name = posixpath.split(path)
         words = set(re.split(r"[-_.]", name.lower()))
         named = folder == "requirements" or (not folder and "requirements" in words)
         if named and "txt" in words:
             words -= {"requirements", "txt"}
-            for_tests = bool(words & {*TEST_GROUPS, "development"})
             # Others are for something else, such as docs.
-            if for_tests or not words or words & FOR_USE:
-                found[for_tests] += _requirement_lines(path, files, seen, left_out)
+            if not words or words & {*FOR_USE, *TEST_GROUPS, "development"}:
+                of_tests[path] = bool(words & {*TEST_GROUPS, "development"})
+    left_out: list[str] = []
+    found: dict[bool, list[str]] = {False: [], True: []}
+    for path, for_tests in of_tests.items():
+        # PowerShell writes UTF-16 for `pip freeze`.
+        is_utf_16 = files[path].startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        text = files[path].decode("utf-16" if is_utf_16 else "utf-8-sig", "replace")
+        for each in text.replace("\r\n", "\n").replace("\\\n", " ").split("\n"):
+            line = re.sub(r"(^|\s+)#.*$", "", each.strip())
+            # Hashes and other options can follow a requirement.
+            plain = re.sub(r"\s--.*$", "", line)
+            requirement = _requirement(plain)
+            included = re.match(r"(?:-r|--requirement)[\s=]*(\S+)$", line)
+            inner = posixpath.join(posixpath.dirname(path), included[1]) if included else ""
+            if requirement is not None and requirement.url is None:
+                found[for_tests].append(plain)
+            elif line and not OWN_PROJECT.match(line) and posixpath.normpath(inner) not in of_tests:
+                left_out.append(f"{path}: {line}")
     return RequirementsFiles(_needed(found[False], ""), _needed(found[True], ""), tuple(left_out))
-
-
-def _requirement_lines(
-    path: str, files: Mapping[str, bytes], seen: set[str], left_out: list[str]
-) -> Iterator[str]:
-    """The requirements of a file and the files it includes, each file once."""
-    if path in seen:
-        return
-    seen.add(path)
-    # PowerShell writes UTF-16 for `pip freeze`.
-    is_utf_16 = files[path].startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    text = files[path].decode("utf-16" if is_utf_16 else "utf-8-sig", "replace")
-    text = text.replace("\r\n", "\n").replace("\\\n", " ")
-    for line in (re.sub(r"(^|\s+)#.*$", "", each.strip()) for each in text.split("\n")):
-        included = re.match(r"(?:-r|--requirement)[\s=]*(\S+)$", line)
-        if included:
-            inner = posixpath.normpath(posixpath.join(posixpath.dirname(path), included[1]))
-            if inner in files and len(seen) < MAX_INCLUDED:
-                yield from _requirement_lines(inner, files, seen, left_out)
-                continue
-        # Hashes and other options can follow a requirement.
-        text = re.sub(r"\s--.*$", "", line)
-        requirement = _requirement(text)
-        if requirement is not None and requirement.url is None:
-            yield text
-        elif line and not OWN_PROJECT.match(line):
-            left_out.append(f"{path}: {line}")
 
 
 def _requirement(text: str) -> Requirement | None:

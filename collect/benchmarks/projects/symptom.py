@@ -17,7 +17,6 @@ from collect.benchmarks.pytest_run import section_of
 
 # Comparisons and exceptions that tests check, and how pytest and unittest print their failures.
 
-
 EQUAL = {"assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assert_equal"}
 EQUAL |= {"assertTupleEqual", "assertSetEqual", "assertSequenceEqual", "assertMultiLineEqual"}
 EQUAL |= {"assert_equals", "check_equal", "eq", "eq_"}
@@ -251,8 +250,6 @@ def read_symptom(
 
 @dataclass(frozen=True)
 class _Frame:
-    """One line of a traceback."""
-
     path: str
     line: int
     function: str
@@ -271,7 +268,6 @@ def _is_around(node: ast.stmt, line: int) -> bool:
 
 
 def _segment(module: str, node: ast.AST | None) -> str:
-    """The node's source, dedented."""
     if node is None:
         return ""
     return textwrap.dedent(ast.get_source_segment(module, node, padded=True) or "")
@@ -299,7 +295,6 @@ def _is_foreign(module: str) -> bool:
 
 
 # What a failing test claims: which call goes wrong, what it expects, and what it gets.
-
 
 MAX_CHARACTERS = 200
 """Limit for a value, an expression or a message in a report."""

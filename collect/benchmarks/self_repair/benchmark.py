@@ -51,8 +51,6 @@ def run_problem_tests(
 
 @dataclass(frozen=True)
 class Trial:
-    """The test results of one program."""
-
     results: TestResults
     public: tuple[str, ...]
     private: tuple[str, ...]

@@ -40,7 +40,6 @@ class Problem:
     """What to write, and how it is tested."""
 
     id: str
-    """Upstream's id."""
     source: str
     """The data set's name in the config."""
     statement: str = field(repr=False)
@@ -59,7 +58,6 @@ class Problem:
     libraries: tuple[str, ...] = ()
     """Top-level packages that a solution or a test imports."""
     published: date | None = None
-    """Publication date."""
     difficulty: str | None = None
 
 
@@ -97,7 +95,6 @@ def numbered(imports: str, bodies: Sequence[str], private: bool = False) -> Test
 #
 # `solution.py` is the program as written, so that everyone sees the same line numbers. The tests
 # put `prelude.py`, which upstream runs first, into its namespace.
-
 
 PUBLIC_TESTS = "test_solution.py"
 PRIVATE_TESTS = "test_private.py"
@@ -147,7 +144,6 @@ def task_text(problem: Problem) -> str:
 
 # A self-repair benchmark on disk: one line per bug, and a card that describes how it was made.
 
-
 BUNDLED_FILE = Path(__file__).parents[1] / "bundled" / "self_repair.jsonl"
 
 
@@ -166,8 +162,6 @@ class Step(StrEnum):
 
 
 class Failure(StrictRecord):
-    """How the first failing public test fails."""
-
     type: str
     """The exception's class: AssertionError, KeyError ...; TimeoutError if the test never ended."""
     message: str

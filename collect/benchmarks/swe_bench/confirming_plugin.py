@@ -17,7 +17,6 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
 def _take_key(folder: str) -> str:
-    """The key of this session."""
     path = os.path.join(folder, "key")
     with open(path) as file:
         key = file.read()

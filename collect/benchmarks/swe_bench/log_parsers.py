@@ -154,7 +154,6 @@ def parse_django(log: str) -> Statuses:
 
 
 def _summary(log: str) -> Iterator[tuple[TestStatus, list[str]]]:
-    """The lines that begin with a status, split into words."""
     for line in log.split("\n"):
         words = line.split()
         named = len(words) > 1 and line.startswith(words[0]) and words[0] in WORDS
@@ -188,7 +187,6 @@ LOG_PARSERS: Mapping[str, LogParser] = {
 #
 # A language model wrote them, so they run inside a sandbox, never in StepInto's process: in the
 # tests' sandbox, or in a fresh local one if the image has no Python.
-
 
 TIMEOUT = 120.0
 """Time limit in seconds to parse one log."""

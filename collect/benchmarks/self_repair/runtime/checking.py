@@ -102,7 +102,6 @@ def _prelude() -> dict[str, Any]:
 
 
 def _difference(got: str, expected: str) -> str:
-    """What is wrong with the output, or nothing."""
     got_lines, expected_lines = _lines(got), _lines(expected)
     pairs = zip(got_lines, expected_lines)  # noqa: B905 - CPython 3.8 knows no `strict`
     for number, (line, wanted) in enumerate(pairs, start=1):
