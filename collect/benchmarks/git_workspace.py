@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from collect.code.patches import PatchError
-from collect.code.unified import unquote
+from collect.code.patches import PatchError, unquote
 from sandbox import Command, Sandbox
 from sandbox.errors import SandboxFileError, SandboxUnavailable
 from sandbox.shell import capture, scratch_folder

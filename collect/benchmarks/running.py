@@ -11,8 +11,7 @@ from functools import cached_property
 
 from collect.benchmarks import java_run, pytest_run
 from collect.benchmarks.base import Instance, TestResults
-from collect.code.patches import PatchError, changed_paths
-from collect.code.unified import renamed_files
+from collect.code.patches import PatchError, changed_paths, renamed_files
 from sandbox import Sandbox
 from sandbox.java.scan import is_build_file
 

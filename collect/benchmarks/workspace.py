@@ -19,8 +19,7 @@ from collect.benchmarks.git_workspace import (
     tracked_files,
     tree_of,
 )
-from collect.code.patches import apply_patch, changed_paths
-from collect.code.unified import renamed_files
+from collect.code.patches import apply_patch, changed_paths, renamed_files
 from collect.errors import ConfigError
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.bubblewrap import find_interpreter

@@ -21,7 +21,7 @@ from collect.benchmarks.base import Instance, TestResults, TestStatus
 from collect.benchmarks.git_clones import GitFailed, borrowed, read_tree
 from collect.benchmarks.git_workspace import check_out, seal_history
 from collect.benchmarks.running import StoredBenchmark
-from collect.code.unified import renamed_files
+from collect.code.patches import renamed_files
 from collect.errors import ConfigError
 from collect.quantities import counted, first_of
 from sandbox import Command, ImageWorkspace, Sandbox
