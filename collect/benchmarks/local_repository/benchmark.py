@@ -261,35 +261,51 @@ def choose_suite(instance: Instance, command: str | None, java: bool) -> Suite:
             "its folder, or a repository, and benchmark.test_command says how else its tests are "
             "run"
         )
-    words = _words(command)
-    named = f"benchmark.test_command {command!r}"
+    try:
+        return _commanded(instance, command, java)
+    except ValueError as error:
+        raise ConfigError(f"benchmark.test_command {command!r}: {error}") from error
+
+
+def _commanded(instance: Instance, command: str, java: bool) -> Suite:
+    """The suite of a single plain command. Raises ValueError."""
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=SHELL)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    operators = [word for word in lexer if word and set(word) <= set(SHELL)]
+    words = shlex.split(command)
+    if not words:
+        raise ValueError(f"it is empty: {ACCEPTED}")
+    if operators:
+        raise ValueError(
+            f"{operators[0]!r} is for a shell, and the command is run without one: give one "
+            "command, whose files the program itself opens"
+        )
+    if words[0] == "env" or ASSIGNMENT.match(words[0]):
+        raise ValueError("it sets variables: give them in benchmark.variables")
     if posixpath.basename(words[0]) in BUILD_TOOLS:
-        strange = [word for word in words[1:] if word not in BUILD_WORDS]
-        if strange:
-            raise ConfigError(
-                f"{named}: {strange[0]} is not passed on: all tests are run; name some in "
+        if strange := [word for word in words[1:] if word not in BUILD_WORDS]:
+            raise ValueError(
+                f"{strange[0]} is not passed on: all tests are run; name some in "
                 "benchmark.fail_to_pass, and give options of the build tool in sandbox.java"
             )
         return _java(instance)
     python = posixpath.basename(words[0]).startswith("python")
-    options, rest = split_options(words[1:]) if python else ([], list(words))
+    options, rest = split_options(words[1:]) if python else ([], words)
     if python and rest[:1] == ["-m"]:
         rest = rest[1:]
-    is_pytest = bool(rest) and rest[0] in ("pytest", "py.test")
+    is_pytest = rest[:1] in (["pytest"], ["py.test"])
     if not python and not is_pytest:
-        raise ConfigError(f"{named}: no debug session can be started on it: {ACCEPTED}")
+        raise ValueError(f"no debug session can be started on it: {ACCEPTED}")
     if java:
-        raise ConfigError(
-            f"{named} runs tests in Python, and benchmark.language is java: leave one of them out"
+        raise ValueError(
+            "it runs tests in Python, and benchmark.language is java: leave one of them out"
         )
     if is_pytest and options:
-        raise ConfigError(
-            f"{named}: Python is started without {options[0]}: leave it out; pytest has a -W of "
-            "its own, and benchmark.variables takes PYTHON..."
+        raise ValueError(
+            f"Python is started without {options[0]}: leave it out; pytest has a -W of its own, "
+            "and benchmark.variables takes PYTHON..."
         )
-    if is_pytest:
-        return _pytest(instance, named, rest[1:])
-    return _python(instance, command, words)
+    return _pytest(instance, rest[1:]) if is_pytest else _python(instance, command, words)
 
 
 def _java(instance: Instance) -> Suite:
@@ -307,7 +323,7 @@ def _java(instance: Instance) -> Suite:
     return JavaSuite(replace(instance, language="java"), tuple(sorted(paths)))
 
 
-def _pytest(instance: Instance, named: str, words: Sequence[str]) -> Suite:
+def _pytest(instance: Instance, words: Sequence[str]) -> Suite:
     paths, options = [], []
     before = ""
     for word in words:
@@ -316,16 +332,14 @@ def _pytest(instance: Instance, named: str, words: Sequence[str]) -> Suite:
         elif word.startswith("-") or (before.startswith("-") and "=" not in before):
             options.append(word)
         else:
-            raise ConfigError(
-                f"{named}: {word} is no file, folder or test of {instance.repository}"
-            )
+            raise ValueError(f"{word} is no file, folder or test of {instance.repository}")
         before = word
     known = tuple(find_test_paths(instance.files))
     own = [path.partition("::")[0] for path in paths if path != "."]
     if not known and not own:
-        raise ConfigError(
-            f"{instance.repository}: no test_*.py or *_test.py among its {len(instance.files)} "
-            "files; name the files or folders of its tests in benchmark.test_command"
+        raise ValueError(
+            f"no test_*.py or *_test.py among the {len(instance.files)} files of "
+            f"{instance.repository}; name the files or folders of its tests"
         )
     every = tuple(dict.fromkeys((*known, *own)))
     return PytestSuite(tuple(paths) or known, every, tuple(options))
@@ -335,15 +349,13 @@ def _python(instance: Instance, command: str, words: Sequence[str]) -> Suite:
     try:
         target = parse_target(command)
     except TargetError as error:
-        raise ConfigError(
-            f"benchmark.test_command {command!r}: {error}; unittest's tests are run by pytest, "
-            f"without any benchmark.test_command; else {ACCEPTED}"
+        raise ValueError(
+            f"{error}; unittest's tests are run by pytest, without any benchmark.test_command; "
+            f"else {ACCEPTED}"
         ) from error
     script = target.names[0] if target.kind in ("script", "pytest") else None
     if script is not None and script not in instance.files:
-        raise ConfigError(
-            f"benchmark.test_command {command!r}: {script} is no file of {instance.repository}"
-        )
+        raise ValueError(f"{script} is no file of {instance.repository}")
     if script is not None:
         own = [script]
     else:
@@ -361,29 +373,6 @@ def _python(instance: Instance, command: str, words: Sequence[str]) -> Suite:
 def _is_there(path: str, files: Mapping[str, bytes]) -> bool:
     folder = path.rstrip("/")
     return path in (".", "./") or path in files or any(f.startswith(f"{folder}/") for f in files)
-
-
-def _words(command: str) -> list[str]:
-    """The words of a single plain command. Raises ConfigError if it is anything else."""
-    lexer = shlex.shlex(command, posix=True, punctuation_chars=SHELL)
-    lexer.whitespace_split, lexer.commenters = True, ""
-    try:
-        operators = [word for word in lexer if word and set(word) <= set(SHELL)]
-        words = shlex.split(command)
-    except ValueError as error:
-        raise ConfigError(f"benchmark.test_command {command!r}: {error}") from error
-    if not words:
-        raise ConfigError(f"benchmark.test_command is empty: {ACCEPTED}")
-    if operators:
-        raise ConfigError(
-            f"benchmark.test_command {command!r}: {operators[0]!r} is for a shell, and the command "
-            "is run without one: give one command, whose files the program itself opens"
-        )
-    if words[0] == "env" or ASSIGNMENT.match(words[0]):
-        raise ConfigError(
-            f"benchmark.test_command {command!r} sets variables: give them in benchmark.variables"
-        )
-    return words
 
 
 # The problem statement for a repository with failing tests, if the user gives none.
