@@ -27,8 +27,6 @@ from sandbox.environment import cache_folder, host_environment
 
 GIT_TIMEOUT = 600.0
 """Seconds for one git command, clones included."""
-_URL = re.compile(r"(https?|ssh|git|file)://|[\w.-]+@[\w.-]+:")
-_WHOLE_HASH = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 GIT_SETTINGS = (
     *("GIT_SSL_*", "GIT_CONFIG_*", "GIT_ASKPASS", "GIT_SSH*", "GIT_HTTP_*", "GIT_EXEC_PATH"),
     *("SSH_*", "DBUS_SESSION_BUS_ADDRESS", "GH_TOKEN", "GITHUB_TOKEN"),
@@ -59,7 +57,7 @@ class Checkout:
 
 def is_git_url(text: str) -> bool:
     """Whether a place is a repository's address rather than a local path."""
-    return _URL.match(text) is not None
+    return re.match(r"(https?|ssh|git|file)://|[\w.-]+@[\w.-]+:", text) is not None
 
 
 def repository_name(url: str) -> str:
@@ -91,7 +89,7 @@ def read_commit(url: str, revision: str | None = None, max_mb: int | None = None
 
 
 def _fetched(clone: Path, place: str, revision: str | None) -> str:
-    whole = revision is not None and _WHOLE_HASH.fullmatch(revision) is not None
+    whole = re.fullmatch(r"[0-9a-f]{40}([0-9a-f]{24})?", revision or "") is not None
     git = ("-C", str(clone))
     if not clone.is_dir():
         with tempfile.TemporaryDirectory(prefix=f".tmp-{clone.name}-", dir=clone.parent) as scratch:

@@ -28,8 +28,6 @@ from sandbox.text import source_lines
 
 HUB_ID = "bigcode/humanevalpack"
 SETTING = "benchmark.path"
-IMPORT = re.compile(r"^import .*;$", re.MULTILINE)
-MAIN = re.compile(r"\bpublic class Main\b")
 
 
 class Row(BaseModel):
@@ -136,9 +134,9 @@ def _instance(where: str, task: Row, layout: Layout, number: str) -> Instance:
 
 
 def _java_test_file(where: str, task: Row) -> str:
-    if not MAIN.search(task.test):
+    if not re.search(r"\bpublic class Main\b", task.test):
         raise ConfigError(f"{where}: column test: must hold `public class Main`")
-    imports = "\n".join(IMPORT.findall(task.prompt))
+    imports = "\n".join(re.findall(r"^import .*;$", task.prompt, re.MULTILINE))
     return f"{imports}\n\n{task.test.strip()}\n"
 
 

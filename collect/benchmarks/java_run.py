@@ -47,8 +47,6 @@ SETTINGS_FILES = frozenset({"junit-platform.properties", "testng.xml", "gradle-w
 """Names of other files, in any folder, from which test frameworks and Gradle read settings."""
 SERVICES = re.compile(r"(^|/)META-INF/services/(org\.junit|org\.testng|javax\.annotation)\.")
 """Files that name classes which test frameworks and the compiler load automatically."""
-CANARY_LETTERS = 256
-"""Random letters from which the runner makes the names of its canaries."""
 
 
 def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> TestResults:
@@ -167,7 +165,7 @@ def run_built(
     `Observer.java`. Raises JavaUnavailable, SandboxError.
     """
     key = secrets.token_bytes(32)
-    letters = "".join(secrets.choice(string.ascii_lowercase) for _ in range(CANARY_LETTERS))
+    letters = "".join(secrets.choice(string.ascii_lowercase) for _ in range(256))
     jdk = find_jdk(sandbox)
     jar = deliver_probe(sandbox, jdk)
     # The jar is first, so that it wins over a class of the same name in the workspace.

@@ -119,8 +119,6 @@ class Verification(StrictRecord):
 
 # The environment that runs a bug's tests: a mark is valid only for that one.
 
-_VERSION = "import platform; print(platform.python_version())"
-
 
 class EnvironmentFingerprint:
     """Names the environment of instances, computed once per kind of instance."""
@@ -172,7 +170,8 @@ class EnvironmentFingerprint:
                     return f"Java {find_jdk(sandbox).version}"
                 except JavaUnavailable as error:
                     raise SandboxUnavailable(str(error)) from error
-            result = sandbox.run(Command([sandbox.python, "-I", "-c", _VERSION]))
+            code = "import platform; print(platform.python_version())"
+            result = sandbox.run(Command([sandbox.python, "-I", "-c", code]))
         return f"Python {result.output.strip()}"
 
 

@@ -26,7 +26,6 @@ from collections.abc import Callable
 from typing import Any
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
-REPORTER = "stepinto_pytest_report"
 PR_SET_DUMPABLE = 4
 WATCHED = ("builtins", "math", "unittest.case", "unittest.result", "unittest.suite", "pytest")
 """Modules whose functions and classes must not be replaced, besides pytest's own."""
@@ -199,7 +198,7 @@ def run_pytest(channel: socket.socket, token: bytes) -> int:
         return json.loads(reader.readline() or b"null")
 
     plugins = [__import__(name) for name in job["plugins"]]
-    reporter = __import__(REPORTER).Reporter(job["tests"], write, ask)
+    reporter = __import__("stepinto_pytest_report").Reporter(job["tests"], write, ask)
     reader.readline()
     use_path()
     status = int(pytest.main(job["arguments"], plugins=[reporter, *plugins]))

@@ -58,26 +58,21 @@ class StoredBenchmark:
 
 def runner_files(instance: Instance, patch: str) -> list[str]:
     """The changed files that affect how tests are built and run, except the gold patch's."""
-    changed = changed_paths(patch) - _gold_paths(instance.gold_patch)
+    try:
+        gold = changed_paths(instance.gold_patch)
+    except PatchError:
+        # The patch has binary changes, as some published patches do.
+        gold = {path for pair in renamed_files(instance.gold_patch) for path in pair}
+    changed = changed_paths(patch) - gold
     if instance.language == "java":
         return sorted(filter(java_run.steers_tests, changed))
     import_paths = instance.environment.import_paths
     return sorted(path for path in changed if pytest_run.steers_tests(path, import_paths))
 
 
-def _gold_paths(patch: str) -> set[str]:
-    try:
-        return changed_paths(patch)
-    except PatchError:
-        # The patch has binary changes, as some published patches do.
-        return {path for pair in renamed_files(patch) for path in pair}
-
-
 def build_outputs(instance: Instance) -> list[str]:
     """The output folders of the instance's build tool, where nothing counts as a change."""
-    if instance.language != "java":
-        return []
-    return java_build_outputs(instance.files)
+    return java_build_outputs(instance.files) if instance.language == "java" else []
 
 
 def java_build_outputs(paths: Iterable[str]) -> list[str]:

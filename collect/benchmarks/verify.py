@@ -27,7 +27,6 @@ from sandbox.errors import CommandRefused, SandboxError, SandboxFileError
 
 MAX_FINDINGS = 50
 """Limit of findings that are kept of one bug."""
-LAST_LINES = 3
 DISK_IS_FULL = "No space left on device"
 
 
@@ -45,7 +44,7 @@ def judged(
             mark = Mark.SLOW if when == "before" else Mark.BROKEN
             findings.append(Finding(mark=mark, text=f"{when}: timed out"))
         elif runs and {*runs[0].statuses.values()} <= {TestStatus.MISSING}:
-            said = " / ".join(runs[0].output.strip().splitlines()[-LAST_LINES:])
+            said = " / ".join(runs[0].output.strip().splitlines()[-3:])
             text = f"{when}: zero tests ran: {said}"
             findings.append(Finding(mark=Mark.ZERO_TESTS, text=text))
         cut_short = next((run.cut_short for run in runs if run.cut_short), None)

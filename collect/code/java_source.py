@@ -54,7 +54,6 @@ HEADERS = {
 }
 """Fields that hold a statement's expressions, if they are not at its start."""
 OWN_SCOPE = {"lambda_expression", "class_body", "block", "switch_block"}
-CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*")
 LABELS = {"method_invocation": "name", "field_access": "field", "resource": "name"}
 """Fields that hold a name rather than a value."""
 
@@ -78,7 +77,6 @@ FLIPPED = {"true": "false", "false": "true"}
 LOOPS = words("while_statement do_statement for_statement")
 NUMBERS = words("int long double float short byte char Integer Long Double")
 GIVE_NUMBERS = words("size length indexOf abs intValue")
-SMALL_NUMBERS = set("0123456789")
 
 
 TYPES = words(
@@ -180,7 +178,7 @@ class JavaSource:
             changed, text = node, ""
             if operator is not None and self._can_swap(node):
                 changed, text = operator, SWAPPED[text_of(operator)]
-            elif node.type == INTEGER and text_of(node) in SMALL_NUMBERS:
+            elif node.type == INTEGER and text_of(node) in set("0123456789"):
                 # A switch may already have the next label.
                 is_label = _parent_type(node) == "switch_label"
                 text = "" if is_label else str(int(text_of(node)) + 1)
@@ -351,7 +349,7 @@ def _is_type(node: Node) -> bool:
     """Whether it is a class by Java's naming convention, or a stream of `System`."""
     text = text_of(node)
     if node.type == "identifier":
-        return text[:1].isupper() and not CONSTANT.fullmatch(text)
+        return text[:1].isupper() and not re.fullmatch(r"[A-Z][A-Z0-9_]*", text)
     return node.type == "field_access" and text in ("System.out", "System.err", "System.in")
 
 

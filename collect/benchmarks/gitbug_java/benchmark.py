@@ -38,7 +38,6 @@ logger = logging.getLogger(__name__)
 # Records.
 
 HUB_ID = "gitbugactions/gitbug-java"
-SETTING = "benchmark.path"
 SUFFIXES = (".json", ".jsonl")
 PARAMETERS = re.compile(r"^(\w+)\{([^}]*)\}")
 STATUSES = {"Passed": TestStatus.PASSED, "Skipped": TestStatus.SKIPPED}
@@ -207,7 +206,7 @@ def read_records(path: Path | None, hub_id: str | None, split: str | None) -> di
         if empty:
             names = first_of([file.name for file in empty])
             logger.warning(f"{path}: {len(empty)} of {len(files)} files are empty: {names}")
-    rows = row_files.open_rows(files, hub_id or HUB_ID, SETTING, split=split or "test")
+    rows = row_files.open_rows(files, hub_id or HUB_ID, "benchmark.path", split=split or "test")
     return row_files.checked_by_id(rows, Record, "GitBug-Java", lambda record: record.id)
 
 
@@ -278,8 +277,6 @@ def _tree(git_folder: Path, commit: str, patches: tuple[str, ...]) -> Mapping[st
 # tests), so we use it too, without the workflow.
 
 MAVEN_OPTIONS = ("-Dmaven.test.failure.ignore=true", "-DfailIfNoTests=false", *SKIPPED_CHECKS)
-GRADLE_TASKS = ("test", "--continue")
-LAST_LINES = 10
 _PLACES = r"""
 places() {
     find -L . -type f \( -path '*/target/surefire-reports/*.xml' \
@@ -311,7 +308,7 @@ def run_project_tests(
     try:
         jdk = find_jdk(sandbox)
         if build_tool == BuildKind.GRADLE:
-            command = gradle_command(sandbox, jdk, GRADLE_TASKS)
+            command = gradle_command(sandbox, jdk, ("test", "--continue"))
         else:
             module = Module(BuildKind.MAVEN, ".", ".")
             command = maven_command(sandbox, jdk, module, MAVEN_OPTIONS)
@@ -328,7 +325,7 @@ def run_project_tests(
     # After a timeout it is unknown whether the build or a test caused it.
     failed = not found and result.exit_code != 0 and not result.timed_out
     if failed and not any(compiler_errors(result.output, sandbox.workspace)):
-        build_failure = "\n".join(result.output.strip().splitlines()[-LAST_LINES:])
+        build_failure = "\n".join(result.output.strip().splitlines()[-10:])
     return TestResults(
         {test: found.get(test, TestStatus.MISSING) for test in tests},
         result.output,

@@ -84,10 +84,6 @@ class SuiteRun:
 
 # Python tests: run by pytest, or a command that is judged by its exit status.
 
-LAUNCHER = Path(__file__).with_name("script_launcher.py")
-_NO_MODULE = re.compile(r"No module named .*")
-_NO_TESTS = re.compile(r"^Ran 0 tests in ", re.MULTILINE)
-
 
 @dataclass(frozen=True)
 class PytestSuite:
@@ -131,10 +127,10 @@ class CommandSuite:
         """Run the command in a prepared workspace. Raises SandboxError."""
         ran = self.run(sandbox, [self.command], timeout)
         last = (ran.output.strip().splitlines() or [""])[-1]
-        unloaded = tuple(_NO_MODULE.findall(last))
+        unloaded = tuple(re.findall(r"No module named .*", last))
         if TestStatus.PASSED in ran.statuses.values():
             unloaded = ()
-        if "unittest" in self.command and _NO_TESTS.search(ran.output):
+        if "unittest" in self.command and re.search(r"^Ran 0 tests in ", ran.output, re.MULTILINE):
             unloaded = (
                 "unittest finds no tests: leave benchmark.test_command out to run them with pytest",
             )
@@ -144,7 +140,8 @@ class CommandSuite:
         """Run the command, whose result is that of these tests. Raises SandboxError."""
         options, words = split_options(shlex.split(self.command)[1:])
         token = secrets.token_hex(16)
-        launch = f"{LAUNCHER.read_text()}\nmain({list(self.test_paths)!r}, {words!r})\n"
+        launcher = Path(__file__).with_name("script_launcher.py").read_text()
+        launch = f"{launcher}\nmain({list(self.test_paths)!r}, {words!r})\n"
         code = f"exec({launch!r}, {{'__name__': 'stepinto_launcher'}})"
         with scratch_folder(sandbox) as folder:
             path = f"{folder}/end"
@@ -237,7 +234,6 @@ BUILD_WORDS = frozenset({"clean", "test", "check", "verify", "build", "-q", "--q
 """Words that a build command may contain: they don't change which tests there are."""
 SHELL = "|&;<>"
 """Characters with which a shell would start another command, or read or write a file."""
-ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 ACCEPTED = (
     "give `pytest`, `python FILE` or `python -m MODULE`, with arguments, or `mvn test` or "
     "`gradle test`; variables have a key of their own, benchmark.variables"
@@ -280,7 +276,7 @@ def _commanded(instance: Instance, command: str, java: bool) -> Suite:
             f"{operators[0]!r} is for a shell, and the command is run without one: give one "
             "command, whose files the program itself opens"
         )
-    if words[0] == "env" or ASSIGNMENT.match(words[0]):
+    if words[0] == "env" or re.match(r"[A-Za-z_]\w*=", words[0]):
         raise ValueError("it sets variables: give them in benchmark.variables")
     if posixpath.basename(words[0]) in BUILD_TOOLS:
         if strange := [word for word in words[1:] if word not in BUILD_WORDS]:
@@ -377,13 +373,12 @@ def _is_there(path: str, files: Mapping[str, bytes]) -> bool:
 
 # The problem statement for a repository with failing tests, if the user gives none.
 
-SUFFIXES = (".md", ".txt", ".rst")
 SHOWN_TESTS = 10
 
 
 def read_statement(given: str) -> str:
     """The given text, or the content of the file that it names. Raises ConfigError."""
-    if not given.endswith(SUFFIXES) or len(given.split()) != 1:
+    if not given.endswith((".md", ".txt", ".rst")) or len(given.split()) != 1:
         text, where = given, "benchmark.problem_statement"
     else:
         try:
@@ -429,8 +424,6 @@ def write_statement(instance: Instance, failing: Sequence[str], run: SuiteRun) -
 
 EXTENSIONS = (".c", ".cc", ".cpp", ".pyx", ".rs")
 """Source suffixes of Python extension modules."""
-FOLDER = "local-repositories"
-IMPORTS = ("ModuleNotFoundError", "ImportError")
 ADVICE = {
     "python": "benchmark.packages and benchmark.import_paths say what they need",
     "java": "it must work in the sandbox, without a network; sandbox.java has the options",
@@ -468,7 +461,7 @@ class Finder:
             repr(self.suite),
         ]
         digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
-        path = cache_folder() / FOLDER / f"{digest}.json"
+        path = cache_folder() / "local-repositories" / f"{digest}.json"
         # A file may be missing, incomplete or of another version.
         with suppress(FileNotFoundError, ValidationError):
             return FoundTests.model_validate_json(path.read_bytes())
@@ -499,7 +492,8 @@ class Finder:
         if not self.named:
             self._require_end(instance, run)
         reasons = [run.reasons[test] for test in failing if test in run.reasons]
-        if not passing and reasons and all(each.type in IMPORTS for each in reasons):
+        kinds = {reason.type for reason in reasons}
+        if not passing and kinds and kinds <= {"ModuleNotFoundError", "ImportError"}:
             raise ConfigError(
                 f"{name}: every test fails to import what it needs: {reasons[0].message}; "
                 f"{self._advice(instance)}"

@@ -46,7 +46,6 @@ CONDITIONS = dict.fromkeys(EQUAL, "{0} == {1}") | {
 }
 """The operators that unittest's methods check."""
 _RAISES = {"raises", "assertRaises", "assertRaisesRegex", "assertRaisesRegexp", "assert_raises"}
-EQUALITIES = (ast.Eq, ast.NotEq, ast.Is)
 _OPENING = re.compile(r"^(?:assert |\w+ differ: )")
 
 
@@ -140,7 +139,9 @@ def printed_values(message: str) -> tuple[str, str]:
             compared = ast.parse(text, mode="eval").body
         except (SyntaxError, ValueError):
             continue
-        if isinstance(compared, ast.Compare) and isinstance(compared.ops[0], EQUALITIES):
+        if not isinstance(compared, ast.Compare):
+            continue
+        if isinstance(compared.ops[0], ast.Eq | ast.NotEq | ast.Is):
             left = ast.get_source_segment(text, compared.left) or ""
             right = ast.get_source_segment(text, compared.comparators[-1]) or ""
             return (left, right) if len(compared.ops) == 1 else ("", "")
@@ -553,9 +554,6 @@ def _text(symptom: Symptom, node: ast.stmt) -> str:
     return textwrap.dedent(ast.get_source_segment(symptom.source, node, padded=True) or "")
 
 
-PHRASES = Path(__file__).with_name("issue_phrases.toml")
-MAX_TITLE = 90
-"""Limit in characters."""
 _LEFT_OUT = ("found", "closing")
 """Optional parts of a text once it has named the test."""
 
@@ -632,7 +630,7 @@ def _phrase(
         return ""
     texts = {phrase.format_map(facts): 1 + len(_needs(phrase)) for phrase in possible}
     if part == "title":
-        short = {text: weight for text, weight in texts.items() if len(text) <= MAX_TITLE}
+        short = {text: weight for text, weight in texts.items() if len(text) <= 90}
         texts = short or texts
     return generator.choices(list(texts), list(texts.values()))[0]
 
@@ -644,6 +642,6 @@ def _needs(phrase: str) -> set[str]:
 @cache
 def _read_phrases() -> tuple[Sequence[Sequence[str]], Mapping[str, Mapping[str, Sequence[str]]]]:
     """The structures, and the phrases by outcome and part."""
-    read = tomllib.loads(PHRASES.read_text("utf-8"))
+    read = tomllib.loads(Path(__file__).with_name("issue_phrases.toml").read_text("utf-8"))
     structures = [structure["parts"] for structure in read.pop("structures")]
     return structures, read

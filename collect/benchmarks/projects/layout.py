@@ -29,7 +29,6 @@ NO_MODULES = frozenset(
     | {"__main__.py", "fabfile.py"}
 )
 NO_CLASSES = frozenset({"package-info.java", "module-info.java"})
-VENDORED = frozenset({"_vendor", "vendor", "vendored", "_vendored"})
 _LICENSE = re.compile(rb"<license>\s*<name>\s*(.*?)\s*</name>", re.DOTALL)
 
 
@@ -126,7 +125,7 @@ def code_paths(
         in_tests = is_below(path, tests)
         if language == "python":
             in_tests = in_tests or bool(TEST_FOLDERS & set(parts)) or is_test_file(path)
-            is_code = is_code and not VENDORED & set(parts)
+            is_code = is_code and not {"_vendor", "vendor", "vendored", "_vendored"} & set(parts)
         left_out = any(fnmatchcase(path, pattern) for pattern in project.exclude)
         if is_code and not in_tests and not left_out:
             found.append(path)

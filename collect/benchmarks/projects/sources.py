@@ -40,7 +40,6 @@ from sandbox.environment import cache_folder
 
 # Source distributions from a package index (PEP 503 and 691), kept in the user's cache.
 
-ARCHIVES = (".tar.gz", ".zip")
 TIMEOUT = 120.0
 """Seconds to wait for data from the index."""
 
@@ -67,12 +66,13 @@ def download_sdist(requirement: str, index_url: str) -> Sdist:
     try:
         with PyPISimple(index_url) as client:
             for package in client.get_project_page(wanted.name, timeout=TIMEOUT).packages:
-                if package.package_type != "sdist" or not package.filename.endswith(ARCHIVES):
+                if not package.filename.endswith((".tar.gz", ".zip")):
                     continue
                 with suppress(InvalidSpecifier, InvalidVersion):
                     version = Version(package.version or "")
                     runs_here = SpecifierSet(package.requires_python or "").contains(python)
-                    if runs_here and wanted.specifier.contains(version) and not package.is_yanked:
+                    is_sdist = package.package_type == "sdist" and not package.is_yanked
+                    if runs_here and is_sdist and wanted.specifier.contains(version):
                         fitting.append((version, package))
             if not fitting:
                 raise ProjectRefused(

@@ -36,11 +36,6 @@ from sandbox.text import BoundedOutput
 # Python source).
 
 LIVE_HUB_ID = "SWE-bench-Live/SWE-bench-Live"
-LIVE_SPLIT = "lite"
-SPLIT = "test"
-SETTING = "benchmark.path"
-ID = r"^[A-Za-z0-9][\w.-]*$"
-"""Pattern of an instance id, which becomes part of an image name."""
 
 
 def _strings(value: object) -> object:
@@ -60,7 +55,8 @@ class Record(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True, coerce_numbers_to_str=True)
 
-    instance_id: str = Field(pattern=ID)
+    # It becomes part of an image's name.
+    instance_id: str = Field(pattern=r"^[A-Za-z0-9][\w.-]*$")
     repo: str
     base_commit: str = Field(pattern=r"^[0-9a-f]{7,64}$")
     patch: str
@@ -116,9 +112,9 @@ class Record(BaseModel):
 def read_records(path: Path | None, hub_id: str | None, split: str | None) -> dict[str, Record]:
     """The records of a local file, or else of a split on the hub, by id. Raises ConfigError."""
     hub_id = hub_id or LIVE_HUB_ID
-    default = LIVE_SPLIT if hub_id == LIVE_HUB_ID else SPLIT
+    default = "lite" if hub_id == LIVE_HUB_ID else "test"
     files = None if path is None else [path]
-    rows = row_files.open_rows(files, hub_id, SETTING, split=split or default)
+    rows = row_files.open_rows(files, hub_id, "benchmark.path", split=split or default)
     published = "SWE-bench or SWE-bench-Live"
     return row_files.checked_by_id(rows, Record, published, lambda record: record.instance_id)
 
@@ -129,7 +125,6 @@ def read_records(path: Path | None, hub_id: str | None, split: str | None) -> di
 # SymPy's, tox, Java's) is trusted. If pytest loaded the plugin, a pass counts only if pytest
 # reported it, and a session that did not end confirms nothing.
 
-PLUGIN = Path(__file__).with_name("confirming_plugin.py")
 PLUGIN_NAME = "stepinto_confirmation"
 MAX_SESSIONS = 64
 """Maximum number of pytest sessions in one run of a record."""
@@ -145,7 +140,8 @@ class Confirmation:
 
     def lay_out(self, sandbox: Sandbox) -> None:
         """Write the plugin. Raises SandboxError."""
-        write_bytes(sandbox, f"{self.folder}/{PLUGIN_NAME}.py", PLUGIN.read_bytes())
+        plugin = Path(__file__).with_name("confirming_plugin.py").read_bytes()
+        write_bytes(sandbox, f"{self.folder}/{PLUGIN_NAME}.py", plugin)
         write_bytes(sandbox, f"{self.folder}/key", self.key.encode())
 
     @property

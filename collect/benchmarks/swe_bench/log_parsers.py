@@ -28,11 +28,7 @@ WORDS = {
     "SKIPPED": TestStatus.SKIPPED,
 }
 """pytest's status words; an expected failure counts as a pass."""
-SKIP_COUNT = re.compile(r"\[\d+\]$")
-"""The count in `SKIPPED [3] file:line: reason`, which names no test."""
-COLOUR = re.compile(r"\[\d+m")
 CONTROL = dict.fromkeys(range(1, 32))
-OPTION = re.compile(r"(?P<test>.*?)\[(?P<option>.*)\]")
 DJANGO_ENDS = {
     " ... ok": TestStatus.PASSED,
     " ... OK": TestStatus.PASSED,
@@ -65,7 +61,7 @@ def parse_pytest_options(log: str) -> Statuses:
     statuses: Statuses = {}
     for status, words in _summary(log):
         test = words[1]
-        found = OPTION.search(test)
+        found = re.search(r"(?P<test>.*?)\[(?P<option>.*)\]", test)
         if found is not None:
             option = found["option"]
             if option.startswith("/") and not option.startswith("//") and "*" not in option:
@@ -80,7 +76,7 @@ def parse_pytest_v2(log: str) -> Statuses:
     older versions and `-v` write them."""
     statuses: Statuses = {}
     for raw in log.split("\n"):
-        line = COLOUR.sub("", raw).translate(CONTROL)
+        line = re.sub(r"\[\d+m", "", raw).translate(CONTROL)
         if line.startswith("FAILED"):
             # The assertion's message follows.
             line = line.split(" - ", 1)[0]
@@ -162,7 +158,7 @@ def _summary(log: str) -> Iterator[tuple[TestStatus, list[str]]]:
 
 
 def _counts_skips(words: list[str]) -> bool:
-    return words[0] == "SKIPPED" and SKIP_COUNT.match(words[1]) is not None
+    return words[0] == "SKIPPED" and re.match(r"\[\d+\]$", words[1]) is not None
 
 
 _OF_REPOSITORIES: Mapping[LogParser, str] = {
@@ -188,8 +184,6 @@ LOG_PARSERS: Mapping[str, LogParser] = {
 # A language model wrote them, so they run inside a sandbox, never in StepInto's process: in the
 # tests' sandbox, or in a fresh local one if the image has no Python.
 
-TIMEOUT = 120.0
-"""Time limit in seconds to parse one log."""
 _RUN = """\
 import json, sys
 
@@ -237,7 +231,7 @@ def _run(sandbox: Sandbox, source: str, log: str) -> str | None:
     with scratch_folder(sandbox) as folder, suppress(SandboxFileError):
         sandbox.write_files({f"{folder}/{name}": data for name, data in content.items()})
         argv = [sandbox.python, "-I", f"{folder}/run.py", folder]
-        result = sandbox.run(Command(argv, timeout=TIMEOUT))
+        result = sandbox.run(Command(argv, timeout=120.0))
         if result.exit_code in (126, 127):
             return None
         return sandbox.read_file(f"{folder}/found.json").decode()
