@@ -130,10 +130,6 @@ def split_lines(text: str) -> list[str]:
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
-def split_bytes(data: bytes) -> list[bytes]:
-    return re.findall(rb"[^\n]*\n|[^\n]+", data)
-
-
 def _path(header: str, prefix: str) -> str | None:
     # In a patch saved with CRLF, names end in "\r" too.
     path = unquote(header.removesuffix("\r"))
@@ -410,7 +406,7 @@ def _equal_at_start(source: Sequence[str], target: Sequence[str]) -> int:
 
 
 def _patched(file: FilePatch, data: bytes) -> bytes:
-    lines = split_bytes(data)
+    lines = re.findall(rb"[^\n]*\n|[^\n]+", data)
     offset = 0
     for number, hunk in enumerate(file.hunks, start=1):
         old = [text.encode() for text in hunk.old]

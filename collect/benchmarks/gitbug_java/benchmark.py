@@ -197,15 +197,6 @@ def read_records(path: Path | None, hub_id: str | None, split: str | None) -> di
             files = sorted(file for file in path.iterdir() if file.name.endswith(SUFFIXES))
             if not files:
                 raise ConfigError(f"{path}: no file that ends in {' or '.join(SUFFIXES)}")
-        empty = [file for file in files if file.is_file() and not file.read_bytes().strip()]
-        if empty == files:
-            raise ConfigError(
-                f"{first_of(list(map(str, empty)))}: nothing is in it; get the file again, or name "
-                "another in benchmark.path"
-            )
-        if empty:
-            names = first_of([file.name for file in empty])
-            logger.warning(f"{path}: {len(empty)} of {len(files)} files are empty: {names}")
     rows = row_files.open_rows(files, hub_id or HUB_ID, "benchmark.path", split=split or "test")
     return row_files.checked_by_id(rows, Record, "GitBug-Java", lambda record: record.id)
 
@@ -213,20 +204,18 @@ def read_records(path: Path | None, hub_id: str | None, split: str | None) -> di
 # Trees of a commit with patches applied, from local clones, which stay unchanged.
 
 
+@dataclass(frozen=True, eq=False)
 class ClonedTree(Mapping[str, bytes]):
     """The files of a commit with patches applied, read on first access.
 
     Reading raises ConfigError if the clone or commit is missing, or if a patch does not apply.
     """
 
-    def __init__(
-        self, folder: Path | None, repository: str, commit: str, patches: tuple[str, ...]
-    ) -> None:
-        """`folder` has clones, bare or not, as `owner/name`, `owner-name` or `name`."""
-        self._folder = folder
-        self._repository = repository
-        self._commit = commit
-        self._patches = patches
+    folder: Path | None
+    """Has clones, bare or not, as `owner/name`, `owner-name` or `name`."""
+    repository: str
+    commit: str
+    patches: tuple[str, ...]
 
     def __getitem__(self, path: str) -> bytes:
         return self._files[path]
@@ -239,22 +228,22 @@ class ClonedTree(Mapping[str, bytes]):
 
     @property
     def _files(self) -> Mapping[str, bytes]:
-        owner, _, name = self._repository.partition("/")
+        owner, _, name = self.repository.partition("/")
         address = f"https://github.com/gitbugactions/{name}"
-        if self._folder is None:
+        if self.folder is None:
             raise ConfigError(
-                f"the code of {self._repository} is not known: set benchmark.repositories to a "
+                f"the code of {self.repository} is not known: set benchmark.repositories to a "
                 f"folder with clones (`git clone {address} {owner}-{name}` there), or "
                 "benchmark.image to the name of images that hold it"
             )
         for place in (f"{owner}/{name}", f"{owner}-{name}", name):
-            for clone in (self._folder / place, self._folder / f"{place}.git"):
+            for clone in (self.folder / place, self.folder / f"{place}.git"):
                 git_folder = clone / ".git" if (clone / ".git").is_dir() else clone
                 if (git_folder / "HEAD").is_file():
-                    return _tree(git_folder, self._commit, self._patches)
+                    return _tree(git_folder, self.commit, self.patches)
         raise ConfigError(
-            f"{self._folder}: no clone of {self._repository}; benchmark.repositories names a "
-            f"folder with clones: `git clone {address} {self._folder / f'{owner}-{name}'}`"
+            f"{self.folder}: no clone of {self.repository}; benchmark.repositories names a "
+            f"folder with clones: `git clone {address} {self.folder / f'{owner}-{name}'}`"
         )
 
 
