@@ -15,11 +15,12 @@ from typing import Any, Self
 from pydantic import Field, ValidationError
 
 from collect.benchmarks.base import Instance, Language
+from collect.quantities import first_of
 from collect.store.record_lines import StrictRecord
 from sandbox import Command, SandboxConfig, open_sandbox
-from sandbox.engine import connect, digest_of, find_image
+from sandbox.engine import connect, digest_of, find_image, image_or_none
 from sandbox.environment import cache_folder
-from sandbox.errors import JavaUnavailable, SandboxError, SandboxUnavailable
+from sandbox.errors import ImageMissing, JavaUnavailable, SandboxError, SandboxUnavailable
 from sandbox.java.jdk import find_jdk
 from sandbox.opening import backend_name
 
@@ -257,3 +258,30 @@ def note_verified(
     ran_in = EnvironmentFingerprint(sandbox_config)
     for instance in instances:
         verifications.add(Verification.of(instance, ran_in.name(instance), repeats=repeats))
+
+
+# The container images that a set of bugs needs.
+
+
+def required_images(instances: Iterable[Instance], sandbox: SandboxConfig) -> list[str]:
+    """The distinct images, in the bugs' order; empty if the sandbox is not a container."""
+    if sandbox.backend != "docker":
+        return []
+    images = (sandbox.image or instance.image for instance in instances)
+    return list(dict.fromkeys(image for image in images if image is not None))
+
+
+def require_images(instances: Iterable[Instance], sandbox: SandboxConfig) -> None:
+    """Raises ImageMissing if images are missing, with their names and how to get them;
+    EngineDown."""
+    images = required_images(instances, sandbox)
+    if not images:
+        return
+    with closing(connect()) as client:
+        missing = [image for image in images if image_or_none(client, image) is None]
+    if missing:
+        raise ImageMissing(
+            f"{len(missing)} of the {len(images)} images that these bugs need are not on this "
+            f"machine: {first_of(missing)}. `stepinto bench pull CONFIG` fetches "
+            "them; benchmark.instances and benchmark.limit choose fewer bugs"
+        )

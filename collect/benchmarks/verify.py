@@ -102,7 +102,6 @@ def verify_instance(
     sandbox_config: SandboxConfig,
     repeats: int = 1,
     *,
-    slow_over: float | None = None,
     ran_in: EnvironmentFingerprint | None = None,
 ) -> Verification:
     """Run the tests before and after the gold patch, `repeats` times, each in a fresh sandbox.
@@ -142,7 +141,6 @@ def verify_instance(
             repeats=repeats,
             seconds_before=max(run.seconds for run in before),
             seconds_after=max((run.seconds for run in after), default=0.0),
-            slow_over=slow_over,
         )
         outputs = [run.output for run in [*before, *after]]
     if verification.problems and any(DISK_IS_FULL in output for output in outputs):
@@ -178,12 +176,7 @@ def verify(
 
     def one(instance: Instance) -> None:
         verification = known.get(instance.id) or verify_instance(
-            benchmark,
-            instance,
-            sandbox_config,
-            settings.repeats,
-            slow_over=settings.slow_over,
-            ran_in=ran_in,
+            benchmark, instance, sandbox_config, settings.repeats, ran_in=ran_in
         )
         verification = verification.model_copy(update={"slow_over": settings.slow_over})
         is_new = verification != known.get(instance.id)

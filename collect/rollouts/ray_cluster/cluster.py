@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from collect.benchmarks.images import required_images
+from collect.benchmarks.marks import required_images
 from collect.errors import ConfigError, NodeLost, OutOfDisk, RolloutStopped
 from collect.models.budget import Budget
 from collect.models.waiting import POLL_SECONDS, raise_if_stopped, result_unless
