@@ -17,7 +17,7 @@ from collect.agents.conversation import ConversationLog
 from collect.agents.rollout_context import RoleModel
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.config import BenchmarkConfig
-from collect.benchmarks.images import require_images
+from collect.benchmarks.marks import require_images
 from collect.benchmarks.opening import open_benchmark
 from collect.config import RunnerConfig, RuntimeConfig
 from collect.errors import TRIED_AGAIN, ConfigError, ModelFailure, RolloutStopped

@@ -23,8 +23,7 @@ from rich.table import Table
 
 from collect.benchmarks.base import Instance
 from collect.benchmarks.held_out import RepositoryNames, repository_key
-from collect.code.patches import PatchError
-from collect.code.unified import Hunk, parse
+from collect.code.patches import Hunk, PatchError, parse
 from collect.errors import ConfigError
 from collect.quantities import counted
 from collect.store.atomic_files import write_text

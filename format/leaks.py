@@ -12,8 +12,7 @@ import shlex
 from collections.abc import Collection, Sequence
 from enum import StrEnum
 
-from collect.code.patches import PatchError
-from collect.code.unified import parse
+from collect.code.patches import PatchError, parse
 from collect.questions.comparing import SPACE
 from collect.questions.grounding import ClaimKind, Grounding, Support
 from collect.store.records import ORACLE_TEACHER, Conversation, Role

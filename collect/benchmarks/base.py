@@ -16,8 +16,6 @@ Language = Literal["python", "java"]
 
 
 class TestStatus(StrEnum):
-    """The result of one test."""
-
     __test__ = False
 
     PASSED = "passed"
@@ -39,7 +37,6 @@ class Environment:
     import_paths: tuple[str, ...] = ()
     """Folders of the tree that Python imports from, besides its root."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +111,6 @@ class Instance:
 
 @dataclass(frozen=True)
 class TestResults:
-    """The results of a test run."""
-
     __test__ = False
 
     statuses: Mapping[str, TestStatus]
@@ -142,8 +137,6 @@ class TestResults:
 
 
 class Benchmark(Protocol):
-    """A source of bugs."""
-
     @property
     def name(self) -> str: ...
 

@@ -7,27 +7,25 @@ buggy tree to the correct one. The buggy tree is the correct one with the patch 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from collect.benchmarks.base import Instance, Language, TestResults
-from collect.benchmarks.running import BUILD_FOLDERS, run_tests
+from collect.benchmarks.base import Instance, Language
+from collect.benchmarks.running import BUILD_FOLDERS, StoredBenchmark
 from collect.benchmarks.workspace import LEFT_OUT, folder_below, read_folder
 from collect.code.patches import PatchError, apply_patch, drop_paths, reverse_patch
 from collect.errors import ConfigError
 from collect.field_errors import first_wrong_field
-from sandbox import Sandbox
 
 BUNDLED = Path(__file__).with_name("bundled")
 
 
 class _Bug(BaseModel):
-    """One bug.yaml."""
-
     model_config = ConfigDict(extra="forbid")
 
     language: Language = "python"
@@ -38,44 +36,31 @@ class _Bug(BaseModel):
     pass_to_pass: tuple[str, ...]
 
 
-class BundledBenchmark:
+@dataclass(eq=False)
+class BundledBenchmark(StoredBenchmark):
     """The bundled bugs, or those of another folder with the same layout."""
 
-    name = "bundled"
+    name: ClassVar[str] = "bundled"
+    root: Path = BUNDLED
+    test_timeout: float = 60.0
+    languages: Sequence[Language] = ("python",)
 
-    def __init__(
-        self,
-        root: Path = BUNDLED,
-        test_timeout: float = 60.0,
-        languages: Sequence[Language] = ("python",),
-    ) -> None:
-        """`test_timeout` is in seconds, for one run of an instance's tests."""
-        self.root = root
-        self.test_timeout = test_timeout
-        self.languages = languages
-
-    @cached_property
-    def _instances(self) -> tuple[Instance, ...]:
+    def _read(self) -> Iterator[Instance]:
         bugs = self.root / "bugs"
         if not bugs.is_dir():
             raise ConfigError(
                 f"{bugs}: no such folder; a bundled benchmark has the folders bugs and repositories"
             )
-        read = [(folder, _read_bug(folder / "bug.yaml")) for folder in sorted(bugs.iterdir())]
-        return tuple(
-            _instance(self.root, folder, bug)
-            for folder, bug in read
-            if bug.language in self.languages
-        )
-
-    def instances(self) -> Sequence[Instance]:
-        return self._instances
-
-    def prepare(self, instance: Instance, sandbox: Sandbox) -> None:
-        sandbox.write_files(instance.files)
-
-    def run_tests(self, instance: Instance, sandbox: Sandbox, tests: Iterable[str]) -> TestResults:
-        return run_tests(instance, sandbox, list(tests), self.test_timeout)
+        for folder in sorted(bugs.iterdir()):
+            path = folder / "bug.yaml"
+            try:
+                bug = _Bug.model_validate(yaml.safe_load(_read(path)))
+            except yaml.YAMLError as error:
+                raise ConfigError(f"{path}: not YAML: {error}") from error
+            except ValidationError as error:
+                raise ConfigError(f"{path}: {first_wrong_field(error, _Bug)}") from error
+            if bug.language in self.languages:
+                yield _instance(self.root, folder, bug)
 
 
 def _instance(root: Path, folder: Path, bug: _Bug) -> Instance:
@@ -85,8 +70,14 @@ def _instance(root: Path, folder: Path, bug: _Bug) -> Instance:
         repository = folder_below(root / "repositories", bug.repository)
     except ConfigError as error:
         raise ConfigError(f"{folder / 'bug.yaml'}: repository: {error}") from error
-    tree = _tree(repository, bug.language)
-    test_paths = _test_paths(tree, bug.language)
+    test_paths: tuple[str, ...] = ("tests",)
+    if bug.language == "java":
+        tree = read_folder(repository, LEFT_OUT | BUILD_FOLDERS)
+        # One folder per module.
+        modules = {path.partition("src/test/")[0] for path in tree if "src/test/" in path}
+        test_paths = tuple(sorted(f"{module}src/test" for module in modules))
+    else:
+        tree = read_folder(repository)
     try:
         if drop_paths(gold_patch, test_paths) != drop_paths(gold_patch, ()) or not gold_patch:
             raise ConfigError(f"{patch_file}: must change the program, and none of its tests")
@@ -110,15 +101,6 @@ def _instance(root: Path, folder: Path, bug: _Bug) -> Instance:
     )
 
 
-def _read_bug(path: Path) -> _Bug:
-    try:
-        return _Bug.model_validate(yaml.safe_load(_read(path)))
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: not YAML: {error}") from error
-    except ValidationError as error:
-        raise ConfigError(f"{path}: {first_wrong_field(error, _Bug)}") from error
-
-
 def _read(path: Path) -> str:
     try:
         # Bytes, because text mode would turn "\r\n" into "\n".
@@ -127,15 +109,3 @@ def _read(path: Path) -> str:
         raise ConfigError(f"{path}: no such file; every bug has bug.yaml and gold.patch") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8: {error}") from error
-
-
-def _tree(folder: Path, language: Language) -> dict[str, bytes]:
-    return read_folder(folder, LEFT_OUT | (BUILD_FOLDERS if language == "java" else set()))
-
-
-def _test_paths(tree: Mapping[str, bytes], language: Language) -> tuple[str, ...]:
-    """The folders of the tests: one per module in a Java build."""
-    if language == "python":
-        return ("tests",)
-    folders = {path.partition("src/test/")[0] for path in tree if "src/test/" in path}
-    return tuple(sorted(f"{folder}src/test" for folder in folders))

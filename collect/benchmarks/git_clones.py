@@ -25,13 +25,8 @@ from collect.benchmarks.workspace import LEFT_OUT, MEGABYTE, TreeTooLarge, read_
 from collect.errors import ConfigError
 from sandbox.environment import cache_folder, host_environment
 
-FOLDER = "git"
 GIT_TIMEOUT = 600.0
 """Seconds for one git command, clones included."""
-SHOWN_OUTPUT = 1000
-"""Characters from the end of git's output that a message shows."""
-_URL = re.compile(r"(https?|ssh|git|file)://|[\w.-]+@[\w.-]+:")
-_WHOLE_HASH = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 GIT_SETTINGS = (
     *("GIT_SSL_*", "GIT_CONFIG_*", "GIT_ASKPASS", "GIT_SSH*", "GIT_HTTP_*", "GIT_EXEC_PATH"),
     *("SSH_*", "DBUS_SESSION_BUS_ADDRESS", "GH_TOKEN", "GITHUB_TOKEN"),
@@ -43,24 +38,26 @@ REACHED = (
 PROTOCOLS = "http:https:ssh:git:file"
 """No others: `ext::` runs a command."""
 REFS = ("HEAD", "packed-refs", "refs")
-_EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 
 
 class GitFailed(ConfigError):
     """git is missing, can't reach a repository, or can't find a commit."""
 
 
+class GitRefused(GitFailed):
+    """git ended with an error."""
+
+
 @dataclass(frozen=True)
 class Checkout:
-    """A repository at one commit."""
-
     commit: str
     files: Mapping[str, bytes] = field(repr=False)
 
 
 def is_git_url(text: str) -> bool:
     """Whether a place is a repository's address rather than a local path."""
-    return _URL.match(text) is not None
+    return re.match(r"(https?|ssh|git|file)://|[\w.-]+@[\w.-]+:", text) is not None
 
 
 def repository_name(url: str) -> str:
@@ -74,15 +71,50 @@ def read_commit(url: str, revision: str | None = None, max_mb: int | None = None
     `url` is anything that `git clone` accepts. An existing clone is updated, unless the revision is
     a full hash that it already has. Raises GitFailed, TreeTooLarge.
     """
-    root = cache_folder() / FOLDER
+    root = cache_folder() / "git"
     place = str(Path(url).resolve()) if Path(url).exists() else url
     clone = root / hashlib.sha256(place.encode()).hexdigest()[:16]
-    with _locked(root, clone.name):
-        fresh = not clone.is_dir()
-        if fresh:
-            _clone(place, clone)
-        commit = _commit(clone, place, revision, fresh)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        lock = (root / f"{clone.name}.lock").open("w")
+    except OSError as error:
+        raise GitFailed(
+            f"{root} can't be written ({error}); set XDG_CACHE_HOME to a folder that can"
+        ) from error
+    with lock:
+        # If two processes need the same repository, one fetches it and the other waits.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        commit = _fetched(clone, place, revision)
         return Checkout(commit, read_tree(clone, commit, max_mb=max_mb))
+
+
+def _fetched(clone: Path, place: str, revision: str | None) -> str:
+    whole = re.fullmatch(r"[0-9a-f]{40}([0-9a-f]{24})?", revision or "") is not None
+    git = ("-C", str(clone))
+    if not clone.is_dir():
+        with tempfile.TemporaryDirectory(prefix=f".tmp-{clone.name}-", dir=clone.parent) as scratch:
+            unfinished = Path(scratch) / "clone"
+            bare = ("clone", "--quiet", "--bare", "--", place, str(unfinished))
+            run_git(f"{place}: can't be cloned", *bare, advice=REACHED)
+            unfinished.rename(clone)
+    elif revision is None or not whole or not _known(clone, revision):
+        fetch = (*git, "fetch", "--quiet", "--prune", "--", place, *EVERYTHING)
+        run_git(f"{place}: can't be fetched", *fetch, advice=REACHED)
+    if revision is None:
+        asked = ("ls-remote", "--", place, "HEAD")
+        told = run_git(f"{place}: can't be asked for its branch", *asked, advice=REACHED)
+        revision = told.partition("\t")[0] or "HEAD"
+    elif whole and not _known(clone, revision):
+        # Servers provide commits without a branch, such as those of pull requests, by hash.
+        wanted = (*git, "fetch", "--quiet", "--", place, revision)
+        run_git(f"{place}: has no commit {revision}", *wanted, advice=REACHED)
+    known = _known(clone, revision)
+    if not known:
+        raise GitFailed(
+            f"{place}: has no commit, branch or tag {revision}; name one that it has, or none for "
+            "its default branch"
+        )
+    return known
 
 
 def read_folder_commit(folder: Path, revision: str, max_mb: int) -> Checkout:
@@ -91,7 +123,20 @@ def read_folder_commit(folder: Path, revision: str, max_mb: int) -> Checkout:
     Raises GitFailed, TreeTooLarge.
     """
     git_folder = folder / ".git" if (folder / ".git").exists() else folder
-    _require_whole(git_folder)
+    # Nothing may refer to another repository, for example the user's own.
+    found = [git_folder / "objects" / "info" / "alternates", git_folder / "commondir"]
+    found = [path for path in found if path.exists()]
+    # In a worktree or a submodule, `.git` is a file with the repository's path.
+    found += [git_folder] if git_folder.is_symlink() or git_folder.is_file() else []
+    for name in (*REFS, "objects"):
+        inside = os.walk(git_folder / name)
+        paths = [Path(root, each) for root, folders, files in inside for each in folders + files]
+        found += [path for path in (git_folder / name, *paths) if path.is_symlink()]
+    if found:
+        raise GitFailed(
+            f"{found[0]} leads to files elsewhere: copy the repository with `git clone "
+            "--no-local`, and name the copy"
+        )
     with borrowed(git_folder) as repository:
         commit = _known(repository, revision)
         if not commit:
@@ -119,80 +164,13 @@ def borrowed(git_folder: Path) -> Iterator[Path]:
         yield own
 
 
-def _require_whole(git_folder: Path) -> None:
-    """Raises GitFailed if a repository refers to another one, for example the user's own."""
-    found = [git_folder / "objects" / "info" / "alternates", git_folder / "commondir"]
-    found = [path for path in found if path.exists()]
-    # In a worktree or a submodule, `.git` is a file with the repository's path.
-    found += [git_folder] if git_folder.is_symlink() or git_folder.is_file() else []
-    for name in (*REFS, "objects"):
-        inside = os.walk(git_folder / name)
-        paths = [Path(root, each) for root, folders, files in inside for each in folders + files]
-        found += [path for path in (git_folder / name, *paths) if path.is_symlink()]
-    if found:
-        raise GitFailed(
-            f"{found[0]} leads to files elsewhere: copy the repository with `git clone "
-            "--no-local`, and name the copy"
-        )
-
-
-@contextmanager
-def _locked(root: Path, name: str) -> Iterator[None]:
-    """If two processes need the same repository, one fetches it and the other waits."""
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        file = (root / f"{name}.lock").open("w")
-    except OSError as error:
-        raise GitFailed(
-            f"{root} can't be written ({error}); set XDG_CACHE_HOME to a folder that can"
-        ) from error
-    with file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def _clone(place: str, clone: Path) -> None:
-    unfinished = Path(tempfile.mkdtemp(prefix=f".tmp-{clone.name}-", dir=clone.parent))
-    try:
-        target = str(unfinished / "clone")
-        bare = ("clone", "--quiet", "--bare", "--")
-        run_git(f"{place}: can't be cloned", *bare, place, target, advice=REACHED)
-        (unfinished / "clone").rename(clone)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
-
-
-def _commit(clone: Path, place: str, revision: str | None, fresh: bool) -> str:
-    """The hash of the requested commit, which the clone has afterwards."""
-    whole = revision is not None and _WHOLE_HASH.fullmatch(revision) is not None
-    if whole and revision is not None and (known := _known(clone, revision)):
-        return known
-    fetch = ("-C", str(clone), "fetch", "--quiet")
-    if not fresh:
-        everything = (*fetch, "--prune", "--", place, *_EVERYTHING)
-        run_git(f"{place}: can't be fetched", *everything, advice=REACHED)
-    if revision is None:
-        asked = ("ls-remote", "--", place, "HEAD")
-        told = run_git(f"{place}: can't be asked for its branch", *asked, advice=REACHED)
-        revision = told.partition("\t")[0] or "HEAD"
-    elif whole and not _known(clone, revision):
-        # Servers provide commits without a branch, such as those of pull requests, by hash.
-        wanted = (*fetch, "--", place, revision)
-        run_git(f"{place}: has no commit {revision}", *wanted, advice=REACHED)
-    known = _known(clone, revision)
-    if not known:
-        raise GitFailed(
-            f"{place}: has no commit, branch or tag {revision}; name one that it has, or none for "
-            "its default branch"
-        )
-    return known
-
-
 def _known(clone: Path, revision: str) -> str:
     """The hash of a commit in the clone; empty if it is not there."""
     wanted = ("--end-of-options", f"{revision}^{{commit}}")
-    done = _run("-C", str(clone), "rev-parse", "--quiet", "--verify", *wanted)
-    return _text(done.stdout).strip() if done.returncode == 0 else ""
+    try:
+        return run_git("", "-C", str(clone), "rev-parse", "--quiet", "--verify", *wanted).strip()
+    except GitRefused:
+        return ""
 
 
 def read_tree(
@@ -207,7 +185,21 @@ def read_tree(
     Raises GitFailed, TreeTooLarge.
     """
     if max_mb is not None:
-        _require_small(repository, commit, max_mb)
+        # Before any file is written: a few git objects can refer to each other so that they make
+        # millions of files.
+        listing = ["git", "-C", str(repository), "ls-tree", "-r", "--long", commit]
+        size = 0
+        with subprocess.Popen(
+            listing, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=_environment()
+        ) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                told = line.split(maxsplit=4)[3]
+                # Names also count, because empty files are files too; a submodule has no size.
+                size += len(line) + (int(told) if told.isdigit() else 0)
+                if size > max_mb * MEGABYTE:
+                    process.kill()
+                    raise TreeTooLarge(repository, max_mb)
     git = ("-C", str(repository))
     with tempfile.TemporaryDirectory(prefix=".tmp-tree-", dir=repository.parent) as scratch:
         index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
@@ -224,24 +216,6 @@ def read_tree(
         return read_folder(tree, left_out, max_mb)
 
 
-def _require_small(clone: Path, commit: str, max_mb: int) -> None:
-    """Raises TreeTooLarge before any file is written: a few git objects can refer to each other so
-    that they make millions of files."""
-    listing = ["git", "-C", str(clone), "ls-tree", "-r", "--long", commit]
-    size = 0
-    with subprocess.Popen(
-        listing, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=_environment()
-    ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            told = line.split(maxsplit=4)[3]
-            # Names also count, because empty files are files too; a submodule has no size.
-            size += len(line) + (int(told) if told.isdigit() else 0)
-            if size > max_mb * MEGABYTE:
-                process.kill()
-                raise TreeTooLarge(clone, max_mb)
-
-
 def run_git(
     problem: str,
     *arguments: str,
@@ -249,19 +223,10 @@ def run_git(
     stdin: bytes = b"",
     variables: Mapping[str, str] | None = None,
 ) -> str:
-    """git's output. Raises GitFailed with the problem, git's message, and the advice."""
-    done = _run(*arguments, stdin=stdin, variables=variables)
-    if done.returncode != 0:
-        said = " / ".join(_text(done.stderr).strip()[-SHOWN_OUTPUT:].split("\n"))
-        raise GitFailed(f"{problem}: git says: {said}{advice}")
-    return _text(done.stdout)
-
-
-def _run(
-    *arguments: str, stdin: bytes = b"", variables: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[bytes]:
+    """git's output. Raises GitRefused with the problem, git's message, and the advice, GitFailed if
+    git is missing or does not end."""
     try:
-        return subprocess.run(
+        done = subprocess.run(
             ["git", *arguments],
             capture_output=True,
             timeout=GIT_TIMEOUT,
@@ -276,15 +241,14 @@ def _run(
             f"git {' '.join(arguments)} did not end in {GIT_TIMEOUT:.0f} s; clone it by hand, and "
             "name the clone's folder"
         ) from error
-
-
-def _text(output: bytes) -> str:
-    return output.decode(errors="replace")
+    if done.returncode != 0:
+        message = done.stderr.decode(errors="replace").strip()[-1000:]
+        raise GitRefused(f"{problem}: git says: {' / '.join(message.splitlines())}{advice}")
+    return done.stdout.decode(errors="replace")
 
 
 def _environment() -> dict[str, str]:
-    """The user's access to servers, proxies and ssh keys included. Password prompts fail
-    instead."""
+    """The user's access to servers, proxies and ssh keys included. Password prompts fail."""
     return {
         "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
         **host_environment(GIT_SETTINGS),

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from collect.code.patches import PatchError
-from collect.code.unified import unquote
+from collect.code.patches import PatchError, unquote
 from sandbox import Command, Sandbox
 from sandbox.errors import SandboxFileError, SandboxUnavailable
 from sandbox.shell import capture, scratch_folder
 
 GIT_TIMEOUT = 900.0
 """Seconds for one git command; packing a large history takes minutes on a busy machine."""
-MISSING = 127
 _PRELUDE = """
 set -eu
 umask 022
@@ -129,7 +127,6 @@ for file in "$@"; do
     else rm -rf "$file"; git rm -q --cached --ignore-unmatch -- "$file"; fi
 done
 """
-_LIST = 'git ls-files -- "$@"'
 
 
 def check_out(sandbox: Sandbox, commit: str, patches: Sequence[str]) -> None:
@@ -196,12 +193,12 @@ def changed_files(sandbox: Sandbox, tree: str) -> tuple[Mapping[str, bytes], Map
 
 def tracked_files(sandbox: Sandbox, *patterns: str) -> list[str]:
     """The files that git tracks, by git's patterns (`*.py` matches in every folder)."""
-    return [unquote(line) for line in _git(sandbox, _LIST, *patterns).splitlines()]
+    return [unquote(line) for line in _git(sandbox, 'git ls-files -- "$@"', *patterns).splitlines()]
 
 
 def _git(sandbox: Sandbox, script: str, *arguments: str) -> str:
     result = capture(sandbox, _PRELUDE + script, *arguments, timeout=GIT_TIMEOUT)
-    if result.exit_code == MISSING:
+    if result.exit_code == 127:
         raise SandboxUnavailable(
             f"the image has no git, which {sandbox.workspace} is to be kept and compared with: "
             "add git to it"

@@ -79,7 +79,8 @@ class HeldOut:
     @classmethod
     def of(cls, config: HeldOutConfig) -> HeldOut:
         """Read the benchmarks. Raises ConfigError."""
-        bugs = [bug for each in config.benchmarks for bug in _bugs(each)]
+        opened = [(each, open_benchmark(each)) for each in config.benchmarks]
+        bugs = [bug for each, known in opened for bug in select_instances(each, known)]
         whole = {bug.repository for bug in bugs} if config.whole_repositories else set()
         return cls(
             frozenset((bug.benchmark, bug.id) for bug in bugs),
@@ -88,7 +89,6 @@ class HeldOut:
         )
 
     def has(self, benchmark: str, instance_id: str, instance_hash: str, repository: str) -> bool:
-        """Whether a bug is held out."""
         return (
             (benchmark, instance_id) in self.instances
             or instance_hash in self.hashes
@@ -114,7 +114,3 @@ def refuse_held_out(instances: Sequence[Instance], config: HeldOutConfig) -> Non
             "with collect.benchmark.instances or collect.benchmark.split, or measure on them with "
             "`stepinto eval`"
         )
-
-
-def _bugs(config: BenchmarkConfig) -> list[Instance]:
-    return select_instances(config, open_benchmark(config))

@@ -11,26 +11,23 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
 from collect.benchmarks import row_files
-from collect.benchmarks.base import Instance, Language, TestResults
-from collect.benchmarks.running import run_tests
+from collect.benchmarks.base import Instance, Language
+from collect.benchmarks.running import StoredBenchmark
 from collect.benchmarks.self_repair.problem import parsed
 from collect.code.patches import diff_trees
 from collect.errors import ConfigError
-from sandbox import Sandbox
 from sandbox.text import source_lines
 
 HUB_ID = "bigcode/humanevalpack"
 SETTING = "benchmark.path"
-IMPORT = re.compile(r"^import .*;$", re.MULTILINE)
-MAIN = re.compile(r"\bpublic class Main\b")
 
 
 class Row(BaseModel):
@@ -47,83 +44,78 @@ class Row(BaseModel):
     docstring: str
     bug_type: str
 
-    @property
-    def language(self) -> str:
-        """The first half of the task's id (`Java/17`), in lower case."""
-        return self.task_id.partition("/")[0].lower()
 
-    @property
-    def number(self) -> str:
-        """The second half of the task's id: the problem's number, the same in every language."""
-        return self.task_id.partition("/")[2]
+@dataclass(eq=False)
+class HumanEvalFixBenchmark(StoredBenchmark):
+    """HumanEvalFix from a .jsonl, .jsonl.gz or .parquet file, or from the hub.
 
+    Some of the buggy programs never end.
+    """
 
-class HumanEvalFixBenchmark:
-    """HumanEvalFix from a .jsonl, .jsonl.gz or .parquet file, or from the hub."""
+    name: ClassVar[str] = "humanevalfix"
+    path: Path | None = None
+    hub_id: str = HUB_ID
+    test_timeout: float = 60.0
+    languages: Sequence[Language] = ("python",)
 
-    name = "humanevalfix"
-
-    def __init__(
-        self,
-        path: Path | None = None,
-        hub_id: str = HUB_ID,
-        test_timeout: float = 60.0,
-        languages: Sequence[Language] = ("python",),
-    ) -> None:
-        """`test_timeout` is in seconds. Some of the buggy programs never end."""
-        self.path = path
-        self.hub_id = hub_id
-        self.test_timeout = test_timeout
-        self.languages = languages
-
-    @cached_property
-    def _instances(self) -> tuple[Instance, ...]:
-        return tuple(_instance(where, task) for where, task in self._tasks())
-
-    def _tasks(self) -> Iterator[tuple[str, Row]]:
-        """Each task, and the place of its row. Raises ConfigError if a row is invalid, or its
-        language is another."""
+    def _read(self) -> Iterator[Instance]:
         for where, row in self._rows():
             task = row_files.checked(where, row, Row, HUB_ID)
-            if task.language not in self.languages:
+            language, _, number = task.task_id.partition("/")
+            if language.lower() not in self.languages:
                 wanted = " or ".join(language.capitalize() for language in self.languages)
                 raise ConfigError(
                     f"{where}: column task_id: {task.task_id} is not a {wanted} task; give the "
                     "file of that language, or set benchmark.language"
                 )
-            yield where, task
+            layout = JAVA if language.lower() == "java" else PYTHON
+            yield _instance(where, task, layout, number)
 
-    def _rows(self) -> Iterator[tuple[str, object]]:
+    def _rows(self) -> row_files.Rows:
         if self.path is not None:
             yield from row_files.file_rows(self.path, SETTING)
             return
         for language in self.languages:
             yield from row_files.hub_rows(self.hub_id, SETTING, split="test", name=language)
 
-    def instances(self) -> Sequence[Instance]:
-        return self._instances
 
-    def prepare(self, instance: Instance, sandbox: Sandbox) -> None:
-        sandbox.write_files(instance.files)
+@dataclass(frozen=True)
+class Layout:
+    language: Language
+    solution: str
+    test_file: str
+    test: str
+    command: str
 
-    def run_tests(self, instance: Instance, sandbox: Sandbox, tests: Iterable[str]) -> TestResults:
-        return run_tests(instance, sandbox, list(tests), self.test_timeout)
+
+PYTHON = Layout(
+    language="python",
+    solution="solution.py",
+    test_file="test_solution.py",
+    test="test_solution.py::test_check",
+    command="python -m pytest test_solution.py",
+)
+JAVA = Layout(
+    language="java",
+    solution="Solution.java",
+    test_file="Main.java",
+    test="Main",
+    command="javac -d /tmp/classes *.java && java -cp /tmp/classes Main",
+)
 
 
-def _instance(where: str, task: Row) -> Instance:
-    layout = JAVA if task.language == "java" else PYTHON
-    test_file = layout.make_test_file(where, task)
-    buggy = {
-        layout.solution: (task.prompt + task.buggy_solution).encode(),
-        layout.test_file: test_file,
-    }
+def _instance(where: str, task: Row, layout: Layout, number: str) -> Instance:
+    is_java = layout.language == "java"
+    tests = _java_test_file(where, task) if is_java else _python_test_file(where, task)
+    program = task.prompt + task.buggy_solution
+    buggy = {layout.solution: program.encode(), layout.test_file: tests.encode()}
     correct = {**buggy, layout.solution: (task.prompt + task.canonical_solution).encode()}
     specification = "\n".join("    " + line for line in source_lines(task.docstring))
     return Instance(
         id=task.task_id,
         benchmark=HumanEvalFixBenchmark.name,
         language=layout.language,
-        repository=f"{HumanEvalFixBenchmark.name}/{task.number}",
+        repository=f"{HumanEvalFixBenchmark.name}/{number}",
         problem_statement=(
             f"`{task.entry_point}` in `{layout.solution}` does not do what it should\n\n"
             f"`{layout.command}` fails. This is what `{task.entry_point}` is meant to do:"
@@ -136,32 +128,19 @@ def _instance(where: str, task: Row) -> Instance:
         gold_patch=diff_trees(buggy, correct),
         files=buggy,
         test_paths=(layout.test_file,),
-        solution=layout.solution if layout.language == "python" else "",
+        solution="" if is_java else layout.solution,
         category=task.bug_type,
     )
 
 
-@dataclass(frozen=True)
-class Layout:
-    """The files of a language's tasks."""
-
-    language: Language
-    solution: str
-    test_file: str
-    test: str
-    command: str
-    make_test_file: Callable[[str, Row], bytes]
-    """From the place of a row and the row. Raises ConfigError."""
-
-
-def _java_test_file(where: str, task: Row) -> bytes:
-    if not MAIN.search(task.test):
+def _java_test_file(where: str, task: Row) -> str:
+    if not re.search(r"\bpublic class Main\b", task.test):
         raise ConfigError(f"{where}: column test: must hold `public class Main`")
-    imports = "\n".join(IMPORT.findall(task.prompt))
-    return f"{imports}\n\n{task.test.strip()}\n".encode()
+    imports = "\n".join(re.findall(r"^import .*;$", task.prompt, re.MULTILINE))
+    return f"{imports}\n\n{task.test.strip()}\n"
 
 
-def _python_test_file(where: str, task: Row) -> bytes:
+def _python_test_file(where: str, task: Row) -> str:
     tree = parsed(where, "test", task.test)
     last = tree.body[-1] if tree.body else None
     if not (isinstance(last, ast.Expr) and isinstance(last.value, ast.Call)):
@@ -169,44 +148,22 @@ def _python_test_file(where: str, task: Row) -> bytes:
     lines = source_lines(task.test)
     kept = "\n".join(lines[: last.lineno - 1]).strip("\n")
     call = "\n".join("    " + line for line in lines[last.lineno - 1 : last.end_lineno])
-    names = ", ".join(_imported_names(where, task, tree))
-    return (f"from solution import {names}\n\n\n{kept}\n\n\ndef test_check():\n{call}\n").encode()
-
-
-def _imported_names(where: str, task: Row, test: ast.Module) -> list[str]:
-    """Names of the program that the test uses; upstream runs both in one namespace."""
-    program = parsed(where, "prompt", task.prompt + task.canonical_solution)
-    used = {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
+    # The names of the program that the test uses; upstream runs both in one namespace.
     defined: set[str] = set()
-    for node in program.body:
+    for node in parsed(where, "prompt", task.prompt + task.canonical_solution).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             defined.add(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            defined |= _bound(node)
         elif isinstance(node, ast.Assign):
             defined |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-    imports = (n for n in ast.walk(test) if isinstance(n, ast.Import | ast.ImportFrom))
-    imported = {name for node in imports for name in _bound(node)}
-    return sorted({task.entry_point} | (defined & used) - imported)
+        else:
+            defined |= _imported(node)
+    inside = list(ast.walk(tree))
+    used = {node.id for node in inside if isinstance(node, ast.Name)}
+    imported = {name for node in inside for name in _imported(node)}
+    names = ", ".join(sorted({task.entry_point} | (defined & used) - imported))
+    return f"from solution import {names}\n\n\n{kept}\n\n\ndef test_check():\n{call}\n"
 
 
-def _bound(node: ast.Import | ast.ImportFrom) -> set[str]:
-    return {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
-
-
-PYTHON = Layout(
-    language="python",
-    solution="solution.py",
-    test_file="test_solution.py",
-    test="test_solution.py::test_check",
-    command="python -m pytest test_solution.py",
-    make_test_file=_python_test_file,
-)
-JAVA = Layout(
-    language="java",
-    solution="Solution.java",
-    test_file="Main.java",
-    test="Main",
-    command="javac -d /tmp/classes *.java && java -cp /tmp/classes Main",
-    make_test_file=_java_test_file,
-)
+def _imported(node: ast.AST) -> set[str]:
+    aliases = node.names if isinstance(node, ast.Import | ast.ImportFrom) else []
+    return {(alias.asname or alias.name).partition(".")[0] for alias in aliases}

@@ -21,7 +21,7 @@ import secrets
 import string
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from collect.benchmarks.base import TestResults, TestStatus
 from sandbox import Command, CommandResult, Sandbox
@@ -39,7 +39,6 @@ from sandbox.errors import (
 )
 from sandbox.java.build import built_test, java_command, needs_fork
 from sandbox.java.jdk import find_jdk
-from sandbox.java.lookup import Found
 from sandbox.java.project import BuildKind, JavaProject, Module
 from sandbox.java.scan import is_build_file, scan_workspace
 from sandbox.shell import scratch_folder
@@ -48,24 +47,6 @@ SETTINGS_FILES = frozenset({"junit-platform.properties", "testng.xml", "gradle-w
 """Names of other files, in any folder, from which test frameworks and Gradle read settings."""
 SERVICES = re.compile(r"(^|/)META-INF/services/(org\.junit|org\.testng|javax\.annotation)\.")
 """Files that name classes which test frameworks and the compiler load automatically."""
-KEY_BYTES = 32
-CANARY_LETTERS = 256
-"""Random letters from which the runner makes the names of its canaries."""
-FINISHED = "finished"
-"""The runner's word for a finished test."""
-
-
-@dataclass
-class _Run:
-    """The state of one run."""
-
-    statuses: dict[str, TestStatus]
-    timeout: float
-    """Seconds left for tests."""
-    output: list[str] = field(default_factory=list)
-    timed_out: bool = False
-    build_failure: str | None = None
-    tampered: str | None = None
 
 
 def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> TestResults:
@@ -78,23 +59,34 @@ def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> Te
     the build tool or JUnit's launcher, BuildFailure if a build timed out, SandboxError.
     """
     began = time.monotonic()
-    run = _Run(dict.fromkeys(tests, TestStatus.MISSING), timeout)
+    statuses = dict.fromkeys(tests, TestStatus.MISSING)
+    left, timed_out, tampered = timeout, False, None
+    outputs: list[str] = []
+    failures: list[str] = []
     try:
-        for project, ready in _built(sandbox, tests, run):
-            _run_module(sandbox, project, ready, run)
+        for project, own in _built(sandbox, tests, outputs, failures):
+            started = time.monotonic()
+            ran = run_built(sandbox, project, own, max(left, 1.0))
+            left -= time.monotonic() - started
+            found = java_statuses(own, ran.reports)
+            if not ran.ended and set(found.values()) == {TestStatus.PASSED}:
+                # The JVM ended before the canaries: nothing shows that a failure would be told.
+                found = dict.fromkeys(found, TestStatus.MISSING)
+            statuses.update(found)
+            tampered = tampered or ran.tampered
+            timed_out = timed_out or ran.result.timed_out
+            outputs.append(ran.result.output)
     except JavaUnavailable as error:
         raise SandboxUnavailable(str(error)) from error
     except JavaError as error:
         raise BuildFailure(str(error)) from error
-    output = "\n".join(part.strip() for part in run.output if part.strip())
-    seconds = time.monotonic() - began
     return TestResults(
-        run.statuses,
-        output,
-        run.timed_out,
-        seconds,
-        build_failure=run.build_failure,
-        tampered=run.tampered,
+        statuses,
+        "\n".join(part.strip() for part in outputs if part.strip()),
+        timed_out,
+        time.monotonic() - began,
+        build_failure=failures[-1] if failures else None,
+        tampered=tampered,
     )
 
 
@@ -105,76 +97,51 @@ def steers_tests(path: str) -> bool:
 
 
 def _built(
-    sandbox: Sandbox, tests: Sequence[str], run: _Run
+    sandbox: Sandbox, tests: Sequence[str], outputs: list[str], failures: list[str]
 ) -> Iterator[tuple[JavaProject, list[str]]]:
-    """The built modules of the tests, each with its existing tests.
+    """The built modules of the tests, each with its existing tests. What builds say goes to
+    `outputs`, and to `failures` if they fail for another reason than errors in the sources.
 
     Without a build tool each class is built alone: the build of the next one may undo it.
     """
+    by_class: dict[str, list[str]] = {}
+    for test in tests:
+        by_class.setdefault(test.partition("#")[0], []).append(test)
     modules: dict[Module, tuple[JavaProject, list[str]]] = {}
-    for name in dict.fromkeys(_class_of(test) for test in tests):
-        own = [test for test in tests if _class_of(test) == name]
+    for name, own in by_class.items():
         try:
-            project = _built_class(sandbox, name)
+            found, project = built_test(sandbox, name)
         except BuildTimedOut:
             raise
         except NoSuchTest as error:
-            run.output.append(str(error))
+            outputs.append(str(error))
+            continue
         except BuildFailed as error:
-            run.output.append(str(error))
+            outputs.append(str(error))
             if not error.in_sources:
-                run.build_failure = str(error)
-            if _has_build_tool(sandbox):
+                failures.append(str(error))
+            if any(is_build_file(path) for path in scan_workspace(sandbox).stamps):
                 # Every other class would take a whole build to fail for the same reason.
                 break
+            continue
+        if found.class_name != name:
+            outputs.append(f"there is no class {name}; {found.class_name} has a like name")
+        elif needs_fork(project, found):
+            # A verdict must not depend on what the build tool prints when it runs the tests.
+            raise JavaUnavailable(
+                f"{name} can't be run outside of {project.module.kind}: the test class path of "
+                f"{project.module.folder} is not known, or it has JUnit 5 and no launcher; put "
+                "org.junit.platform:junit-platform-launcher into the sandbox's local repository"
+            )
+        elif project.module.kind is BuildKind.PLAIN:
+            yield project, own
         else:
-            if project.module.kind is BuildKind.PLAIN:
-                yield project, own
-            else:
-                modules.setdefault(project.module, (project, []))[1].extend(own)
+            modules.setdefault(project.module, (project, []))[1].extend(own)
     yield from modules.values()
-
-
-def _built_class(sandbox: Sandbox, name: str) -> JavaProject:
-    found, project = built_test(sandbox, name)
-    if found.class_name != name:
-        raise NoSuchTest(f"there is no class {name}; {found.class_name} has a like name")
-    _require_runnable(project, found)
-    return project
-
-
-def _has_build_tool(sandbox: Sandbox) -> bool:
-    return any(is_build_file(path) for path in scan_workspace(sandbox).stamps)
-
-
-def _require_runnable(project: JavaProject, found: Found) -> None:
-    """A verdict must not depend on what the build tool prints when it runs the tests itself."""
-    if needs_fork(project, found):
-        raise JavaUnavailable(
-            f"{found.class_name} can't be run outside of {project.module.kind}: the test class "
-            f"path of {project.module.folder} is not known, or it has JUnit 5 and no launcher; "
-            "put org.junit.platform:junit-platform-launcher into the sandbox's local repository"
-        )
-
-
-def _run_module(sandbox: Sandbox, project: JavaProject, tests: Sequence[str], run: _Run) -> None:
-    began = time.monotonic()
-    ran = run_built(sandbox, project, tests, max(run.timeout, 1.0))
-    run.timeout -= time.monotonic() - began
-    found = java_statuses(tests, ran.reports)
-    if not ran.ended and set(found.values()) == {TestStatus.PASSED}:
-        # The JVM ended before the canaries, so it is unproven that a failure would be reported.
-        found = dict.fromkeys(found, TestStatus.MISSING)
-    run.statuses.update(found)
-    run.tampered = run.tampered or ran.tampered
-    run.timed_out |= ran.result.timed_out
-    run.output.append(ran.result.output)
 
 
 @dataclass(frozen=True)
 class BuiltRun:
-    """The result of running tests of a built module."""
-
     result: CommandResult
     reports: Sequence[Mapping[str, object]]
     """Lines of the runner's report, in order: `test`, `status`, and `message`, `invocation` and
@@ -197,45 +164,42 @@ def run_built(
     `observer` names a class of the program that is notified of each test: see the runner's
     `Observer.java`. Raises JavaUnavailable, SandboxError.
     """
-    options = [] if observer is None else ["--observer", observer]
-    key = secrets.token_bytes(KEY_BYTES)
-    with scratch_folder(sandbox) as folder:
-        report = f"{folder}/report.jsonl"
-        # The file must exist even if the JVM does not start.
-        sandbox.write_file(report, b"")
-        letters = "".join(secrets.choice(string.ascii_lowercase) for _ in range(CANARY_LETTERS))
-        path = posixpath.join(sandbox.workspace, report)
-        stdin = f"{path}\n{key.hex()}\n{letters}\n".encode()
-        result = sandbox.run(_command(sandbox, project, [*options, *tests], timeout, stdin))
-        lines, tampered = read_report(sandbox, report, key)
-    output = result.output.replace(f"{folder}/", "")
-    return BuiltRun(
-        replace(result, output=output),
-        [line for line in lines if "test" in line],
-        any(line.get("end") == result.exit_code for line in lines),
-        tampered or _unfailed(lines),
-    )
-
-
-def _command(
-    sandbox: Sandbox,
-    project: JavaProject,
-    arguments: Sequence[str],
-    timeout: float,
-    stdin: bytes,
-) -> Command:
+    key = secrets.token_bytes(32)
+    letters = "".join(secrets.choice(string.ascii_lowercase) for _ in range(256))
     jdk = find_jdk(sandbox)
     jar = deliver_probe(sandbox, jdk)
     # The jar is first, so that it wins over a class of the same name in the workspace.
     ordered = replace(project, class_path=(jar, *project.class_path))
-    argv = java_command(sandbox, jdk, ordered, jar, [RUNNER_CLASS, "--report", *arguments])
-    return Command(argv, cwd=project.folder, env=project.environment, stdin=stdin, timeout=timeout)
+    arguments = [] if observer is None else ["--observer", observer]
+    runner = [RUNNER_CLASS, "--report", *arguments, *tests]
+    argv = java_command(sandbox, jdk, ordered, jar, runner)
+    with scratch_folder(sandbox) as folder:
+        report = f"{folder}/report.jsonl"
+        # The file must exist even if the JVM does not start.
+        sandbox.write_file(report, b"")
+        path = posixpath.join(sandbox.workspace, report)
+        command = Command(
+            argv,
+            cwd=project.folder,
+            env=project.environment,
+            stdin=f"{path}\n{key.hex()}\n{letters}\n".encode(),
+            timeout=timeout,
+        )
+        result = sandbox.run(command)
+        lines, tampered = _read_report(sandbox, report, key)
+    return BuiltRun(
+        replace(result, output=result.output.replace(f"{folder}/", "")),
+        [line for line in lines if "test" in line],
+        any(line.get("end") == result.exit_code for line in lines),
+        tampered,
+    )
 
 
-def read_report(
+def _read_report(
     sandbox: Sandbox, path: str, key: bytes
 ) -> tuple[list[Mapping[str, object]], str | None]:
-    """The lines that the runner wrote, and evidence that others wrote to its report.
+    """The lines that the runner wrote, and evidence that others wrote to its report, or that a
+    canary did not fail.
 
     An incomplete last line means that the JVM was killed. Nothing after a foreign line is trusted.
     """
@@ -253,18 +217,13 @@ def read_report(
                 f"wrote to it: {line[:200]!r}"
             )
         lines.append(json.loads(content))
-    return lines, None
-
-
-def _unfailed(lines: Iterable[Mapping[str, object]]) -> str | None:
-    """A message about a canary that did not fail, as it must."""
-    for line in lines:
-        if "canary" in line and line["status"] != "failed":
-            return (
-                f"a test that must fail ({line['canary']}) did not: {line['status']}; the program "
+    for told in lines:
+        if "canary" in told and told["status"] != "failed":
+            return lines, (
+                f"a test that must fail ({told['canary']}) did not: {told['status']}; the program "
                 "changed how failures are told"
             )
-    return None
+    return lines, None
 
 
 def java_statuses(
@@ -276,29 +235,24 @@ def java_statuses(
         reported.setdefault(str(report["test"]), set()).add(str(report["status"]))
     found = {}
     for test in tests:
+        own = reported.get(test, set())
         # A failure before all or after all of a class's tests is reported for the class.
         of_classes = [reported.get(name, set()) for name in enclosing_classes(test)]
-        found[test] = _status(reported.get(test, set()), set().union(*of_classes))
+        everything = own.union(*of_classes)
+        # One failed invocation is enough.
+        if "failed" in everything:
+            found[test] = TestStatus.FAILED
+        # Without this word, the JVM ended before some of the test's invocations.
+        elif "finished" not in own:
+            found[test] = TestStatus.MISSING
+        elif "passed" in own:
+            found[test] = TestStatus.PASSED
+        else:
+            found[test] = TestStatus.SKIPPED if "skipped" in everything else TestStatus.MISSING
     return found
-
-
-def _status(own: set[str], of_classes: set[str]) -> TestStatus:
-    """A test's status; one failed invocation is enough."""
-    if "failed" in own | of_classes:
-        return TestStatus.FAILED
-    # Without this word, the JVM ended before some of the test's invocations.
-    if FINISHED not in own:
-        return TestStatus.MISSING
-    if "passed" in own:
-        return TestStatus.PASSED
-    return TestStatus.SKIPPED if "skipped" in own | of_classes else TestStatus.MISSING
-
-
-def _class_of(test: str) -> str:
-    return test.partition("#")[0]
 
 
 def enclosing_classes(test: str) -> list[str]:
     """The test's class and its enclosing classes, outermost first."""
-    parts = _class_of(test).split("$")
+    parts = test.partition("#")[0].split("$")
     return ["$".join(parts[:size]) for size in range(1, len(parts) + 1)]

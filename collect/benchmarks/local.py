@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 import posixpath
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 from urllib.parse import unquote, urlsplit
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from collect.benchmarks.base import Environment, Instance, Language, TestResults
+from collect.benchmarks.base import Environment, Instance, Language
 from collect.benchmarks.git_clones import (
     Checkout,
     is_git_url,
@@ -22,14 +22,13 @@ from collect.benchmarks.git_clones import (
     repository_name,
 )
 from collect.benchmarks.projects.layout import is_below
-from collect.benchmarks.running import run_tests
+from collect.benchmarks.running import StoredBenchmark
 from collect.benchmarks.workspace import folder_below, read_folder
 from collect.code.patches import PatchError, apply_patch, changed_paths, reverse_patch
 from collect.errors import ConfigError
 from collect.field_errors import the_nearest
 from collect.quantities import counted, first_of
 from collect.store.record_lines import StrictRecord, read_lines, refuse_wrong
-from sandbox import Sandbox
 from sandbox.base import PackageName
 
 logger = logging.getLogger(__name__)
@@ -38,7 +37,6 @@ logger = logging.getLogger(__name__)
 #
 # `stepinto bench make` writes such a file; one written by hand needs only the fields without a
 # default.
-
 
 BUGS_FILE = "bugs.jsonl"
 
@@ -59,7 +57,6 @@ class FailureRecord(StrictRecord):
     """How the first failing test fails."""
 
     type: str
-    """The exception's class."""
     message: str
     """Shortened."""
 
@@ -114,37 +111,18 @@ class LocalBug(StrictRecord):
     failure: FailureRecord | None = None
     difficulty: Difficulty | None = None
 
-    @field_validator("id", "problem_statement")
-    @classmethod
-    def _not_blank(cls, text: str, info: ValidationInfo) -> str:
-        if not text.strip():
-            raise ValueError("must not be blank")
-        if info.field_name == "id" and not text.isprintable():
-            raise ValueError("must have no line breaks and no control characters")
-        return text
-
-    @field_validator("variables")
-    @classmethod
-    def _can_be_set(cls, variables: Mapping[str, str]) -> Mapping[str, str]:
-        for name in variables:
-            if not name or "=" in name:
-                raise ValueError(f"{name!r} can't be the name of a variable")
-        return variables
-
-    @model_validator(mode="after")
-    def _can_be_run(self) -> Self:
-        """Checks the values that are used in paths, commands and variables."""
-        tests = (*self.fail_to_pass, *self.pass_to_pass)
-        texts = (self.repository, self.commit or "", self.solution, *tests)
-        texts += (*self.test_paths, *self.packages, *self.import_paths)
-        if any("\0" in text for text in (*texts, *self.variables, *self.variables.values())):
-            raise ValueError("there is a zero character (\\u0000) in a path, test or variable")
-        if twice := [test for test, count in Counter(tests).items() if count > 1]:
-            raise ValueError(f"{twice[0]} is twice in fail_to_pass and pass_to_pass together")
-        return self
-
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if not self.id.strip() or not self.id.isprintable():
+            raise ValueError("id must not be blank, nor have line breaks or control characters")
+        if not self.problem_statement.strip():
+            raise ValueError("problem_statement must not be blank")
+        for name in self.variables:
+            if not name or "=" in name:
+                raise ValueError(f"variables: {name!r} can't be the name of a variable")
+        counts = Counter((*self.fail_to_pass, *self.pass_to_pass))
+        if twice := [test for test, count in counts.items() if count > 1]:
+            raise ValueError(f"{twice[0]} is twice in fail_to_pass and pass_to_pass together")
         if self.solution and self.language != "python":
             raise ValueError("solution names a Python program, and language is java")
         if self.holds == "correct" and not self.gold_patch:
@@ -164,81 +142,94 @@ def read_local_bugs(path: Path) -> list[LocalBug]:
 MAX_TREE_MB = 1024
 """Limit for a repository."""
 FILE_URL = "file://"
-Trees = dict[tuple[str, str | None], Checkout]
-"""Checkouts read so far, by repository and commit."""
 
 
-class LocalBenchmark:
+@dataclass(eq=False)
+class LocalBenchmark(StoredBenchmark):
     """The bugs of one `bugs.jsonl`."""
 
-    name = "local"
+    name: ClassVar[str] = "local"
+    path: Path
+    """The file or its folder."""
+    test_timeout: float = 60.0
+    languages: Sequence[Language] = ("python",)
 
-    def __init__(
-        self,
-        path: Path,
-        test_timeout: float = 60.0,
-        languages: Sequence[Language] = ("python",),
-    ) -> None:
-        """`path` is the file or its folder; `test_timeout` is in seconds, for one run of an
-        instance's tests."""
-        self.path = path / BUGS_FILE if path.is_dir() else path
-        self.test_timeout = test_timeout
-        self.languages = languages
+    def __post_init__(self) -> None:
+        if self.path.is_dir():
+            self.path = self.path / BUGS_FILE
 
-    @cached_property
-    def _instances(self) -> tuple[Instance, ...]:
+    def _read(self) -> Sequence[Instance]:
         """Build all instances, so that the errors of several bugs are reported together."""
-        trees: Trees = {}
+        bugs = read_local_bugs(self.path)
+        kept = [bug for bug in bugs if bug.language in self.languages]
+        if len(kept) < len(bugs):
+            count = counted(len(bugs), "bug")
+            other = next(bug.language for bug in bugs if bug.language not in self.languages)
+            if not kept:
+                raise ConfigError(
+                    f"{self.path}: the language of all {count} is {other}: set "
+                    f"benchmark.language={other}"
+                )
+            logger.warning(
+                f"{self.path}: {len(bugs) - len(kept)} of {count} left out, whose language is "
+                f"{other}; benchmark.language=all takes them too"
+            )
+        trees: dict[tuple[str, str | None], Checkout] = {}
         found: list[Instance] = []
         wrong: list[str] = []
-        bugs = self._of_languages(read_local_bugs(self.path))
-        for bug in bugs:
+        for bug in kept:
+            key = (bug.repository, bug.commit)
             try:
-                found.append(self._instance(bug, trees))
+                if key not in trees:
+                    trees[key] = self._tree(bug.repository, bug.commit)
+                found.append(self._instance(bug, trees[key]))
             except ConfigError as error:
                 wrong.append(f"{bug.id}: {error}")
-        told = f"{len(wrong)} of {counted(len(bugs), 'bug')} can't be used, fix or remove them"
+        told = f"{len(wrong)} of {counted(len(kept), 'bug')} can't be used, fix or remove them"
         refuse_wrong(self.path, wrong, told)
-        return tuple(found)
+        return found
 
-    def instances(self) -> Sequence[Instance]:
-        return self._instances
+    def _tree(self, repository: str, commit: str | None) -> Checkout:
+        try:
+            if is_git_url(repository) and not repository.startswith(FILE_URL):
+                return read_commit(repository, commit, MAX_TREE_MB)
+            if repository.startswith(FILE_URL):
+                repository, commit = unquote(urlsplit(repository).path), commit or "HEAD"
+            folder = folder_below(self.path.parent, repository)
+            if commit is None:
+                return Checkout("", read_folder(folder, max_mb=MAX_TREE_MB))
+            if not any((folder / name).exists() for name in (".git", "HEAD")):
+                raise ConfigError(
+                    f"{folder} is not the top folder of a git repository, so there is no commit "
+                    f"{commit}; leave commit out to take what lies there"
+                )
+            return read_folder_commit(folder, commit, MAX_TREE_MB)
+        except ConfigError as error:
+            raise ConfigError(f"repository: {error}") from error
 
-    def _of_languages(self, bugs: Sequence[LocalBug]) -> Sequence[LocalBug]:
-        """Bugs in the config's languages; reports how many are in others."""
-        kept = [bug for bug in bugs if bug.language in self.languages]
-        others = sorted({bug.language for bug in bugs} - set(self.languages))
-        if others and not kept:
+    def _instance(self, bug: LocalBug, tree: Checkout) -> Instance:
+        files = dict(tree.files)
+        try:
+            if bug.gold_patch and not changed_paths(bug.gold_patch):
+                raise PatchError("it is no unified diff of text files in UTF-8 (`--- a/FILE`)")
+            if bug.holds == "correct":
+                files = apply_patch(files, reverse_patch(bug.gold_patch))
+            else:
+                # Fail here, before any rollout, if the patch does not apply.
+                apply_patch(files, bug.gold_patch)
+        except PatchError as error:
             raise ConfigError(
-                f"{self.path}: the language of all {counted(len(bugs), 'bug')} is {others[0]}: set "
-                f"benchmark.language={others[0]}"
-            )
-        if others:
-            left_out = f"{len(bugs) - len(kept)} of {counted(len(bugs), 'bug')}"
-            logger.warning(
-                f"{self.path}: {left_out} left out, whose language is {others[0]}; "
-                "benchmark.language=all takes them too"
-            )
-        return kept
-
-    def prepare(self, instance: Instance, sandbox: Sandbox) -> None:
-        sandbox.write_files(instance.files)
-
-    def run_tests(self, instance: Instance, sandbox: Sandbox, tests: Iterable[str]) -> TestResults:
-        return run_tests(instance, sandbox, list(tests), self.test_timeout)
-
-    def _instance(self, bug: LocalBug, trees: Trees) -> Instance:
-        key = (bug.repository, bug.commit)
-        if key not in trees:
-            trees[key] = self._tree(bug)
-        tree = trees[key]
-        files = self._buggy(bug, tree.files)
+                f"gold_patch does not fit the {bug.holds} tree of {bug.repository}: {error}"
+            ) from error
         _check_paths(bug, files)
+        name = repository_name(bug.repository)
+        if not is_git_url(bug.repository):
+            name = folder_below(self.path.parent, bug.repository).name
         return Instance(
             id=bug.id,
             benchmark=self.name,
             language=bug.language,
-            repository=bug.project or self._name(bug),
+            repository=bug.project or name,
             problem_statement=bug.problem_statement,
             fail_to_pass=bug.fail_to_pass,
             pass_to_pass=bug.pass_to_pass,
@@ -251,62 +242,21 @@ class LocalBenchmark:
             commit=tree.commit,
         )
 
-    def _name(self, bug: LocalBug) -> str:
-        if is_git_url(bug.repository):
-            return repository_name(bug.repository)
-        return folder_below(self.path.parent, bug.repository).name
-
-    def _tree(self, bug: LocalBug) -> Checkout:
-        """The files of a bug's repository. Raises ConfigError."""
-        try:
-            return self._read(bug.repository, bug.commit)
-        except ConfigError as error:
-            raise ConfigError(f"repository: {error}") from error
-
-    def _read(self, repository: str, commit: str | None) -> Checkout:
-        if is_git_url(repository) and not repository.startswith(FILE_URL):
-            return read_commit(repository, commit, MAX_TREE_MB)
-        if repository.startswith(FILE_URL):
-            repository, commit = unquote(urlsplit(repository).path), commit or "HEAD"
-        folder = folder_below(self.path.parent, repository)
-        if commit is not None:
-            if not any((folder / name).exists() for name in (".git", "HEAD")):
-                raise ConfigError(
-                    f"{folder} is not the top folder of a git repository, so there is no commit "
-                    f"{commit}; leave commit out to take what lies there"
-                )
-            return read_folder_commit(folder, commit, MAX_TREE_MB)
-        return Checkout("", read_folder(folder, max_mb=MAX_TREE_MB))
-
-    def _buggy(self, bug: LocalBug, tree: Mapping[str, bytes]) -> dict[str, bytes]:
-        try:
-            if bug.gold_patch and not changed_paths(bug.gold_patch):
-                raise PatchError("it is no unified diff of text files in UTF-8 (`--- a/FILE`)")
-            if bug.holds == "correct":
-                return apply_patch(tree, reverse_patch(bug.gold_patch))
-            # Fail here, before any rollout, if the patch does not apply.
-            apply_patch(tree, bug.gold_patch)
-        except PatchError as error:
-            raise ConfigError(
-                f"gold_patch does not fit the {bug.holds} tree of {bug.repository}: {error}"
-            ) from error
-        return dict(tree)
-
 
 def _check_paths(bug: LocalBug, files: Mapping[str, bytes]) -> None:
-    """Raises ConfigError if the tree lacks a path that the record names."""
-    for path in bug.test_paths:
-        if not any(is_below(file, (posixpath.normpath(path),)) for file in files):
+    folders = {str(folder) for path in files for folder in PurePosixPath(path).parents} - {"."}
+    test_paths = [*map(posixpath.normpath, bug.test_paths)]
+    for path in test_paths:
+        if path not in folders and path not in files:
             raise ConfigError(
                 f"test_paths: {path} is no file or folder of {bug.repository}"
-                f"{the_nearest(path, _files_and_folders(files))}; paths are relative to the "
-                "repository, and parted by /"
+                f"{the_nearest(path, [*files, *folders])}; paths are relative to the repository, "
+                "and parted by /"
             )
     for path in map(posixpath.normpath, bug.import_paths):
-        if path != "." and not any(file.startswith(f"{path}/") for file in files):
+        if path != "." and path not in folders:
             raise ConfigError(
-                f"import_paths: {path} is no folder of {bug.repository}"
-                f"{the_nearest(path, _files_and_folders(files) - files.keys())}"
+                f"import_paths: {path} is no folder of {bug.repository}{the_nearest(path, folders)}"
             )
     for test in (*bug.fail_to_pass, *bug.pass_to_pass):
         path = test.partition("::")[0]
@@ -317,7 +267,7 @@ def _check_paths(bug: LocalBug, files: Mapping[str, bytes]) -> None:
             )
     if not bug.solution:
         return
-    if bug.solution not in files or is_below(bug.solution, map(posixpath.normpath, bug.test_paths)):
+    if bug.solution not in files or is_below(bug.solution, test_paths):
         raise ConfigError(
             f"solution: {bug.solution} is no file of {bug.repository} outside of test_paths"
             f"{the_nearest(bug.solution, files)}"
@@ -328,8 +278,3 @@ def _check_paths(bug: LocalBug, files: Mapping[str, bytes]) -> None:
             f"solution: {bug.solution} is all that may change, and gold_patch changes "
             f"{first_of(others)} too; leave solution out"
         )
-
-
-def _files_and_folders(files: Mapping[str, bytes]) -> set[str]:
-    folders = {str(folder) for path in files for folder in PurePosixPath(path).parents}
-    return {*files, *folders} - {"."}

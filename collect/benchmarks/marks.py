@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
@@ -14,11 +15,12 @@ from typing import Any, Self
 from pydantic import Field, ValidationError
 
 from collect.benchmarks.base import Instance, Language
+from collect.quantities import first_of
 from collect.store.record_lines import StrictRecord
 from sandbox import Command, SandboxConfig, open_sandbox
-from sandbox.engine import connect, digest_of, find_image
+from sandbox.engine import connect, digest_of, find_image, image_or_none
 from sandbox.environment import cache_folder
-from sandbox.errors import JavaUnavailable, SandboxError, SandboxUnavailable
+from sandbox.errors import ImageMissing, JavaUnavailable, SandboxError, SandboxUnavailable
 from sandbox.java.jdk import find_jdk
 from sandbox.opening import backend_name
 
@@ -47,15 +49,11 @@ SKIPPED = (Mark.BROKEN, Mark.FLAKY, Mark.SLOW, Mark.ZERO_TESTS)
 
 
 class Finding(StrictRecord):
-    """One problem of a bug."""
-
     mark: Mark
     text: str
 
 
 class Verification(StrictRecord):
-    """The result of verifying one bug."""
-
     benchmark: str
     instance_id: str
     instance_hash: str
@@ -65,7 +63,6 @@ class Verification(StrictRecord):
     findings: tuple[Finding, ...] = ()
     gold_known: bool = True
     repeats: int = Field(default=1, ge=1)
-    """Runs on each side of the gold patch."""
     seconds_before: float = 0.0
     """Duration of the longest test run on the buggy code."""
     seconds_after: float = 0.0
@@ -95,14 +92,13 @@ class Verification(StrictRecord):
         """In the order of `Mark`; empty if verification failed."""
         if self.failure:
             return ()
-        found = {finding.mark for finding in self._all_findings}
+        found = {finding.mark for finding in self._all_findings()}
         whole = Mark.OK if self.gold_known else Mark.NO_GOLD
         return tuple(mark for mark in Mark if mark in found) or (whole,)
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """The problems, in words."""
-        return tuple(finding.text for finding in self._all_findings)
+        return tuple(finding.text for finding in self._all_findings())
 
     @property
     def note(self) -> str:
@@ -114,7 +110,6 @@ class Verification(StrictRecord):
         """Whether no problem was found."""
         return not self.failure and not self.problems
 
-    @property
     def _all_findings(self) -> tuple[Finding, ...]:
         seconds = max(self.seconds_before, self.seconds_after)
         if self.slow_over is None or seconds <= self.slow_over:
@@ -124,9 +119,6 @@ class Verification(StrictRecord):
 
 
 # The environment that runs a bug's tests: a mark is valid only for that one.
-
-
-_VERSION = "import platform; print(platform.python_version())"
 
 
 class EnvironmentFingerprint:
@@ -142,8 +134,26 @@ class EnvironmentFingerprint:
         Raises SandboxUnavailable, ImageMissing.
         """
         key = (instance.language, instance.image)
-        if key not in self._known:
-            self._known[key] = ", ".join([backend_name(self._config), *self._parts(instance)])
+        if key in self._known:
+            return self._known[key]
+        config = self._config
+        docker = config.backend == "docker"
+        image = config.image or instance.image
+        if not docker:
+            what = self._version(instance)
+        elif image is None:
+            raise SandboxUnavailable(
+                "the docker sandbox needs an image: set sandbox.image, or use a benchmark whose "
+                "instances name one"
+            )
+        else:
+            with closing(connect()) as client:
+                what = digest_of(find_image(client, image))
+        parts = [backend_name(config), what, *([config.python] if docker and config.python else [])]
+        own = config.model_dump(include={"packages", "import_paths", "environment"})
+        own = {name: value for name, value in own.items() if value}
+        parts += [json.dumps(own, sort_keys=True)] if own else []
+        self._known[key] = ", ".join(parts)
         return self._known[key]
 
     def known_name(self, instance: Instance) -> str | None:
@@ -153,15 +163,6 @@ class EnvironmentFingerprint:
         except SandboxError:
             return None
 
-    def _parts(self, instance: Instance) -> list[str]:
-        config = self._config
-        docker = config.backend == "docker"
-        what = _digest(config.image or instance.image) if docker else self._version(instance)
-        interpreter = [config.python] if docker and config.python else []
-        own = config.model_dump(include={"packages", "import_paths", "environment"})
-        own = {name: value for name, value in own.items() if value}
-        return [what, *interpreter, *([json.dumps(own, sort_keys=True)] if own else [])]
-
     def _version(self, instance: Instance) -> str:
         # Without the bug's packages, which take time to install and are in its hash anyway.
         with open_sandbox(self._config, instance.image) as sandbox:
@@ -170,21 +171,9 @@ class EnvironmentFingerprint:
                     return f"Java {find_jdk(sandbox).version}"
                 except JavaUnavailable as error:
                     raise SandboxUnavailable(str(error)) from error
-            result = sandbox.run(Command([sandbox.python, "-I", "-c", _VERSION]))
+            code = "import platform; print(platform.python_version())"
+            result = sandbox.run(Command([sandbox.python, "-I", "-c", code]))
         return f"Python {result.output.strip()}"
-
-
-def _digest(image: str | None) -> str:
-    if image is None:
-        raise SandboxUnavailable(
-            "the docker sandbox needs an image: set sandbox.image, or use a benchmark whose "
-            "instances name one"
-        )
-    client = connect()
-    try:
-        return digest_of(find_image(client, image))
-    finally:
-        client.close()
 
 
 # Verifications in the user's cache: one file per benchmark, one JSON line per verification.
@@ -193,10 +182,7 @@ def _digest(image: str | None) -> str:
 # verified, so that an interruption loses only bugs in progress; the last line for a key wins.
 # Unreadable lines, incomplete or of another version, are ignored.
 
-
 FOLDER = "verifications"
-Found = dict[tuple[str, str], Verification]
-"""By the instance's hash and the environment."""
 
 
 class Verifications:
@@ -205,7 +191,8 @@ class Verifications:
     def __init__(self, folder: Path | None = None) -> None:
         """`folder` None: in the user's cache."""
         self.folder = folder or cache_folder() / FOLDER
-        self._found: dict[str, Found] = {}
+        self._found: dict[str, dict[tuple[str, str], Verification]] = {}
+        """By benchmark, and by the instance's hash and the environment."""
         self._lock = threading.Lock()
 
     def any_of(self, benchmark: str) -> bool:
@@ -222,25 +209,28 @@ class Verifications:
         """Store a verification. Raises ValueError if it has a `failure`."""
         if verification.failure:
             raise ValueError(f"{verification.instance_id} has no mark: {verification.failure}")
+        key = (verification.instance_hash, verification.ran_in)
+        path = self.path(verification.benchmark)
         with self._lock:
-            self._of(verification.benchmark)[_key(verification)] = verification
-            self._append(verification)
+            self._of(verification.benchmark)[key] = verification
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # A single write, so that lines of several processes don't mix; a leading line break
+            # protects this line from one that a full disk cut off.
+            with path.open("ab", buffering=0) as file:
+                file.write(f"\n{verification.model_dump_json()}\n".encode())
 
     def path(self, benchmark: str) -> Path:
-        """The file of a benchmark's verifications."""
         return self.folder / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', benchmark)}.jsonl"
 
-    def _append(self, verification: Verification) -> None:
-        path = self.path(verification.benchmark)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # A single write, so that lines of several processes don't mix; a leading line break
-        # protects this line from one that a full disk cut off.
-        with path.open("ab", buffering=0) as file:
-            file.write(f"\n{verification.model_dump_json()}\n".encode())
-
-    def _of(self, benchmark: str) -> Found:
+    def _of(self, benchmark: str) -> dict[tuple[str, str], Verification]:
         if benchmark not in self._found:
-            self._found[benchmark] = _read(self.path(benchmark))
+            found = self._found[benchmark] = {}
+            path = self.path(benchmark)
+            text = path.read_text("utf-8", "replace") if path.is_file() else ""
+            for line in text.split("\n"):
+                with suppress(ValidationError):
+                    read = Verification.model_validate_json(line)
+                    found[read.instance_hash, read.ran_in] = read
         return self._found[benchmark]
 
 
@@ -270,18 +260,28 @@ def note_verified(
         verifications.add(Verification.of(instance, ran_in.name(instance), repeats=repeats))
 
 
-def _key(verification: Verification) -> tuple[str, str]:
-    return verification.instance_hash, verification.ran_in
+# The container images that a set of bugs needs.
 
 
-def _read(path: Path) -> Found:
-    found: Found = {}
-    if not path.is_file():
-        return found
-    for line in filter(None, path.read_text("utf-8", "replace").split("\n")):
-        try:
-            verification = Verification.model_validate_json(line)
-        except ValidationError:
-            continue
-        found[_key(verification)] = verification
-    return found
+def required_images(instances: Iterable[Instance], sandbox: SandboxConfig) -> list[str]:
+    """The distinct images, in the bugs' order; empty if the sandbox is not a container."""
+    if sandbox.backend != "docker":
+        return []
+    images = (sandbox.image or instance.image for instance in instances)
+    return list(dict.fromkeys(image for image in images if image is not None))
+
+
+def require_images(instances: Iterable[Instance], sandbox: SandboxConfig) -> None:
+    """Raises ImageMissing if images are missing, with their names and how to get them;
+    EngineDown."""
+    images = required_images(instances, sandbox)
+    if not images:
+        return
+    with closing(connect()) as client:
+        missing = [image for image in images if image_or_none(client, image) is None]
+    if missing:
+        raise ImageMissing(
+            f"{len(missing)} of the {len(images)} images that these bugs need are not on this "
+            f"machine: {first_of(missing)}. `stepinto bench pull CONFIG` fetches "
+            "them; benchmark.instances and benchmark.limit choose fewer bugs"
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -49,26 +49,40 @@ def open_benchmark(config: BenchmarkConfig, sandbox: SandboxConfig | None = None
     `sandbox` runs a repository's tests to find the failing ones; None: the default one.
     """
     path = Path(config.path) if config.path is not None else None
+    short, long = config.test_timeout or SHORT_TEST_TIMEOUT, config.test_timeout or TEST_TIMEOUT
     if config.name == "bundled":
-        return BundledBenchmark(
-            path or BUNDLED, config.test_timeout or SHORT_TEST_TIMEOUT, config.languages
-        )
+        return BundledBenchmark(path or BUNDLED, short, config.languages)
+    if config.name == "humanevalfix":
+        return HumanEvalFixBenchmark(path, config.hub_id or HUB_ID, short, config.languages)
     if config.name == "self_repair":
         if config.language == "java":
             raise ConfigError("self_repair has Python bugs alone: set benchmark.language=python")
-        return SelfRepairBenchmark(path or BUNDLED_FILE, config.test_timeout or SHORT_TEST_TIMEOUT)
+        return SelfRepairBenchmark(path or BUNDLED_FILE, short)
     if config.name == "swe_bench":
-        return _swe_bench(config, path)
+        return SweBenchBenchmark(
+            path,
+            hub_id=config.hub_id,
+            hub_split=config.hub_split,
+            test_timeout=long,
+            languages=config.languages,
+            show_tests=config.show_tests,
+        )
     if config.name == "gitbug_java":
-        return _gitbug_java(config, path)
-    if config.name == "local":
-        return _local(config, sandbox or SandboxConfig())
-    return HumanEvalFixBenchmark(
-        path, config.hub_id or HUB_ID, config.test_timeout or SHORT_TEST_TIMEOUT, config.languages
-    )
+        if config.language == "python":
+            raise ConfigError("gitbug_java has Java bugs alone: set benchmark.language=java")
+        return GitBugJavaBenchmark(
+            path,
+            hub_id=config.hub_id,
+            hub_split=config.hub_split,
+            test_timeout=long,
+            repositories=Path(config.repositories) if config.repositories else None,
+            image=None if config.repositories else config.image,
+            image_folder=config.image_folder,
+        )
+    return _open_local(config, sandbox or SandboxConfig())
 
 
-def _local(config: BenchmarkConfig, sandbox: SandboxConfig) -> Benchmark:
+def _open_local(config: BenchmarkConfig, sandbox: SandboxConfig) -> Benchmark:
     if config.path is None:
         raise ConfigError(
             "benchmark.path is missing: benchmark.name=local is about a bugs.jsonl, or a "
@@ -92,31 +106,6 @@ def _local(config: BenchmarkConfig, sandbox: SandboxConfig) -> Benchmark:
     return LocalBenchmark(path, config.test_timeout or SHORT_TEST_TIMEOUT, config.languages)
 
 
-def _swe_bench(config: BenchmarkConfig, path: Path | None) -> SweBenchBenchmark:
-    return SweBenchBenchmark(
-        path,
-        hub_id=config.hub_id,
-        hub_split=config.hub_split,
-        test_timeout=config.test_timeout or TEST_TIMEOUT,
-        languages=config.languages,
-        show_tests=config.show_tests,
-    )
-
-
-def _gitbug_java(config: BenchmarkConfig, path: Path | None) -> GitBugJavaBenchmark:
-    if config.language == "python":
-        raise ConfigError("gitbug_java has Java bugs alone: set benchmark.language=java")
-    return GitBugJavaBenchmark(
-        path,
-        hub_id=config.hub_id,
-        hub_split=config.hub_split,
-        test_timeout=config.test_timeout or TEST_TIMEOUT,
-        repositories=Path(config.repositories) if config.repositories else None,
-        image=None if config.repositories else config.image,
-        image_folder=config.image_folder,
-    )
-
-
 def select_instances(config: BenchmarkConfig, benchmark: Benchmark) -> list[Instance]:
     """The instances that the config selects, in order. Raises ConfigError."""
     instances = benchmark.instances()
@@ -125,45 +114,41 @@ def select_instances(config: BenchmarkConfig, benchmark: Benchmark) -> list[Inst
             f"benchmark {config.name}: {config.path or config.hub_id or 'its data'} holds no bugs; "
             "benchmark.path names the file or folder that does"
         )
-    _refuse_duplicates(config, instances)
-    if config.instances is not None:
-        _refuse_unknown(config.instances, [instance.id for instance in instances])
-    in_split = _split(config, instances)
-    selected = [instance for instance in in_split if _is_named(config.instances, instance.id)]
-    if not selected:
-        raise ConfigError(_nothing_left(config, instances, in_split))
-    return list(drawn(selected, config.shuffle_seed, config.limit))
-
-
-def _is_named(patterns: Iterable[str] | None, instance_id: str) -> bool:
-    if patterns is None:
-        return True
-    return any(fnmatchcase(instance_id, pattern) for pattern in patterns)
-
-
-def _nothing_left(
-    config: BenchmarkConfig, instances: Sequence[Instance], in_split: Sequence[Instance]
-) -> str:
+    ids = [instance.id for instance in instances]
+    twice = [instance_id for instance_id, count in Counter(ids).items() if count > 1]
+    if twice:
+        raise ConfigError(
+            f"benchmark {config.name}: {', '.join(twice[:5])} stands there more than once; give "
+            "each bug an id of its own, or remove the copies from the data"
+        )
+    named = set(ids) if config.instances is None else set()
+    for pattern in config.instances or ():
+        matching = {instance_id for instance_id in ids if fnmatchcase(instance_id, pattern)}
+        if not matching:
+            raise ConfigError(
+                f"benchmark.instances: {pattern} matches no instance{the_nearest(pattern, ids)}; "
+                "`stepinto bench list CONFIG collect.benchmark.instances=null` lists all"
+            )
+        named |= matching
+    in_split = _in_split(config, instances)
+    selected = [instance for instance in in_split if instance.id in named]
+    if selected:
+        return list(drawn(selected, config.shuffle_seed, config.limit))
     told = f"benchmark {config.name}: no instance left of {len(instances)}"
     if config.instances == ():
-        return f"{told}: benchmark.instances is empty; leave it out for all of them"
+        raise ConfigError(f"{told}: benchmark.instances is empty; leave it out for all of them")
     told += f": {len(in_split)} of them are in benchmark.split={config.split}"
     if config.instances is not None:
         told += ", none of which benchmark.instances names"
-    return told + _of_one_repository(config, instances)
+    if config.split != "all" and len({instance.repository for instance in instances}) == 1:
+        told += (
+            "; its bugs are of one repository, which can't be divided: give `eval.benchmark` other "
+            "bugs, or set benchmark.split to all"
+        )
+    raise ConfigError(told)
 
 
-def _of_one_repository(config: BenchmarkConfig, instances: Iterable[Instance]) -> str:
-    if config.split == "all" or len({instance.repository for instance in instances}) > 1:
-        return ""
-    return (
-        "; its bugs are of one repository, which can't be divided: give `eval.benchmark` other "
-        "bugs, or set benchmark.split to all"
-    )
-
-
-def _split(config: BenchmarkConfig, instances: Iterable[Instance]) -> list[Instance]:
-    instances = list(instances)
+def _in_split(config: BenchmarkConfig, instances: Sequence[Instance]) -> Sequence[Instance]:
     if config.split == "all":
         return instances
     # Each language separately, so that a bug's side does not depend on the selected languages.
@@ -175,35 +160,13 @@ def _split(config: BenchmarkConfig, instances: Iterable[Instance]) -> list[Insta
     return [instance for instance in instances if (instance.repository in kept) == wanted]
 
 
-def _refuse_duplicates(config: BenchmarkConfig, instances: Iterable[Instance]) -> None:
-    counts = Counter(instance.id for instance in instances)
-    twice = [instance_id for instance_id, count in counts.items() if count > 1]
-    if twice:
-        raise ConfigError(
-            f"benchmark {config.name}: {', '.join(twice[:5])} stands there more than once; give "
-            "each bug an id of its own, or remove the copies from the data"
-        )
-
-
-def _refuse_unknown(patterns: Iterable[str], ids: list[str]) -> None:
-    for pattern in patterns:
-        if not any(fnmatchcase(instance_id, pattern) for instance_id in ids):
-            raise ConfigError(
-                f"benchmark.instances: {pattern} matches no instance{the_nearest(pattern, ids)}; "
-                "`stepinto bench list CONFIG collect.benchmark.instances=null` lists all"
-            )
-
-
 # The instances of a config, without those that a verification marked.
-
 
 SKIPPED_FILE = "skipped.json"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Selected and skipped bugs."""
-
     instances: tuple[Instance, ...]
     skipped: tuple[Verification, ...] = ()
 

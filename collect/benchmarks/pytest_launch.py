@@ -26,10 +26,7 @@ from collections.abc import Callable
 from typing import Any
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
-REPORTER = "stepinto_pytest_report"
 PR_SET_DUMPABLE = 4
-TOKEN_BYTES = 16
-POLL_SECONDS = 0.1
 WATCHED = ("builtins", "math", "unittest.case", "unittest.result", "unittest.suite", "pytest")
 """Modules whose functions and classes must not be replaced, besides pytest's own."""
 BY_PYTEST = "_pytest.config.Config._getini_unknown_type"
@@ -39,7 +36,7 @@ BY_PYTEST = "_pytest.config.Config._getini_unknown_type"
 def launch() -> None:
     """Fork into observer and child; ends the process with pytest's exit status."""
     ours, theirs = socket.socketpair()
-    token = os.urandom(TOKEN_BYTES).hex().encode()
+    token = os.urandom(16).hex().encode()
     child = os.fork()
     if child == 0:
         ours.close()
@@ -52,12 +49,19 @@ class Observer:
     """The parent: receives pytest's reports from the child, and writes them down."""
 
     def __init__(self, channel: socket.socket, child: int, token: bytes) -> None:
-        hide_memory()
+        # On Linux, hide this process's memory and open files from others of the same user.
+        with contextlib.suppress(ImportError, OSError, AttributeError):
+            import ctypes
+
+            ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
         self.channel = channel
         self.child = child
         self.token = token
         self.report = open(os.path.join(FOLDER, "report.jsonl"), "ab")  # noqa: SIM115
-        order = read_stdin()
+        order = json.load(sys.stdin)
+        # If stdin is a file, the sandbox's own processes also have it open.
+        with contextlib.suppress(OSError):
+            os.ftruncate(0, 0)
         self.key = bytes.fromhex(order["key"])
         self.twins: dict[str, Any] | None = order["twins"]
         # Twins have extra time, which the sandbox limits.
@@ -84,7 +88,9 @@ class Observer:
                 break
         _, status = os.waitpid(self.child, 0)
         code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-        self.remove_twins()
+        for path in self.twins["files"] if self.twins is not None else ():
+            with contextlib.suppress(OSError):
+                os.unlink(path)
         timed_out = self.is_late()
         self.keep({"when": "exit", "status": code, "ended": ended, "timed_out": timed_out})
         return code
@@ -101,7 +107,7 @@ class Observer:
             if self.is_late():
                 os.kill(self.child, signal.SIGKILL)
                 return
-            if select.select([self.channel], [], [], POLL_SECONDS)[0]:
+            if select.select([self.channel], [], [], 0.1)[0]:
                 try:
                     data = self.channel.recv(1 << 16)
                 except ConnectionResetError:
@@ -111,19 +117,21 @@ class Observer:
                     return
                 *lines, held = (held + data).split(b"\n")
                 yield from lines
-            elif self.is_dead():
+            # WNOWAIT leaves the child for a later wait.
+            elif os.waitid(os.P_PID, self.child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 return
-
-    def is_dead(self) -> bool:
-        # WNOWAIT leaves the child for a later wait.
-        return os.waitid(os.P_PID, self.child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def is_late(self) -> bool:
         return self.deadline is not None and time.monotonic() > self.deadline
 
     def keep(self, fields: dict[str, Any]) -> None:
+        try:
+            # `hashlib` loads OpenSSL, which takes as long as pytest does for a small test.
+            from _blake2 import blake2b
+        except ImportError:
+            from hashlib import blake2b
         text = json.dumps(fields).encode()
-        mac = signature(self.key, b"%d %s" % (self.lines, text))
+        mac = blake2b(b"%d %s" % (self.lines, text), key=self.key).hexdigest()
         self.report.write(b"%s %s\n" % (mac.encode(), text))
         self.report.flush()
         self.lines += 1
@@ -143,36 +151,6 @@ class Observer:
                 file.write(source)
         asked = {"paths": list(order["files"]), "tests": order["tests"]}
         self.send(json.dumps(asked).encode() + b"\n")
-
-    def remove_twins(self) -> None:
-        for path in self.twins["files"] if self.twins is not None else ():
-            with contextlib.suppress(OSError):
-                os.unlink(path)
-
-
-def signature(key: bytes, text: bytes) -> str:
-    try:
-        # `hashlib` loads OpenSSL, which takes as long as pytest does for a small test.
-        from _blake2 import blake2b
-    except ImportError:
-        from hashlib import blake2b
-    return blake2b(text, key=key).hexdigest()
-
-
-def read_stdin() -> dict[str, Any]:
-    order: dict[str, Any] = json.load(sys.stdin)
-    # If stdin is a file, the sandbox's own processes also have it open.
-    with contextlib.suppress(OSError):
-        os.ftruncate(0, 0)
-    return order
-
-
-def hide_memory() -> None:
-    """On Linux, hide this process's memory and open files from others of the same user."""
-    with contextlib.suppress(ImportError, OSError, AttributeError):
-        import ctypes
-
-        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def play_child(channel: socket.socket, token: bytes) -> None:
@@ -220,7 +198,7 @@ def run_pytest(channel: socket.socket, token: bytes) -> int:
         return json.loads(reader.readline() or b"null")
 
     plugins = [__import__(name) for name in job["plugins"]]
-    reporter = __import__(REPORTER).Reporter(job["tests"], write, ask)
+    reporter = __import__("stepinto_pytest_report").Reporter(job["tests"], write, ask)
     reader.readline()
     use_path()
     status = int(pytest.main(job["arguments"], plugins=[reporter, *plugins]))
@@ -260,8 +238,7 @@ def preload() -> None:
 
     from _pytest.config import default_plugins
 
-    names: list[str] = list(default_plugins)
-    for name in names:
+    for name in default_plugins:
         import_module(f"_pytest.{name}")
 
 
@@ -282,11 +259,8 @@ def watch() -> Callable[[], list[str]]:
             if isinstance(value, type) and value.__module__ == name:
                 owners[f"{name}.{key}"] = value
 
-    def code_of(value: Any) -> Any:
-        return getattr(value, "__code__", None)
-
     before = [
-        (owner, key, value, code_of(value))
+        (owner, key, value, getattr(value, "__code__", None))
         for owner, of in owners.items()
         for key, value in vars(of).items()
         if isinstance(value, kinds) and f"{owner}.{key}" != BY_PYTEST
@@ -296,7 +270,8 @@ def watch() -> Callable[[], list[str]]:
         return [
             f"{owner}.{key}"
             for owner, key, value, code in before
-            if vars(owners[owner]).get(key) is not value or code_of(value) is not code
+            if vars(owners[owner]).get(key) is not value
+            or getattr(value, "__code__", None) is not code
         ]
 
     return replaced

@@ -10,7 +10,7 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,18 +31,42 @@ def file_rows(path: Path, setting: str) -> Rows:
     A .json file holds a list of rows, or one row per line. `setting` is the config key that names
     the file. Raises ConfigError.
     """
+    suffixes = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
     if not path.is_file():
-        raise ConfigError(f"{path}: no such file; {setting} names one that ends in {_suffixes()}")
-    if path.suffix == ".parquet":
-        yield from _parquet_rows(path)
-    elif path.name.endswith((".jsonl", ".jsonl.gz")):
-        yield from _json_lines(path)
-    elif path.suffix == ".json":
-        yield from _json_rows(path)
-    elif path.suffix == ".csv":
+        raise ConfigError(f"{path}: no such file; {setting} names one that ends in {suffixes}")
+    if not path.name.endswith(SUFFIXES):
+        raise ConfigError(f"{path}: the name must end in {suffixes}")
+    if path.suffix == ".csv":
         yield from _csv_rows(path)
+        return
+    data = path.read_bytes()
+    if path.suffix == ".parquet":
+        import pyarrow
+        from pyarrow import parquet
+
+        try:
+            rows = parquet.read_table(path).to_pylist()
+        except pyarrow.ArrowInvalid as error:
+            raise ConfigError(f"{path}: not Parquet: {error}") from error
+    elif path.suffix == ".json" and data.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"["):
+        try:
+            rows = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise ConfigError(f"{path}: not JSON: {error}") from error
     else:
-        raise ConfigError(f"{path}: the name must end in {_suffixes()}")
+        try:
+            data = gzip.decompress(data) if path.suffix == ".gz" else data
+        except (OSError, EOFError) as error:
+            raise ConfigError(f"{path}: not a whole gzip file: {error}") from error
+        for number, line in numbered_lines(path, io.BytesIO(data)):
+            where = f"{path}, line {number}"
+            try:
+                yield where, json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise ConfigError(f"{where}: not JSON: {error}") from error
+        return
+    for number, row in enumerate(rows, start=1):
+        yield f"{path}, row {number}", row
 
 
 def hub_rows(
@@ -114,53 +138,7 @@ def checked(where: str, row: object, model: type[Row], published: str) -> Row:
         raise ConfigError(f"{where}: {told}; the columns of {published} are expected") from error
 
 
-def _suffixes() -> str:
-    return f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
-
-
-def _json_lines(path: Path) -> Rows:
-    for number, line in numbered_lines(path, io.BytesIO(_content(path))):
-        where = f"{path}, line {number}"
-        try:
-            yield where, json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise ConfigError(f"{where}: not JSON: {error}") from error
-
-
-def _json_rows(path: Path) -> Rows:
-    data = path.read_bytes()
-    if not data.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"["):
-        yield from _json_lines(path)
-        return
-    try:
-        rows = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: not JSON: {error}") from error
-    for number, row in enumerate(rows, start=1):
-        yield f"{path}, row {number}", row
-
-
-def _content(path: Path) -> bytes:
-    data = path.read_bytes()
-    try:
-        return gzip.decompress(data) if path.suffix == ".gz" else data
-    except (OSError, EOFError) as error:
-        raise ConfigError(f"{path}: not a whole gzip file: {error}") from error
-
-
-def _parquet_rows(path: Path) -> Rows:
-    import pyarrow
-    from pyarrow import parquet
-
-    try:
-        rows = parquet.read_table(path).to_pylist()
-    except pyarrow.ArrowInvalid as error:
-        raise ConfigError(f"{path}: not Parquet: {error}") from error
-    for number, row in enumerate(rows, start=1):
-        yield f"{path}, row {number}", row
-
-
-def _csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
+def _csv_rows(path: Path) -> Rows:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 from collect.benchmarks import java_run, pytest_run
 from collect.benchmarks.base import Instance, TestResults
-from collect.code.patches import PatchError, changed_paths
-from collect.code.unified import renamed_files
+from collect.code.patches import PatchError, changed_paths, renamed_files
 from sandbox import Sandbox
 from sandbox.java.scan import is_build_file
 
@@ -32,28 +32,47 @@ def run_tests(
     return pytest_run.run_pytest(sandbox, tests, timeout, deciding)
 
 
+class StoredBenchmark:
+    """The parts of a benchmark that most have in common: its instances hold their files."""
+
+    test_timeout: float
+    """Seconds for one run of an instance's tests."""
+
+    @cached_property
+    def _instances(self) -> tuple[Instance, ...]:
+        return tuple(self._read())
+
+    def _read(self) -> Iterable[Instance]:
+        """Every instance. Raises ConfigError."""
+        raise NotImplementedError
+
+    def instances(self) -> Sequence[Instance]:
+        return self._instances
+
+    def prepare(self, instance: Instance, sandbox: Sandbox) -> None:
+        sandbox.write_files(instance.files)
+
+    def run_tests(self, instance: Instance, sandbox: Sandbox, tests: Iterable[str]) -> TestResults:
+        return run_tests(instance, sandbox, list(tests), self.test_timeout)
+
+
 def runner_files(instance: Instance, patch: str) -> list[str]:
     """The changed files that affect how tests are built and run, except the gold patch's."""
-    changed = changed_paths(patch) - _gold_paths(instance.gold_patch)
+    try:
+        gold = changed_paths(instance.gold_patch)
+    except PatchError:
+        # The patch has binary changes, as some published patches do.
+        gold = {path for pair in renamed_files(instance.gold_patch) for path in pair}
+    changed = changed_paths(patch) - gold
     if instance.language == "java":
         return sorted(filter(java_run.steers_tests, changed))
     import_paths = instance.environment.import_paths
     return sorted(path for path in changed if pytest_run.steers_tests(path, import_paths))
 
 
-def _gold_paths(patch: str) -> set[str]:
-    try:
-        return changed_paths(patch)
-    except PatchError:
-        # The patch has binary changes, as some published patches do.
-        return {path for pair in renamed_files(patch) for path in pair}
-
-
 def build_outputs(instance: Instance) -> list[str]:
     """The output folders of the instance's build tool, where nothing counts as a change."""
-    if instance.language != "java":
-        return []
-    return java_build_outputs(instance.files)
+    return java_build_outputs(instance.files) if instance.language == "java" else []
 
 
 def java_build_outputs(paths: Iterable[str]) -> list[str]:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from posixpath import dirname
-from typing import Protocol
 
 from collect.benchmarks.base import Benchmark, Environment, Instance
 from collect.benchmarks.git_workspace import (
@@ -20,16 +19,13 @@ from collect.benchmarks.git_workspace import (
     tracked_files,
     tree_of,
 )
-from collect.code.patches import apply_patch, changed_paths
-from collect.code.unified import renamed_files
+from collect.code.patches import apply_patch, changed_paths, renamed_files
 from collect.errors import ConfigError
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.bubblewrap import find_interpreter
 from sandbox.errors import SandboxFileError
 from sandbox.packages import packages_folder, pytest_plugins
 
-Changes = tuple[Mapping[str, bytes], Mapping[str, bytes]]
-"""Files before and after; unchanged ones may be missing."""
 MAX_NEIGHBOURS = 60
 """Limit of files read from the same folders as those of a gold patch."""
 BUILD_FILES = ("pom.xml", "build.gradle*", "settings.gradle*", "*/pom.xml", "*/build.gradle*")
@@ -43,25 +39,16 @@ def open_instance_sandbox(config: SandboxConfig, instance: Instance) -> Sandbox:
     """
     configured = with_environment(config, instance.environment)
     if instance.language == "python" and instance.image is None:
-        variables = {**_plugin_variables(configured), **configured.environment}
+        # pytest's third-party plugins, by the same rule for verdicts, debug sessions and agents'
+        # commands: those that the packages bring or PYTEST_PLUGINS names.
+        variables = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        if configured.backend == "local" and configured.packages:
+            python = find_interpreter(configured.python or sys.executable).executable
+            if plugins := pytest_plugins(packages_folder(python, configured.packages)):
+                variables["PYTEST_PLUGINS"] = ",".join(plugins)
+        variables |= configured.environment
         configured = configured.model_copy(update={"environment": variables})
     return open_sandbox(configured, instance.image, instance.image_workspace)
-
-
-def _plugin_variables(config: SandboxConfig) -> dict[str, str]:
-    """Select pytest's third-party plugins, by the same rule for verdicts, debug sessions and
-    agents' commands: those that the packages bring or PYTEST_PLUGINS names. The project's options
-    apply.
-
-    Raises SandboxUnavailable if the packages can't be installed.
-    """
-    variables = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    if config.backend == "local" and config.packages:
-        python = find_interpreter(config.python or sys.executable).executable
-        plugins = pytest_plugins(packages_folder(python, config.packages))
-        if plugins:
-            variables["PYTEST_PLUGINS"] = ",".join(plugins)
-    return variables
 
 
 def with_environment(config: SandboxConfig, environment: Environment) -> SandboxConfig:
@@ -95,40 +82,27 @@ def prepare_patched(
     return instance
 
 
-class Snapshot(Protocol):
+@dataclass(frozen=True)
+class Snapshot:
     """A workspace's state at one time."""
 
-    def changes(self, sandbox: Sandbox) -> Changes:
-        """Changes since then. Raises SandboxFileError if the workspace can't be read."""
+    files: Mapping[str, bytes] | None
+    """All files of a small workspace; None for a repository."""
+    tree: str = ""
+    """The id of the repository's tree, which git computes from the contents."""
 
-
-@dataclass(frozen=True)
-class FilesSnapshot:
-    """For a small workspace: every file."""
-
-    files: Mapping[str, bytes]
-
-    def changes(self, sandbox: Sandbox) -> Changes:
-        """All files before and after."""
+    def changes(self, sandbox: Sandbox) -> tuple[Mapping[str, bytes], Mapping[str, bytes]]:
+        """Files before and after; unchanged ones may be missing. Raises SandboxFileError if the
+        workspace can't be read."""
+        if self.files is None:
+            return changed_files(sandbox, self.tree)
         return self.files, sandbox.read_tree()
 
 
-@dataclass(frozen=True)
-class GitSnapshot:
-    """For a repository: the id of its tree, which git computes from the contents."""
-
-    tree: str
-
-    def changes(self, sandbox: Sandbox) -> Changes:
-        """The files that differ."""
-        return changed_files(sandbox, self.tree)
-
-
 def snapshot(instance: Instance, sandbox: Sandbox) -> Snapshot:
-    """The workspace's current state. Raises SandboxError."""
     if instance.image_workspace is None:
-        return FilesSnapshot(sandbox.read_tree())
-    return GitSnapshot(tree_of(sandbox))
+        return Snapshot(sandbox.read_tree())
+    return Snapshot(None, tree_of(sandbox))
 
 
 def with_sources(instance: Instance, sandbox: Sandbox) -> Instance:
@@ -179,7 +153,6 @@ def reset_workspace(sandbox: Sandbox, files: Mapping[str, bytes]) -> None:
 
 
 def _read(sandbox: Sandbox, paths: list[str]) -> dict[str, bytes]:
-    """The existing files."""
     files = {}
     for path in dict.fromkeys(paths):
         try:
@@ -190,7 +163,6 @@ def _read(sandbox: Sandbox, paths: list[str]) -> dict[str, bytes]:
 
 
 # Read and write folders on disk as trees of files.
-
 
 LEFT_OUT = frozenset(
     {
@@ -203,8 +175,6 @@ MEGABYTE = 1024 * 1024
 
 
 class TreeTooLarge(ConfigError):
-    """A folder is larger than the limit."""
-
     def __init__(self, place: Path, max_mb: int) -> None:
         super().__init__(f"{place}: more than {max_mb} MB of files")
 
@@ -218,9 +188,16 @@ def read_folder(
     Raises TreeTooLarge before any reading if there are more than `max_mb` megabytes, ConfigError
     for a name that is not UTF-8.
     """
-    paths = {path.relative_to(folder).as_posix(): path for path in _paths(folder, left_out)}
+    paths = {}
+    for root, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in left_out]
+        for path in (Path(root, name) for name in names if name not in left_out):
+            if path.is_file() and not path.is_symlink():
+                paths[path.relative_to(folder).as_posix()] = path
+    # The same order on every machine.
+    paths = dict(sorted(paths.items(), key=lambda item: item[1]))
     for name in paths:
-        if not _is_utf_8(name):
+        if not is_utf_8(name):
             raise ConfigError(f"{folder}: the name of {name!a} is not UTF-8: rename the file")
     if max_mb is not None:
         size = sum(path.stat().st_size for path in paths.values())
@@ -248,24 +225,12 @@ def folder_below(root: Path, named: str) -> Path:
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write a tree's files into a folder, which is created if missing."""
     for path, data in files.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data)
 
 
-def _is_utf_8(name: str) -> bool:
+def is_utf_8(name: str) -> bool:
     """Whether a name from the file system is valid text."""
     return not any("\ud800" <= character <= "\udfff" for character in name)
-
-
-def _paths(folder: Path, left_out: Collection[str]) -> Iterator[Path]:
-    """The files, in the same order on every machine."""
-    paths = []
-    for root, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name not in left_out]
-        paths += [Path(root, name) for name in names if name not in left_out]
-    for path in sorted(paths):
-        if path.is_file() and not path.is_symlink():
-            yield path

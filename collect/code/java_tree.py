@@ -37,14 +37,12 @@ def line_of(node: Node) -> int:
     return node.start_point.row + 1
 
 
-def text_of(node: Node) -> str:
-    return (node.text or b"").decode("utf-8", "replace")
+def text_of(node: Node | None) -> str:
+    return ((node.text if node else None) or b"").decode("utf-8", "replace")
 
 
 def called_name(call: Node) -> str:
-    """The name of the called method."""
-    name = call.child_by_field_name("name")
-    return text_of(name) if name is not None else ""
+    return text_of(call.child_by_field_name("name"))
 
 
 def has_modifier(declaration: Node, word: str) -> bool:
@@ -54,7 +52,6 @@ def has_modifier(declaration: Node, word: str) -> bool:
 
 
 def declarators(node: Node) -> list[Node]:
-    """The variables of a declaration."""
     return node.children_by_field_name("declarator")
 
 

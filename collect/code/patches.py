@@ -14,22 +14,161 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, takewhile
 from pathlib import PurePosixPath
 
-from collect.code.unified import (
-    FilePatch,
-    Hunk,
-    PatchError,
-    first_index,
-    parse,
-    quote,
-    render,
-    split_bytes,
-    split_lines,
-    unquote,
-)
+from unidiff import PatchSet
+from unidiff.errors import UnidiffParseError
+
+_NO_NEWLINE = "\\ No newline at end of file\n"
+_NAMES = re.compile(r'^diff --git (?:a/(.+?)|"a/(.+?)") (?:b/(.+)|"b/(.+)")$', re.MULTILINE)
+_ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
+
+
+class PatchError(Exception):
+    """A patch can't be parsed or applied; the message names the file and the hunk."""
+
+
+@dataclass(frozen=True)
+class Hunk:
+    """One block of changed lines with the lines around it."""
+
+    source_start: int
+    target_start: int
+    lines: tuple[tuple[str, str], ...]
+    """For each line its type (space, + or -) and text, with its line end if it has one."""
+
+    @property
+    def old(self) -> list[str]:
+        return [text for kind, text in self.lines if kind != "+"]
+
+    @property
+    def new(self) -> list[str]:
+        return [text for kind, text in self.lines if kind != "-"]
+
+
+@dataclass(frozen=True)
+class FilePatch:
+    source: str | None
+    """Path before; None: the patch creates the file."""
+    target: str | None
+    """Path after; None: the patch deletes the file."""
+    hunks: tuple[Hunk, ...]
+
+    @property
+    def path(self) -> str:
+        return self.target or self.source or ""
+
+
+def parse(patch: str) -> list[FilePatch]:
+    """The records of a patch; text around the diffs is skipped. Raises PatchError."""
+    try:
+        parsed = PatchSet(patch)
+    except UnidiffParseError as error:
+        raise PatchError(f"not a unified diff: {error}") from error
+    files = []
+    for file in parsed:
+        source, target = _path(file.source_file, "a/"), _path(file.target_file, "b/")
+        if file.is_binary_file:
+            raise PatchError(f"{target or source}: a binary change can't be applied")
+        if any(line.startswith("copy from") for line in file.patch_info or ()):
+            raise PatchError(f"{target}: copies can't be applied; make the diff without them")
+        hunks = [Hunk(hunk.source_start, hunk.target_start, _hunk_lines(hunk)) for hunk in file]
+        files.append(FilePatch(source, target, tuple(hunks)))
+    return files
+
+
+def renamed_files(patch: str) -> list[tuple[str, str]]:
+    """The old and new name (usually equal) of each file in a git patch, binary files included."""
+    return [
+        (old or unquote(f'"{quoted_old}"'), new or unquote(f'"{quoted_new}"'))
+        for old, quoted_old, new, quoted_new in _NAMES.findall(patch)
+    ]
+
+
+def _hunk_lines(hunk: Iterable[object]) -> tuple[tuple[str, str], ...]:
+    lines: list[tuple[str, str]] = []
+    for line in map(str, hunk):
+        kind, text = line[:1], line[1:]
+        if kind == "\\" and lines:
+            lines[-1] = lines[-1][0], lines[-1][1].removesuffix("\n")
+        elif kind in (" ", "+", "-"):
+            lines.append((kind, text))
+    return tuple(lines)
+
+
+def render(file: FilePatch) -> str:
+    source = quote("a/" + (file.source or file.path))
+    target = quote("b/" + (file.target or file.path))
+    parts = [f"diff --git {source} {target}\n"]
+    if file.source is None:
+        parts.append("new file mode 100644\n")
+    elif file.target is None:
+        parts.append("deleted file mode 100644\n")
+    elif file.source != file.target:
+        parts.append(f"rename from {quote(file.source)}\nrename to {quote(file.target)}\n")
+    if file.hunks:
+        parts.append(f"--- {source if file.source is not None else '/dev/null'}\n")
+        parts.append(f"+++ {target if file.target is not None else '/dev/null'}\n")
+    for hunk in file.hunks:
+        old, new = len(hunk.old), len(hunk.new)
+        parts.append(f"@@ -{hunk.source_start},{old} +{hunk.target_start},{new} @@\n")
+        for kind, text in hunk.lines:
+            parts.append(kind + text + ("" if text.endswith("\n") else "\n" + _NO_NEWLINE))
+    return "".join(parts)
+
+
+def first_index(start: int, lines: Sequence[object]) -> int:
+    """0-based index of a hunk's first line; a side without lines names the line before it."""
+    return start - 1 if lines else start
+
+
+def split_lines(text: str) -> list[str]:
+    """Lines with their ends, split only at line feeds, like diffs count them."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def _path(header: str, prefix: str) -> str | None:
+    # In a patch saved with CRLF, names end in "\r" too.
+    path = unquote(header.removesuffix("\r"))
+    if path == "/dev/null":
+        return None
+    path = path.removeprefix(prefix)
+    if path.startswith("/") or ".." in PurePosixPath(path).parts:
+        raise PatchError(f"{path}: outside of the tree; paths must be relative and without '..'")
+    return path
+
+
+def quote(path: str) -> str:
+    """git's C-style quoting, which makes any name printable, even if it is not UTF-8.
+
+    Blanks are quoted too, since a `diff --git` line with blanks is ambiguous.
+    """
+    quoted = ""
+    for character in path:
+        if character.isprintable() and character not in ' "\\':
+            quoted += character
+        else:
+            encoded = character.encode("utf-8", "surrogateescape")
+            quoted += "".join(f"\\{byte:03o}" for byte in encoded)
+    return path if quoted == path else f'"{quoted}"'
+
+
+def unquote(path: str) -> str:
+    """The path from git's form, quoted or not; bytes that are not UTF-8 are decoded like
+    `os.fsdecode`.
+    """
+    if not (len(path) > 1 and path.startswith('"') and path.endswith('"')):
+        return path
+
+    def byte(found: re.Match[bytes]) -> bytes:
+        code = found[1].decode()
+        return bytes([_ESCAPES[code] if code in _ESCAPES else int(code, 8)])
+
+    raw = re.sub(rb'\\([0-3][0-7]{2}|[abtnvfr"\\])', byte, path[1:-1].encode())
+    return raw.decode(errors="surrogateescape")
 
 
 class TestFiles:
@@ -54,22 +193,6 @@ class TestFiles:
         is_named = stem == "conftest" or stem.startswith("test_") or stem.endswith("_test")
         return is_named or any(path == name or path.endswith(f"/{name}") for name in self._names)
 
-
-__all__ = [
-    "BINARY_NOTE",
-    "ChangedRange",
-    "Edit",
-    "PatchError",
-    "PatchTooLarge",
-    "apply_patch",
-    "changed_lines",
-    "changed_paths",
-    "diff_trees",
-    "drop_paths",
-    "hunk_edits",
-    "outside",
-    "reverse_patch",
-]
 
 LARGE_FILE = 1024 * 1024
 """Bytes of a file, before or after, above which `diff_trees` only names it."""
@@ -119,10 +242,10 @@ def diff_trees(
         old, new = before.get(path), after.get(path)
         if old == new:
             continue
-        try:
-            change = _diff_file(path, old, new) if _is_small(old, new) else None
-        except UnicodeDecodeError:
-            change = None
+        change = None
+        if max(len(old or b""), len(new or b"")) <= LARGE_FILE:
+            with suppress(UnicodeDecodeError):
+                change = _diff_file(path, old, new)
         if change is None:
             notes.append(f"{BINARY_NOTE}{quote(path)}\n")
         else:
@@ -142,7 +265,11 @@ def apply_patch(files: Mapping[str, bytes], patch: str) -> dict[str, bytes]:
     """The tree after the patch, applied without fuzz or offset. Raises PatchError."""
     result = dict(files)
     for file in parse(patch):
-        content = _patched(file, result)
+        if file.source is not None and file.source not in result:
+            raise PatchError(f"{file.source}: the patch changes it, but there is no such file")
+        if file.target != file.source and file.target in result:
+            raise PatchError(f"{file.target}: the patch creates it, but it exists")
+        content = _patched(file, result[file.source] if file.source is not None else b"")
         if file.source is not None:
             del result[file.source]
         if file.target is not None:
@@ -153,18 +280,26 @@ def apply_patch(files: Mapping[str, bytes], patch: str) -> dict[str, bytes]:
 
 
 def reverse_patch(patch: str) -> str:
-    """The patch that undoes this one. Raises PatchError."""
-    return "".join(
-        render(FilePatch(file.target, file.source, tuple(map(_reversed, file.hunks))))
-        for file in parse(patch)
-    )
+    result = []
+    for file in parse(patch):
+        hunks = []
+        for hunk in file.hunks:
+            lines: list[tuple[str, str]] = []
+            opposite = [(_OPPOSITE[kind], text) for kind, text in hunk.lines]
+            for _, run in groupby(opposite, key=lambda line: line[0] == " "):
+                # Removed lines come first by convention. The sort is stable, and "-" > "+".
+                lines += sorted(run, key=lambda line: line[0], reverse=True)
+            hunks.append(Hunk(hunk.target_start, hunk.source_start, tuple(lines)))
+        result.append(render(FilePatch(file.target, file.source, tuple(hunks))))
+    return "".join(result)
 
 
 def drop_paths(patch: str, paths: Sequence[str]) -> str:
     """The patch without changes to these files and below these folders."""
+    first = re.search(r"^(diff |--- )", patch, re.MULTILINE)
     notes = [
         line
-        for line in split_lines(patch[: _first_diff(patch)])
+        for line in split_lines(patch[: first.start()] if first else patch)
         if not _is_below(unquote(line.removeprefix(BINARY_NOTE).strip()), paths)
     ]
     kept = [
@@ -203,7 +338,12 @@ def hunk_edits(files: Mapping[str, bytes], patch: str) -> list[Edit]:
     for file in parse(patch):
         if file.target is None or file.source not in (None, file.target):
             raise PatchError(f"{file.source}: deleting a file is no string replacement")
-        lines = split_lines(_decoded(file.target, files))
+        try:
+            lines = split_lines(files.get(file.target, b"").decode())
+        except UnicodeDecodeError as error:
+            raise PatchError(
+                f"{file.target}: not UTF-8, so no string replacement can change it"
+            ) from error
         for hunk in file.hunks:
             edits.append(_edit(file.target, lines, hunk))
             start = first_index(hunk.target_start, hunk.new)
@@ -211,10 +351,6 @@ def hunk_edits(files: Mapping[str, bytes], patch: str) -> list[Edit]:
         if file.source is None and not file.hunks:
             edits.append(Edit(file.target, "", ""))
     return edits
-
-
-def _is_small(*contents: bytes | None) -> bool:
-    return all(len(content or b"") <= LARGE_FILE for content in contents)
 
 
 def _diff_file(path: str, old: bytes | None, new: bytes | None) -> FilePatch:
@@ -265,17 +401,12 @@ class _Matcher(difflib.SequenceMatcher[str]):
 
 
 def _equal_at_start(source: Sequence[str], target: Sequence[str]) -> int:
-    pairs = enumerate(zip(source, target, strict=False))
-    shorter = min(len(source), len(target))
-    return next((index for index, (old, new) in pairs if old != new), shorter)
+    pairs = zip(source, target, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def _patched(file: FilePatch, files: Mapping[str, bytes]) -> bytes:
-    if file.source is not None and file.source not in files:
-        raise PatchError(f"{file.source}: the patch changes it, but there is no such file")
-    if file.target != file.source and file.target in files:
-        raise PatchError(f"{file.target}: the patch creates it, but it exists")
-    lines = split_bytes(files[file.source]) if file.source is not None else []
+def _patched(file: FilePatch, data: bytes) -> bytes:
+    lines = re.findall(rb"[^\n]*\n|[^\n]+", data)
     offset = 0
     for number, hunk in enumerate(file.hunks, start=1):
         old = [text.encode() for text in hunk.old]
@@ -300,15 +431,6 @@ def _line_endings(patch: Sequence[bytes], file: Sequence[bytes]) -> str:
     if any(line.endswith(b"\r\n") for line in (*patch, *file)):
         return ": only the line endings differ (CRLF and LF); make the patch from the file as it is"
     return ": only the line feed at the end of the file differs"
-
-
-def _reversed(hunk: Hunk) -> Hunk:
-    lines = [(_OPPOSITE[kind], text) for kind, text in hunk.lines]
-    ordered: list[tuple[str, str]] = []
-    for _, run in groupby(lines, key=lambda line: line[0] == " "):
-        # Removed lines come first by convention. The sort is stable, and "-" > "+".
-        ordered += sorted(run, key=lambda line: line[0], reverse=True)
-    return Hunk(hunk.target_start, hunk.source_start, tuple(ordered))
 
 
 def _hunk_ranges(path: str, hunk: Hunk) -> Iterator[ChangedRange]:
@@ -341,21 +463,9 @@ def _edit(path: str, lines: Sequence[str], hunk: Hunk) -> Edit:
     return Edit(path, head + "".join(old) + tail, head + "".join(new) + tail)
 
 
-def _decoded(path: str, files: Mapping[str, bytes]) -> str:
-    try:
-        return files.get(path, b"").decode()
-    except UnicodeDecodeError as error:
-        raise PatchError(f"{path}: not UTF-8, so no string replacement can change it") from error
-
-
 def _is_unique(part: str, text: str) -> bool:
     first = text.find(part)
     return bool(part) and text.find(part, first + 1) == -1
-
-
-def _first_diff(patch: str) -> int:
-    found = re.search(r"^(diff |--- )", patch, re.MULTILINE)
-    return found.start() if found else len(patch)
 
 
 def _is_below(path: str, paths: Sequence[str]) -> bool:

@@ -7,8 +7,7 @@ import builtins
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from collect.code.reading import FunctionRange, Mutation
-from collect.code.syntax import parse
+from collect.code.syntax import FunctionRange, Mutation, parse
 from sandbox.text import source_lines
 
 PURE_CALLS = {"len", "min", "max", "sum", "abs", "sorted", "isinstance", "int", "str", "float"}
@@ -37,15 +36,12 @@ ARITHMETIC: dict[type[ast.operator], str] = {
 
 
 class PythonSource:
-    """One Python file."""
-
     def __init__(self, tree: ast.Module, text: str) -> None:
         self._tree = tree
         self._text = text
 
     @classmethod
     def read(cls, data: bytes) -> PythonSource | None:
-        """The file, or None if it is not valid Python."""
         try:
             return cls(parse(data), data.decode("utf-8", "replace"))
         except (SyntaxError, ValueError):
@@ -53,29 +49,41 @@ class PythonSource:
 
     @property
     def functions(self) -> Sequence[FunctionRange]:
-        """Every function with its qualified name."""
         return list(self._nodes)
 
     @cached_property
     def _nodes(self) -> dict[FunctionRange, Function]:
-        return {_range(name, node): node for name, node in _functions(self._tree, "")}
+        found = {}
+        for name, node in _functions(self._tree, ""):
+            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            found[FunctionRange(name, first, node.lineno, node.end_lineno or node.lineno)] = node
+        return found
 
     def stops(self, function: FunctionRange | None) -> list[int]:
-        """Lines of its statements, without inner functions and the docstring."""
         scope = self._tree if function is None else self._nodes[function]
-        return sorted(statement.lineno for statement in _statements(scope))
+        lines = []
+        pending: list[ast.AST] = list(scope.body)
+        while pending:
+            node = pending.pop()
+            docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            if isinstance(node, ast.stmt) and not docstring:
+                lines.append(node.lineno)
+            if not isinstance(node, Function | ast.ClassDef):
+                pending += ast.iter_child_nodes(node)
+        return sorted(lines)
 
     def probes(self, line: int, function: str = "") -> list[str]:
         """Pure expressions of the statement at a line, larger ones before their parts."""
         found: dict[str, None] = {}
-        for header in self._headers(line):
-            for node in _same_scope(header):
-                if isinstance(node, LOOKED_AT) and is_pure(node) and not _is_callee(node, header):
-                    found[ast.unparse(node)] = None
+        for statement in self._at_line(line):
+            for header in _headers(statement):
+                called = [part.func for part in ast.walk(header) if isinstance(part, ast.Call)]
+                for node in _same_scope(header):
+                    if isinstance(node, LOOKED_AT) and node not in called and is_pure(node):
+                        found[ast.unparse(node)] = None
         return list(found)
 
     def assigned(self, line: int) -> list[str]:
-        """Assignment targets of the statement at a line."""
         names: list[str] = []
         for statement in self._at_line(line):
             targets: list[ast.expr] = []
@@ -87,13 +95,18 @@ class PythonSource:
         return names
 
     def mutations(self, function: FunctionRange) -> Iterator[Mutation]:
-        """The file with one comparison or arithmetic operator changed."""
         lines = source_lines(self._text, keepends=True)
         for node in ast.walk(self._nodes[function]):
-            swap = _swap(node)
-            if swap is None or swap[0].end_lineno != swap[2].lineno:
+            if isinstance(node, ast.Compare) and len(node.ops) == 1:
+                replacement = COMPARISONS.get(type(node.ops[0]))
+                left, right = node.left, node.comparators[0]
+            elif isinstance(node, ast.BinOp):
+                replacement = ARITHMETIC.get(type(node.op))
+                left, right = node.left, node.right
+            else:
                 continue
-            left, replacement, right = swap
+            if replacement is None or left.end_lineno != right.lineno:
+                continue
             line = lines[right.lineno - 1].encode()
             between = line[left.end_col_offset : right.col_offset].decode()
             if "(" in between or ")" in between:
@@ -107,25 +120,6 @@ class PythonSource:
         nodes = ast.walk(self._tree)
         return [node for node in nodes if isinstance(node, ast.stmt) and node.lineno == line]
 
-    def _headers(self, line: int) -> list[ast.AST]:
-        headers: list[ast.AST] = []
-        for statement in self._at_line(line):
-            match statement:
-                case ast.If() | ast.While():
-                    headers.append(statement.test)
-                case ast.For():
-                    headers.append(statement.iter)
-                case ast.With():
-                    headers += [item.context_expr for item in statement.items]
-                case ast.Return() | ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Expr():
-                    if statement.value is not None:
-                        headers.append(statement.value)
-                case ast.Assert():
-                    headers.append(statement.test)
-                case _:
-                    pass
-        return headers
-
 
 def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:
     for child in ast.iter_child_nodes(node):
@@ -138,23 +132,19 @@ def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:
             yield from _functions(child, prefix)
 
 
-def _range(name: str, node: Function) -> FunctionRange:
-    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    return FunctionRange(name, first, node.lineno, node.end_lineno or node.lineno)
-
-
-def _statements(scope: ast.Module | Function) -> Iterator[ast.stmt]:
-    pending: list[ast.AST] = list(scope.body)
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.stmt) and not _is_docstring(node):
-            yield node
-        if not isinstance(node, Function | ast.ClassDef):
-            pending += ast.iter_child_nodes(node)
-
-
-def _is_docstring(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+def _headers(statement: ast.stmt) -> Sequence[ast.AST]:
+    """The expressions that a statement evaluates first."""
+    match statement:
+        case ast.If() | ast.While() | ast.Assert():
+            return [statement.test]
+        case ast.For():
+            return [statement.iter]
+        case ast.With():
+            return [item.context_expr for item in statement.items]
+        case ast.Return() | ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Expr():
+            return [statement.value] if statement.value is not None else []
+        case _:
+            return []
 
 
 def _same_scope(node: ast.AST) -> Iterator[ast.AST]:
@@ -180,19 +170,3 @@ def is_pure(node: ast.AST) -> bool:
         if isinstance(part, ast.Name) and hasattr(builtins, part.id) and part is node:
             return False
     return True
-
-
-def _is_callee(node: ast.AST, header: ast.AST) -> bool:
-    return any(isinstance(part, ast.Call) and part.func is node for part in ast.walk(header))
-
-
-def _swap(node: ast.AST) -> tuple[ast.expr, str, ast.expr] | None:
-    """The left side, another operator, and the right side."""
-    replacement: str | None = None
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        replacement = COMPARISONS.get(type(node.ops[0]))
-        left, right = node.left, node.comparators[0]
-    elif isinstance(node, ast.BinOp):
-        replacement = ARITHMETIC.get(type(node.op))
-        left, right = node.left, node.right
-    return None if replacement is None else (left, replacement, right)

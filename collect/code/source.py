@@ -1,45 +1,20 @@
 """Source code as the oracle sees it: where to stop, and which expressions to look at.
 
-One Protocol with one implementation per language; functions have the names that the language's
-debugger shows.
+Functions have the names that the language's debugger shows.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
-from typing import Protocol
 
 from collect.code.java_source import JavaSource
 from collect.code.patches import ChangedRange
 from collect.code.python_source import PythonSource
-from collect.code.reading import FunctionRange, Mutation
+from collect.code.syntax import FunctionRange
 
-
-class SourceFile(Protocol):
-    """One parsed source file. Lines count from 1."""
-
-    @property
-    def functions(self) -> Sequence[FunctionRange]:
-        """Every function that has code."""
-
-    def stops(self, function: FunctionRange | None) -> list[int]:
-        """First lines of a function's own statements; None: of statements outside functions."""
-
-    def probes(self, line: int, function: str = "") -> list[str]:
-        """Expressions of the statement at a line that can be evaluated without side effects.
-
-        Larger ones come before their parts. `function` is the debugger's name, since a line can
-        hold code of several functions.
-        """
-
-    def assigned(self, line: int) -> list[str]:
-        """Assignment targets of the statement at a line."""
-
-    def mutations(self, function: FunctionRange) -> Iterator[Mutation]:
-        """Versions of the file with one small change in the function."""
+SourceFile = PythonSource | JavaSource
 
 
 @dataclass(frozen=True)
@@ -52,20 +27,14 @@ class Place:
     """Qualified name; empty at module level."""
 
 
-READERS: Mapping[str, Callable[[bytes], SourceFile | None]] = {
-    ".py": PythonSource.read,
-    ".java": JavaSource.read,
-}
-
-
 NOTHING: SourceFile = PythonSource(ast.Module([], []), "")
 """Stands in for a file that can't be parsed."""
 
 
 def read_source(path: str, data: bytes) -> SourceFile | None:
-    """The parsed file, or None if it is not valid source code."""
-    reader = READERS.get(PurePosixPath(path).suffix)
-    return reader(data) if reader else None
+    if path.endswith(".py"):
+        return PythonSource.read(data)
+    return JavaSource.read(data) if path.endswith(".java") else None
 
 
 def function_at(source: SourceFile, line: int) -> FunctionRange | None:

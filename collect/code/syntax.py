@@ -1,4 +1,4 @@
-"""Parses Python source, one thread at a time.
+"""Parses Python source, one thread at a time; what readers of any language find.
 
 CPython before 3.11.8 and 3.12.2 raises SystemError ("AST constructor recursion depth mismatch") if
 several threads parse at once: https://github.com/python/cpython/issues/106905.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import threading
+from dataclasses import dataclass
 
 _LOCK = threading.Lock()
 LONGEST = 1_000_000
@@ -32,3 +33,20 @@ def literal(source: str) -> object:
 def _refuse_long(source: str | bytes) -> None:
     if len(source) > LONGEST:
         raise ValueError(f"it is longer than the {LONGEST} characters that are read as Python")
+
+
+@dataclass(frozen=True)
+class FunctionRange:
+    name: str
+    """Qualified name, as shown by the debugger."""
+    first: int
+    """First line, including decorators or annotations."""
+    line: int
+    """First line without them."""
+    last: int
+
+
+@dataclass(frozen=True)
+class Mutation:
+    line: int
+    text: str

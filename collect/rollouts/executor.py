@@ -13,7 +13,7 @@ from typing import Protocol
 
 from collect.agents.rollout_context import RoleModel
 from collect.benchmarks.base import Benchmark
-from collect.benchmarks.images import require_images, required_images
+from collect.benchmarks.marks import require_images, required_images
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.config import RuntimeConfig
 from collect.models.base import ConversationContext, Model, ModelBackend

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from collect.agents.config import AgentsConfig, Variant
 from collect.agents.subagent_task import parse_answer
-from collect.code.unified import PatchError, parse
+from collect.code.patches import PatchError, parse
 from collect.models.base import Usage
 from collect.rollouts.rollout import RolloutSettings, RolloutSpec, RolloutTrace
 from collect.store.build_info import code_commit, code_version

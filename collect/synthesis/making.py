@@ -33,7 +33,6 @@ from collect.benchmarks.local import (
 from collect.benchmarks.marks import note_verified
 from collect.benchmarks.projects import layout
 from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
-from collect.benchmarks.projects.java_layout import arrange as arrange_java
 from collect.benchmarks.projects.project import Project, ProjectRefused, Source
 from collect.benchmarks.projects.sources import fetch
 from collect.benchmarks.workspace import write_folder
@@ -253,7 +252,7 @@ def arrange(wanted: ProjectConfig, source: Source, sandbox: SandboxConfig) -> Pr
     if language is None and any(name in source.files for name in BUILD_FILES):
         language = "java"
     if language == "java":
-        return arrange_java(wanted, source)
+        return layout.arrange_java(wanted, source)
     return layout.arrange(wanted, source, sandbox)
 
 

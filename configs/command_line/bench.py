@@ -127,7 +127,7 @@ def bench_verify(options: argparse.Namespace) -> int:
 
 
 def bench_pull(options: argparse.Namespace) -> int:
-    from collect.benchmarks.images import required_images
+    from collect.benchmarks.marks import required_images
     from collect.preflight import short_of_images
     from sandbox.engine import connect
     from sandbox.images import GIGABYTE, ImagePuller

@@ -14,7 +14,7 @@ from docker.errors import APIError
 from docker.models.containers import Container
 
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.benchmarks.images import require_images
+from collect.benchmarks.marks import require_images
 from sandbox import SandboxConfig, doctor, images, open_sandbox
 from sandbox.engine import (
     connect,

@@ -7,25 +7,33 @@ import json
 import logging
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import ValidationError
 
 from collect.benchmarks.base import Environment, Instance, TestResults, TestStatus
 from collect.benchmarks.config import RepositoryConfig
 from collect.benchmarks.git_clones import is_git_url
-from collect.benchmarks.local_repository.suites import SHOWN_OUTPUT, Suite, SuiteRun, choose_suite
+from collect.benchmarks.local_repository.suites import (
+    SHOWN_OUTPUT,
+    CommandSuite,
+    Suite,
+    SuiteRun,
+    choose_suite,
+)
 from collect.benchmarks.marks import EnvironmentFingerprint
 from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
 from collect.benchmarks.projects.issue_text import read_symptom, write_issue
-from collect.benchmarks.projects.java_layout import without_outputs
-from collect.benchmarks.projects.layout import arrange
+from collect.benchmarks.projects.layout import arrange, without_outputs
 from collect.benchmarks.projects.project import ProjectRefused, Source
 from collect.benchmarks.projects.sources import fetch
 from collect.benchmarks.pytest_run import runner_in
+from collect.benchmarks.running import StoredBenchmark
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.errors import ConfigError
 from collect.field_errors import the_nearest
@@ -39,14 +47,12 @@ logger = logging.getLogger(__name__)
 
 # The problem statement for a repository with failing tests, if the user gives none.
 
-
-SUFFIXES = (".md", ".txt", ".rst")
 SHOWN_TESTS = 10
 
 
 def read_statement(given: str) -> str:
     """The given text, or the content of the file that it names. Raises ConfigError."""
-    if not given.endswith(SUFFIXES) or len(given.split()) != 1:
+    if not given.endswith((".md", ".txt", ".rst")) or len(given.split()) != 1:
         text, where = given, "benchmark.problem_statement"
     else:
         try:
@@ -64,9 +70,14 @@ def read_statement(given: str) -> str:
 def write_statement(instance: Instance, failing: Sequence[str], run: SuiteRun) -> str:
     """How the first failing test fails: as a user would report it with the exception's message if
     the runner reports it, else the runner's output."""
+    shown = "\n".join(f"- `{test}`" for test in failing[:SHOWN_TESTS])
+    more = len(failing) - SHOWN_TESTS
+    named = f"Failing tests:\n\n{shown}" + (f"\n- and {more} more" if more > 0 else "")
     reason = run.reasons.get(failing[0])
     if reason is None or not reason.place:
-        return _printed(failing, run)
+        how = "does not end" if run.timed_out else "fails"
+        said = f"\n\nThe end of what was printed:\n\n```\n{run.end}\n```" if run.end else ""
+        return f"`{failing[0]}` {how}\n\n{named}{said}\n"
     symptom = read_symptom(
         instance.repository,
         failing,
@@ -77,19 +88,7 @@ def write_statement(instance: Instance, failing: Sequence[str], run: SuiteRun) -
     )
     issue = write_issue(symptom, instance.id).strip()
     said = f"The first one fails with:\n\n```\n{reason.message[:SHOWN_OUTPUT]}\n```"
-    return f"{issue}\n\n{_named(failing)}\n\n{said}\n"
-
-
-def _printed(failing: Sequence[str], run: SuiteRun) -> str:
-    how = "does not end" if run.timed_out else "fails"
-    said = f"\n\nThe end of what was printed:\n\n```\n{run.end}\n```" if run.end else ""
-    return f"`{failing[0]}` {how}\n\n{_named(failing)}{said}\n"
-
-
-def _named(failing: Sequence[str]) -> str:
-    shown = "\n".join(f"- `{test}`" for test in failing[:SHOWN_TESTS])
-    more = len(failing) - SHOWN_TESTS
-    return f"Failing tests:\n\n{shown}" + (f"\n- and {more} more" if more > 0 else "")
+    return f"{issue}\n\n{named}\n\n{said}\n"
 
 
 # Run all tests of a repository once to find the failing ones, and cache the result.
@@ -97,11 +96,8 @@ def _named(failing: Sequence[str]) -> str:
 # The cache is keyed by tree, run settings and interpreter, so that a repository with flaky tests
 # remains the same bug in every start of a run.
 
-
 EXTENSIONS = (".c", ".cc", ".cpp", ".pyx", ".rs")
 """Source suffixes of Python extension modules."""
-FOLDER = "local-repositories"
-IMPORTS = ("ModuleNotFoundError", "ImportError")
 ADVICE = {
     "python": "benchmark.packages and benchmark.import_paths say what they need",
     "java": "it must work in the sandbox, without a network; sandbox.java has the options",
@@ -131,12 +127,23 @@ class Finder:
 
         Raises ConfigError if no bug is visible, SandboxError.
         """
-        path = self._path(instance)
-        known = _read(path)
-        if known is not None:
-            return known
+        facts = [
+            instance.hash,
+            EnvironmentFingerprint(self.sandbox).name(instance),
+            type(self.suite).__name__,
+            self.named,
+            repr(self.suite),
+        ]
+        digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+        path = cache_folder() / "local-repositories" / f"{digest}.json"
+        # A file may be missing, incomplete or of another version.
+        with suppress(FileNotFoundError, ValidationError):
+            return FoundTests.model_validate_json(path.read_bytes())
         logger.info(f"{instance.repository}: running all of its tests, to find those that fail")
-        found = self._found(instance, self._run(instance))
+        with open_instance_sandbox(self.sandbox, instance) as sandbox:
+            sandbox.write_files(instance.files)
+            run = self.suite.run_all(sandbox, self.timeout)
+        found = self._judged(instance, run)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, found.model_dump_json(indent=1) + "\n")
         return found
@@ -151,30 +158,18 @@ class Finder:
             )
         return advice
 
-    def _path(self, instance: Instance) -> Path:
-        facts = [
-            instance.hash,
-            EnvironmentFingerprint(self.sandbox).name(instance),
-            type(self.suite).__name__,
-        ]
-        digest = hashlib.sha256(json.dumps([*facts, self.named, repr(self.suite)]).encode())
-        return cache_folder() / FOLDER / f"{digest.hexdigest()[:16]}.json"
-
-    def _run(self, instance: Instance) -> SuiteRun:
-        with open_instance_sandbox(self.sandbox, instance) as sandbox:
-            sandbox.write_files(instance.files)
-            return self.suite.run_all(sandbox, self.timeout)
-
-    def _found(self, instance: Instance, run: SuiteRun) -> FoundTests:
-        name = instance.repository
-        if not run.of(TestStatus.FAILED) and not run.of(TestStatus.PASSED) and not self.named:
-            raise ConfigError(f"{name}: {self._nothing_ran(instance, run)}")
-        failing = self._failing(instance, run)
-        passing = run.of(TestStatus.PASSED)
-        unloadable = [run.reasons[test] for test in failing if test in run.reasons]
-        if not passing and unloadable and all(each.type in IMPORTS for each in unloadable):
+    def _judged(self, instance: Instance, run: SuiteRun) -> FoundTests:
+        name, passing = instance.repository, run.of(TestStatus.PASSED)
+        failing = self.named or run.of(TestStatus.FAILED)
+        for test in self.named:
+            self._require_failing(name, test, run)
+        if not self.named:
+            self._require_end(instance, run)
+        reasons = [run.reasons[test] for test in failing if test in run.reasons]
+        kinds = {reason.type for reason in reasons}
+        if not passing and kinds and kinds <= {"ModuleNotFoundError", "ImportError"}:
             raise ConfigError(
-                f"{name}: every test fails to import what it needs: {unloadable[0].message}; "
+                f"{name}: every test fails to import what it needs: {reasons[0].message}; "
                 f"{self._advice(instance)}"
             )
         if run.cut_short is not None:
@@ -192,113 +187,99 @@ class Finder:
         statement = write_statement(instance, failing, run)
         return FoundTests(fail_to_pass=failing, pass_to_pass=passing, statement=statement)
 
-    def _failing(self, instance: Instance, run: SuiteRun) -> tuple[str, ...]:
-        """The failing tests that define the bug. Raises ConfigError if there are none."""
-        name = instance.repository
-        if self.named:
-            for test in self.named:
-                self._require_failing(name, test, run)
-            return self.named
-        if run.timed_out:
-            raise ConfigError(f"{name}: {self._no_end()}")
-        failing = run.of(TestStatus.FAILED)
-        if not failing:
-            left = f"; these can't be imported: {first_of(run.unloaded)}; {self._advice(instance)}"
-            raise ConfigError(
-                f"{name}: no test fails, {len(run.of(TestStatus.PASSED))} pass: there is no bug to "
-                f"be seen; add a test that shows it{left if run.unloaded else ''}"
-            )
-        return failing
-
     def _require_failing(self, name: str, test: str, run: SuiteRun) -> None:
-        status = run.statuses.get(test)
-        if status is TestStatus.FAILED or (run.timed_out and status in (None, TestStatus.MISSING)):
+        status = run.statuses.get(test, TestStatus.MISSING)
+        if status is TestStatus.FAILED or (run.timed_out and status is TestStatus.MISSING):
             return
-        if status is None or status is TestStatus.MISSING:
+        told = f"{name}: benchmark.fail_to_pass: {test}"
+        if status is TestStatus.MISSING:
             hint = the_nearest(test, run.statuses) or f":\n{run.end}"
-            raise ConfigError(f"{name}: benchmark.fail_to_pass: {test} did not run{hint}")
-        raise ConfigError(
-            f"{name}: benchmark.fail_to_pass: {test} does not fail, it is {status}; name tests "
-            "that fail"
-        )
+            raise ConfigError(f"{told} did not run{hint}")
+        raise ConfigError(f"{told} does not fail, it is {status}; name tests that fail")
 
-    def _nothing_ran(self, instance: Instance, run: SuiteRun) -> str:
+    def _require_end(self, instance: Instance, run: SuiteRun) -> None:
+        """Raises ConfigError if the tests did not all run, or none of them fails."""
+        passing, failing = run.of(TestStatus.PASSED), run.of(TestStatus.FAILED)
+        printed = f"The end of what was printed:\n{run.end}"
         if run.timed_out:
-            return self._no_end()
-        if run.unloaded:
-            return (
-                f"not one test can be loaded ({first_of(run.unloaded)}); "
-                f"{self._advice(instance)}. The end of what was printed:\n{run.end}"
+            told = (
+                f"its tests did not end in benchmark.test_timeout ({self.timeout:g} s): raise it, "
+                "name fewer tests in benchmark.test_command, or the one that does not end in "
+                "benchmark.fail_to_pass"
             )
-        return f"not one test ran to its end. The end of what was printed:\n{run.end}"
-
-    def _no_end(self) -> str:
-        return (
-            f"its tests did not end in benchmark.test_timeout ({self.timeout:g} s): raise it, name "
-            "fewer tests in benchmark.test_command, or the one that does not end in "
-            "benchmark.fail_to_pass"
-        )
-
-
-def _read(path: Path) -> FoundTests | None:
-    """The cached result; None if the file is unreadable, incomplete or of another version."""
-    try:
-        return FoundTests.model_validate_json(path.read_bytes())
-    except (FileNotFoundError, ValidationError):
-        return None
+        elif failing:
+            return
+        elif passing:
+            told = f"no test fails, {len(passing)} pass: there is no bug to be seen; add a test "
+            told += "that shows it"
+            if run.unloaded:
+                told += f"; these can't be imported: {first_of(run.unloaded)}; "
+                told += self._advice(instance)
+        elif run.unloaded:
+            names = first_of(run.unloaded)
+            told = f"not one test can be loaded ({names}); {self._advice(instance)}. {printed}"
+        else:
+            told = f"not one test ran to its end. {printed}"
+        raise ConfigError(f"{instance.repository}: {told}")
 
 
 ADDOPTS = "PYTEST_ADDOPTS"
 
 
-class LocalRepositoryBenchmark:
+@dataclass(eq=False)
+class LocalRepositoryBenchmark(StoredBenchmark):
     """The bug in a folder or git URL."""
 
-    name = "local"
+    name: ClassVar[str] = "local"
+    place: str
+    config: RepositoryConfig
+    sandbox: SandboxConfig
+    """Runs the tests to find the failing ones."""
+    test_timeout: float
+    """Seconds for one run of all tests."""
+    java: bool
+    """Whether to take the Java tests, whatever other tests there are."""
 
-    def __init__(
-        self,
-        place: str,
-        config: RepositoryConfig,
-        sandbox: SandboxConfig,
-        *,
-        test_timeout: float,
-        java: bool = False,
-    ) -> None:
-        """`sandbox` runs the tests to find the failing ones; `test_timeout` is in seconds for one
-        run of them; `java` selects the Java tests, whatever other tests there are."""
-        self.place = place
-        self.config = config
-        self.sandbox = sandbox
-        self.test_timeout = test_timeout
-        self.java = java
-
-    def instances(self) -> Sequence[Instance]:
+    def _read(self) -> Iterable[Instance]:
         return (self._found[0],)
 
-    def prepare(self, instance: Instance, sandbox: Sandbox) -> None:
-        sandbox.write_files(instance.files)
-
     def run_tests(self, instance: Instance, sandbox: Sandbox, tests: Iterable[str]) -> TestResults:
-        return self._found[1].run(instance, sandbox, list(tests), self.test_timeout)
+        suite = self._found[1]
+        if isinstance(suite, CommandSuite):
+            return suite.run(sandbox, list(tests), self.test_timeout)
+        return super().run_tests(instance, sandbox, tests)
 
     @cached_property
     def _found(self) -> tuple[Instance, Suite]:
-        """The bug and its tests. Raises ConfigError, SandboxError."""
-        told = self.config.problem_statement
+        config, told = self.config, self.config.problem_statement
         statement = None if told is None else read_statement(told)
-        project = self._project()
-        source = fetch(project, FactoryConfig(max_tree_mb=self.config.max_tree_mb))
-        bare = _without_tests(source)
-        suite = choose_suite(bare, self.config.test_command, self.java)
+        from_git = is_git_url(self.place) or config.commit is not None
+        project = ProjectConfig(
+            git=self.place if from_git else None,
+            revision=config.commit,
+            folder=None if from_git else self.place,
+            packages=config.packages,
+            import_paths=config.import_paths,
+        )
+        source = fetch(project, FactoryConfig(max_tree_mb=config.max_tree_mb))
+        bare = Instance(
+            id=re.sub(r"[^\w.-]+", "-", source.slug),
+            benchmark=self.name,
+            language="python",
+            repository=source.name,
+            problem_statement="",
+            fail_to_pass=(),
+            pass_to_pass=(),
+            gold_patch="",
+            files=without_outputs(source.files),
+            commit=source.origin.rpartition("@")[2] if source.origin.startswith("git:") else "",
+        )
+        suite = choose_suite(bare, config.test_command, self.java)
         environment = self._environment(project, source, suite)
-        if suite.language == "python":
-            self._refuse_own_runner(source.files, environment.import_paths)
         bare = replace(
             bare, language=suite.language, test_paths=suite.test_paths, environment=environment
         )
-        finder = Finder(suite, self.sandbox, self.test_timeout, self.config.fail_to_pass)
-        found = finder.find(bare)
+        found = Finder(suite, self.sandbox, self.test_timeout, config.fail_to_pass).find(bare)
         instance = replace(
             bare,
             problem_statement=statement or found.statement,
@@ -307,66 +288,29 @@ class LocalRepositoryBenchmark:
         )
         return instance, suite
 
-    def _project(self) -> ProjectConfig:
-        config = self.config
-        from_git = is_git_url(self.place) or config.commit is not None
-        return ProjectConfig(
-            git=self.place if from_git else None,
-            revision=config.commit,
-            folder=None if from_git else self.place,
-            packages=config.packages,
-            import_paths=config.import_paths,
-        )
-
-    def _refuse_own_runner(self, files: Iterable[str], import_paths: Sequence[str]) -> None:
-        own = runner_in(files, import_paths)
-        if own is not None:
-            raise ConfigError(
-                f"{self.place}: {own}: the tests of pytest, and of the packages it is made of, "
-                "can't be judged: they would be run by, and test, the pytest that is installed; "
-                "take another repository, or rename this module if it is none of pytest's"
-            )
-
     def _environment(self, project: ProjectConfig, source: Source, suite: Suite) -> Environment:
         """What the tests need, installed if they are in Python. Raises ConfigError."""
         own = self.config.variables
         if suite.language == "java":
             return Environment(variables=own)
-        tests = suite.test_paths or (".",)
-        wanted = project.model_copy(update={"tests": tests})
+        wanted = project.model_copy(update={"tests": suite.test_paths or (".",)})
+        advice = "benchmark.packages says what to install instead"
         try:
             arranged = arrange(wanted, source, self.sandbox)
         except ProjectRefused as error:
-            told = "benchmark.packages says what to install instead, [] for nothing"
-            raise ConfigError(f"{error}; {told}") from error
+            raise ConfigError(f"{error}; {advice}, [] for nothing") from error
         for note in arranged.notes:
-            logger.warning(
-                f"{source.name}: {note}; benchmark.packages says what to install instead"
-            )
+            logger.warning(f"{source.name}: {note}; {advice}")
         environment = arranged.environment
-        variables = _variables(environment.variables, suite.options, own)
+        runner = runner_in(source.files, environment.import_paths)
+        if runner is not None:
+            raise ConfigError(
+                f"{self.place}: {runner}: the tests of pytest, and of the packages it is made of, "
+                "can't be judged: they would be run by, and test, the pytest that is installed; "
+                "take another repository, or rename this module if it is none of pytest's"
+            )
+        # The variables for pytest, the command's options, and last the user's variables.
+        needed = environment.variables
+        options = (needed.get(ADDOPTS, ""), shlex.join(suite.options), own.get(ADDOPTS, ""))
+        variables = {**needed, **own, ADDOPTS: " ".join(filter(None, options))}
         return replace(environment, variables=variables)
-
-
-def _without_tests(source: Source) -> Instance:
-    """The bug, with what its files alone show."""
-    return Instance(
-        id=re.sub(r"[^\w.-]+", "-", source.slug),
-        benchmark=LocalRepositoryBenchmark.name,
-        language="python",
-        repository=source.name,
-        problem_statement="",
-        fail_to_pass=(),
-        pass_to_pass=(),
-        gold_patch="",
-        files=without_outputs(source.files),
-        commit=source.origin.rpartition("@")[2] if source.origin.startswith("git:") else "",
-    )
-
-
-def _variables(
-    needed: Mapping[str, str], options: Sequence[str], own: Mapping[str, str]
-) -> dict[str, str]:
-    """Variables for pytest, the command's options, and last the user's variables."""
-    options_of_all = (needed.get(ADDOPTS, ""), shlex.join(options), own.get(ADDOPTS, ""))
-    return {**needed, **own, ADDOPTS: " ".join(filter(None, options_of_all))}

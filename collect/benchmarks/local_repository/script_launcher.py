@@ -20,7 +20,8 @@ import contextlib  # noqa: E402
 import os  # noqa: E402
 import runpy  # noqa: E402
 from collections.abc import Iterator  # noqa: E402
-from types import CodeType, FunctionType, TracebackType  # noqa: E402
+from importlib.machinery import SourceFileLoader  # noqa: E402
+from types import FunctionType, TracebackType  # noqa: E402
 from typing import Any  # noqa: E402
 
 # Saved before the program runs, which may replace them.
@@ -42,15 +43,7 @@ def main(trusted: list[str], words: list[str]) -> None:
     `trusted` are files and folders of the working folder whose code may end the script, besides the
     script itself.
     """
-    _use_path()
-    program = Program(trusted)
-    before = [getattr(owner, name, None) for owner, name in WAYS_TO_FAIL]
-    # While the script runs, the token is only on the interpreter's stack, in no variable.
-    _tell_end(_read_token(), _run(words, program), before, program)
-
-
-def _use_path() -> None:
-    """Set `sys.path` as without this launcher: STEPINTO_PYTHONPATH is the original PYTHONPATH."""
+    # As without this launcher: STEPINTO_PYTHONPATH is the original PYTHONPATH.
     told = os.environ.pop("STEPINTO_PYTHONPATH", "")
     added = []
     if told:
@@ -59,6 +52,10 @@ def _use_path() -> None:
             added = [os.path.abspath(path) for path in told.split(os.pathsep)]
     first = PATH[:1] if PATH[:1] == [""] else []
     sys.path[:] = dict.fromkeys([*first, *added, *PATH[len(first) :]])
+    program = Program(trusted)
+    before = [getattr(owner, name, None) for owner, name in WAYS_TO_FAIL]
+    # While the script runs, the token is only on the interpreter's stack, in no variable.
+    _tell_end(_read_token(), _run(words, program), before, program)
 
 
 def _read_token() -> tuple[str, str]:
@@ -91,13 +88,22 @@ def _run(words: list[str], program: Program) -> SystemExit | None:
     failure."""
     try:
         if words[0] == "-m":
-            _run_module(words[1], words[2:])
+            sys.argv[:] = ["-m", *words[2:]]
+            if sys.path[:1] == [""]:
+                sys.path[0] = os.getcwd()
+            # The interpreter calls this for -m.
+            run: Any = vars(runpy)["_run_module_as_main"]
+            run(words[1])
         else:
             _run_file(words)
     except END as end:
         if end.code not in (None, 0):
             raise
-        frames = _frames(end.__traceback__)
+        frames = []
+        trace = _own(end.__traceback__)
+        while trace is not None:
+            frames.append(realpath(trace.tb_frame.f_code.co_filename))
+            trace = trace.tb_next
         for path in frames:
             if path != frames[0] and program.has(path):
                 raise END(
@@ -118,39 +124,21 @@ def _run_file(words: list[str]) -> None:
         sys.path[0] = os.path.dirname(realpath(path))
     file = os.path.abspath(path) if sys.version_info >= (3, 9) else path
     namespace = sys.modules["__main__"].__dict__
-    namespace.update(__file__=file, __cached__=None, __loader__=_loader(file))
-    try:
-        exec(_compiled(path, file), namespace)
-    finally:
-        # Python does this for scripts, but not for modules.
-        for stream in (sys.stderr, sys.stdout):
-            with contextlib.suppress(Exception):
-                stream.flush()
-
-
-def _run_module(name: str, arguments: list[str]) -> None:
-    sys.argv[:] = ["-m", *arguments]
-    if sys.path[:1] == [""]:
-        sys.path[0] = os.getcwd()
-    # The interpreter calls this for -m.
-    run: Any = vars(runpy)["_run_module_as_main"]
-    run(name)
-
-
-def _loader(file: str) -> Any:
-    from importlib.machinery import SourceFileLoader
-
-    return SourceFileLoader("__main__", file)
-
-
-def _compiled(path: str, file: str) -> CodeType:
+    loader = SourceFileLoader("__main__", file)
+    namespace.update(__file__=file, __cached__=None, __loader__=loader)
     try:
         with open(path, "rb") as opened:
             source = opened.read()
     except OSError as error:
         sys.stderr.write(f"{sys.executable}: can't open file {file!r}: {error}\n")
         raise END(2) from None
-    return compile(source, file, "exec", dont_inherit=True)
+    try:
+        exec(compile(source, file, "exec", dont_inherit=True), namespace)
+    finally:
+        # Python does this for scripts, but not for modules.
+        for stream in (sys.stderr, sys.stdout):
+            with contextlib.suppress(Exception):
+                stream.flush()
 
 
 def _own(trace: TracebackType | None) -> TracebackType | None:
@@ -161,16 +149,6 @@ def _own(trace: TracebackType | None) -> TracebackType | None:
             return trace
         trace = trace.tb_next
     return None
-
-
-def _frames(trace: TracebackType | None) -> list[str]:
-    """The files that an exception passed through, outermost first."""
-    files = []
-    trace = _own(trace)
-    while trace is not None:
-        files.append(realpath(trace.tb_frame.f_code.co_filename))
-        trace = trace.tb_next
-    return files
 
 
 def _tell_end(

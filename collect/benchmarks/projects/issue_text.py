@@ -4,31 +4,456 @@ from __future__ import annotations
 
 import ast
 import builtins
+import keyword
 import random
+import re
 import string
 import symtable
+import sys
 import textwrap
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
+from typing import TypeGuard
 
 from collect.benchmarks.base import Language
-from collect.benchmarks.projects.symptom import (
-    Claim,
-    Outcome,
-    Symptom,
-    raising,
-    read_claim,
-    read_symptom,
+from collect.benchmarks.pytest_run import section_of
+
+# Comparisons and exceptions that tests check, and how pytest and unittest print their failures.
+
+EQUAL = {"assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assert_equal"}
+EQUAL |= {"assertTupleEqual", "assertSetEqual", "assertSequenceEqual", "assertMultiLineEqual"}
+EQUAL |= {"assert_equals", "check_equal", "eq", "eq_"}
+"""Methods and functions that compare their first two arguments."""
+CONDITIONS = dict.fromkeys(EQUAL, "{0} == {1}") | {
+    "assertTrue": "{0}",
+    "assertFalse": "not {0}",
+    "assertIn": "{0} in {1}",
+    "assertNotIn": "{0} not in {1}",
+    "assertIs": "{0} is {1}",
+    "assertIsNot": "{0} is not {1}",
+    "assertIsNone": "{0} is None",
+    "assertIsNotNone": "{0} is not None",
+    "assertIsInstance": "isinstance({0}, {1})",
+    "assertNotEqual": "{0} != {1}",
+    "assertLess": "{0} < {1}",
+    "assertLessEqual": "{0} <= {1}",
+    "assertGreater": "{0} > {1}",
+    "assertGreaterEqual": "{0} >= {1}",
+}
+"""The operators that unittest's methods check."""
+_RAISES = {"raises", "assertRaises", "assertRaisesRegex", "assertRaisesRegexp", "assert_raises"}
+_OPENING = re.compile(r"^(?:assert |\w+ differ: )")
+
+
+def sides(statement: ast.AST | None) -> tuple[ast.expr, ast.expr] | None:
+    """Left and right side of the comparison that a statement asserts; None if it asserts none."""
+    if isinstance(statement, ast.Assert):
+        test = statement.test
+        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test = test.operand
+        if isinstance(test, ast.Compare) and len(test.ops) == 1:
+            return test.left, test.comparators[0]
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        call = statement.value
+        if name_of(call.func) in EQUAL and len(call.args) >= 2:
+            return call.args[0], call.args[1]
+    return None
+
+
+def is_equality(statement: ast.AST | None) -> bool:
+    """Whether it asserts that two values are equal or identical."""
+    if isinstance(statement, ast.Assert):
+        test = statement.test
+        return isinstance(test, ast.Compare) and [*map(type, test.ops)] in ([ast.Eq], [ast.Is])
+    return sides(statement) is not None
+
+
+def raising(statement: ast.AST | None) -> ast.Call | None:
+    """The `raises(...)` call of a statement; None if it expects no exception."""
+    if isinstance(statement, ast.With):
+        manager = statement.items[0].context_expr
+    elif isinstance(statement, ast.Expr):
+        manager = statement.value
+    else:
+        return None
+    raises = isinstance(manager, ast.Call) and name_of(manager.func) in _RAISES
+    return manager if raises and isinstance(manager, ast.Call) and manager.args else None
+
+
+def assignments(source: str, before: int) -> dict[str, ast.expr]:
+    """The values last assigned to a test's variables, by statements that end above a line."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except SyntaxError:
+        return {}
+    found: dict[str, ast.expr] = {}
+    for node in nodes:
+        if isinstance(node, ast.Assign) and (node.end_lineno or 0) < before:
+            parts = [part for target in node.targets for part in ast.walk(target)]
+            found |= {part.id: node.value for part in parts if isinstance(part, ast.Name)}
+    return found
+
+
+def is_constant(node: ast.expr, given: Mapping[str, ast.expr]) -> bool:
+    """Whether a value is a constant, also through variables of the test."""
+    if isinstance(node, ast.Name) and node.id in given:
+        return is_constant(given[node.id], {})
+    if is_method_of_constant(node):
+        return all(is_constant(argument, given) for argument in node.args)
+    return not any(isinstance(part, ast.Name | ast.Call) for part in ast.walk(node))
+
+
+def is_method_of_constant(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Whether it is a call such as `"".join(lines)`, which does not involve the program."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Constant | ast.JoinedStr)
+    )
+
+
+def is_written(node: ast.expr, given: Mapping[str, ast.expr]) -> bool:
+    """Whether a value is what a test expects rather than gets: a constant, an object made of
+    constants, or a variable that holds one or comes from outside."""
+    if isinstance(node, ast.Name):
+        return node.id not in given or is_written(given[node.id], {})
+    if isinstance(node, ast.Attribute):
+        return isinstance(node.value, ast.Name) and node.value.id[:1].isupper()
+    if isinstance(node, ast.Call):
+        made = is_method_of_constant(node) or name_of(node.func)[:1].isupper()
+        return made and all(is_written(argument, given) for argument in node.args)
+    children = (child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr))
+    return all(is_written(child, given) for child in children)
+
+
+def printed_values(message: str) -> tuple[str, str]:
+    """Left and right value of the first line that says `assert x == y` or unittest's `x != y`;
+    empty if there is none."""
+    for line in message.split("\n"):
+        text = _OPENING.sub("", line.strip())
+        try:
+            compared = ast.parse(text, mode="eval").body
+        except (SyntaxError, ValueError):
+            continue
+        if not isinstance(compared, ast.Compare):
+            continue
+        if isinstance(compared.ops[0], ast.Eq | ast.NotEq | ast.Is):
+            left = ast.get_source_segment(text, compared.left) or ""
+            right = ast.get_source_segment(text, compared.comparators[-1]) or ""
+            return (left, right) if len(compared.ops) == 1 else ("", "")
+    return "", ""
+
+
+def name_of(function: ast.expr) -> str:
+    """The last name of the called expression; empty if it has none."""
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+_FRAME = re.compile(r"^(\S+\.py):(\d+): in (\S+)\n((?: {4}.*(?:\n|\Z))*)", re.MULTILINE)
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_IDENTIFIER = re.compile(
+    r"[A-Za-z]+_\w*|_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|\w+(?=\()|(?<=\.)\w+"
 )
+_OF_TESTS = re.compile(r"(?:^|\.)(?:tests?|testing|conftest|test_\w+|\w+_test|\w*helpers?)(?:\.|$)")
+"""Matches module names of test code."""
+_KNOWN = {*dir(builtins), *keyword.kwlist, "self", "cls"}
+
+
+@dataclass(frozen=True)
+class Symptom:
+    """How a bug shows."""
+
+    project: str
+    tests: tuple[str, ...]
+    """Node ids of the failing tests."""
+    source: str
+    """Source of the first failing test's function; empty if it can't be found."""
+    imports: tuple[str, ...]
+    """The import statements of the test's module."""
+    exception: str
+    """The class of the first failing test's exception, without its module."""
+    message: str
+    """The exception's message, as pytest shows it."""
+    statement: str
+    """The test's statement that fails; empty if the test fails outside its own statements."""
+    line: int = 0
+    """First line of that statement in `source`, 1-based; 0 if there is none."""
+    expected_exception: str = ""
+    """The exception that the test expects that statement to raise, as written there."""
+    helpers: frozenset[str] = frozenset()
+    """Names of the tests' own functions and classes, and of the standard library."""
+    hidden: frozenset[str] = frozenset()
+    """Names in the traceback that the test does not show: no report may contain them."""
+
+
+def read_symptom(
+    project: str,
+    tests: Sequence[str],
+    *,
+    files: Mapping[str, bytes],
+    exception: str,
+    message: str,
+    output: str,
+) -> Symptom:
+    """Read the symptom from pytest's output with `--tb=short`.
+
+    `files` is the project's tree. `exception` and `message` belong to the first test's failure; the
+    message may start with the exception's name.
+    """
+    path, *names = tests[0].partition("[")[0].split("::")
+    found = _FRAME.finditer(section_of(tests[0], output))
+    frames = [_Frame(each[1], int(each[2]), each[3], each[4]) for each in found]
+    # An inherited test may be in another file.
+    inside = next((frame for frame in frames if frame.function == names[-1]), None)
+    module = files.get(inside.path if inside else path, b"").decode(errors="replace")
+    try:
+        tree = ast.parse(module)
+    except (SyntaxError, ValueError):
+        tree = ast.Module([], [])
+    imports = tuple(
+        ast.get_source_segment(module, node) or ""
+        for node in tree.body
+        if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and not node.level)
+    )
+    # The test's function: the one that the frame is in, or else the one with the test's name.
+    functions = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and node.name == names[-1]
+        and (inside is None or _is_around(node, inside.line))
+    ]
+    function = functions[0] if functions else None
+    around: list[ast.stmt] = []
+    if function is not None and inside is not None:
+        inner = [node for node in ast.walk(function) if isinstance(node, ast.stmt)]
+        around = [node for node in inner[1:] if _is_around(node, inside.line)]
+        around.sort(key=lambda node: (node.end_lineno or 0) - node.lineno)
+    failing = around[0] if around else None
+    raises = next(filter(None, map(raising, around)), None)
+    expected = ast.get_source_segment(module, raises.args[0]) if raises is not None else None
+    source = _segment(module, function)
+    outside = [frame for frame in frames if inside is None or frame.path != inside.path]
+    shown = {*_WORD.findall(source), *_WORD.findall("\n".join(imports)), exception}
+    return Symptom(
+        project=project,
+        tests=tuple(tests),
+        source=source,
+        imports=imports,
+        exception=exception,
+        message=re.sub(rf"^(?:\w+\.)*{re.escape(exception)}(?:: |\n|$)", "", message),
+        statement=_segment(module, failing),
+        line=failing.lineno - function.lineno + 1 if failing and function else 0,
+        expected_exception=expected or "",
+        helpers=frozenset(_helpers(tree)),
+        hidden=frozenset(name for frame in outside for name in frame.names()) - shown - _KNOWN,
+    )
+
+
+@dataclass(frozen=True)
+class _Frame:
+    path: str
+    line: int
+    function: str
+    code: str
+
+    def names(self) -> Iterator[str]:
+        """Names of the file, its folder and the function, and what looks like a name in the
+        code."""
+        yield from (part for part in re.split(r"[/\\]|\.py$", self.path)[-3:] if part)
+        yield self.function
+        yield from _IDENTIFIER.findall(self.code)
+
+
+def _is_around(node: ast.stmt, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or 0)
+
+
+def _segment(module: str, node: ast.AST | None) -> str:
+    if node is None:
+        return ""
+    return textwrap.dedent(ast.get_source_segment(module, node, padded=True) or "")
+
+
+def _helpers(tree: ast.Module) -> Iterator[str]:
+    """Names that the test's module defines, or imports from other test modules or the standard
+    library."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.ImportFrom):
+            beside = node.module is None and node.level == 1
+            if beside or (node.module is not None and _is_foreign(node.module)):
+                yield from (alias.asname or alias.name for alias in node.names)
+        elif isinstance(node, ast.Import):
+            names = [alias for alias in node.names if _is_foreign(alias.name)]
+            yield from (alias.asname or alias.name for alias in names)
+
+
+def _is_foreign(module: str) -> bool:
+    """Whether a module's name shows that it is not the project's own code."""
+    standard = module.partition(".")[0] in sys.stdlib_module_names
+    return standard or _OF_TESTS.search(module) is not None
+
+
+# What a failing test claims: which call goes wrong, what it expects, and what it gets.
+
+MAX_CHARACTERS = 200
+"""Limit for a value, an expression or a message in a report."""
+_BUILT_IN = {name for kind in (str, bytes, list, dict, set) for name in dir(kind)}
+"""Methods of built-in types, which are no clue about the program."""
+_BUILT_IN |= {*dir(builtins), "raises"}
+_NOT_RAISED = re.compile(r"DID NOT RAISE|not raised(?: by \S+)?\s*$")
+
+
+class Outcome(StrEnum):
+    """How the program fails the test."""
+
+    WRONG_VALUE = "wrong_value"
+    UNMET = "unmet"
+    """A condition does not hold."""
+    NO_ERROR = "no_error"
+    ERROR = "error"
+    WRONG_ERROR = "wrong_error"
+    """Another exception than expected."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The contents of a report. Any text may be empty."""
+
+    outcome: Outcome
+    call: str
+    """The expression or statement that goes wrong."""
+    function: str
+    """The name of the called function."""
+    expected: str = ""
+    """A value; for NO_ERROR and WRONG_ERROR, the exception."""
+    actual: str = ""
+    condition: str = ""
+    """For UNMET: the condition that does not hold."""
+    message: str = ""
+    """For ERROR and WRONG_ERROR: the exception's message."""
+
+
+def read_claim(symptom: Symptom) -> Claim:
+    """The first failing test's claim, without anything that only the traceback shows."""
+    try:
+        statement = ast.parse(symptom.statement).body[0]
+    except (SyntaxError, IndexError):
+        statement = None
+    inner = statement.body[-1] if isinstance(statement, ast.With) else statement
+    given = assignments(symptom.source, symptom.line)
+    both = sides(inner)
+    written = tuple(is_written(side, given) for side in both) if both else ()
+    if both:
+        subject: ast.expr | None = both[1] if written == (True, False) else both[0]
+    else:
+        subject = _subject(inner, given)
+    constant = subject is not None and is_constant(subject, given)
+    call = "" if constant else _code(symptom.statement, subject or inner)
+    function = _called(subject or inner, given, symptom.helpers)
+    expected = symptom.expected_exception
+    if expected and _NOT_RAISED.search(symptom.message):
+        return Claim(Outcome.NO_ERROR, call, function, expected)
+    if symptom.exception not in ("AssertionError", "Failed"):
+        message = _shown(symptom.message.split("\n")[0], symptom)
+        outcome = Outcome.WRONG_ERROR if expected else Outcome.ERROR
+        return Claim(outcome, call, function, expected, message=message)
+    # If both sides are computed, neither is the expected value.
+    if is_equality(inner) and written != (False, False):
+        actual, expected = (_shown(value, symptom) for value in printed_values(symptom.message))
+        if written == (True, False):
+            actual, expected = expected, actual
+        if expected and actual and expected != actual:
+            return Claim(Outcome.WRONG_VALUE, call, function, expected, actual)
+    return Claim(Outcome.UNMET, call, function, condition=_condition(inner, symptom.statement))
+
+
+def _code(source: str, node: ast.AST | None) -> str:
+    """The node's source on one line; empty if it is long or consists of variables only."""
+    if node is None or isinstance(node, ast.For | ast.While | ast.If | ast.Try):
+        return ""
+    if not any(isinstance(part, ast.Call | ast.Attribute) for part in ast.walk(node)):
+        return ""
+    made = not hasattr(node, "lineno")
+    text = ast.unparse(node) if made else ast.get_source_segment(source, node) or ""
+    text = ast.unparse(node) if "\n" in text else text
+    return text if len(text) <= MAX_CHARACTERS and "\n" not in text else ""
+
+
+def _subject(statement: ast.AST | None, given: Mapping[str, ast.expr]) -> ast.expr | None:
+    """The expression that a statement checks or evaluates, if it is no comparison."""
+    if isinstance(statement, ast.Assert):
+        return statement.test
+    raises = raising(statement)
+    if raises is not None:
+        rest = raises.args[1:]
+        starred = any(isinstance(argument, ast.Starred) for argument in rest[:1])
+        return ast.Call(rest[0], rest[1:], raises.keywords) if rest and not starred else None
+    if isinstance(statement, ast.Expr | ast.Assign | ast.AnnAssign | ast.Return):
+        value = statement.value
+        if not isinstance(value, ast.Call) or not name_of(value.func).startswith("assert"):
+            return value
+        computed = (argument for argument in value.args if not is_constant(argument, given))
+        return next(computed, value)
+    return None
+
+
+def _condition(statement: ast.AST | None, source: str) -> str:
+    """The condition of an assertion, as an expression."""
+    if isinstance(statement, ast.Assert):
+        return _code(source, statement.test)
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        call = statement.value
+        form = CONDITIONS.get(name_of(call.func))
+        texts = [ast.unparse(arg) for arg in call.args]
+        starred = any(isinstance(argument, ast.Starred) for argument in call.args)
+        if form is not None and not starred and len(texts) > form.count("{1}"):
+            condition = form.format(*texts)
+            return _code(condition, ast.parse(condition, mode="eval").body)
+    return ""
+
+
+def _called(node: ast.AST | None, given: Mapping[str, ast.expr], helpers: frozenset[str]) -> str:
+    """The program's function or method behind an expression, also through the variable that holds
+    its result."""
+    parts = list(ast.walk(node)) if node is not None else []
+    for part in parts:
+        if isinstance(part, ast.Call) and not is_method_of_constant(part):
+            name = name_of(part.func)
+            own = isinstance(part.func, ast.Name) and part.func.id in given
+            known = own or name in {*_BUILT_IN, *EQUAL, ""}
+            # The first name of `match.set_data` is `match`.
+            root = part.func
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            helping = isinstance(root, ast.Name) and root.id in helpers
+            if not known and not helping:
+                return name
+    sources = [given[part.id] for part in parts if isinstance(part, ast.Name) and part.id in given]
+    return next(filter(None, (_called(source, {}, helpers) for source in sources)), "")
+
+
+def _shown(text: str, symptom: Symptom) -> str:
+    """The text; empty if it is long, or has a name or an address that no user would see."""
+    words = set(re.findall(r"[A-Za-z_]\w*", text))
+    inner = {word for word in words if word.startswith("_")} | set(re.findall(r"(\w+)\(", text))
+    unseen = words & symptom.hidden or inner - set(re.findall(r"\w+", symptom.source))
+    long = len(text) > MAX_CHARACTERS or "\n" in text
+    return "" if long or unseen or re.search(r"\b0x[0-9a-f]|\.\.\.", text) else text.strip()
+
 
 # A short code snippet that shows a bug, from the failing test.
 
-
 MAX_LINES = 12
-MAX_CHARACTERS = 700
+MAX_SNIPPET = 700
 
 
 def snippet(symptom: Symptom, claim: Claim) -> str:
@@ -36,33 +461,36 @@ def snippet(symptom: Symptom, claim: Claim) -> str:
 
     Empty if there are too many, or if they need more, such as fixtures.
     """
-    body = _body(symptom.source)
-    last = next((node for node in body if _holds(node, symptom)), None)
-    if last is None:
+    try:
+        function = ast.parse(symptom.source).body[0]
+    except (SyntaxError, IndexError):
         return ""
-    before = [node for node in body[: body.index(last)] if not _is_check(node)]
-    lines = [_text(symptom, node) for node in before]
-    code = "\n".join([*lines, _shown(last, symptom, claim)])
+    if not isinstance(function, ast.FunctionDef):
+        return ""
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    failing = "".join(symptom.statement.split())
+    lines: list[str] = []
+    for node in body:
+        text = _text(symptom, node)
+        if failing and failing in "".join(text.split()):
+            break
+        if not _is_check(node):
+            lines.append(text)
+    else:
+        return ""
+    if isinstance(node, ast.With) and raising(node) is not None:
+        last = "\n".join(map(ast.unparse, node.body))
+    elif not _is_check(node) or not claim.call or claim.outcome is Outcome.UNMET:
+        last = text
+    else:
+        # Only the expression that the assertion checks.
+        wrong = claim.outcome is Outcome.WRONG_VALUE
+        last = f"print({claim.call})" if wrong else claim.call
+    code = "\n".join([*lines, last])
     imports = _imports(code, symptom.imports)
-    if imports is None or len(code) > MAX_CHARACTERS or code.count("\n") >= MAX_LINES:
+    if imports is None or len(code) > MAX_SNIPPET or code.count("\n") >= MAX_LINES:
         return ""
     return "\n".join([*imports, "", code] if imports else [code])
-
-
-def _body(source: str) -> list[ast.stmt]:
-    try:
-        function = ast.parse(source).body[0]
-    except (SyntaxError, IndexError):
-        return []
-    if not isinstance(function, ast.FunctionDef):
-        return []
-    return function.body[1:] if ast.get_docstring(function) is not None else function.body
-
-
-def _holds(node: ast.stmt, symptom: Symptom) -> bool:
-    """Whether the failing statement is the node or is inside it."""
-    statement = _squeezed(symptom.statement)
-    return bool(statement) and statement in _squeezed(_text(symptom, node))
 
 
 def _is_check(node: ast.stmt) -> bool:
@@ -70,18 +498,6 @@ def _is_check(node: ast.stmt) -> bool:
         function = node.value.func
         return isinstance(function, ast.Attribute) and function.attr.startswith("assert")
     return isinstance(node, ast.Assert)
-
-
-def _shown(node: ast.stmt, symptom: Symptom, claim: Claim) -> str:
-    """The last line, reduced to the expression that the assertion checks."""
-    if isinstance(node, ast.With) and raising(node) is not None:
-        return "\n".join(map(ast.unparse, node.body))
-    if _is_check(node) and claim.call:
-        if claim.outcome is Outcome.WRONG_VALUE:
-            return f"print({claim.call})"
-        if claim.outcome is not Outcome.UNMET:
-            return claim.call
-    return _text(symptom, node)
 
 
 def _imports(code: str, imports: Sequence[str]) -> list[str] | None:
@@ -96,10 +512,14 @@ def _imports(code: str, imports: Sequence[str]) -> list[str] | None:
     needed = _unbound(tree)
     used: list[str] = []
     for line in imports:
-        given = _given(line) & needed
-        if given:
-            used.append(_only(line, given))
-            needed -= given
+        statement = ast.parse(line).body[0]
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            given = [alias.asname or alias.name.partition(".")[0] for alias in statement.names]
+            pairs = zip(given, statement.names, strict=True)
+            statement.names = [alias for name, alias in pairs if name in needed]
+            if statement.names:
+                used.append(ast.unparse(statement))
+                needed.difference_update(given)
     return None if needed else used
 
 
@@ -109,16 +529,13 @@ def _unbound(tree: ast.Module) -> set[str]:
     bound = set(dir(builtins))
     for statement in tree.body:
         table = symtable.symtable(ast.unparse(statement), "<snippet>", "exec")
-        written = {name.get_name() for name in table.get_symbols() if _is_written(name)}
+        symbols = table.get_symbols()
+        written = {name.get_name() for name in symbols if name.is_assigned() or name.is_imported()}
         # An assignment reads the old values before it writes the new ones.
         first = isinstance(statement, ast.Assign | ast.AugAssign)
         needed |= set(_read(table)) - bound - (set() if first else written)
         bound |= written
     return needed
-
-
-def _is_written(name: symtable.Symbol) -> bool:
-    return name.is_assigned() or name.is_imported()
 
 
 def _read(table: symtable.SymbolTable) -> Iterator[str]:
@@ -131,46 +548,14 @@ def _read(table: symtable.SymbolTable) -> Iterator[str]:
         yield from _read(inner)
 
 
-def _given(line: str) -> set[str]:
-    return {_bound(alias) for alias in _aliases(line)}
-
-
-def _aliases(line: str) -> Iterable[ast.alias]:
-    statement = ast.parse(line).body[0]
-    return statement.names if isinstance(statement, ast.Import | ast.ImportFrom) else ()
-
-
-def _bound(alias: ast.alias) -> str:
-    return alias.asname or alias.name.partition(".")[0]
-
-
-def _only(line: str, names: set[str]) -> str:
-    """The import, reduced to these names."""
-    statement = ast.parse(line).body[0]
-    assert isinstance(statement, ast.Import | ast.ImportFrom)
-    statement.names = [alias for alias in statement.names if _bound(alias) in names]
-    return ast.unparse(statement)
-
-
 def _text(symptom: Symptom, node: ast.stmt) -> str:
-    """A statement of the test, dedented."""
     if getattr(node, "decorator_list", ()):
         return ast.unparse(node)  # a source segment begins below the decorators
     return textwrap.dedent(ast.get_source_segment(symptom.source, node, padded=True) or "")
 
 
-def _squeezed(text: str) -> str:
-    return "".join(text.split())
-
-
-PHRASES = Path(__file__).with_name("issue_phrases.toml")
-MAX_TITLE = 90
-"""Limit in characters."""
-_ANY = "any"
 _LEFT_OUT = ("found", "closing")
 """Optional parts of a text once it has named the test."""
-
-__all__ = ["Symptom", "read_symptom", "write_issue"]
 
 
 def write_issue(symptom: Symptom, seed: str) -> str:
@@ -185,8 +570,6 @@ def write_issue(symptom: Symptom, seed: str) -> str:
 
 @dataclass(frozen=True)
 class Shown:
-    """The contents of a report besides the claim."""
-
     project: str
     tests: Sequence[str]
     """The failing tests."""
@@ -199,6 +582,7 @@ class Shown:
 def compose(claim: Claim, shown: Shown, seed: str, language: Language = "python") -> str:
     """A report of a claim. Skips phrases that need a missing part."""
     structures, phrases = _read_phrases()
+    possible = {**phrases["any"], **phrases[language], **phrases[claim.outcome.value]}
     known = {
         "project": shown.project,
         "test": shown.tests[0],
@@ -212,56 +596,43 @@ def compose(claim: Claim, shown: Shown, seed: str, language: Language = "python"
         "condition": claim.condition,
         "message": claim.message,
     }
-    writer = _Writer(
-        {**phrases[_ANY], **phrases[language], **phrases[claim.outcome.value]},
-        {name: fact for name, fact in known.items() if fact},
-        random.Random(seed),
-    )
-    return writer.text(writer.generator.choice(structures))
+    facts = {name: fact for name, fact in known.items() if fact}
+    generator = random.Random(seed)
+    test_named = False
+    lines: list[str] = []
+    for part in generator.choice(structures):
+        # A string that is not a part's name is literal text.
+        line = part
+        if part in possible:
+            line = _phrase(part, possible, facts, test_named, generator)
+            test_named = test_named or facts["test"] in line
+        if line or (not part and lines and lines[-1]):
+            lines.append(line)
+    return "\n".join(lines).strip() + "\n"
 
 
-class _Writer:
-    """Fills in the parts of one text."""
-
-    def __init__(
-        self,
-        phrases: Mapping[str, Sequence[str]],
-        facts: Mapping[str, str],
-        generator: random.Random,
-    ) -> None:
-        self.generator = generator
-        self._phrases = phrases
-        self._facts = facts
-        self._test_named = False
-
-    def text(self, parts: Sequence[str]) -> str:
-        """The parts, one per line; a string that is not a part's name is literal text."""
-        lines: list[str] = []
-        for part in parts:
-            line = self._line(part) if part in self._phrases else part
-            if line or (not part and lines and lines[-1]):
-                lines.append(line)
-        return "\n".join(lines).strip() + "\n"
-
-    def _line(self, part: str) -> str:
-        """One of the part's phrases whose facts are all known; those with more facts are more
-        likely."""
-        if part == "snippet" and part not in self._facts:
-            part = "test"
-        known = set(self._facts)
-        possible = [phrase for phrase in self._phrases[part] if _needs(phrase) <= known]
-        if self._test_named:
-            others = [phrase for phrase in possible if "test" not in _needs(phrase)]
-            possible = others if others or part in _LEFT_OUT else possible
-        if not possible:
-            return ""
-        texts = {phrase.format_map(self._facts): 1 + len(_needs(phrase)) for phrase in possible}
-        if part == "title":
-            short = {text: weight for text, weight in texts.items() if len(text) <= MAX_TITLE}
-            texts = short or texts
-        text = self.generator.choices(list(texts), list(texts.values()))[0]
-        self._test_named = self._test_named or self._facts["test"] in text
-        return text
+def _phrase(
+    part: str,
+    phrases: Mapping[str, Sequence[str]],
+    facts: Mapping[str, str],
+    test_named: bool,
+    generator: random.Random,
+) -> str:
+    """One of the part's phrases whose facts are all known, or nothing; those with more facts are
+    more likely."""
+    if part == "snippet" and part not in facts:
+        part = "test"
+    possible = [phrase for phrase in phrases[part] if _needs(phrase) <= facts.keys()]
+    if test_named:
+        others = [phrase for phrase in possible if "test" not in _needs(phrase)]
+        possible = others if others or part in _LEFT_OUT else possible
+    if not possible:
+        return ""
+    texts = {phrase.format_map(facts): 1 + len(_needs(phrase)) for phrase in possible}
+    if part == "title":
+        short = {text: weight for text, weight in texts.items() if len(text) <= 90}
+        texts = short or texts
+    return generator.choices(list(texts), list(texts.values()))[0]
 
 
 def _needs(phrase: str) -> set[str]:
@@ -271,6 +642,6 @@ def _needs(phrase: str) -> set[str]:
 @cache
 def _read_phrases() -> tuple[Sequence[Sequence[str]], Mapping[str, Mapping[str, Sequence[str]]]]:
     """The structures, and the phrases by outcome and part."""
-    read = tomllib.loads(PHRASES.read_text("utf-8"))
+    read = tomllib.loads(Path(__file__).with_name("issue_phrases.toml").read_text("utf-8"))
     structures = [structure["parts"] for structure in read.pop("structures")]
     return structures, read

@@ -1,15 +1,18 @@
-"""Separate a Python project's tests from its code, and find out how to run its tests."""
+"""Separate a project's tests from its code, and find out how to run its tests."""
 
 from __future__ import annotations
 
 import posixpath
+import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from collect.benchmarks.base import Environment
+from collect.benchmarks.base import Environment, Language
 from collect.benchmarks.projects.config import ProjectConfig
 from collect.benchmarks.projects.project import Project, ProjectRefused, Source
+from collect.benchmarks.running import java_build_outputs
 from sandbox import SandboxConfig
 from sandbox.bubblewrap import find_interpreter
 from sandbox.errors import SandboxUnavailable
@@ -25,6 +28,8 @@ NO_MODULES = frozenset(
     {"setup.py", "conftest.py", "noxfile.py", "tasks.py", "_version.py", "version.py"}
     | {"__main__.py", "fabfile.py"}
 )
+NO_CLASSES = frozenset({"package-info.java", "module-info.java"})
+_LICENSE = re.compile(rb"<license>\s*<name>\s*(.*?)\s*</name>", re.DOTALL)
 
 
 def arrange(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> Project:
@@ -35,7 +40,8 @@ def arrange(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> P
             f"{project.place}: no tests among its {len(source.files)} files (test_*.py or "
             "*_test.py); name another version, or its git repository"
         )
-    import_paths = project.import_paths or _import_paths(source.files)
+    in_src = any(path.startswith("src/") and path.endswith(".py") for path in source.files)
+    import_paths = project.import_paths or (("src", ".") if in_src else (".",))
     packages, plugins, notes = _installed(project, source, sandbox)
     # A project's own options may need plugins that are not loaded, such as coverage or parallel
     # runs. The same plugins are loaded wherever its tests run: by us, by an agent, in a debug
@@ -47,9 +53,41 @@ def arrange(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> P
         source=source,
         environment=Environment(packages, import_paths, variables),
         test_paths=tests,
-        code_paths=tuple(_code_paths(source.files, tests, project.exclude)),
+        code_paths=code_paths(source.files, tests, project, "python"),
         notes=notes,
     )
+
+
+def arrange_java(project: ProjectConfig, source: Source) -> Project:
+    """A Java project, laid out as Maven or Gradle does. Raises ProjectRefused."""
+    files = without_outputs(source.files)
+    folders = {
+        f"{path.partition('src/test/')[0]}src/test"
+        for path in files
+        if "src/test/" in path and path.endswith(".java")
+    }
+    found = sorted(path for path in folders if path.split("/")[0] not in NO_CODE)
+    tests = project.tests or tuple(found)
+    if not tests:
+        raise ProjectRefused(
+            f"{project.place}: no Java tests among its {len(files)} files (src/test/java in a "
+            "module's folder); name their folders as `tests`"
+        )
+    named = _LICENSE.search(files.get("pom.xml", b""))
+    in_pom = named[1].decode("utf-8", "replace")[:100] if named else ""
+    return Project(
+        source=replace(source, files=files, license=source.license or in_pom),
+        environment=Environment(),
+        test_paths=tests,
+        code_paths=code_paths(files, tests, project, "java"),
+        language="java",
+    )
+
+
+def without_outputs(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The files without build outputs in module folders."""
+    outputs = java_build_outputs(files)
+    return {path: data for path, data in files.items() if not is_below(path, outputs)}
 
 
 def is_test_file(path: str) -> bool:
@@ -75,22 +113,23 @@ def find_test_paths(files: Mapping[str, bytes]) -> list[str]:
     return sorted(path for path in found if not is_below(path, found - {path}))
 
 
-def _import_paths(files: Mapping[str, bytes]) -> tuple[str, ...]:
-    in_src = any(path.startswith("src/") and path.endswith(".py") for path in files)
-    return ("src", ".") if in_src else (".",)
-
-
-def _code_paths(
-    files: Mapping[str, bytes], tests: Sequence[str], excluded: Sequence[str]
-) -> Iterator[str]:
+def code_paths(
+    files: Iterable[str], tests: Sequence[str], project: ProjectConfig, language: Language
+) -> tuple[str, ...]:
+    """The files that may be edited."""
+    suffix, not_code = (".java", NO_CLASSES) if language == "java" else (".py", NO_MODULES)
+    found = []
     for path in sorted(files):
         parts = path.split("/")
-        is_code = path.endswith(".py") and parts[-1] not in NO_MODULES and parts[0] not in NO_CODE
-        in_tests = is_below(path, tests) or TEST_FOLDERS & set(parts) or is_test_file(path)
-        vendored = any(part in ("_vendor", "vendor", "vendored", "_vendored") for part in parts)
-        left_out = any(fnmatchcase(path, pattern) for pattern in excluded)
-        if is_code and not in_tests and not vendored and not left_out:
-            yield path
+        is_code = path.endswith(suffix) and parts[-1] not in not_code and parts[0] not in NO_CODE
+        in_tests = is_below(path, tests)
+        if language == "python":
+            in_tests = in_tests or bool(TEST_FOLDERS & set(parts)) or is_test_file(path)
+            is_code = is_code and not {"_vendor", "vendor", "vendored", "_vendored"} & set(parts)
+        left_out = any(fnmatchcase(path, pattern) for pattern in project.exclude)
+        if is_code and not in_tests and not left_out:
+            found.append(path)
+    return tuple(found)
 
 
 def _installed(

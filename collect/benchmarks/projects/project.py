@@ -34,7 +34,6 @@ class Source:
 
     @property
     def slug(self) -> str:
-        """A name for a folder."""
         return f"{self.name}-{self.version}"
 
 

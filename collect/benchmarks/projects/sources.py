@@ -5,7 +5,6 @@ No code of the project runs here: an sdist is unpacked, not built.
 
 from __future__ import annotations
 
-import bz2
 import codecs
 import gzip
 import hashlib
@@ -17,39 +16,36 @@ import tempfile
 import tomllib
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from email.parser import BytesHeaderParser
 from functools import partial
 from pathlib import Path
 
-from packaging.markers import Marker, UndefinedComparison, UndefinedEnvironmentName
+from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
-from pypi_simple import DistributionPackage, NoSuchProjectError, PyPISimple
+from pypi_simple import NoSuchProjectError, PyPISimple
 
 from collect.benchmarks.git_clones import GitFailed, read_commit, repository_name
 from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
 from collect.benchmarks.projects.project import ProjectRefused, Source
-from collect.benchmarks.workspace import LEFT_OUT, MEGABYTE, TreeTooLarge, read_folder
+from collect.benchmarks.workspace import LEFT_OUT, MEGABYTE, TreeTooLarge, is_utf_8, read_folder
 from collect.quantities import first_of
 from collect.store.atomic_files import replacing
 from sandbox.environment import cache_folder
 
 # Source distributions from a package index (PEP 503 and 691), kept in the user's cache.
 
-
-ARCHIVES = (".tar.gz", ".zip", ".tar.bz2")
 TIMEOUT = 120.0
 """Seconds to wait for data from the index."""
 
 
 @dataclass(frozen=True)
 class Sdist:
-    """A source distribution on disk."""
-
     name: str
     version: str
     sha256: str
@@ -65,56 +61,38 @@ def download_sdist(requirement: str, index_url: str) -> Sdist:
         wanted = Requirement(requirement)
     except InvalidRequirement as error:
         raise ProjectRefused(f"factory.projects: {requirement!r}: {error}") from error
+    python = ".".join(map(str, sys.version_info[:3]))
+    fitting = []
     try:
-        return _download(wanted, index_url)
+        with PyPISimple(index_url) as client:
+            for package in client.get_project_page(wanted.name, timeout=TIMEOUT).packages:
+                if not package.filename.endswith((".tar.gz", ".zip")):
+                    continue
+                with suppress(InvalidSpecifier, InvalidVersion):
+                    version = Version(package.version or "")
+                    runs_here = SpecifierSet(package.requires_python or "").contains(python)
+                    is_sdist = package.package_type == "sdist" and not package.is_yanked
+                    if runs_here and is_sdist and wanted.specifier.contains(version):
+                        fitting.append((version, package))
+            if not fitting:
+                raise ProjectRefused(
+                    f"factory.projects: {wanted}: no sdist of it fits Python {python}; name "
+                    "another version, or its git repository"
+                )
+            chosen = max(fitting, key=lambda each: each[0])[1]
+            path = cache_folder() / "sdists" / chosen.filename
+            path.parent.mkdir(parents=True, exist_ok=True)
+            expected = chosen.digests.get("sha256")
+            if not path.is_file() or (expected is not None and _sha256(path) != expected):
+                with replacing(path) as temporary:
+                    client.download_package(chosen, temporary, progress=None, timeout=TIMEOUT)
     # No network, no permission, no such project, an invalid answer, or a wrong hash.
     except (OSError, NoSuchProjectError, ValueError) as error:
         raise ProjectRefused(
             f"factory.projects: {requirement}: {index_url} gave no sdist ({error}); is the name "
             "right, and does factory.index_url name an index that can be reached?"
         ) from error
-
-
-def _download(wanted: Requirement, index_url: str) -> Sdist:
-    with PyPISimple(index_url) as client:
-        page = client.get_project_page(wanted.name, timeout=TIMEOUT)
-        chosen = _newest(wanted, page.packages)
-        folder = cache_folder() / "sdists"
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / chosen.filename
-        expected = chosen.digests.get("sha256")
-        if not path.is_file() or (expected is not None and _sha256(path) != expected):
-            with replacing(path) as temporary:
-                client.download_package(chosen, temporary, progress=None, timeout=TIMEOUT)
     return Sdist(wanted.name, str(chosen.version), _sha256(path), path)
-
-
-def _newest(wanted: Requirement, packages: Sequence[DistributionPackage]) -> DistributionPackage:
-    fitting = [
-        (Version(package.version), package)
-        for package in packages
-        if package.version is not None and _fits(wanted, package, package.version)
-    ]
-    if not fitting:
-        raise ProjectRefused(
-            f"factory.projects: {wanted}: no sdist of it fits Python {sys.version_info.major}."
-            f"{sys.version_info.minor}; name another version, or its git repository"
-        )
-    return max(fitting, key=lambda each: each[0])[1]
-
-
-def _fits(wanted: Requirement, package: DistributionPackage, version: str) -> bool:
-    if package.package_type != "sdist" or not package.filename.endswith(ARCHIVES):
-        return False
-    if package.is_yanked:
-        return False
-    try:
-        runs_here = SpecifierSet(package.requires_python or "").contains(
-            ".".join(map(str, sys.version_info[:3]))
-        )
-        return runs_here and wanted.specifier.contains(Version(version))
-    except (InvalidSpecifier, InvalidVersion):
-        return False
 
 
 def _sha256(path: Path) -> str:
@@ -122,7 +100,6 @@ def _sha256(path: Path) -> str:
 
 
 # A Python project's metadata: its licence, and what it and its tests need.
-
 
 TEST_GROUPS = ("test", "tests", "testing", "dev")
 """Names of extras and of dependency groups (PEP 735) that hold what tests need."""
@@ -138,8 +115,6 @@ NOT_FOR_TESTS = frozenset(
 
 FOR_USE = frozenset({"base", "common", "core", "main", "prod", "production"})
 """Names of requirements files that list run-time dependencies."""
-MAX_INCLUDED = 100
-"""Maximum number of requirements files read per project."""
 OWN_PROJECT = re.compile(r"(-e|--editable)?[\s=]*\.(\[[\w,\s-]*\])?$")
 
 
@@ -155,17 +130,31 @@ class Metadata:
 def read_metadata(files: Mapping[str, bytes]) -> Metadata:
     """Read PKG-INFO, which sdists have, and pyproject.toml; empty if neither has the data."""
     told = BytesHeaderParser().parsebytes(files.get("PKG-INFO", b""))
-    pyproject = _toml(files.get("pyproject.toml", b""))
+    try:
+        pyproject = tomllib.loads(files.get("pyproject.toml", b"").decode("utf-8", "replace"))
+    # Also for numbers with thousands of digits, and thousands of brackets.
+    except (ValueError, RecursionError):
+        pyproject = {}
     project = _table(pyproject, "project")
-    declared = told.get_all("Requires-Dist") or list(_project_requires(project))
+    own = _texts(project.get("dependencies"))
+    for extra, requirements in _table(project, "optional-dependencies").items():
+        for requirement in _texts(requirements):
+            name, _, marker = requirement.partition(";")
+            condition = f"({marker.strip()}) and " if marker.strip() else ""
+            own.append(f'{name} ; {condition}extra == "{extra}"')
+    declared = told.get_all("Requires-Dist") or own
+    requires = _needed(declared, "")
+    groups = _table(pyproject, "dependency-groups")
+    of_tests = [name for group in TEST_GROUPS for name in _needed(declared, group)]
+    of_tests = [name for name in of_tests if name not in requires]
+    of_tests += _needed([each for name in TEST_GROUPS for each in _texts(groups.get(name))], "")
+    licenses = (*told.get_all("License-Expression", ()), *told.get_all("License", ()))
+    license_ = next(iter(licenses), "").strip() or project.get("license")
     return Metadata(
-        license=_license(told.get_all("License-Expression"), told.get_all("License"), project),
-        requires=_needed(declared, ("",)),
-        test_requires=tuple(
-            dict.fromkeys(
-                (*_needed(declared, TEST_GROUPS, only_extras=True), *_from_groups(pyproject))
-            )
-        ),
+        # Some projects put the whole licence text here.
+        license=license_.splitlines()[0][:100] if isinstance(license_, str) and license_ else "",
+        requires=requires,
+        test_requires=tuple(dict.fromkeys(of_tests)),
     )
 
 
@@ -183,67 +172,36 @@ def read_requirements(files: Mapping[str, bytes]) -> RequirementsFiles:
     """Read `requirements*.txt`, `*requirements.txt` and `requirements/*.txt`.
 
     Only package names with versions are used. Options, URLs and paths could reach anything, so they
-    are skipped, except `-r` with a file of the project.
+    are skipped. `-r` of a file that is read anyway adds nothing.
     """
+    of_tests: dict[str, bool] = {}
+    for path in sorted(files):
+        folder, name = posixpath.split(path)
+        words = set(re.split(r"[-_.]", name.lower()))
+        named = folder == "requirements" or (not folder and "requirements" in words)
+        if named and "txt" in words:
+            words -= {"requirements", "txt"}
+            # Others are for something else, such as docs.
+            if not words or words & {*FOR_USE, *TEST_GROUPS, "development"}:
+                of_tests[path] = bool(words & {*TEST_GROUPS, "development"})
     left_out: list[str] = []
     found: dict[bool, list[str]] = {False: [], True: []}
-    seen: set[str] = set()
-    for path in sorted(files):
-        is_for_tests = _is_for_tests(path)
-        if is_for_tests is not None:
-            found[is_for_tests] += _requirement_lines(path, files, seen, left_out)
-    for_use, for_tests = (_needed(found[key], ("",)) for key in (False, True))
-    return RequirementsFiles(for_use, for_tests, tuple(left_out))
-
-
-def _is_for_tests(path: str) -> bool | None:
-    """Whether a requirements file is for tests; None if it is for something else, such as docs, or
-    no requirements file."""
-    folder, name = posixpath.split(path)
-    words = set(re.split(r"[-_.]", name.lower()))
-    if folder not in ("", "requirements") or "txt" not in words:
-        return None
-    if not folder and "requirements" not in words:
-        return None
-    words -= {"requirements", "txt"}
-    if words & {*TEST_GROUPS, "development"}:
-        return True
-    return False if not words or words & FOR_USE else None
-
-
-def _requirement_lines(
-    path: str, files: Mapping[str, bytes], seen: set[str], left_out: list[str]
-) -> Iterator[str]:
-    """The requirements of a file and the files it includes, each file once."""
-    if path in seen:
-        return
-    seen.add(path)
-    text = _decoded(files[path]).replace("\\\n", " ")
-    for line in (re.sub(r"(^|\s+)#.*$", "", each.strip()) for each in text.split("\n")):
-        included = re.match(r"(?:-r|--requirement)[\s=]*(\S+)$", line)
-        if included:
-            inner = posixpath.normpath(posixpath.join(posixpath.dirname(path), included[1]))
-            if inner in files and len(seen) < MAX_INCLUDED:
-                yield from _requirement_lines(inner, files, seen, left_out)
-                continue
-        # Hashes and other options can follow a requirement.
-        requirement = re.sub(r"\s--.*$", "", line)
-        if _is_plain(requirement):
-            yield requirement
-        elif line and not OWN_PROJECT.match(line):
-            left_out.append(f"{path}: {line}")
-
-
-def _decoded(data: bytes) -> str:
-    """Decode as pip does: PowerShell writes UTF-16 for `pip freeze`."""
-    is_utf_16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    text = data.decode("utf-16" if is_utf_16 else "utf-8-sig", "replace")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _is_plain(text: str) -> bool:
-    requirement = _requirement(text)
-    return requirement is not None and requirement.url is None
+    for path, for_tests in of_tests.items():
+        # PowerShell writes UTF-16 for `pip freeze`.
+        is_utf_16 = files[path].startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        text = files[path].decode("utf-16" if is_utf_16 else "utf-8-sig", "replace")
+        for each in text.replace("\r\n", "\n").replace("\\\n", " ").split("\n"):
+            line = re.sub(r"(^|\s+)#.*$", "", each.strip())
+            # Hashes and other options can follow a requirement.
+            plain = re.sub(r"\s--.*$", "", line)
+            requirement = _requirement(plain)
+            included = re.match(r"(?:-r|--requirement)[\s=]*(\S+)$", line)
+            inner = posixpath.join(posixpath.dirname(path), included[1]) if included else ""
+            if requirement is not None and requirement.url is None:
+                found[for_tests].append(plain)
+            elif line and not OWN_PROJECT.match(line) and posixpath.normpath(inner) not in of_tests:
+                left_out.append(f"{path}: {line}")
+    return RequirementsFiles(_needed(found[False], ""), _needed(found[True], ""), tuple(left_out))
 
 
 def _requirement(text: str) -> Requirement | None:
@@ -252,21 +210,6 @@ def _requirement(text: str) -> Requirement | None:
         return Requirement(text)
     except (InvalidRequirement, RecursionError):
         return None
-
-
-def _holds(marker: Marker, extra: str) -> bool:
-    try:
-        return marker.evaluate({"extra": extra})
-    except (UndefinedComparison, UndefinedEnvironmentName, RecursionError):
-        return False
-
-
-def _toml(data: bytes) -> Mapping[str, object]:
-    try:
-        return tomllib.loads(data.decode("utf-8", "replace"))
-    # Also for numbers with thousands of digits, and thousands of brackets.
-    except (ValueError, RecursionError):
-        return {}
 
 
 def _table(table: Mapping[str, object], key: str) -> Mapping[str, object]:
@@ -278,44 +221,15 @@ def _texts(value: object) -> list[str]:
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
-def _license(
-    expression: list[str] | None, older: list[str] | None, project: Mapping[str, object]
-) -> str:
-    told = (expression or older or [""])[0].strip()
-    if not told and isinstance(project.get("license"), str):
-        told = str(project["license"])
-    # Some projects put the whole licence text here.
-    return told.splitlines()[0][:100] if told else ""
-
-
-def _project_requires(project: Mapping[str, object]) -> Iterator[str]:
-    yield from _texts(project.get("dependencies"))
-    for extra, requirements in _table(project, "optional-dependencies").items():
-        for requirement in _texts(requirements):
-            name, _, marker = requirement.partition(";")
-            condition = f"({marker.strip()}) and " if marker.strip() else ""
-            yield f'{name} ; {condition}extra == "{extra}"'
-
-
-def _from_groups(pyproject: Mapping[str, object]) -> tuple[str, ...]:
-    groups = _table(pyproject, "dependency-groups")
-    wanted = [each for name in TEST_GROUPS for each in _texts(groups.get(name))]
-    return _needed(wanted, ("",))
-
-
-def _needed(
-    declared: Iterable[str], extras: Iterable[str], only_extras: bool = False
-) -> tuple[str, ...]:
-    """Requirements whose markers apply on this machine with one of these extras."""
+def _needed(declared: Iterable[str], extra: str) -> tuple[str, ...]:
+    """Requirements whose markers hold on this machine with an extra."""
     found: dict[str, None] = {}
-    for text in declared:
-        requirement = _requirement(text)
-        if requirement is None:
-            continue
-        marker = requirement.marker
-        if only_extras and (marker is None or _holds(marker, "")):
-            continue
-        if marker is not None and not any(_holds(marker, name) for name in extras):
+    for requirement in filter(None, map(_requirement, declared)):
+        try:
+            marker = requirement.marker
+            if marker is not None and not marker.evaluate({"extra": extra}):
+                continue
+        except (UndefinedComparison, UndefinedEnvironmentName, RecursionError):
             continue
         if canonicalize_name(requirement.name) not in NOT_FOR_TESTS and requirement.url is None:
             requirement.marker = None
@@ -332,65 +246,42 @@ BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error)
 def fetch(project: ProjectConfig, config: FactoryConfig) -> Source:
     """The project's files. Raises ProjectRefused."""
     if project.pypi is not None:
-        source = _from_index(project, project.pypi, config)
-    else:
-        try:
-            source = _from_tree(project, config.max_tree_mb)
-        except GitFailed as error:
-            raise ProjectRefused(str(error)) from error
-        except TreeTooLarge as error:
-            raise ProjectRefused(f"{error}; raise max_tree_mb, or name a smaller folder") from error
-    size = sum(map(len, source.files.values()))
-    if size > config.max_tree_mb * MEGABYTE:
-        raise _too_large(project.place, config.max_tree_mb)
-    return source
-
-
-def _too_large(place: str, max_mb: int) -> ProjectRefused:
-    return ProjectRefused(
-        f"{place}: more than {max_mb} MB of files (factory.max_tree_mb); raise it, or leave the "
-        "project out"
-    )
+        return _from_index(project, project.pypi, config)
+    try:
+        if project.git is not None:
+            checkout = read_commit(project.git, project.revision, config.max_tree_mb)
+            commit, name = checkout.commit, project.name or repository_name(project.git)
+            origin = f"git:{project.git}@{commit}"
+            return _source(name, commit[:12], origin, checkout.files)
+        folder = Path(project.folder or ".")
+        if not folder.is_dir():
+            raise ProjectRefused(f"{folder}: no such folder")
+        files = read_folder(folder, max_mb=config.max_tree_mb)
+    except GitFailed as error:
+        raise ProjectRefused(str(error)) from error
+    except TreeTooLarge as error:
+        raise ProjectRefused(f"{error}; raise max_tree_mb, or name a smaller folder") from error
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        digest.update(path.encode() + b"\0" + files[path] + b"\0")
+    version = digest.hexdigest()[:12]
+    name = project.name or folder.resolve().name
+    return _source(name, version, f"folder sha256:{version}", files)
 
 
 def _from_index(project: ProjectConfig, requirement: str, config: FactoryConfig) -> Source:
     sdist = download_sdist(requirement, config.index_url)
-    files = _unpacked(sdist.path, project.place, config.max_tree_mb)
+    files = unpacked(sdist.path, project.place, config.max_tree_mb)
     metadata = read_metadata(files)
     # The release: its metadata, entry points, compiled parts and requirements.
     release = f"{sdist.name}=={sdist.version}"
     return Source(
         name=project.name or sdist.name,
         version=sdist.version,
-        origin=f"pypi:{sdist.name}=={sdist.version} sha256:{sdist.sha256}",
+        origin=f"pypi:{release} sha256:{sdist.sha256}",
         license=metadata.license,
         files=files,
         requires=((release, *metadata.test_requires), (release,), metadata.requires),
-    )
-
-
-def _from_tree(project: ProjectConfig, max_mb: int) -> Source:
-    if project.git is not None:
-        return _from_git(project, project.git, max_mb)
-    return _from_folder(project, Path(project.folder or "."), max_mb)
-
-
-def _from_git(project: ProjectConfig, url: str, max_mb: int) -> Source:
-    checkout = read_commit(url, project.revision, max_mb)
-    commit, name = checkout.commit, project.name or repository_name(url)
-    return _source(name, commit[:12], f"git:{url}@{commit}", checkout.files)
-
-
-def _from_folder(project: ProjectConfig, folder: Path, max_mb: int) -> Source:
-    if not folder.is_dir():
-        raise ProjectRefused(f"{folder}: no such folder")
-    files = read_folder(folder, max_mb=max_mb)
-    digest = hashlib.sha256()
-    for path in sorted(files):
-        digest.update(path.encode() + b"\0" + files[path] + b"\0")
-    version = digest.hexdigest()[:12]
-    return _source(
-        project.name or folder.resolve().name, version, f"folder sha256:{version}", files
     )
 
 
@@ -403,8 +294,8 @@ def _source(name: str, version: str, origin: str, files: Mapping[str, bytes]) ->
     return Source(name, version, origin, metadata.license, files, requires, notes)
 
 
-def _unpacked(path: Path, place: str, max_mb: int) -> dict[str, bytes]:
-    """The files in the archive's single top-level folder."""
+def unpacked(path: Path, place: str, max_mb: int) -> dict[str, bytes]:
+    """The files in the archive's single top-level folder. Raises ProjectRefused."""
     read = _zip_members if path.suffix == ".zip" else _tar_members
     files: dict[str, bytes] = {}
     room = max_mb * MEGABYTE
@@ -412,23 +303,22 @@ def _unpacked(path: Path, place: str, max_mb: int) -> dict[str, bytes]:
         for name, size, data in read(path, ARCHIVE_TO_TREE * room):
             room -= size
             if room < 0:
-                raise _too_large(place, max_mb)
+                raise TreeTooLarge(path, max_mb)
             top, _, inner = posixpath.normpath(name).partition("/")
             wanted = inner and top not in ("", "..") and not LEFT_OUT & set(inner.split("/"))
-            if wanted and _can_be_written(inner):
+            if wanted and "\0" not in inner and is_utf_8(inner):
                 files[inner] = data()
     except TreeTooLarge as error:
-        raise _too_large(place, max_mb) from error
+        raise ProjectRefused(
+            f"{place}: more than {max_mb} MB of files (factory.max_tree_mb); raise it, or leave "
+            "the project out"
+        ) from error
     # An encrypted member raises RuntimeError, as does an unknown compression.
     except (*BROKEN, EOFError, OSError, RuntimeError) as error:
         raise ProjectRefused(
             f"{place}: {path} is not a whole archive ({error}); remove it"
         ) from error
     return files
-
-
-def _can_be_written(name: str) -> bool:
-    return "\0" not in name and not any("\ud800" <= each <= "\udfff" for each in name)
 
 
 _Members = Iterator[tuple[str, int, Callable[[], bytes]]]
@@ -438,8 +328,7 @@ _Members = Iterator[tuple[str, int, Callable[[], bytes]]]
 def _tar_members(path: Path, most: int) -> _Members:
     """Decompress to a file first: a small archive can be huge, and so can one of its headers, which
     would be read into memory."""
-    decompressed = bz2.open if path.suffix == ".bz2" else gzip.open
-    with decompressed(path) as packed, tempfile.TemporaryFile() as whole:
+    with gzip.open(path) as packed, tempfile.TemporaryFile() as whole:
         while chunk := packed.read(MEGABYTE):
             whole.write(chunk)
             if whole.tell() > most:

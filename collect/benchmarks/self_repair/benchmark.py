@@ -6,13 +6,14 @@ tests.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 from collect.benchmarks.base import Instance, TestResults, TestStatus
 from collect.benchmarks.pytest_run import run_pytest
+from collect.benchmarks.running import StoredBenchmark
 from collect.benchmarks.self_repair.problem import (
     BUNDLED_FILE,
     TEST_PATHS,
@@ -20,8 +21,7 @@ from collect.benchmarks.self_repair.problem import (
     Problem,
     hidden_files,
     lay_out,
-    private_tests,
-    public_tests,
+    node_ids,
     read_bugs,
 )
 from collect.code.patches import diff_trees
@@ -51,8 +51,6 @@ def run_problem_tests(
 
 @dataclass(frozen=True)
 class Trial:
-    """The test results of one program."""
-
     results: TestResults
     public: tuple[str, ...]
     private: tuple[str, ...]
@@ -60,15 +58,11 @@ class Trial:
     @property
     def failing(self) -> tuple[str, ...]:
         """In test order, public ones first."""
-        return tuple(test for test in self._tests if not self._passed(test))
+        return tuple(test for test in (*self.public, *self.private) if not self._passed(test))
 
     @property
     def passing(self) -> tuple[str, ...]:
-        return tuple(test for test in self._tests if self._passed(test))
-
-    @property
-    def _tests(self) -> tuple[str, ...]:
-        return (*self.public, *self.private)
+        return tuple(test for test in (*self.public, *self.private) if self._passed(test))
 
     def _passed(self, test: str) -> bool:
         return self.results.statuses[test] is TestStatus.PASSED
@@ -88,9 +82,9 @@ class Tester:
     def try_out(self, problem: Problem, program: str, timeout: float | None = None) -> Trial:
         """Run all tests, public and private; `timeout` None: the default. Raises SandboxError."""
         files = {**lay_out(problem, program), **hidden_files(problem)}
-        public, private = public_tests(problem), private_tests(problem)
+        public, private = node_ids(problem)
         with open_sandbox(self.sandbox) as sandbox:
-            sandbox.write_files(_encoded(files))
+            sandbox.write_files({path: text.encode() for path, text in files.items()})
             results = run_problem_tests(sandbox, [*public, *private], timeout or self.timeout)
         return Trial(results, public, private)
 
@@ -106,29 +100,16 @@ class Tester:
         return tuple(name for name in problem.libraries if not self._importable[name])
 
 
-def _encoded(files: Mapping[str, str]) -> dict[str, bytes]:
-    return {path: text.encode() for path, text in files.items()}
-
-
-class SelfRepairBenchmark:
+@dataclass(eq=False)
+class SelfRepairBenchmark(StoredBenchmark):
     """The bugs of a benchmark file; by default the bundled one."""
 
-    name = "self_repair"
+    name: ClassVar[str] = "self_repair"
+    path: Path = BUNDLED_FILE
+    test_timeout: float = 60.0
 
-    def __init__(self, path: Path = BUNDLED_FILE, test_timeout: float = 60.0) -> None:
-        """`test_timeout` is in seconds, for one run of an instance's tests."""
-        self.path = path
-        self.test_timeout = test_timeout
-
-    @cached_property
-    def _instances(self) -> tuple[Instance, ...]:
-        return tuple(_instance(bug) for bug in read_bugs(self.path))
-
-    def instances(self) -> Sequence[Instance]:
-        return self._instances
-
-    def prepare(self, instance: Instance, sandbox: Sandbox) -> None:
-        sandbox.write_files(instance.files)
+    def _read(self) -> Iterable[Instance]:
+        return map(_instance, read_bugs(self.path))
 
     def run_tests(self, instance: Instance, sandbox: Sandbox, tests: Iterable[str]) -> TestResults:
         deciding = instance.fail_to_pass if instance.is_scored else ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
@@ -40,7 +40,6 @@ class Problem:
     """What to write, and how it is tested."""
 
     id: str
-    """Upstream's id."""
     source: str
     """The data set's name in the config."""
     statement: str = field(repr=False)
@@ -59,22 +58,16 @@ class Problem:
     libraries: tuple[str, ...] = ()
     """Top-level packages that a solution or a test imports."""
     published: date | None = None
-    """Publication date."""
     difficulty: str | None = None
 
 
 class ProblemSource(Protocol):
     """A data set of problems: its place on the hub, and how to read its rows."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def hub_id(self) -> str: ...
-
-    @property
-    def split(self) -> str:
-        """The default split."""
+    name: str
+    hub_id: str
+    split: str
+    """The default split."""
 
     def hub_rows(self, hub_id: str, split: str) -> Rows:
         """Raises ConfigError."""
@@ -91,21 +84,17 @@ def numbered(imports: str, bodies: Sequence[str], private: bool = False) -> Test
     """
     prefix = "test_private_" if private else "test_"
     names = tuple(f"{prefix}{number}" for number in range(1, len(bodies) + 1))
-    functions = [
-        f"def {name}():\n{_indented(body)}\n" for name, body in zip(names, bodies, strict=True)
-    ]
-    return TestFile("\n\n".join([imports, *functions]), names)
-
-
-def _indented(body: str) -> str:
-    return "\n".join(f"    {line}" for line in source_lines(body))
+    parts = [imports]
+    for name, body in zip(names, bodies, strict=True):
+        indented = "\n".join(f"    {line}" for line in source_lines(body))
+        parts.append(f"def {name}():\n{indented}\n")
+    return TestFile("\n\n".join(parts), names)
 
 
 # Turn a problem and a program for it into the files of a workspace.
 #
 # `solution.py` is the program as written, so that everyone sees the same line numbers. The tests
 # put `prelude.py`, which upstream runs first, into its namespace.
-
 
 PUBLIC_TESTS = "test_solution.py"
 PRIVATE_TESTS = "test_private.py"
@@ -134,15 +123,13 @@ def hidden_files(problem: Problem) -> dict[str, str]:
     return {PRIVATE_TESTS: problem.private_tests.code} if problem.private_tests else {}
 
 
-def public_tests(problem: Problem) -> tuple[str, ...]:
-    """Node ids."""
-    return tuple(f"{PUBLIC_TESTS}::{name}" for name in problem.public_tests.names)
-
-
-def private_tests(problem: Problem) -> tuple[str, ...]:
-    """Node ids."""
-    names = problem.private_tests.names if problem.private_tests else ()
-    return tuple(f"{PRIVATE_TESTS}::{name}" for name in names)
+def node_ids(problem: Problem) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The public tests, and the private ones."""
+    private = problem.private_tests.names if problem.private_tests else ()
+    return (
+        tuple(f"{PUBLIC_TESTS}::{name}" for name in problem.public_tests.names),
+        tuple(f"{PRIVATE_TESTS}::{name}" for name in private),
+    )
 
 
 def task_text(problem: Problem) -> str:
@@ -156,7 +143,6 @@ def task_text(problem: Problem) -> str:
 
 
 # A self-repair benchmark on disk: one line per bug, and a card that describes how it was made.
-
 
 BUNDLED_FILE = Path(__file__).parents[1] / "bundled" / "self_repair.jsonl"
 
@@ -176,8 +162,6 @@ class Step(StrEnum):
 
 
 class Failure(StrictRecord):
-    """How the first failing public test fails."""
-
     type: str
     """The exception's class: AssertionError, KeyError ...; TimeoutError if the test never ended."""
     message: str
@@ -288,22 +272,24 @@ def parsed(where: str, column: str, code: str) -> ast.Module:
 
 def imported_libraries(*trees: ast.Module) -> set[str]:
     """The top-level packages that the code imports from outside the standard library."""
-    names = {name for tree in trees for node in ast.walk(tree) for name in _imported(node)}
-    return {name for name in names if name not in sys.stdlib_module_names}
+    names = set()
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.partition(".")[0])
+    return names - sys.stdlib_module_names
 
 
 def unittest_names(tree: ast.Module) -> tuple[str, ...]:
     """The tests of every class of the module, as `Class::method`."""
-    return tuple(
-        dict.fromkeys(
-            f"{each.name}::{method.name}"
-            for each in tree.body
-            if isinstance(each, ast.ClassDef)
-            for method in each.body
-            if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef)
-            and method.name.startswith("test")
-        )
-    )
+    found: dict[str, None] = {}
+    for each in tree.body:
+        if isinstance(each, ast.ClassDef):
+            parts = (p for p in each.body if isinstance(p, ast.FunctionDef | ast.AsyncFunctionDef))
+            names = (part.name for part in parts if part.name.startswith("test"))
+            found |= dict.fromkeys(f"{each.name}::{name}" for name in names)
+    return tuple(found)
 
 
 def is_program(code: str) -> bool:
@@ -313,10 +299,3 @@ def is_program(code: str) -> bool:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True
-
-
-def _imported(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Import):
-        yield from (alias.name.partition(".")[0] for alias in node.names)
-    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-        yield node.module.partition(".")[0]

@@ -12,17 +12,112 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated, Any, ClassVar
 
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from collect.benchmarks import row_files
 from collect.benchmarks.base import Instance, Language, TestResults, TestStatus
 from collect.benchmarks.git_workspace import lay_out_patch, seal_history
+from collect.benchmarks.running import StoredBenchmark
 from collect.benchmarks.swe_bench.log_parsers import LOG_PARSERS, Statuses, is_source, run_source
-from collect.benchmarks.swe_bench.records import Record, read_records
-from collect.code.unified import renamed_files
+from collect.code.patches import renamed_files
 from collect.errors import ConfigError
 from sandbox import Command, ImageWorkspace, Sandbox
 from sandbox.errors import SandboxFileError
 from sandbox.shell import read_text, scratch_folder, write_bytes
 from sandbox.text import BoundedOutput
+
+# Records, from a file or from the hub.
+#
+# There are four generations of the schema: SWE-bench's first (repository and version determine the
+# test command) and fifth (the record has its own script, parser and image), SWE-bench-Live
+# (commands and a parser's name) and SWE-bench-Live/MultiLang (more commands, and the parser as
+# Python source).
+
+LIVE_HUB_ID = "SWE-bench-Live/SWE-bench-Live"
+
+
+def _strings(value: object) -> object:
+    """A list; some data sets have JSON in a string, or a single string."""
+    if not isinstance(value, str):
+        return value
+    if not value.strip():
+        return ()
+    return json.loads(value) if value.lstrip().startswith("[") else (value,)
+
+
+Strings = Annotated[tuple[str, ...], BeforeValidator(_strings)]
+
+
+class Record(BaseModel):
+    """Only the upstream columns that we use."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, coerce_numbers_to_str=True)
+
+    # It becomes part of an image's name.
+    instance_id: str = Field(pattern=r"^[A-Za-z0-9][\w.-]*$")
+    repo: str
+    base_commit: str = Field(pattern=r"^[0-9a-f]{7,64}$")
+    patch: str
+    test_patch: str
+    problem_statement: str
+    fail_to_pass: Strings = Field(validation_alias="FAIL_TO_PASS")
+    pass_to_pass: Strings = Field(validation_alias="PASS_TO_PASS")
+    version: str = ""
+    image: str | None = Field(None, validation_alias=AliasChoices("image", "docker_image"))
+    eval_script: str = ""
+    """The whole script of a test run, with two markers around the test output."""
+    rebuild_cmds: Strings = ()
+    test_cmds: Strings = ()
+    print_cmds: Strings = ()
+    """Commands that print the log if `test_cmds` do not."""
+    log_parser: str = Field("", validation_alias=AliasChoices("log_parser", "parser"))
+    """A parser's name, or its source."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, row: Any) -> Any:
+        """In data sets where only some rows have a column, it is null in the others."""
+        if not isinstance(row, dict):
+            return row
+        return {name: value for name, value in row.items() if value is not None}
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the record is from SWE-bench-Live."""
+        return bool(self.test_cmds)
+
+    @property
+    def image_name(self) -> str:
+        """The record's own image, or the one that upstream publishes for the instance's id."""
+        if self.image:
+            return self.image
+        publisher = "starryzhang" if self.is_live else "swebench"
+        name = self.instance_id.lower().replace("__", "_1776_")
+        return f"{publisher}/sweb.eval.x86_64.{name}:latest"
+
+    @property
+    def test_files(self) -> tuple[str, ...]:
+        """The files that the test patch changes, by old and new name."""
+        pairs = renamed_files(self.test_patch)
+        return tuple(dict.fromkeys(path for pair in pairs for path in pair))
+
+    @property
+    def digest(self) -> str:
+        """16 hex digits over all columns that we use."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
+
+
+def read_records(path: Path | None, hub_id: str | None, split: str | None) -> dict[str, Record]:
+    """The records of a local file, or else of a split on the hub, by id. Raises ConfigError."""
+    hub_id = hub_id or LIVE_HUB_ID
+    default = "lite" if hub_id == LIVE_HUB_ID else "test"
+    files = None if path is None else [path]
+    rows = row_files.open_rows(files, hub_id, "benchmark.path", split=split or default)
+    published = "SWE-bench or SWE-bench-Live"
+    return row_files.checked_by_id(rows, Record, published, lambda record: record.instance_id)
+
 
 # A pytest plugin confirms the log's test results, because any program can write to a log.
 #
@@ -30,8 +125,6 @@ from sandbox.text import BoundedOutput
 # SymPy's, tox, Java's) is trusted. If pytest loaded the plugin, a pass counts only if pytest
 # reported it, and a session that did not end confirms nothing.
 
-
-PLUGIN = Path(__file__).with_name("confirming_plugin.py")
 PLUGIN_NAME = "stepinto_confirmation"
 MAX_SESSIONS = 64
 """Maximum number of pytest sessions in one run of a record."""
@@ -47,7 +140,8 @@ class Confirmation:
 
     def lay_out(self, sandbox: Sandbox) -> None:
         """Write the plugin. Raises SandboxError."""
-        write_bytes(sandbox, f"{self.folder}/{PLUGIN_NAME}.py", PLUGIN.read_bytes())
+        plugin = Path(__file__).with_name("confirming_plugin.py").read_bytes()
+        write_bytes(sandbox, f"{self.folder}/{PLUGIN_NAME}.py", plugin)
         write_bytes(sandbox, f"{self.folder}/key", self.key.encode())
 
     @property
@@ -63,15 +157,19 @@ class Confirmation:
     ) -> tuple[dict[str, TestStatus], str | None]:
         """The confirmed statuses of the requested tests, and evidence that the program interfered
         with the run."""
-        sessions = self._sessions(_read_confirmed(sandbox, f"{self.folder}/key"))
-        if sessions is None:
-            return dict(statuses), "the program changed a file that pytest's own report rests on"
+        left = _read(sandbox, f"{self.folder}/key")
+        keys = [self.key]
+        while keys[-1] != left:
+            if len(keys) > MAX_SESSIONS:
+                changed = "the program changed a file that pytest's own report rests on"
+                return dict(statuses), changed
+            keys.append(hashlib.sha256(keys[-1].encode()).hexdigest())
+        # Each session has left the key of the next one.
+        sessions = keys[:-1]
         passed: set[str] = set()
         whole = True
         for number, key in enumerate(sessions):
-            seal, _, text = _read_confirmed(sandbox, f"{self.folder}/report-{number}").partition(
-                " "
-            )
+            seal, _, text = _read(sandbox, f"{self.folder}/report-{number}").partition(" ")
             if not seal:
                 whole = False
                 continue
@@ -86,15 +184,6 @@ class Confirmation:
         told = f"the log says that {strange[0]} passed, and pytest did not" if strange else None
         return found, told if whole else None
 
-    def _sessions(self, left: str) -> list[str] | None:
-        """The keys that sessions used, from what is left in the file; None if it is invalid."""
-        keys = [self.key]
-        while keys[-1] != left:
-            if len(keys) > MAX_SESSIONS:
-                return None
-            keys.append(hashlib.sha256(keys[-1].encode()).hexdigest())
-        return keys[:-1]
-
 
 def _unconfirmed(statuses: Mapping[str, TestStatus], passed: set[str]) -> Iterator[str]:
     """Tests that passed in the log more often than pytest reported for their function.
@@ -106,12 +195,11 @@ def _unconfirmed(statuses: Mapping[str, TestStatus], passed: set[str]) -> Iterat
     counted: set[str] = set()
     for test, status in statuses.items():
         name = test.split(" <- ")[0]
-        if status is not TestStatus.PASSED or "::" not in test or name in counted:
-            continue
-        counted.add(name)
-        if left[_function(test)] < 1:
-            yield test
-        left[_function(test)] -= 1
+        if status is TestStatus.PASSED and "::" in test and name not in counted:
+            counted.add(name)
+            if left[_function(test)] < 1:
+                yield test
+            left[_function(test)] -= 1
 
 
 def _function(test: str) -> str:
@@ -120,29 +208,26 @@ def _function(test: str) -> str:
     return f"{posixpath.basename(path)}::{names.split(' ')[0]}"
 
 
-def _read_confirmed(sandbox: Sandbox, path: str) -> str:
-    try:
-        return read_text(sandbox, path)
-    except SandboxFileError:
-        return ""
-
-
 # How to run the tests of SWE-bench's own repositories if a record does not say so. The commands are
 # those of swebench 4: `MAP_REPO_VERSION_TO_SPECS_PY`.
 
-
-ENVIRONMENT = (
-    "source /opt/miniconda3/bin/activate",
-    "conda activate testbed",
-)
+ENVIRONMENT = ("source /opt/miniconda3/bin/activate", "conda activate testbed")
 EDITABLE = "python -m pip install -e"
 INSTALL = f"{EDITABLE} ."
-PYTEST = "pytest -rA"
 DJANGO = "./tests/runtests.py --verbosity 2"
 LOCALE = ("export LANG=en_US.UTF-8", "export LC_ALL=en_US.UTF-8", "export LANGUAGE=en_US:en")
 GENERATED_LOCALE = "sed -i '/en_US.UTF-8/s/^# //g' /etc/locale.gen && locale-gen"
-NO_TESTS = (
-    *(".json", ".png", "csv", ".txt", ".md", ".jpg", ".jpeg", ".pkl", ".yml", ".yaml"),
+NO_TEST = (
+    ".json",
+    ".png",
+    "csv",
+    ".txt",
+    ".md",
+    ".jpg",
+    ".jpeg",
+    ".pkl",
+    ".yml",
+    ".yaml",
     ".toml",
 )
 """File name endings in a test patch that are not tests; upstream's list."""
@@ -150,10 +235,8 @@ NO_TESTS = (
 
 @dataclass(frozen=True)
 class Repository:
-    """How to test one repository of SWE-bench."""
-
     parser: str
-    test: str = PYTEST
+    test: str = "pytest -rA"
     install: str = INSTALL
 
 
@@ -188,51 +271,37 @@ REPOSITORIES = {
 
 def run_commands(record: Record) -> list[str]:
     """The test commands, to run after `setup_commands`; for a known repository."""
-    return [" ".join([_test_command(record), *_directives(record)])]
+    command = REPOSITORIES[record.repo].test
+    if record.repo == "django/django" and record.version == "1.9":
+        command = DJANGO
+    elif record.repo == "astropy/astropy" and _number(record.version) < (3,):
+        command = "pytest -rA -vv -o console_output_style=classic --tb=no"
+    # The files in the test patch, as the repository's runner names them.
+    files = [path for _, path in renamed_files(record.test_patch) if not path.endswith(NO_TEST)]
+    if record.repo == "django/django":
+        files = [path.removesuffix(".py").removeprefix("tests/") for path in files]
+        files = [path.replace("/", ".") for path in files]
+    return [" ".join([command, *files])]
 
 
 def setup_commands(record: Record) -> list[str]:
     """Commands before the tests: activate the environment, and rebuild the program."""
-    return [*ENVIRONMENT, *_settings(record), _install_command(record)]
-
-
-def _test_command(record: Record) -> str:
     version = _number(record.version)
-    if record.repo == "django/django" and record.version == "1.9":
-        return DJANGO
-    if record.repo == "astropy/astropy" and version < (3,):
-        return "pytest -rA -vv -o console_output_style=classic --tb=no"
-    return REPOSITORIES[record.repo].test
-
-
-def _install_command(record: Record) -> str:
-    version = _number(record.version)
+    settings: tuple[str, ...] = ()
+    install = REPOSITORIES[record.repo].install
     if record.repo == "django/django" and version < (3,):
-        return "python setup.py install"
-    if record.repo == "matplotlib/matplotlib" and version < (3,):
-        return "python setup.py build; python setup.py install"
-    if record.repo == "matplotlib/matplotlib" and version >= (3, 8):
-        return 'python -m pip install --no-build-isolation -e ".[dev]"'
-    if record.repo == "mwaskom/seaborn" and version < (0, 12):
-        return INSTALL
-    return REPOSITORIES[record.repo].install
-
-
-def _settings(record: Record) -> tuple[str, ...]:
-    version = _number(record.version)
-    if record.repo != "django/django" or not (1, 7) <= version < (4,):
-        return ()
-    if version < (3,):
-        return (*LOCALE, "export PYTHONIOENCODING=utf8")
-    return (GENERATED_LOCALE, *LOCALE)
-
-
-def _directives(record: Record) -> list[str]:
-    """The tests to run: the files in the test patch, as the repository's runner names them."""
-    files = [path for _, path in renamed_files(record.test_patch) if not path.endswith(NO_TESTS)]
-    if record.repo != "django/django":
-        return files
-    return [path.removesuffix(".py").removeprefix("tests/").replace("/", ".") for path in files]
+        install = "python setup.py install"
+        if version >= (1, 7):
+            settings = (*LOCALE, "export PYTHONIOENCODING=utf8")
+    elif record.repo == "django/django" and version < (4,):
+        settings = (GENERATED_LOCALE, *LOCALE)
+    elif record.repo == "matplotlib/matplotlib" and version < (3,):
+        install = "python setup.py build; python setup.py install"
+    elif record.repo == "matplotlib/matplotlib" and version >= (3, 8):
+        install = 'python -m pip install --no-build-isolation -e ".[dev]"'
+    elif record.repo == "mwaskom/seaborn" and version < (0, 12):
+        install = INSTALL
+    return [*ENVIRONMENT, *settings, install]
 
 
 def _number(version: str) -> tuple[int, ...]:
@@ -241,7 +310,6 @@ def _number(version: str) -> tuple[int, ...]:
 
 BEGIN, END = ">>>>> Start Test Output", ">>>>> End Test Output"
 """Markers around the test output in the log of a record's own script."""
-PREFIX = "parse_log_"
 # What a script reinstalls is already installed, so pip must not look for it without a network.
 # Tests in an image that was built as root rely on root's home.
 _PREPARE = """\
@@ -250,17 +318,6 @@ if [ "$(id -u)" = 0 ] && [ -w /root ]; then export HOME=/root; fi
 git config --global --add safe.directory "$PWD"
 """
 _RUN = 'bash "$1/run.sh" >"$1/log" 2>&1 </dev/null'
-
-
-@dataclass(frozen=True)
-class _Log:
-    """The log of a run."""
-
-    whole: str
-    tests: str
-    """The part that the parser reads."""
-    exit_code: str
-    """Exit code of the test command; empty if unknown."""
 
 
 def run_record_tests(
@@ -277,20 +334,13 @@ def run_record_tests(
         confirmation.lay_out(sandbox)
         script = _script(record, folder, confirmation.settings)
         write_bytes(sandbox, f"{folder}/run.sh", script.encode())
-        command = Command(["sh", "-c", _RUN, "sh", folder], timeout=timeout)
-        result = sandbox.run(command)
-        log = _read_log(record, sandbox, folder)
-        statuses = {} if result.timed_out else _graded(record, sandbox, log)
+        result = sandbox.run(Command(["sh", "-c", _RUN, "sh", folder], timeout=timeout))
+        log, statuses = _graded(record, sandbox, folder, result.timed_out)
         found, tampered = confirmation.check(sandbox, statuses_of(tests, statuses))
     shown = BoundedOutput(sandbox.config.output_limit)
-    shown.add(log.whole.encode())
-    return TestResults(
-        found,
-        shown.text(),
-        result.timed_out,
-        result.seconds,
-        tampered=tampered,
-    )
+    shown.add(log.encode())
+    output = shown.text()
+    return TestResults(found, output, result.timed_out, result.seconds, tampered=tampered)
 
 
 def check_runnable(record: Record) -> None:
@@ -312,7 +362,7 @@ def check_runnable(record: Record) -> None:
 def parser_name(record: Record) -> str:
     """The record's parser: a name in LOG_PARSERS, or its source."""
     if record.log_parser:
-        return record.log_parser.strip().removeprefix(PREFIX)
+        return record.log_parser.strip().removeprefix("parse_log_")
     repository = REPOSITORIES.get(record.repo)
     return repository.parser if repository else "pytest"
 
@@ -344,67 +394,54 @@ def status_of(test: str, statuses: Mapping[str, TestStatus]) -> TestStatus:
 
 
 def _script(record: Record, folder: str, settings: str) -> str:
-    """The whole script; `settings` is a command to run before the tests."""
+    """The whole script; `settings` is a command that only pytest needs, before the tests."""
+    lines = []
     if record.eval_script:
-        lines = [*_with_exit_code(record.eval_script.split("\n"), folder, settings)]
+        # The record's script, changed to keep the exit code of its test command.
+        for line in record.eval_script.split("\n"):
+            if BEGIN in line and "pytest" in record.eval_script:
+                lines.append(settings)
+            if END in line:
+                kept = f'echo "$TESTS_EXIT_CODE" >{folder}/exit'
+                lines += ["TESTS_EXIT_CODE=$?", line, kept]
+            else:
+                lines.append(line)
     else:
-        setup = [] if record.is_live else setup_commands(record)
         tests = [*(record.test_cmds or run_commands(record))]
-        # The printing commands may need the same shell settings as the tests.
-        kept = ["{", *tests, "}"] if record.print_cmds else ["(", *tests, ")"]
-        kept[-1] += f" >{folder}/tests 2>&1"
-        printed = ["{", *record.print_cmds, f"}} >{folder}/printed 2>&1"]
-        lines = [
-            *setup,
-            *record.rebuild_cmds,
-            *_needed(settings, tests),
-            *kept,
-            *(printed if record.print_cmds else []),
-        ]
+        lines += [] if record.is_live else setup_commands(record)
+        lines += record.rebuild_cmds
+        if any("pytest" in command for command in tests):
+            lines.append(settings)
+        if record.print_cmds:
+            # The printing commands may need the same shell settings as the tests.
+            lines += ["{", *tests, f"}} >{folder}/tests 2>&1"]
+            lines += ["{", *record.print_cmds, f"}} >{folder}/printed 2>&1"]
+        else:
+            lines += ["(", *tests, f") >{folder}/tests 2>&1"]
     return _PREPARE + "\n".join(lines) + "\n"
 
 
-def _needed(settings: str, commands: Sequence[str]) -> list[str]:
-    """Settings that only pytest needs."""
-    return [settings] if any("pytest" in command for command in commands) else []
+def _graded(record: Record, sandbox: Sandbox, folder: str, timed_out: bool) -> tuple[str, Statuses]:
+    """The whole log of a run, and what its part about tests says."""
 
+    def parsed(log: str) -> Statuses:
+        if timed_out:
+            return {}
+        name = parser_name(record)
+        return run_source(sandbox, name, log) if is_source(name) else LOG_PARSERS[name](log)
 
-def _with_exit_code(lines: Sequence[str], folder: str, settings: str) -> Iterator[str]:
-    """The script, changed to keep the exit code of its test command."""
-    for line in lines:
-        if BEGIN in line:
-            yield from _needed(settings, lines)
-        if END in line:
-            yield "TESTS_EXIT_CODE=$?"
-            yield line
-            yield f'echo "$TESTS_EXIT_CODE" >{folder}/exit'
-        else:
-            yield line
-
-
-def _read_log(record: Record, sandbox: Sandbox, folder: str) -> _Log:
     whole = _read(sandbox, f"{folder}/log")
     if not record.eval_script:
         tests = _read(sandbox, f"{folder}/{'printed' if record.print_cmds else 'tests'}")
-        return _Log(f"{whole}\n{tests}".lstrip(), tests, "")
+        return f"{whole}\n{tests}".lstrip(), parsed(tests)
     marked = whole.split(BEGIN)[1].split(END)[0] if BEGIN in whole and END in whole else ""
-    return _Log(whole, marked, _read(sandbox, f"{folder}/exit").strip())
-
-
-def _graded(record: Record, sandbox: Sandbox, log: _Log) -> Statuses:
-    statuses = _parsed(record, sandbox, log.tests)
-    if record.eval_script and log.tests:
-        # Some runners write outside the markers.
-        statuses = statuses or _parsed(record, sandbox, log.whole)
-        if log.exit_code not in ("", "0") and TestStatus.FAILED not in statuses.values():
-            # A failing command whose log has no failure: the log is not from that command.
-            return {}
-    return statuses
-
-
-def _parsed(record: Record, sandbox: Sandbox, log: str) -> Statuses:
-    name = parser_name(record)
-    return run_source(sandbox, name, log) if is_source(name) else LOG_PARSERS[name](log)
+    # Some runners write outside the markers.
+    statuses = parsed(marked) or (parsed(whole) if marked else {})
+    failed = _read(sandbox, f"{folder}/exit").strip() not in ("", "0")
+    if marked and failed and TestStatus.FAILED not in statuses.values():
+        # A failing command whose log has no failure: the log is not from that command.
+        return whole, {}
+    return whole, statuses
 
 
 def _read(sandbox: Sandbox, path: str) -> str:
@@ -414,37 +451,28 @@ def _read(sandbox: Sandbox, path: str) -> str:
         return ""
 
 
-NAME = "swe_bench"
 TEST_TIMEOUT = 1800.0
 """Seconds, as upstream."""
 WORKSPACE = ImageWorkspace("/testbed", programs=("/opt/miniconda3/envs/testbed/bin",))
 """SWE-bench's images have a conda environment with that name; SWE-bench-Live's have none."""
 
 
-class SweBenchBenchmark:
+@dataclass(eq=False, kw_only=True)
+class SweBenchBenchmark(StoredBenchmark):
     """Records from a local file or from the hub; the code of each is in its image.
 
     A skipped PASS_TO_PASS test counts as passed, one that the log does not name as failed.
     """
 
-    name = NAME
-
-    def __init__(
-        self,
-        path: Path | None = None,
-        *,
-        hub_id: str | None = None,
-        hub_split: str | None = None,
-        test_timeout: float = TEST_TIMEOUT,
-        languages: Sequence[Language] = ("python",),
-        show_tests: bool = False,
-    ) -> None:
-        """`test_timeout` is in seconds, build included. With `show_tests` the workspace has the
-        test patch, which agents otherwise don't see."""
-        self.path, self.hub_id, self.hub_split = path, hub_id, hub_split
-        self.test_timeout = test_timeout
-        self.language: Language = "java" if languages == ("java",) else "python"
-        self.show_tests = show_tests
+    name: ClassVar[str] = "swe_bench"
+    path: Path | None = field(default=None, kw_only=False)
+    hub_id: str | None = None
+    hub_split: str | None = None
+    test_timeout: float = TEST_TIMEOUT
+    """Seconds, build included."""
+    languages: Sequence[Language] = ("python",)
+    show_tests: bool = False
+    """Whether the workspace has the test patch, which agents otherwise don't see."""
 
     @cached_property
     def _records(self) -> dict[str, Record]:
@@ -453,12 +481,8 @@ class SweBenchBenchmark:
             check_runnable(record)
         return records
 
-    @cached_property
-    def _instances(self) -> tuple[Instance, ...]:
-        return tuple(self._instance(record) for record in self._records.values())
-
-    def instances(self) -> Sequence[Instance]:
-        return self._instances
+    def _read(self) -> Iterable[Instance]:
+        return map(self._instance, self._records.values())
 
     def prepare(self, instance: Instance, sandbox: Sandbox) -> None:
         record = self._records[instance.id]
@@ -473,8 +497,8 @@ class SweBenchBenchmark:
     def _instance(self, record: Record) -> Instance:
         return Instance(
             id=record.instance_id,
-            benchmark=NAME,
-            language=self.language,
+            benchmark=self.name,
+            language="java" if self.languages == ("java",) else "python",
             repository=record.repo,
             problem_statement=record.problem_statement,
             fail_to_pass=record.fail_to_pass,

@@ -16,16 +16,6 @@ NAME = "stepinto_confirmation"
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
-def _take_key(folder: str) -> str:
-    """The key of this session."""
-    path = os.path.join(folder, "key")
-    with open(path) as file:
-        key = file.read()
-    with open(path, "w") as file:
-        file.write(hashlib.sha256(key.encode()).hexdigest())
-    return key
-
-
 def _hide() -> None:
     """Hide this plugin from programs that tests start."""
     sys.path[:] = [path for path in sys.path if path != FOLDER]
@@ -41,7 +31,12 @@ def _set(name: str, value: str) -> None:
         os.environ.pop(name, None)
 
 
-def _hooks(key: str) -> Tuple[Callable[[Any], None], Callable[[], None]]:  # noqa: UP006
+def _hooks() -> Tuple[Callable[[Any], None], Callable[[], None]]:  # noqa: UP006
+    with open(os.path.join(FOLDER, "key"), "r+") as file:
+        key = file.read()
+        file.seek(0)
+        file.truncate()
+        file.write(hashlib.sha256(key.encode()).hexdigest())
     passed = set()
     number = len([name for name in os.listdir(FOLDER) if name.startswith("report-")])
     # Empty until the end, which identifies a session that did not finish.
@@ -55,8 +50,8 @@ def _hooks(key: str) -> Tuple[Callable[[Any], None], Callable[[], None]]:  # noq
     def sessionfinish() -> None:
         text = json.dumps(sorted(passed))
         seal = hmac.new(key.encode(), text.encode(), hashlib.sha256).hexdigest()
-        with report_file as file:
-            file.write(seal + " " + text)
+        with report_file:
+            report_file.write(seal + " " + text)
 
     return logreport, sessionfinish
 
@@ -67,7 +62,5 @@ def pytest_configure(config: Any) -> None:
     config.option.plugins = [name for name in config.option.plugins if name != NAME]
 
 
-_key = _take_key(FOLDER)
 _hide()
-pytest_runtest_logreport, pytest_sessionfinish = _hooks(_key)
-del _key
+pytest_runtest_logreport, pytest_sessionfinish = _hooks()

@@ -17,62 +17,6 @@ from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxFileError
 from sandbox.shell import scratch_folder
 
-# Parse the test logs of SWE-bench's Java repositories as upstream does.
-
-
-MAVEN_COMMAND = re.compile(r".*-Dtest=(\S+)")
-MAVEN_END = re.compile(r".*BUILD (SUCCESS|FAILURE)$")
-ANT_RESULT = re.compile(r"\s*\[junit\]\s+\[(PASS|FAIL|ERR)\]\s+(.*)$")
-GRADLE_RESULT = re.compile(r"([^>].+)\s+(PASSED|FAILED)$")
-GRADLE_TEST = re.compile(r"[^>]\S*\s+>\s+\S+$")
-PASSES = {"SUCCESS", "PASS", "PASSED"}
-
-
-def parse_maven(log: str) -> dict[str, TestStatus]:
-    """Maven does not name passing tests. The log has one command per test, echoed by the shell, and
-    the end of each build. The two kinds of lines may interleave, but each is in order."""
-    tests: list[str] = []
-    statuses: dict[str, TestStatus] = {}
-    early: list[TestStatus] = []
-    for line in map(str.strip, log.split("\n")):
-        named, ended = MAVEN_COMMAND.match(line), MAVEN_END.match(line)
-        if named:
-            tests.append(named[1])
-        if ended and tests:
-            statuses[tests.pop(0)] = _status(ended[1])
-        elif ended:
-            early.append(_status(ended[1]))
-    return {**statuses, **dict(zip(tests, early, strict=False))}
-
-
-def parse_ant(log: str) -> dict[str, TestStatus]:
-    """Reads lines such as `[junit] [PASS] test`."""
-    found = (ANT_RESULT.match(line.strip()) for line in log.split("\n"))
-    return {result[2]: _status(result[1]) for result in found if result}
-
-
-def parse_gradle(log: str) -> dict[str, TestStatus]:
-    """Reads lines such as `Class > test PASSED`; the test's own output may come between, on
-    separate lines."""
-    statuses: dict[str, TestStatus] = {}
-    current: str | None = None
-    for line in map(str.strip, log.split("\n")):
-        whole = GRADLE_RESULT.match(line)
-        if whole:
-            statuses[whole[1]] = _status(whole[2])
-            current = None
-        elif GRADLE_TEST.match(line):
-            current = line
-        elif current is not None and line in ("PASSED", "FAILED"):
-            statuses[current] = _status(line)
-            current = None
-    return statuses
-
-
-def _status(word: str) -> TestStatus:
-    return TestStatus.PASSED if word in PASSES else TestStatus.FAILED
-
-
 Statuses = dict[str, TestStatus]
 LogParser = Callable[[str], Statuses]
 
@@ -84,18 +28,14 @@ WORDS = {
     "SKIPPED": TestStatus.SKIPPED,
 }
 """pytest's status words; an expected failure counts as a pass."""
-SKIP_COUNT = re.compile(r"\[\d+\]$")
-"""The count in `SKIPPED [3] file:line: reason`, which names no test."""
-COLOUR = re.compile(r"\[\d+m")
 CONTROL = dict.fromkeys(range(1, 32))
-OPTION = re.compile(r"(?P<test>.*?)\[(?P<option>.*)\]")
 DJANGO_ENDS = {
-    "ok": TestStatus.PASSED,
-    "OK": TestStatus.PASSED,
-    "FAIL": TestStatus.FAILED,
-    "ERROR": TestStatus.FAILED,
+    " ... ok": TestStatus.PASSED,
+    " ... OK": TestStatus.PASSED,
+    " ...  OK": TestStatus.PASSED,
+    " ... FAIL": TestStatus.FAILED,
+    " ... ERROR": TestStatus.FAILED,
 }
-DJANGO_HEADS = ("FAIL:", "ERROR:")
 DJANGO_VERSION = "--version is equivalent to version"
 DJANGO_MIGRATION = "Applying sites.0002_alter_domain_unique...test_no_migrations"
 # A test's output between its name and its result may span several lines.
@@ -118,7 +58,17 @@ def parse_pytest(log: str) -> Statuses:
 
 def parse_pytest_options(log: str) -> Statuses:
     """As `parse_pytest`, but a parameter that is an absolute path is shortened to its last part."""
-    return {_short_option(words[1]): status for status, words in _summary(log)}
+    statuses: Statuses = {}
+    for status, words in _summary(log):
+        test = words[1]
+        found = re.search(r"(?P<test>.*?)\[(?P<option>.*)\]", test)
+        if found is not None:
+            option = found["option"]
+            if option.startswith("/") and not option.startswith("//") and "*" not in option:
+                option = "/" + option.rpartition("/")[2]
+            test = f"{found['test']}[{option}]"
+        statuses[test] = status
+    return statuses
 
 
 def parse_pytest_v2(log: str) -> Statuses:
@@ -126,7 +76,7 @@ def parse_pytest_v2(log: str) -> Statuses:
     older versions and `-v` write them."""
     statuses: Statuses = {}
     for raw in log.split("\n"):
-        line = COLOUR.sub("", raw).translate(CONTROL)
+        line = re.sub(r"\[\d+m", "", raw).translate(CONTROL)
         if line.startswith("FAILED"):
             # The assertion's message follows.
             line = line.split(" - ", 1)[0]
@@ -181,7 +131,17 @@ def parse_django(log: str) -> Statuses:
             statuses[DJANGO_VERSION] = TestStatus.PASSED
         if " ... " in line:
             current = line.split(" ... ")[0]
-        statuses.update(_django_results(line))
+        for end, status in DJANGO_ENDS.items():
+            if line.endswith(end):
+                text = line
+                if status is TestStatus.PASSED and line.startswith(DJANGO_MIGRATION):
+                    text = line.split("...", 1)[-1].strip()
+                statuses[text.rsplit(end, 1)[0]] = status
+        if " ... skipped" in line:
+            statuses[line.split(" ... skipped", maxsplit=1)[0]] = TestStatus.SKIPPED
+        words = line.split()
+        if line.startswith(("FAIL:", "ERROR:")) and len(words) > 1:
+            statuses[words[1]] = TestStatus.FAILED
         if line.startswith("ok") and current is not None:
             statuses[current] = TestStatus.PASSED
     for pattern in DJANGO_INTERRUPTED:
@@ -189,24 +149,7 @@ def parse_django(log: str) -> Statuses:
     return statuses
 
 
-def _django_results(line: str) -> Iterator[tuple[str, TestStatus]]:
-    """The result of a test that one line contains by itself."""
-    for end, status in DJANGO_ENDS.items():
-        for sign in (f" ... {end}", f" ...  {end}") if end == "OK" else (f" ... {end}",):
-            if line.endswith(sign):
-                text = line
-                if status is TestStatus.PASSED and line.startswith(DJANGO_MIGRATION):
-                    text = line.split("...", 1)[-1].strip()
-                yield text.rsplit(sign, 1)[0], status
-    if " ... skipped" in line:
-        yield line.split(" ... skipped", maxsplit=1)[0], TestStatus.SKIPPED
-    words = line.split()
-    if line.startswith(DJANGO_HEADS) and len(words) > 1:
-        yield words[1], TestStatus.FAILED
-
-
 def _summary(log: str) -> Iterator[tuple[TestStatus, list[str]]]:
-    """The lines that begin with a status, split into words."""
     for line in log.split("\n"):
         words = line.split()
         named = len(words) > 1 and line.startswith(words[0]) and words[0] in WORDS
@@ -215,17 +158,7 @@ def _summary(log: str) -> Iterator[tuple[TestStatus, list[str]]]:
 
 
 def _counts_skips(words: list[str]) -> bool:
-    return words[0] == "SKIPPED" and SKIP_COUNT.match(words[1]) is not None
-
-
-def _short_option(test: str) -> str:
-    found = OPTION.search(test)
-    if found is None:
-        return test
-    option = found["option"]
-    if option.startswith("/") and not option.startswith("//") and "*" not in option:
-        option = "/" + option.rpartition("/")[2]
-    return f"{found['test']}[{option}]"
+    return words[0] == "SKIPPED" and re.match(r"\[\d+\]$", words[1]) is not None
 
 
 _OF_REPOSITORIES: Mapping[LogParser, str] = {
@@ -241,9 +174,6 @@ LOG_PARSERS: Mapping[str, LogParser] = {
     "matplotlib": parse_matplotlib,
     "seaborn": parse_seaborn,
     "sympy": parse_sympy,
-    "maven": parse_maven,
-    "ant": parse_ant,
-    "gradle_custom": parse_gradle,
     **{name: parser for parser, names in _OF_REPOSITORIES.items() for name in names.split()},
 }
 """By upstream's name, without `parse_log_`."""
@@ -254,10 +184,6 @@ LOG_PARSERS: Mapping[str, LogParser] = {
 # A language model wrote them, so they run inside a sandbox, never in StepInto's process: in the
 # tests' sandbox, or in a fresh local one if the image has no Python.
 
-
-TIMEOUT = 120.0
-"""Time limit in seconds to parse one log."""
-NOT_FOUND = (126, 127)
 _RUN = """\
 import json, sys
 
@@ -282,7 +208,20 @@ def run_source(sandbox: Sandbox, source: str, log: str) -> dict[str, TestStatus]
     if found is None:
         with open_sandbox(SandboxConfig(backend="local")) as local:
             found = _run(local, source, log)
-    return {name: _parsed_status(word) for name, word in _pairs(found or "")}
+    try:
+        words = json.loads(found or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    statuses: Statuses = {}
+    for name, word in words.items() if isinstance(words, dict) else ():
+        # Upstream searches for these substrings.
+        if "pass" in str(word).lower():
+            statuses[name] = TestStatus.PASSED
+        elif "fail" in str(word).lower():
+            statuses[name] = TestStatus.FAILED
+        else:
+            statuses[name] = TestStatus.SKIPPED
+    return statuses
 
 
 def _run(sandbox: Sandbox, source: str, log: str) -> str | None:
@@ -292,24 +231,8 @@ def _run(sandbox: Sandbox, source: str, log: str) -> str | None:
     with scratch_folder(sandbox) as folder, suppress(SandboxFileError):
         sandbox.write_files({f"{folder}/{name}": data for name, data in content.items()})
         argv = [sandbox.python, "-I", f"{folder}/run.py", folder]
-        result = sandbox.run(Command(argv, timeout=TIMEOUT))
-        if result.exit_code in NOT_FOUND:
+        result = sandbox.run(Command(argv, timeout=120.0))
+        if result.exit_code in (126, 127):
             return None
         return sandbox.read_file(f"{folder}/found.json").decode()
     return ""
-
-
-def _pairs(text: str) -> list[tuple[str, str]]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return []
-    return [(name, str(word)) for name, word in found.items()] if isinstance(found, dict) else []
-
-
-def _parsed_status(word: str) -> TestStatus:
-    """Upstream searches for these substrings."""
-    word = word.lower()
-    if "pass" in word:
-        return TestStatus.PASSED
-    return TestStatus.FAILED if "fail" in word else TestStatus.SKIPPED

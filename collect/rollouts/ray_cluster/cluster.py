@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from collect.benchmarks.images import required_images
+from collect.benchmarks.marks import required_images
 from collect.errors import ConfigError, NodeLost, OutOfDisk, RolloutStopped
 from collect.models.budget import Budget
 from collect.models.waiting import POLL_SECONDS, raise_if_stopped, result_unless

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from collect.benchmarks.base import Instance
-from collect.benchmarks.images import required_images
+from collect.benchmarks.marks import required_images
 from collect.config import RuntimeConfig
 from collect.console import log_to_stderr
 from collect.errors import ConfigError, RolloutStopped

@@ -12,10 +12,17 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from collect.benchmarks.java_run import enclosing_classes
-from collect.benchmarks.projects.issue_text import MAX_LINES, Shown, compose
+from collect.benchmarks.projects.issue_text import (
+    MAX_CHARACTERS,
+    MAX_LINES,
+    MAX_SNIPPET,
+    Claim,
+    Outcome,
+    Shown,
+    compose,
+)
 from collect.benchmarks.projects.layout import is_below
 from collect.benchmarks.projects.project import Project, Reason
-from collect.benchmarks.projects.symptom import MAX_CHARACTERS, Claim, Outcome
 from collect.code.java_tree import called_name, declarators, line_of, parse, text_of, walk, words
 from collect.synthesis.java_mutations.base import arguments_of, field_text, fields
 
@@ -349,7 +356,7 @@ def java_snippet(symptom: JavaSymptom, claim: Claim) -> str:
     if any(_needs_class(part, symptom) for line in (*lines, last) for part in walk(line)):
         return ""
     code = "\n".join([*map(_dedented, lines), _last_line(last, claim)])
-    long = len(code) > MAX_CHARACTERS or code.count("\n") >= MAX_LINES
+    long = len(code) > MAX_SNIPPET or code.count("\n") >= MAX_LINES
     return "" if long else code
 
 

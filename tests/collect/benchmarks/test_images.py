@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import stepinto
-from collect.benchmarks.images import require_images, required_images
+from collect.benchmarks.marks import require_images, required_images
 from collect.benchmarks.swe_bench.benchmark import SweBenchBenchmark
 from configs.command_line.shared import FAILED
 from sandbox import SandboxConfig

@@ -10,8 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from collect.benchmarks.projects.issue_text import Symptom, read_symptom, snippet, write_issue
-from collect.benchmarks.projects.symptom import Outcome, read_claim
+from collect.benchmarks.projects.issue_text import (
+    Outcome,
+    Symptom,
+    read_claim,
+    read_symptom,
+    snippet,
+    write_issue,
+)
 from collect.synthesis.self_repair.building import read_failure
 
 PACKAGE = {

@@ -17,7 +17,7 @@ import pytest
 
 from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
 from collect.benchmarks.projects.project import ProjectRefused
-from collect.benchmarks.projects.sources import _unpacked, fetch
+from collect.benchmarks.projects.sources import fetch, unpacked
 from tests.collect.synthesis.sample import FILES, write_project
 
 PKG_INFO = """\
@@ -204,7 +204,7 @@ def test_a_zip_file_that_can_t_be_read_is_refused(tmp_path: Path, change: str) -
         data[8] = data[listed + 10] = 99
     path.write_bytes(data)
     with pytest.raises(ProjectRefused, match="is not a whole archive"):
-        _unpacked(path, "shop", 20)
+        unpacked(path, "shop", 20)
 
 
 def _release(tmp_path: Path, data: bytes) -> None:

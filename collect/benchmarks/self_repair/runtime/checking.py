@@ -102,11 +102,13 @@ def _prelude() -> dict[str, Any]:
 
 
 def _difference(got: str, expected: str) -> str:
-    """What is wrong with the output, or nothing."""
     got_lines, expected_lines = _lines(got), _lines(expected)
     pairs = zip(got_lines, expected_lines)  # noqa: B905 - CPython 3.8 knows no `strict`
     for number, (line, wanted) in enumerate(pairs, start=1):
-        if line != wanted and not _same_numbers(line, wanted):
+        same = line == wanted
+        with contextlib.suppress(InvalidOperation):
+            same = same or [*map(Decimal, line.split())] == [*map(Decimal, wanted.split())]
+        if not same:
             return (
                 f"wrong answer in line {number}: {_shortened(repr(line))} "
                 f"instead of {_shortened(repr(wanted))}"
@@ -118,13 +120,6 @@ def _difference(got: str, expected: str) -> str:
 
 def _lines(text: str) -> list[str]:
     return [line.strip() for line in text.strip().split("\n")]
-
-
-def _same_numbers(line: str, wanted: str) -> bool:
-    try:
-        return list(map(Decimal, line.split())) == list(map(Decimal, wanted.split()))
-    except InvalidOperation:
-        return False
 
 
 def _shortened(text: str) -> str:

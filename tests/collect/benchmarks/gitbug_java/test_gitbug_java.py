@@ -19,7 +19,7 @@ from collect.benchmarks.gitbug_java.benchmark import (
     remove_reports,
     run_project_tests,
 )
-from collect.benchmarks.opening import open_benchmark
+from collect.benchmarks.opening import open_benchmark, select_instances
 from collect.benchmarks.verify import verify_instance
 from collect.code.patches import apply_patch
 from collect.errors import ConfigError
@@ -104,19 +104,16 @@ def test_the_statement_tells_the_issue_and_the_failures_and_not_the_fix(
     )
 
 
-def test_empty_files_are_told_and_refused_if_all_are(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_empty_files_hold_no_records(tmp_path: Path) -> None:
     bugs = tmp_path / "bugs"
     bugs.mkdir()
     (bugs / "a.json").write_text("\n")
-    for path in (bugs, bugs / "a.json"):
-        with pytest.raises(ConfigError, match=r"a\.json: nothing is in it; get the file again"):
-            GitBugJavaBenchmark(path).instances()
+    config = BenchmarkConfig(name="gitbug_java", language="java", path=str(bugs))
+    with pytest.raises(ConfigError, match="holds no bugs"):
+        select_instances(config, open_benchmark(config))
     row = record(*make_clone(tmp_path / "clones"))
     (bugs / "made-counter.json").write_text(json.dumps(row) + "\n")
     assert len(GitBugJavaBenchmark(bugs, repositories=tmp_path / "clones").instances()) == 1
-    assert "1 of 2 files are empty: a.json" in capsys.readouterr().err
 
 
 def test_records_without_a_failing_test_are_told(

@@ -133,7 +133,7 @@ def test_a_command_is_judged_by_its_exit_status(tmp_path: Path) -> None:
         ({"test_command": "pytest", "language": "java"}, "runs tests in Python"),
         ({"test_command": "'"}, "No closing quotation"),
         ({"test_command": "python -u -m pytest"}, "Python is started without -u: leave it out"),
-        ({"test_command": " "}, "test_command is empty"),
+        ({"test_command": " "}, "benchmark.test_command ' ': it is empty"),
         ({"test_command": "python check.py < in.txt"}, "'<' is for a shell"),
         ({"test_command": "python a.py 2>&1 | tee log"}, "'>&' is for a shell"),
         ({"test_command": "pip install x && pytest"}, "'&&' is for a shell"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -74,8 +73,7 @@ def either(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
 def run(sandbox: Sandbox, command: str, files: dict[str, str], *test_paths: str) -> TestResults:
     sandbox.write_files({path: text.encode() for path, text in files.items()})
     suite = CommandSuite(command, test_paths)
-    unused: Any = None
-    return suite.run(unused, sandbox, [command], timeout=60)
+    return suite.run(sandbox, [command], timeout=60)
 
 
 def status(results: TestResults) -> str:

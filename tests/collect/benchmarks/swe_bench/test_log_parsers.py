@@ -70,30 +70,6 @@ tests/test_a.py::test_two PASSED [ 50%]
 FAILED tests/test_a.py::test_three - ValueError
 SKIPPED tests/test_a.py::test_four
 """
-MAVEN = """\
-+ mvn test -B -Dtest=demo.ATest#one
-[INFO] BUILD SUCCESS
-+ mvn test -B -Dtest=demo.ATest#two -pl core
-+ mvn test -B -Dtest=demo.BTest
-[INFO] BUILD FAILURE
-[INFO] BUILD SUCCESS
-+ mvn test -B -Dtest=demo.CTest
-"""
-ANT = """\
-    [junit] [PASS] demo.ATest.one
-    [junit] [FAIL] demo.ATest.two
-    [junit] [ERR] demo.ATest.three with words
-    [junit] Tests run: 3
-"""
-GRADLE = """\
-> Task :core:test
-demo.ATest > one PASSED
-demo.ATest > two FAILED
-demo.ATest > three
-WARNING: printed by the test
-PASSED
-demo.ATest > four
-"""
 V2 = """\
 \x1b[32mPASSED\x1b[0m tests/test_a.py::\x1b[1mtest_one\x1b[0m
 \x1b[31mFAILED\x1b[0m tests/test_a.py::test_two[a b] - assert 1 - 2
@@ -148,17 +124,6 @@ SKIPPED [1] tests/test_a.py:3: why
                 "test_three": F,
                 "sympy/core/tests/test_a.py:test_two": F,
             },
-        ),
-        ("maven", MAVEN, {"demo.ATest#one": P, "demo.ATest#two": F, "demo.BTest": P}),
-        (
-            "ant",
-            ANT,
-            {"demo.ATest.one": P, "demo.ATest.two": F, "demo.ATest.three with words": F},
-        ),
-        (
-            "gradle_custom",
-            GRADLE,
-            {"demo.ATest > one": P, "demo.ATest > two": F, "demo.ATest > three": P},
         ),
         (
             "django",

@@ -13,6 +13,7 @@ from collect.benchmarks.base import TestResults, TestStatus
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.swe_bench.benchmark import (
+    Record,
     SweBenchBenchmark,
     parser_name,
     run_commands,
@@ -20,7 +21,6 @@ from collect.benchmarks.swe_bench.benchmark import (
     status_of,
     statuses_of,
 )
-from collect.benchmarks.swe_bench.records import Record
 from collect.benchmarks.verify import judged
 from collect.errors import ConfigError
 from collect.rollouts.scoring import Verdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from collect.benchmarks.projects.symptom import Outcome
+from collect.benchmarks.projects.issue_text import Outcome
 from collect.synthesis.java.symptom import (
     JavaSymptom,
     java_snippet,
