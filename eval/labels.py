@@ -62,6 +62,10 @@ class Labels:
         marks = dict.fromkeys(self.played, " (played)") | dict.fromkeys(marked, " (scripted)")
         return " → ".join(name + marks.get(name, "") for name in names)
 
+    def arm(self, metrics: ArmMetrics) -> tuple[str, str]:
+        """The names of an arm's variant and of its models."""
+        return self.variant(metrics.arm.variant), self.models(metrics.arm, metrics.scripted)
+
     def pair(self, pair: tuple[str, str], arms: Iterable[ArmMetrics]) -> str:
         """As `models`, for the main and sub model of a table or column, which at least one arm
         has."""
@@ -83,3 +87,16 @@ def in_order(variants: Iterable[str]) -> list[str]:
     present = set(variants)
     known = [variant for variant in VARIANT_NAMES if variant in present]
     return known + sorted(present - set(known))
+
+
+def ordered(arms: Iterable[Arm]) -> list[Arm]:
+    """The arms in the order of the papers' tables."""
+    present = sorted(arms)
+    order = in_order(arm.variant for arm in present)
+    return sorted(present, key=lambda arm: order.index(arm.variant))
+
+
+def ordered_metrics(arms: Iterable[ArmMetrics]) -> list[ArmMetrics]:
+    """The arms' numbers in the same order."""
+    by_arm = {m.arm: m for m in arms}
+    return [by_arm[arm] for arm in ordered(by_arm)]

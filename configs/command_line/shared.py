@@ -71,7 +71,7 @@ def question_files(
 ) -> Iterator[Path]:
     """The question files on the command line, of the run's stages, and of its config."""
     from collect.questions.building import questions_path
-    from eval.report.questions import question_files as kept_by_stages
+    from eval.report.pages import question_files as kept_by_stages
 
     yield from options.questions
     yield from kept_by_stages(run)

@@ -39,8 +39,8 @@ from train.processes import process_count
 from train.report import LossPoint
 
 if TYPE_CHECKING:
-    from eval.end_to_end import InPlaceReport
     from eval.qualitative.judge import JudgeReport
+    from eval.stage import InPlaceReport
     from eval.standalone.stage import AloneReport
 
 logger = logging.getLogger(__name__)

@@ -83,11 +83,11 @@ class Selection:
             (not self.outcomes or facts.outcome in self.outcomes)
             and (not self.variants or arm.variant in self.variants)
             and (not self.models or not self.models.isdisjoint((arm.main_model, arm.sub_model)))
-            and (not self.instances or self._names(facts.instance_id))
+            and (
+                not self.instances
+                or any(fnmatchcase(facts.instance_id, pattern) for pattern in self.instances)
+            )
         )
-
-    def _names(self, instance_id: str) -> bool:
-        return any(fnmatchcase(instance_id, pattern) for pattern in self.instances)
 
 
 @dataclass
@@ -107,13 +107,6 @@ class Totals:
     def rollouts(self) -> int:
         return self.outcomes.total()
 
-    def add(self, facts: RolloutFacts) -> None:
-        """Count one rollout."""
-        self.outcomes[facts.stage, facts.arm, facts.scripted, facts.outcome] += 1
-        self.dollars += facts.dollars
-        if facts.failure:
-            self.failures[facts.stage, facts.failure] += 1
-
 
 def sources_of(run: Path) -> list[Source]:
     """The stages of a run that have rollouts."""
@@ -129,7 +122,10 @@ def choose(sources: Iterable[Source], selection: Selection) -> tuple[list[Rollou
         for source in sources:
             for row in RunStore(source.folder).read_rollouts():
                 facts = facts_of(row, source.stage)
-                totals.add(facts)
+                totals.outcomes[facts.stage, facts.arm, facts.scripted, facts.outcome] += 1
+                totals.dollars += facts.dollars
+                if facts.failure:
+                    totals.failures[facts.stage, facts.failure] += 1
                 if selection.wants(facts):
                     totals.matching += 1
                     yield facts

@@ -5,10 +5,16 @@ from __future__ import annotations
 import pytest
 
 from collect.errors import FailureKind
+from eval.config import StatisticsConfig
 from eval.metrics import Arm
-from eval.paired.comparing import PairedComparison, compare_pair, compare_pairs
-from eval.paired.config import StatisticsConfig
-from eval.paired.outcomes import Outcomes, align, outcomes_by_arm
+from eval.paired.comparing import (
+    Outcomes,
+    PairedComparison,
+    align,
+    compare_pair,
+    compare_pairs,
+    outcomes_by_arm,
+)
 from tests.eval.paired.outcomes import BASELINE, FRONTIER, SMALL, once, several
 from tests.records import make_failed_rollout, make_rollout
 

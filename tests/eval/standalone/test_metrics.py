@@ -10,15 +10,17 @@ from collect.question_records import Category, Question
 from collect.questions.config import SOURCE_READER
 from collect.questions.rows import Answered
 from collect.questions.scoring import Reason, Verdict
+from eval.config import StatisticsConfig
 from eval.labels import Labels
-from eval.paired.config import StatisticsConfig
-from eval.standalone.metrics import ModelAnswers, alone_metrics, shared_questions
-from eval.standalone.stage import (
+from eval.standalone.metrics import (
     AloneResults,
+    ModelAnswers,
+    alone_metrics,
     alone_parts,
     categories_table,
     models_table,
     paired_answers,
+    shared_questions,
 )
 from tests.collect.questions.asked import reach, value
 from tests.eval.test_metrics import NO_SUBAGENT
