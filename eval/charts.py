@@ -119,7 +119,9 @@ def draw(figure: Figure) -> Markup:
         height, marks = fill(axes, figure)
         names = [_lines(name, LEGEND_CHARACTERS) for name, _ in marks]
         handles = [handle for _, handle in marks]
-        columns = _columns(names)
+        # As many columns as fit the longest name.
+        longest = max((len(line) for name in names for line in name.split("\n")), default=0)
+        columns = max(1, min(len(names), WIDTH // (CHARACTER * (longest + 5))))
         legend = canvas.legend(handles, names, loc="outside upper left", ncols=columns)
         canvas.set_size_inches(WIDTH / 72, height / 72)
         height += legend.get_window_extent().height
@@ -134,6 +136,7 @@ def _bars(axes: Axes, figure: Figure) -> tuple[float, list[Named]]:
     legend."""
     from matplotlib.patches import Patch
 
+    stacked = figure.kind is FigureKind.STACKED
     y, places, ends = GROUP_GAP / 2, dict[str, float](), [0.0]
     for label in figure.labels:
         bars = [
@@ -144,11 +147,10 @@ def _bars(axes: Axes, figure: Figure) -> tuple[float, list[Named]]:
         ]
         if not bars:
             continue
-        stack = figure.kind is FigureKind.STACKED
-        bars_height = BAR if stack else len(bars) * (BAR + BAR_GAP) - BAR_GAP
+        bars_height = BAR if stacked else len(bars) * (BAR + BAR_GAP) - BAR_GAP
         height = max(bars_height, LINE * (1 + _lines(label, LABEL_CHARACTERS).count("\n")))
         places[label] = y + height / 2
-        ends += (_stack if stack else _group)(axes, bars, y + (height - bars_height + BAR) / 2)
+        ends += _group(axes, bars, y + (height - bars_height + BAR) / 2, stacked)
         y += height + GROUP_GAP
     _scale(axes.xaxis, ends, figure)
     axes.axvline(0, color=MUTED, linewidth=1, zorder=0.9)
@@ -162,36 +164,30 @@ def _bars(axes: Axes, figure: Figure) -> tuple[float, list[Named]]:
     return y + AXIS_HEIGHT, [(name, Patch(color=_colour(i))) for i, name in enumerate(names)]
 
 
-def _group(axes: Axes, bars: Sequence[NamedPoint], y: float) -> list[float]:
-    """Bars below each other, with intervals. Returns the values that the axis must cover."""
-    ends = []
+def _group(axes: Axes, bars: Sequence[NamedPoint], y: float, stacked: bool) -> list[float]:
+    """Bars below each other, with intervals, or end to end. Returns the values that the axis must
+    cover."""
+    ends, start = [0.0], 0.0
     for index, name, point in bars:
         value = point.value or 0.0
-        (bar,) = axes.barh(y, value, BAR, color=_colour(index))
+        (bar,) = axes.barh(y, value, BAR, start, color=_colour(index))
         _tooltip(bar, f"{name}, {point.label}: {_told(point)}")
-        end = max(0.0, value)
-        if point.low is not None and point.high is not None:
+        end = max(0.0, start + value)
+        if point.low is not None and point.high is not None and not stacked:
             low, high = point.low, point.high
             across, down = [low, low, low, high, high, high], [y - 4, y + 4, y, y, y - 4, y + 4]
             axes.plot(across, down, color=TEXT, alpha=0.75)
             ends += [low, high]
             end = max(end, high)
-        _value(axes, value, end, y)
-        ends.append(value)
-        y += BAR + BAR_GAP
+        ends.append(start + value)
+        if stacked:
+            start += value
+        else:
+            _value(axes, value, end, y)
+            y += BAR + BAR_GAP
+    if stacked:
+        _value(axes, start, start, y)
     return ends
-
-
-def _stack(axes: Axes, bars: Sequence[NamedPoint], y: float) -> list[float]:
-    """Stacked bars. Returns the values that the axis must cover."""
-    end = 0.0
-    for index, name, point in bars:
-        value = point.value or 0.0
-        (bar,) = axes.barh(y, value, BAR, end, color=_colour(index))
-        _tooltip(bar, f"{name}, {point.label}: {_told(point)}")
-        end += value
-    _value(axes, end, end, y)
-    return [end]
 
 
 def _value(axes: Axes, value: float, x: float, y: float) -> None:
@@ -246,12 +242,6 @@ def _scale(axis: XAxis | YAxis, values: Sequence[float], figure: Figure | None =
 
 def _colour(index: int) -> str:
     return SERIES[index % len(SERIES)]
-
-
-def _columns(names: Sequence[str]) -> int:
-    """The number of legend columns that fit its longest name."""
-    longest = max((len(line) for name in names for line in name.split("\n")), default=0)
-    return max(1, min(len(names), WIDTH // (CHARACTER * (longest + 5))))
 
 
 def _lines(text: str, characters: int) -> str:

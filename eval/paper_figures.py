@@ -26,19 +26,13 @@ SHOWN_SETS = 25
 Value = Callable[[ArmMetrics], float | None]
 Solved = Mapping[str, frozenset[InstanceKey]]
 """The bugs that each arm or system resolved with any rollout, in table order."""
-COSTS: dict[str, tuple[str, Value]] = {
-    "main steps": ("average steps of the main agent", lambda m: m.main_steps),
-    "subagent steps": (
-        "average steps of subagents in rollouts that called one",
-        lambda m: m.sub_steps,
-    ),
-    "tokens": (
-        "average tokens of all agents a rollout",
-        lambda m: _total(m.main_tokens, m.sub_tokens_all),
-    ),
-    "dollars": ("average dollars a rollout", lambda m: m.dollars_per_rollout),
+COSTS: dict[str, Value] = {
+    "main steps": lambda m: m.main_steps,
+    "subagent steps": lambda m: m.sub_steps_all,
+    "tokens": lambda m: _total(m.main_tokens, m.sub_tokens_all),
+    "dollars": lambda m: m.dollars_per_rollout,
 }
-"""What the pass rate is plotted against: its short name, its unit, and its value."""
+"""What the pass rate is plotted against."""
 
 
 def arm_records(
@@ -54,12 +48,12 @@ def arm_records(
         _main_and_sub("steps", arms, lambda m: m.main_steps, lambda m: m.sub_steps_all),
         _main_and_sub("tokens", arms, lambda m: m.main_tokens, lambda m: m.sub_tokens_all),
     ]
-    for name, (unit, cost) in COSTS.items():
+    for name, cost in COSTS.items():
         points = [
             Point(", ".join(names), m.pass_rate, m.pass_low, m.pass_high, cost(m))
             for names, m in arms.items()
         ]
-        records.append(scatter("pass_rate", name, unit, "% of rollouts", points))
+        records.append(scatter("pass_rate", name, "rollout", "% of rollouts", points))
     records.append(_costs_table(arms))
     # InspectCoder's systems have their own figures per pair of models.
     if len(arms) > 1 and not all(is_repair(m.arm.variant) for m in arms.values()):
@@ -74,13 +68,13 @@ def arm_records(
     return without_empty(records)
 
 
-def scatter(rate: str, cost: str, unit: str, y_label: str, points: Sequence[Point]) -> Figure:
-    """A rate against a cost."""
+def scatter(rate: str, cost: str, trial: str, y_label: str, points: Sequence[Point]) -> Figure:
+    """A rate against an average cost a trial."""
     return Figure(
         f"{rate}_by_{cost.replace(' ', '_')}",
         f"{rate.replace('_', ' ').capitalize()} against {cost}",
         "",
-        unit,
+        f"average {cost} a {trial}",
         y_label,
         (Series("", tuple(points)),),
         FigureKind.SCATTER,

@@ -121,7 +121,24 @@ def choose(sources: Iterable[Source], selection: Selection) -> tuple[list[Rollou
     def matching() -> Iterator[RolloutFacts]:
         for source in sources:
             for row in RunStore(source.folder).read_rollouts():
-                facts = facts_of(row, source.stage)
+                failure = f"{row.failure_kind}: {row.failure_type}" if row.failure_kind else ""
+                facts = RolloutFacts(
+                    stage=source.stage,
+                    benchmark=row.benchmark,
+                    instance_id=row.instance_id,
+                    category=row.category or "",
+                    arm=arm_of(row),
+                    attempt=row.attempt,
+                    rollout_id=row.rollout_id,
+                    scripted=row.teacher == ORACLE_TEACHER,
+                    outcome=outcome_of(row),
+                    failure=failure,
+                    steps=row.main_steps + row.sub_steps,
+                    tokens=row.tokens,
+                    dollars=row.dollars,
+                    seconds=row.seconds,
+                    stops=row.debug_stops,
+                )
                 totals.outcomes[facts.stage, facts.arm, facts.scripted, facts.outcome] += 1
                 totals.dollars += facts.dollars
                 if facts.failure:
@@ -133,28 +150,6 @@ def choose(sources: Iterable[Source], selection: Selection) -> tuple[list[Rollou
     if selection.limit is None:
         return sorted(matching()), totals
     return heapq.nsmallest(selection.limit, matching()), totals
-
-
-def facts_of(row: Rollout, stage: str) -> RolloutFacts:
-    """The index row of a rollout."""
-    failure = f"{row.failure_kind}: {row.failure_type}" if row.failure_kind else ""
-    return RolloutFacts(
-        stage=stage,
-        benchmark=row.benchmark,
-        instance_id=row.instance_id,
-        category=row.category or "",
-        arm=arm_of(row),
-        attempt=row.attempt,
-        rollout_id=row.rollout_id,
-        scripted=row.teacher == ORACLE_TEACHER,
-        outcome=outcome_of(row),
-        failure=failure,
-        steps=row.main_steps + row.sub_steps,
-        tokens=row.tokens,
-        dollars=row.dollars,
-        seconds=row.seconds,
-        stops=row.debug_stops,
-    )
 
 
 def outcome_of(row: Rollout) -> Outcome:

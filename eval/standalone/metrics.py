@@ -245,14 +245,14 @@ COLUMNS: dict[str, Callable[[AloneMetrics], str]] = {
     "$/question": lambda m: dollars(m.dollars_per_question),
     "No verdict": lambda m: str(m.missing),
 }
-"""One entry per column of the table of models."""
-COSTS: dict[str, tuple[str, Callable[[AloneMetrics], float | None]]] = {
-    "steps": ("average steps a question", lambda m: m.steps),
-    "tokens": ("average tokens a question", lambda m: m.tokens),
-    "seconds": ("average seconds a question", lambda m: m.seconds),
-    "dollars": ("average dollars a question", lambda m: m.dollars_per_question),
+"""The columns of the table of models."""
+COSTS: dict[str, Callable[[AloneMetrics], float | None]] = {
+    "steps": lambda m: m.steps,
+    "tokens": lambda m: m.tokens,
+    "seconds": lambda m: m.seconds,
+    "dollars": lambda m: m.dollars_per_question,
 }
-"""What the accuracy is plotted against: its short name, its unit, and its value."""
+"""What the accuracy is plotted against."""
 
 
 def models_table(models: Sequence[AloneMetrics], labels: Labels) -> list[list[str]]:
@@ -332,11 +332,11 @@ def alone_figures(results: AloneResults, labels: Labels) -> list[Record]:
             tuple(series),
         )
     ]
-    for name, (unit, cost) in COSTS.items():
+    for name, cost in COSTS.items():
         points = [
             Point(m.name(labels), m.accuracy.percent, m.accuracy.low, m.accuracy.high, cost(m))
             for m in results.models
             if m.accuracy is not None
         ]
-        figures.append(scatter("accuracy", name, unit, "% right", points))
+        figures.append(scatter("accuracy", name, "question", "% right", points))
     return without_empty([*figures, *paired_figures(results.paired, labels)])
