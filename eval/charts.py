@@ -191,7 +191,6 @@ def _group(axes: Axes, bars: Sequence[NamedPoint], y: float, stacked: bool) -> l
 
 
 def _value(axes: Axes, value: float, x: float, y: float) -> None:
-    """Write the number beside a bar."""
     place, units = (6, 0), "offset points"
     axes.annotate(_number(value), (x, y), place, textcoords=units, va="center_baseline")
 

@@ -17,8 +17,6 @@ Cell = str | int | float | None
 
 
 class FigureKind(StrEnum):
-    """How a figure is drawn."""
-
     BARS = "bars"
     """Side by side, one group per label."""
     STACKED = "stacked"
@@ -72,7 +70,6 @@ class Figure:
 
     @property
     def labels(self) -> list[str]:
-        """The distinct labels of all series, in order."""
         return list(dict.fromkeys(point.label for each in self.series for point in each.points))
 
 
@@ -113,7 +110,6 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def notes(lines: Iterable[str]) -> str:
-    """One bullet per line."""
     return "\n".join(f"- {line}" for line in lines)
 
 
@@ -135,7 +131,6 @@ def parts(records: Iterable[Record]) -> list[str]:
 
 
 def about(record: Record) -> str:
-    """Its source, and notes for readers."""
     return " ".join(filter(None, (record.source and f"{record.source}.", record.note)))
 
 

@@ -42,8 +42,6 @@ VARIANT_NAMES = DEBUG2FIX_NAMES | REPAIR_NAMES
 
 @dataclass(frozen=True)
 class Labels:
-    """Names of models and variants in the tables."""
-
     scripted: Collection[str] = (ORACLE,)
     """Names of the models that are the oracle."""
     played: Collection[str] = ()
@@ -63,7 +61,6 @@ class Labels:
         return " → ".join(name + marks.get(name, "") for name in names)
 
     def arm(self, metrics: ArmMetrics) -> tuple[str, str]:
-        """The names of an arm's variant and of its models."""
         return self.variant(metrics.arm.variant), self.models(metrics.arm, metrics.scripted)
 
     def pair(self, pair: tuple[str, str], arms: Iterable[ArmMetrics]) -> str:
@@ -74,7 +71,6 @@ class Labels:
 
 
 def labels_of(runtime: RuntimeConfig) -> Labels:
-    """The labels of a run with these models."""
     models = runtime.models.items()
     return Labels(
         scripted=[name for name, model in models if isinstance(model, OracleConfig)],
@@ -97,6 +93,5 @@ def ordered(arms: Iterable[Arm]) -> list[Arm]:
 
 
 def ordered_metrics(arms: Iterable[ArmMetrics]) -> list[ArmMetrics]:
-    """The arms' numbers in the same order."""
     by_arm = {m.arm: m for m in arms}
     return [by_arm[arm] for arm in ordered(by_arm)]

@@ -186,7 +186,6 @@ def compare(rollouts: Iterable[Rollout], baseline: str = "baseline") -> Comparis
 
 
 def arm_of(rollout: Rollout) -> Arm:
-    """The arm of a rollout."""
     return Arm(rollout.variant, rollout.main_model, rollout.sub_model)
 
 
@@ -196,7 +195,6 @@ def instance_of(rollout: Rollout) -> InstanceKey:
 
 
 def attempt_of(rollout: Rollout) -> AttemptKey:
-    """A key that identifies the same attempt in every arm."""
     return (instance_of(rollout), rollout.attempt)
 
 
@@ -283,7 +281,6 @@ def ratio(part: float, whole: float) -> float | None:
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """None if there are no values."""
     return sum(values) / len(values) if values else None
 
 

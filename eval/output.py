@@ -42,8 +42,6 @@ CHANGES = ("pass_rate", "main_steps", "main_tokens")
 
 @dataclass(frozen=True)
 class TablePaths:
-    """Paths of the main files."""
-
     markdown: Path
     csv: Path
     """One row per arm or model; other CSV files are next to it."""
@@ -175,7 +173,6 @@ def markdown(
     paired: PairedReport | None = None,
     records: Sequence[Record] = (),
 ) -> str:
-    """All tables as one page."""
     every_arm = ["## Every arm", FLAT_NOTE, table(flat_table(comparison, labels))]
     told = summary(comparison, labels, panels, paired).rstrip()
     return "\n\n".join(["# Evaluation", told, *parts(records), *every_arm]) + "\n"

@@ -82,7 +82,6 @@ def scatter(rate: str, cost: str, trial: str, y_label: str, points: Sequence[Poi
 
 
 def _costs_table(arms: Mapping[tuple[str, str], ArmMetrics]) -> Table:
-    """The costs per rollout and per resolved bug."""
     rows: list[tuple[Cell, ...]] = []
     for names, m in arms.items():
         tokens = _total(m.main_tokens, m.sub_tokens_all) or 0.0
@@ -127,7 +126,6 @@ def _bars(name: str, arms: Mapping[tuple[str, str], ArmMetrics], value: Value) -
 def _main_and_sub(
     name: str, arms: Mapping[tuple[str, str], ArmMetrics], main: Value, sub: Value
 ) -> Figure:
-    """Stacked costs of main agents and subagents."""
     series = tuple(
         Series(who, tuple(Point(", ".join(names), value(m)) for names, m in arms.items()))
         for who, value in (("main", main), ("sub", sub))
@@ -178,7 +176,6 @@ def solved_bugs(panel: Panel) -> dict[str, frozenset[InstanceKey]]:
 
 
 def others_of(name: str, solved: Solved) -> frozenset[InstanceKey]:
-    """The bugs that any other arm resolved."""
     return frozenset[InstanceKey]().union(*(solved[other] for other in solved if other != name))
 
 

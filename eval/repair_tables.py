@@ -79,8 +79,6 @@ def full_set_of(benchmark: Benchmark) -> FullSet | None:
 
 @dataclass(frozen=True)
 class System:
-    """One row of a table."""
-
     metrics: ArmMetrics
     rollouts: tuple[Rollout, ...]
     """The rollouts behind the rates: with a verdict, at attempts that all arms share."""
@@ -103,11 +101,9 @@ class Panel:
     full_set: FullSet | None
 
     def models(self, labels: Labels) -> str:
-        """Its models' names in the tables."""
         return labels.pair(self.pair, [system.metrics for system in self.systems])
 
     def title(self, labels: Labels) -> str:
-        """Its benchmark and models."""
         return f"{self.benchmark_name}, {self.models(labels)}"
 
     @property
@@ -216,7 +212,6 @@ def models_table(panels: Sequence[Panel], labels: Labels) -> list[list[str]]:
 
 
 def by_benchmark(panels: Iterable[Panel]) -> list[list[Panel]]:
-    """The panels grouped by benchmark, for one table 3 each."""
     return [list(group) for _, group in groupby(panels, key=lambda panel: panel.benchmark)]
 
 

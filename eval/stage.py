@@ -38,8 +38,6 @@ FOLDER, REPORT = "eval", "report"
 
 @dataclass(frozen=True)
 class InPlaceReport:
-    """The results of the arms."""
-
     summary: str
     """The tables, for a terminal."""
     rollouts: RolloutsSummary
@@ -50,20 +48,11 @@ class InPlaceReport:
 
 @dataclass(frozen=True)
 class InPlaceStage:
-    """A config's arms on the bugs of one benchmark."""
-
     runtime: RuntimeConfig
     config: EvalConfig
     benchmark: BenchmarkConfig
     run: Path
     labels: Labels
-
-    def check(self) -> None:
-        """Raise ConfigError if a model is not in the config, or the judge can't be asked."""
-        for name in {name for _, main, sub in self.config.arms() for name in (main, sub) if name}:
-            self.runtime.model_config_of(name)
-        if self.config.judge is not None:
-            check_judge(self.runtime, self.config.judge)
 
     def preflight(self) -> list[Finding]:
         """Checks before a start; no rollout is done. Raises ConfigError."""
@@ -128,8 +117,6 @@ class InPlaceStage:
 
 @dataclass(frozen=True)
 class EvalReport:
-    """The results of an evaluation."""
-
     in_place: InPlaceReport | None
     """None if the config names no pair of models."""
     alone: AloneReport | None
@@ -139,7 +126,6 @@ class EvalReport:
 
     @property
     def summary(self) -> str:
-        """The tables, for a terminal."""
         return "\n".join(part.summary for part in (self.in_place, self.alone) if part is not None)
 
 
@@ -198,11 +184,15 @@ def check_eval(
             "eval.questions, e.g. {models: [b]}"
         )
     benchmark, labels = config.bugs_of(collected), labels_of(runtime)
+    models = {name for _, main, sub in config.arms() for name in (main, sub) if name}
+    in_place = InPlaceStage(runtime, config, benchmark, run, labels) if config.arms() else None
     alone = None
     if config.questions is not None:
+        models |= {*config.questions.models}
         bugs = config.questions.benchmark or benchmark
         alone = AloneStage(runtime, config.questions, config.statistics, bugs, run, labels)
-        alone.check()
-    in_place = InPlaceStage(runtime, config, benchmark, run, labels)
-    in_place.check()
-    return in_place if config.arms() else None, alone
+    for name in sorted(models):
+        runtime.model_config_of(name)
+    if config.judge is not None:
+        check_judge(runtime, config.judge)
+    return in_place, alone

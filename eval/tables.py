@@ -116,7 +116,6 @@ def paper_table(comparison: Comparison, labels: Labels) -> list[list[str]]:
 
 
 def flat_table(comparison: Comparison, labels: Labels) -> list[list[str]]:
-    """One row per arm with all metrics, header first."""
     rows = [["Variant", "Models", *FLAT_COLUMNS]]
     for m in ordered_metrics(comparison.arms):
         rows.append([*labels.arm(m), *(text(m) for text in FLAT_COLUMNS.values())])

@@ -63,11 +63,25 @@ class Standing:
                 found.append((arm, frontier, baseline))
         return found
 
+    def report(
+        self,
+        outcomes: Mapping[Arm, Outcomes],
+        pairs: Sequence[Pair],
+        scripted: Iterable[Arm],
+        trial: str = "attempt",
+    ) -> PairedReport:
+        """The comparisons of these pairs, and the recovered gains, for outcomes of any kind."""
+        return PairedReport(
+            compare_pairs(outcomes, pairs, self._config),
+            tuple(recovered_gain(arms, outcomes, self._config) for arms in self.gains()),
+            self._config,
+            frozenset(scripted),
+            trial,
+        )
+
 
 @dataclass(frozen=True)
 class PairedReport:
-    """All comparisons and their results."""
-
     comparisons: tuple[PairedComparison, ...] = ()
     gains: tuple[RecoveredGain, ...] = ()
     config: StatisticsConfig = field(default_factory=StatisticsConfig)
@@ -80,7 +94,6 @@ class PairedReport:
         return bool(self.comparisons or self.gains)
 
     def name(self, arm: Arm, labels: Labels) -> str:
-        """An arm's variant and models; for questions, its model."""
         models = labels.models(arm, arm in self.scripted)
         return models if arm.variant == QUESTIONS else f"{labels.variant(arm.variant)}, {models}"
 
@@ -103,26 +116,7 @@ def paired_report(
         named = [(arm(each.first), arm(each.second)) for each in config.comparisons]
         pairs = [pair for pair in named if set(pair) <= outcomes.keys()]
     scripted = {arm_of(row) for row in rollouts if row.teacher == ORACLE_TEACHER}
-    return report_on(outcomes, standing, pairs, config, scripted=scripted)
-
-
-def report_on(
-    outcomes: Mapping[Arm, Outcomes],
-    standing: Standing,
-    pairs: Sequence[Pair],
-    config: StatisticsConfig,
-    *,
-    scripted: Iterable[Arm],
-    trial: str = "attempt",
-) -> PairedReport:
-    """The comparisons for outcomes of any kind."""
-    return PairedReport(
-        compare_pairs(outcomes, pairs, config),
-        tuple(recovered_gain(arms, outcomes, config) for arms in standing.gains()),
-        config,
-        frozenset(scripted),
-        trial,
-    )
+    return standing.report(outcomes, pairs, scripted)
 
 
 def paired_parts(report: PairedReport, labels: Labels, heading: str = "##") -> list[str]:
@@ -136,7 +130,6 @@ def paired_parts(report: PairedReport, labels: Labels, heading: str = "##") -> l
 
 
 def comparisons_table(report: PairedReport, labels: Labels) -> list[list[str]]:
-    """One row per comparison, header first."""
     head = ["First", "Second", "Bugs", f"{report.trial.capitalize()}s", "Left out", "First %"]
     head += ["Second %", "Difference", "Interval", "First better", "Second better"]
     rows = [[*head, "p", "p (Holm)", "Non-inferior", "Bugs needed"]]
@@ -159,7 +152,6 @@ def comparisons_table(report: PairedReport, labels: Labels) -> list[list[str]]:
 
 
 def gains_table(report: PairedReport, labels: Labels) -> list[list[str]]:
-    """One row per small model, header first."""
     head = ["Small", "Frontier", "Baseline", "Bugs", "Left out"]
     rows = [[*head, "Frontier's gain", "Recovered %"]]
     for each in report.gains:
@@ -175,7 +167,6 @@ def gains_table(report: PairedReport, labels: Labels) -> list[list[str]]:
 
 
 def paired_notes(report: PairedReport, labels: Labels) -> list[str]:
-    """Notes for readers of the two tables."""
     config, points, lines = report.config, "percentage points", []
     if report.comparisons:
         test = "McNemar's exact test"
@@ -207,7 +198,6 @@ def paired_notes(report: PairedReport, labels: Labels) -> list[str]:
 
 
 def paired_figures(report: PairedReport, labels: Labels) -> list[Record]:
-    """The differences and the recovered shares, with their intervals."""
     differences = tuple(
         Point(
             f"{report.name(each.first, labels)} - {report.name(each.second, labels)}",
@@ -233,12 +223,10 @@ def paired_figures(report: PairedReport, labels: Labels) -> list[Record]:
 
 
 def comparison_facts(report: PairedReport) -> list[Facts]:
-    """One row per comparison, with all fields."""
     return [_facts(each, ("first", "second"), report) for each in report.comparisons]
 
 
 def gain_facts(report: PairedReport) -> list[Facts]:
-    """One row per small model."""
     return [_facts(each, ("small", "frontier", "baseline"), report) for each in report.gains]
 
 

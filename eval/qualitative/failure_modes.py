@@ -89,8 +89,6 @@ MODES: dict[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """One unresolved rollout."""
-
     rollout: Rollout
     sessions: tuple[Session, ...] = ()
     """The sessions of agents that debug, in order."""
@@ -100,7 +98,6 @@ class Case:
     """What the gold patch changes; empty where it is not known."""
 
     def answer_modes(self) -> list[list[str]]:
-        """The modes of each session."""
         sees_debugger = self.rollout.variant not in UNSEEN_DEBUGGERS
         return [modes_of_answer(each, sees_debugger) for each in self.sessions]
 

@@ -100,8 +100,6 @@ class Judgement(StrictRecord):
 
 @dataclass(frozen=True)
 class JudgeReport:
-    """What a model said."""
-
     model: str
     judged: tuple[tuple[Item, str | None], ...]
     """Items, and the labels that the model gave them; None where the reply could not be read."""
@@ -129,7 +127,6 @@ def read_label(kind: Kind, reply: str) -> str | None:
 
 
 def prompt_for(item: Item) -> str:
-    """All that the model is told."""
     labels = "\n".join(f"- {name}: {text}" for name, text in LABELS[item.kind].items())
     text = (files(__package__) / "prompts" / f"{item.kind.value}.md").read_text(encoding="utf-8")
     return fill(text, {"labels": labels, "text": item.text}).strip("\n")

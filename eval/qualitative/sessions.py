@@ -33,8 +33,6 @@ UNREADABLE = "unreadable action"
 
 @dataclass(frozen=True)
 class Session:
-    """One conversation of an agent that debugs."""
-
     answers: bool
     """Whether it reports to another agent; not where the main agent debugs by itself."""
     failed: bool

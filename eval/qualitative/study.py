@@ -41,16 +41,12 @@ GoldPatches = Mapping[InstanceKey, Sequence[ChangedRange]]
 
 
 class Kind(StrEnum):
-    """What is judged."""
-
     QUESTION = "question"
     FAILURE = "failure"
 
 
 @dataclass(frozen=True)
 class Item:
-    """One thing to judge."""
-
     id: str
     kind: Kind
     instance: InstanceKey
@@ -70,7 +66,6 @@ class Sample:
         self._kept: dict[Kind, dict[bytes, Item]] = {kind: {} for kind in Kind}
 
     def offer(self, item: Item) -> None:
-        """Take the item in if it is among those to keep."""
         kept = self._kept[item.kind]
         kept[hashlib.sha256(f"{self._config.seed} {item.id}".encode()).digest()] = item
         if len(kept) > self._config.limit:
@@ -88,8 +83,6 @@ class Sample:
 
 @dataclass(frozen=True)
 class Finding:
-    """What was told of one rollout."""
-
     rollout_id: str
     arm: Arm
     instance: InstanceKey
@@ -103,8 +96,6 @@ class Finding:
 
 @dataclass
 class Study:
-    """Everything that was told."""
-
     findings: list[Finding] = field(default_factory=list)
     tools: dict[Arm, Counter[tuple[int, str]]] = field(default_factory=lambda: defaultdict(Counter))
     """Calls of those that debug, by step and tool."""

@@ -57,7 +57,6 @@ def _by_arm(
 
 
 def tools_table(study: Study, labels: Labels) -> Table:
-    """How often each tool was called by those that debug."""
     rows: list[Row] = []
     for arm in ordered(study.tools):
         counts = Counter[str]()
@@ -128,10 +127,7 @@ def answers_table(study: Study, labels: Labels) -> Table:
 
 
 def calls_table(study: Study, labels: Labels) -> Table:
-    """How often a subagent was asked in a rollout."""
-
     def could_ask(finding: Finding) -> bool:
-        """Whether there is a subagent, and a verdict on how it was used."""
         return bool(finding.arm.sub_model) and not WITHOUT_VERDICT & {*finding.modes}
 
     rows: list[Row] = []
@@ -279,8 +275,6 @@ def questions_table(report: JudgeReport, missing: str, study: Study, labels: Lab
 
 @dataclass(frozen=True)
 class Agreement:
-    """Agreement of two raters on the same items."""
-
     items: int
     percent: float | None = None
     """Share of the things that both gave the same label; None where there is none."""

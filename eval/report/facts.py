@@ -20,8 +20,6 @@ SOURCES = (("collect", ""), ("eval", "eval"), ("questions", "eval/questions"))
 
 
 class Outcome(StrEnum):
-    """The result of a rollout."""
-
     RESOLVED = "resolved"
     UNRESOLVED = "not resolved"
     TAMPERED = "tampered"
@@ -34,8 +32,6 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Source:
-    """A folder of rollouts."""
-
     stage: str
     folder: Path
 
@@ -77,7 +73,6 @@ class Selection:
     """Glob patterns for bug ids."""
 
     def wants(self, facts: RolloutFacts) -> bool:
-        """Whether the rollout is selected, ignoring the limit."""
         arm = facts.arm
         return (
             (not self.outcomes or facts.outcome in self.outcomes)
@@ -153,7 +148,6 @@ def choose(sources: Iterable[Source], selection: Selection) -> tuple[list[Rollou
 
 
 def outcome_of(row: Rollout) -> Outcome:
-    """The result of a rollout."""
     if not has_verdict(row):
         return Outcome.FAILED
     if row.variant == QUESTIONS:

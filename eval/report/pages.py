@@ -55,8 +55,6 @@ TITLES = {"collect": "Collected", "eval": "In place", "questions": "Subagents al
 
 @dataclass(frozen=True)
 class ReportRequest:
-    """What to report, and where to write it."""
-
     title: str
     sources: Sequence[Source]
     output: Path
@@ -69,8 +67,6 @@ class ReportRequest:
 
 @dataclass(frozen=True)
 class ReportPaths:
-    """The written files."""
-
     index: Path
     pages: int
     rollouts: int
@@ -215,7 +211,6 @@ def file_name(identity: str) -> str:
 def _index(
     request: ReportRequest, totals: Totals, rows: Sequence[tuple[RolloutFacts, Sequence[Link]]]
 ) -> str:
-    """The whole index page."""
     labels = request.labels
     parts = [
         _part(source, request) for source in request.sources if (source.folder / MARKDOWN).is_file()

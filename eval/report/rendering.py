@@ -34,8 +34,6 @@ PREVIEW_CHARACTERS, PREVIEW_LINES = 600, 8
 
 @dataclass(frozen=True)
 class Folded:
-    """A text as a page shows it."""
-
     text: str
     """The part that the page contains."""
     preview: str
@@ -46,7 +44,6 @@ class Folded:
 
     @property
     def left_out(self) -> int:
-        """Characters that the page does not contain."""
         return self.characters - len(self.text)
 
 
@@ -76,12 +73,10 @@ def segments(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def render(template: str, **values: object) -> str:
-    """Render a page."""
     return _environment().get_template(template).render(**values)
 
 
 def asset(name: str) -> str:
-    """The content of a style sheet or script."""
     return (files(PACKAGE) / "templates" / name).read_text(encoding="utf-8")
 
 
@@ -115,9 +110,7 @@ def _environment() -> Environment:
 
 
 def _made_visible(value: object) -> object:
-    if isinstance(value, Markup) or not isinstance(value, str):
-        return value
-    return visible(value)
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _duration(seconds: float) -> str:

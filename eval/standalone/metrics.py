@@ -31,15 +31,13 @@ from eval.metrics import (
     span,
     tokens,
 )
-from eval.paired.report import PairedReport, Standing, paired_figures, paired_parts, report_on
+from eval.paired.report import PairedReport, Standing, paired_figures, paired_parts
 from eval.paper_figures import scatter
 from eval.qualitative.judge import CATEGORIES
 
 
 @dataclass(frozen=True)
 class ModelAnswers:
-    """The questions to one model, and its answers."""
-
     model: str
     """`source_reader` for the reader of the source, which runs nothing."""
     answered: tuple[Answered, ...]
@@ -54,15 +52,12 @@ class ModelAnswers:
 
     @property
     def scripted(self) -> bool:
-        """Whether the oracle answered."""
         rows = (each.rollout for each in self.answered)
         return any(row is not None and row.teacher == ORACLE_TEACHER for row in rows)
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Share of right answers."""
-
     questions: int
     right: int
     percent: float
@@ -83,7 +78,12 @@ class AloneMetrics:
     """Number of bugs in these questions."""
     missing: int
     """Questions for which this model has no verdict."""
-    accuracy: Accuracy | None
+    right: int
+    accuracy: float | None
+    """Percent of right answers."""
+    accuracy_low: float | None
+    """95 % Wilson interval in percent, clustered by bug."""
+    accuracy_high: float | None
     categories: Mapping[Category, Accuracy]
     well_formed: float | None
     """Percent of answers with a well-formed answer block."""
@@ -115,22 +115,14 @@ class AloneMetrics:
         return self.model == SOURCE_READER
 
     def name(self, labels: Labels) -> str:
-        """The model's name in the tables."""
         if self.is_source_reader:
             return f"{SOURCE_READER} (runs nothing)"
         return labels.models(Arm(VARIANT, "", self.model), self.scripted)
 
     def facts(self) -> Facts:
         """The metrics as plain numbers, without categories and reasons."""
-        row = {each.name: getattr(self, each.name) for each in fields(self)}
-        found: Accuracy | None = row.pop("accuracy")
-        del row["categories"], row["reasons"]
-        return row | {
-            "right": found.right if found else None,
-            "accuracy": found.percent if found else None,
-            "accuracy_low": found.low if found else None,
-            "accuracy_high": found.high if found else None,
-        }
+        names = [each.name for each in fields(self) if each.name not in ("categories", "reasons")]
+        return {name: getattr(self, name) for name in names}
 
 
 def shared_questions(models: Sequence[ModelAnswers]) -> frozenset[str]:
@@ -157,6 +149,7 @@ def alone_metrics(model: ModelAnswers, questions: Collection[str]) -> AloneMetri
     by_category: dict[Category, list[Answered]] = {category: [] for category in Category}
     for each in answers:
         by_category[each.question.category].append(each)
+    overall = accuracy(answers)
     found = {category: accuracy(group) for category, group in by_category.items()}
     return AloneMetrics(
         model=model.model,
@@ -164,7 +157,10 @@ def alone_metrics(model: ModelAnswers, questions: Collection[str]) -> AloneMetri
         questions=len(answers),
         instances=len({bug_of(each) for each in answers}),
         missing=model.missing,
-        accuracy=accuracy(answers),
+        right=right,
+        accuracy=percent(right, len(answers)),
+        accuracy_low=overall.low if overall else None,
+        accuracy_high=overall.high if overall else None,
         categories={category: each for category, each in found.items() if each is not None},
         well_formed=None if model.model == SOURCE_READER else percent(formed, len(answers)),
         grounded=percent(sum(share == 1 for share in claiming), len(claiming)),
@@ -183,7 +179,6 @@ def alone_metrics(model: ModelAnswers, questions: Collection[str]) -> AloneMetri
 
 
 def accuracy(answers: Sequence[Answered]) -> Accuracy | None:
-    """The share of right answers; None if there are no answers."""
     if not answers:
         return None
     bugs: dict[InstanceKey, list[bool]] = defaultdict(list)
@@ -195,7 +190,6 @@ def accuracy(answers: Sequence[Answered]) -> Accuracy | None:
 
 
 def bug_of(answer: Answered) -> InstanceKey:
-    """The bug of a question, unique across benchmarks."""
     return answer.question.benchmark, answer.question.instance_id
 
 
@@ -215,13 +209,11 @@ def paired_answers(models: Sequence[ModelAnswers], config: StatisticsConfig) -> 
     standing = Standing(arms, config, VARIANT)
     pairs = standing.pairs() or list(combinations(standing.arms, 2))
     scripted = [model.arm for model in models if model.scripted]
-    return report_on(outcomes, standing, pairs, config, scripted=scripted, trial="question")
+    return standing.report(outcomes, pairs, scripted, trial="question")
 
 
 @dataclass(frozen=True)
 class AloneResults:
-    """All results of subagents alone."""
-
     models: tuple[AloneMetrics, ...]
     paired: PairedReport = field(default_factory=PairedReport)
     notes: tuple[str, ...] = ()
@@ -230,9 +222,9 @@ class AloneResults:
 
 COLUMNS: dict[str, Callable[[AloneMetrics], str]] = {
     "Questions": lambda m: str(m.questions),
-    "Right": lambda m: str(m.accuracy.right) if m.accuracy else MISSING,
-    "Accuracy %": lambda m: decimal(m.accuracy.percent) if m.accuracy else MISSING,
-    "95 %": lambda m: span(m.accuracy.low, m.accuracy.high) if m.accuracy else MISSING,
+    "Right": lambda m: str(m.right) if m.questions else MISSING,
+    "Accuracy %": lambda m: decimal(m.accuracy),
+    "95 %": lambda m: span(m.accuracy_low, m.accuracy_high),
     "Answer block %": lambda m: decimal(m.well_formed),
     "Grounded %": lambda m: decimal(m.grounded),
     "Valid calls %": lambda m: decimal(m.valid_calls),
@@ -288,7 +280,6 @@ def alone_parts(results: AloneResults, labels: Labels) -> list[str]:
 
 
 def alone_notes(results: AloneResults, labels: Labels) -> list[str]:
-    """Notes for readers of the tables, one or two sentences per line."""
     lines = [
         "95 %: Wilson interval, clustered by bug. Answer block: answers in the form that the main "
         "agent reads; any other is wrong. Grounded: answers whose every claim their conversation "
@@ -313,13 +304,13 @@ def alone_figures(results: AloneResults, labels: Labels) -> list[Record]:
     """Accuracy by category and against costs, one series or point per model, and comparisons."""
     series = []
     for model in results.models:
-        rates = {"All": model.accuracy}
-        rates |= {CATEGORIES[each][0]: model.categories.get(each) for each in Category}
         points = [
-            Point(title, found.percent, found.low, found.high)
-            for title, found in rates.items()
-            if found is not None
+            Point(CATEGORIES[each][0], found.percent, found.low, found.high)
+            for each, found in model.categories.items()
         ]
+        if model.accuracy is not None:
+            ends = (model.accuracy_low, model.accuracy_high)
+            points.insert(0, Point("All", model.accuracy, *ends))
         if points:
             series.append(Series(model.name(labels), tuple(points)))
     figures: list[Record] = [
@@ -334,9 +325,8 @@ def alone_figures(results: AloneResults, labels: Labels) -> list[Record]:
     ]
     for name, cost in COSTS.items():
         points = [
-            Point(m.name(labels), m.accuracy.percent, m.accuracy.low, m.accuracy.high, cost(m))
+            Point(m.name(labels), m.accuracy, m.accuracy_low, m.accuracy_high, cost(m))
             for m in results.models
-            if m.accuracy is not None
         ]
         figures.append(scatter("accuracy", name, "question", "% right", points))
     return without_empty([*figures, *paired_figures(results.paired, labels)])

@@ -45,8 +45,6 @@ from eval.training_data import trained_repositories
 
 @dataclass(frozen=True)
 class AloneReport:
-    """The result of an evaluation."""
-
     summary: str
     """The tables for a terminal; empty if it was stopped before the first answer."""
     tables: TablePaths | None
@@ -73,11 +71,6 @@ class AloneStage:
     @property
     def folder(self) -> Path:
         return self.run / "eval" / "questions"
-
-    def check(self) -> None:
-        """Raises ConfigError if a model is not in the config."""
-        for name in self.config.models:
-            self.runtime.model_config_of(name)
 
     def preflight(self) -> dict[str, list[Finding]]:
         """Checks before a start, by model; nothing is asked. Raises ConfigError."""

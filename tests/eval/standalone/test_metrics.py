@@ -61,8 +61,7 @@ def test_the_numbers_of_a_model() -> None:
     model = answers("small", [R, W, R, N], missing=1, **row)
     found = alone_metrics(model, shared_questions([model]))
     assert (found.questions, found.instances, found.missing) == (4, 2, 1)
-    assert found.accuracy is not None
-    assert (found.accuracy.right, found.accuracy.percent) == (2, 50)
+    assert (found.right, found.accuracy) == (2, 50)
     assert found.well_formed == 75
     assert (found.tool_calls, found.invalid_calls, found.refused_calls) == (16, 4, 8)
     assert found.valid_calls == 25
@@ -76,8 +75,7 @@ def test_the_numbers_of_a_model() -> None:
 
 def test_the_source_reader_has_an_accuracy_alone() -> None:
     found = alone_metrics(reader([R, W]), {"q0", "q1"})
-    assert found.accuracy is not None
-    assert found.accuracy.percent == 50
+    assert found.accuracy == 50
     assert found.well_formed is found.valid_calls is found.steps is found.dollars is None
 
 
