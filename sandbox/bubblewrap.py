@@ -39,18 +39,9 @@ OWN_UIDS = range(1_879_048_192, 2_147_483_646)
 
 SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 SYSTEM_FILES = (
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/alternatives",
-    "/etc/ssl/certs",
-    "/etc/ssl/openssl.cnf",
-    "/etc/localtime",
-    "/etc/timezone",
-    "/etc/mime.types",
-    "/etc/java*",
-    "/etc/maven",
-    "/etc/gradle",
+    *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives"),
+    *("/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/localtime", "/etc/timezone"),
+    *("/etc/mime.types", "/etc/java*", "/etc/maven", "/etc/gradle"),
 )
 
 ANSWERS = Path(__file__).parents[1] / "collect"

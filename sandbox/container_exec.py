@@ -29,8 +29,6 @@ _HEADER = struct.Struct(">BxxxL")
 
 
 class Output(Protocol):
-    """Receives output."""
-
     def add(self, chunk: bytes) -> None: ...
 
 
@@ -174,14 +172,6 @@ SWEEP_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True)
-class ExecResult:
-    """The result of a container's command; the exit code is None at its deadline."""
-
-    exit_code: int | None
-    seconds: float
-
-
-@dataclass(frozen=True)
 class ExecStream:
     """An exec's input and output; `early` came with the engine's response, before the connection's
     data."""
@@ -209,9 +199,10 @@ class ContainerExecs:
         stdin: bytes,
         timeout: float,
         kept: Output,
-    ) -> ExecResult:
+    ) -> tuple[int | None, float]:
         """Run to the end, or for `timeout` seconds; `kept` receives the output. Afterwards no
-        process of the group is left."""
+        process of the group is left. Returns the exit code, None at the deadline, and the
+        seconds."""
         script = ["sh", "-c", _SWEEP + _RUN, "sh", READY.decode(), str(group), cwd, *argv]
         with translated():
             stream = self._start(script, f"{user}:{group}", env, bool(stdin), False)
@@ -227,7 +218,7 @@ class ContainerExecs:
                 if code in {None, KILLED}:
                     self.sweep(user, group, stream.connection, frames)
                     self.require_running()
-        return ExecResult(code, seconds)
+        return code, seconds
 
     def open_terminal(
         self, argv: Sequence[str], user: str, group: int, cwd: str, env: Mapping[str, str]
@@ -282,14 +273,6 @@ class ContainerExecs:
     def running(self, exec_id: str) -> bool:
         with translated():
             return bool(self._api.exec_inspect(exec_id)["Running"])
-
-    def lives(self) -> bool:
-        """Whether the container runs, according to the engine."""
-        try:
-            self.require_running()
-        except SandboxDead:
-            return False
-        return True
 
     def require_running(self) -> None:
         """Raises SandboxDead if the container has stopped."""

@@ -18,8 +18,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
 
-from sandbox.errors import OutOfMemory
-from sandbox.guard import ResourceGuard, ResourceUse
+from sandbox.guard import ResourceGuard
 
 MEASUREMENTS = 3
 """All must be too large. One can be by mistake if processes end meanwhile: what they shared then
@@ -116,10 +115,27 @@ def _in_files(processes: Iterable[int]) -> int:
     memfds: dict[int, int] = {}
     for pid in processes:
         mounts = _memory_mounts(pid) | mounts
-        memfds |= _memfds(pid)
+        with suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                with suppress(OSError):
+                    file = os.stat(f"/proc/{pid}/fd/{name}")
+                    if file.st_dev == _memfd_device():
+                        memfds[file.st_ino] = file.st_blocks * 512
+    taken = sum(memfds.values())
     seen_here = _memory_mounts(os.getpid())
-    own = {device: path for device, path in mounts.items() if device not in seen_here}
-    return sum(_used(*mount) for mount in own.items()) + sum(memfds.values())
+    for device, path in mounts.items():
+        if device in seen_here:
+            continue
+        with suppress(OSError):
+            folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            try:
+                # Another file system may be mounted over it.
+                if os.fstat(folder).st_dev == device:
+                    found = os.fstatvfs(folder)
+                    taken += (found.f_blocks - found.f_bfree) * found.f_frsize
+            finally:
+                os.close(folder)
+    return taken
 
 
 def _memory_mounts(pid: int) -> dict[int, str]:
@@ -132,31 +148,6 @@ def _memory_mounts(pid: int) -> dict[int, str]:
                 _, _, device, _, point, *_ = mount.split()
                 major, minor = map(int, device.split(":"))
                 found[os.makedev(major, minor)] = f"/proc/{pid}/root{point}"
-    return found
-
-
-def _used(device: int, path: str) -> int:
-    """The bytes of a tmpfs's files; 0 if another file system is mounted over it."""
-    with suppress(OSError):
-        folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        try:
-            if os.fstat(folder).st_dev == device:
-                found = os.fstatvfs(folder)
-                return (found.f_blocks - found.f_bfree) * found.f_frsize
-        finally:
-            os.close(folder)
-    return 0
-
-
-def _memfds(pid: int) -> dict[int, int]:
-    """A process's open memory files: bytes by inode."""
-    found: dict[int, int] = {}
-    with suppress(OSError):
-        for name in os.listdir(f"/proc/{pid}/fd"):
-            with suppress(OSError):
-                file = os.stat(f"/proc/{pid}/fd/{name}")
-                if file.st_dev == _memfd_device():
-                    found[file.st_ino] = file.st_blocks * 512
     return found
 
 
@@ -191,16 +182,8 @@ LONGEST = 1.0
 freed by others."""
 
 
-class MemoryUse(ResourceUse):
-    """The memory use of one local sandbox."""
-
-    error = OutOfMemory
-    told = "its processes took more than {} MB of memory together (`sandbox.memory_mb`)"
-
-
 @lru_cache
 def memory_guard() -> ResourceGuard:
-    """This machine's guard."""
     if not os.path.exists("/proc/thread-self/children"):
         warnings.warn(
             "this kernel does not tell which processes a process has started "

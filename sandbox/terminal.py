@@ -67,13 +67,27 @@ class PtyTerminal:
     def send(self, data: bytes) -> None:
         left = memoryview(data)
         deadline = time.monotonic() + SEND_TIMEOUT
+        poller = select.poll()
+        if self._exit_code is None:
+            poller.register(self._fd, select.POLLOUT | select.POLLIN)
         while left:
-            readable, writable = self._wait(deadline)
+            if self._exit_code is not None or self._ended:
+                self._require()
+                raise SandboxDead("the process behind the terminal has ended: start a new one")
+            events = poller.poll(max(0.0, deadline - time.monotonic()) * 1000)
+            if not events:
+                raise SandboxDead(
+                    f"the process behind the terminal read nothing for {SEND_TIMEOUT} s"
+                )
+            flags = events[0][1]
+            if flags & (select.POLLHUP | select.POLLERR):
+                self._require()
+                raise SandboxDead("the process behind the terminal has ended: start a new one")
             # Otherwise a process that prints before it reads could wait for us while we wait for
             # it.
-            if readable:
+            if flags & select.POLLIN:
                 self._read(0)
-            if writable:
+            if flags & select.POLLOUT:
                 try:
                     left = left[os.write(self._fd, left[:4096]) :]
                 except BlockingIOError:
@@ -150,21 +164,6 @@ class PtyTerminal:
         except (pexpect.EOF, OSError):
             self._ended = True
         return True
-
-    def _wait(self, deadline: float) -> tuple[bool, bool]:
-        if self._exit_code is not None or self._ended:
-            self._require()
-            raise SandboxDead("the process behind the terminal has ended: start a new one")
-        poller = select.poll()
-        poller.register(self._fd, select.POLLOUT | select.POLLIN)
-        events = poller.poll(max(0.0, deadline - time.monotonic()) * 1000)
-        if not events:
-            raise SandboxDead(f"the process behind the terminal read nothing for {SEND_TIMEOUT} s")
-        flags = events[0][1]
-        if flags & (select.POLLHUP | select.POLLERR):
-            self._require()
-            raise SandboxDead("the process behind the terminal has ended: start a new one")
-        return bool(flags & select.POLLIN), bool(flags & select.POLLOUT)
 
 
 def open_pty() -> tuple[int, int]:
