@@ -10,6 +10,7 @@ import json
 import math
 import warnings
 from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
@@ -160,8 +161,8 @@ def _bars(axes: Axes, figure: Figure) -> tuple[float, list[Named]]:
     for text, label in zip(axes.get_yticklabels(), places, strict=True):
         if text.get_text().endswith("…"):
             _tooltip(text, label)
-    names = [series.name for series in figure.series]
-    return y + AXIS_HEIGHT, [(name, Patch(color=_colour(i))) for i, name in enumerate(names)]
+    patches = (Patch(color=colour) for colour in cycle(SERIES))
+    return y + AXIS_HEIGHT, [(each.name, next(patches)) for each in figure.series]
 
 
 def _group(axes: Axes, bars: Sequence[NamedPoint], y: float, stacked: bool) -> list[float]:
@@ -170,7 +171,7 @@ def _group(axes: Axes, bars: Sequence[NamedPoint], y: float, stacked: bool) -> l
     ends, start = [0.0], 0.0
     for index, name, point in bars:
         value = point.value or 0.0
-        (bar,) = axes.barh(y, value, BAR, start, color=_colour(index))
+        (bar,) = axes.barh(y, value, BAR, start, color=SERIES[index % len(SERIES)])
         _tooltip(bar, f"{name}, {point.label}: {_told(point)}")
         end = max(0.0, start + value)
         if point.low is not None and point.high is not None and not stacked:
@@ -207,7 +208,7 @@ def _points(axes: Axes, figure: Figure) -> tuple[float, list[Named]]:
             if x is None or y is None:
                 continue
             name = f"{series.name}: {point.label}" if several else point.label
-            colour, mark = _colour(len(marks)), MARKS[len(marks) % len(MARKS)]
+            colour, mark = SERIES[len(marks) % len(SERIES)], MARKS[len(marks) % len(MARKS)]
             drawn = axes.scatter(x, y, 100, colour, marker=mark, linewidth=0, zorder=3)
             _tooltip(drawn, f"{name}: {_number(x)}, {_told(point)}")
             if point.low is not None and point.high is not None:
@@ -237,10 +238,6 @@ def _scale(axis: XAxis | YAxis, values: Sequence[float], figure: Figure | None =
     axis.set_ticks(ticks, [tokens(each) if large else f"{round(each, 10):g}" for each in ticks])
     axis.axes.set(**{f"{axis.axis_name}lim": (ticks[0], ticks[-1])})
     axis.grid(True)
-
-
-def _colour(index: int) -> str:
-    return SERIES[index % len(SERIES)]
 
 
 def _lines(text: str, characters: int) -> str:

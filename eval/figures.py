@@ -48,8 +48,6 @@ class Series:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of labelled series."""
-
     name: str
     """Name of its CSV file, without extension."""
     title: str

@@ -10,7 +10,6 @@ from collect.config import RuntimeConfig
 from collect.models.config import ManualConfig, OracleConfig
 from eval.metrics import Arm, ArmMetrics
 
-ORACLE = "oracle"
 DEBUG2FIX_NAMES: dict[str, str] = {
     Variant.BASELINE: "Baseline",
     Variant.DEBUG_TOOLS_ONLY: "Debug Tools Only",
@@ -42,13 +41,12 @@ VARIANT_NAMES = DEBUG2FIX_NAMES | REPAIR_NAMES
 
 @dataclass(frozen=True)
 class Labels:
-    scripted: Collection[str] = (ORACLE,)
+    scripted: Collection[str] = ("oracle",)
     """Names of the models that are the oracle."""
     played: Collection[str] = ()
     """Names of the models that are played by hand."""
 
     def variant(self, variant: str) -> str:
-        """The paper's name of a variant, or its own."""
         return VARIANT_NAMES.get(variant, variant)
 
     def models(self, arm: Arm, scripted: bool) -> str:

@@ -38,7 +38,6 @@ COSTS: dict[str, Value] = {
 def arm_records(
     comparison: Comparison, rollouts: Sequence[Rollout], labels: Labels
 ) -> list[Record]:
-    """Figures for all arms, from any paper."""
     arms = {labels.arm(m): m for m in ordered_metrics(comparison.arms) if m.rollouts}
     if not arms:
         return []

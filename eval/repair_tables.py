@@ -52,7 +52,6 @@ class FullSet:
 
     @property
     def first_pass_rate(self) -> float:
-        """Percent of all problems that pass without repair."""
         return 100 * self.passed / self.problems
 
     def gain(self, resolve_rate: float) -> float:
@@ -198,7 +197,6 @@ def repair_table(panel: Panel, labels: Labels) -> list[list[str]]:
 
 
 def models_table(panels: Sequence[Panel], labels: Labels) -> list[list[str]]:
-    """Table 3 for one benchmark's panels: systems by models."""
     heads = [head for panel in panels for head in (panel.models(labels), "")]
     rows = [["Method", *heads], ["", *MODEL_COLUMNS * len(panels)]]
     by_variant = [{system.variant: system.metrics for system in each.systems} for each in panels]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from collect.quantities import counted
+from collect.quantities import counted, first_of
 from eval.labels import Labels, in_order, ordered_metrics
 from eval.metrics import (
     MISSING,
     Arm,
     ArmMetrics,
     Comparison,
-    InstanceKey,
     bracket,
     change,
     counts,
@@ -22,7 +21,8 @@ from eval.metrics import (
     tokens,
 )
 
-SHOWN_INSTANCES = 8
+SHOWN = 8
+"""Most names of bugs in a note."""
 Value = Callable[[ArmMetrics], float | None]
 SECTIONS: tuple[tuple[str, tuple[str, str], Value, Value, Callable[[float | None], str]], ...] = (
     (
@@ -123,7 +123,6 @@ def flat_table(comparison: Comparison, labels: Labels) -> list[list[str]]:
 
 
 def foot(comparison: Comparison, labels: Labels) -> list[str]:
-    """Notes for readers of the tables, one or two sentences per line."""
     arms = comparison.arms
     most = max((m.rollouts for m in arms), default=0)
     bugs = counted(len(comparison.instances), "bug")
@@ -148,7 +147,7 @@ def foot(comparison: Comparison, labels: Labels) -> list[str]:
         lines.append(
             "Warning: not every bug has an attempt for which all arms have a verdict. Rates and "
             f"averages are of the {len(comparison.instances)} bugs that all share; left out are "
-            f"{len(comparison.left_out)}: {_first(comparison.left_out)}."
+            f"{len(comparison.left_out)}: {first_of([n for _, n in comparison.left_out], SHOWN)}."
         )
     if comparison.attempts_left_out:
         lines.append(
@@ -162,7 +161,8 @@ def foot(comparison: Comparison, labels: Labels) -> list[str]:
         lines.append(
             f"Warning: {len(comparison.trained_on)} of the bugs are of repositories in this run's "
             "training data, so that a model trained on it is not measured on unseen code: "
-            f"{_first(comparison.trained_on)}. Collect with collect.benchmark.split: train."
+            f"{first_of([n for _, n in comparison.trained_on], SHOWN)}. Collect with "
+            "collect.benchmark.split: train."
         )
     if any(m.scripted for m in arms):
         lines.append(
@@ -170,8 +170,3 @@ def foot(comparison: Comparison, labels: Labels) -> list[str]:
             "are not a model's result."
         )
     return lines
-
-
-def _first(bugs: Sequence[InstanceKey]) -> str:
-    more = ", ..." if len(bugs) > SHOWN_INSTANCES else ""
-    return ", ".join(name for _, name in bugs[:SHOWN_INSTANCES]) + more

@@ -259,8 +259,6 @@ class PairedComparison:
     """Whether the interval's lower end is above -margin."""
     instances_for_planned: int | None = None
     """Bugs needed to detect the planned difference, with the observed discordance."""
-    instances_for_observed: int | None = None
-    """Bugs needed to detect the observed difference; None if it is 0."""
 
 
 def compare_pairs(
@@ -302,10 +300,6 @@ def compare_pair(
     exact = mcnemar(better, worse) if (pair.trials == 1).all() else None
     permuted = sign_flip(gaps, config.resamples, config.seed)
     discordant = discordance(pair)
-
-    def needed(points: float) -> int | None:
-        return clusters_needed(points / 100, discordant, config.power, config.level)
-
     return replace(
         found,
         first_rate=100 * first_rate,
@@ -320,8 +314,9 @@ def compare_pair(
         permutation_p=permuted,
         p=permuted if exact is None else exact,
         non_inferior=100 * low > -config.margin,
-        instances_for_planned=needed(config.difference),
-        instances_for_observed=needed(difference),
+        instances_for_planned=clusters_needed(
+            config.difference / 100, discordant, config.power, config.level
+        ),
     )
 
 

@@ -55,7 +55,6 @@ class Standing:
         return list(dict.fromkeys(pairs))
 
     def gains(self) -> list[tuple[Arm, Arm, Arm]]:
-        """Every sub model that has both a frontier and a baseline, with these."""
         found = []
         for arm in self.arms:
             frontier, baseline = self.frontier_of(arm), self.baseline_of(arm)
@@ -233,7 +232,6 @@ def gain_facts(report: PairedReport) -> list[Facts]:
 def _facts(
     each: PairedComparison | RecoveredGain, sides: Sequence[str], report: PairedReport
 ) -> Facts:
-    """All fields: those of the arms first, which are named by their side."""
     fields = asdict(each)
     arms = {side: fields.pop(side) for side in sides}
     row = {f"{side}_{key}": value for side, arm in arms.items() for key, value in arm.items()}

@@ -23,9 +23,7 @@ NEAR_LINES = 3
 """So close to a line that the gold patch changes, a change is at its place."""
 UNSEEN_DEBUGGERS = (Variant.INSPECTCODER_NO_DEBUGGER, Variant.INSPECTCODER_NO_INSPECTWARE)
 """Variants without a debugger, or with a raw terminal, of which no event tells."""
-WITHOUT_VERDICT = frozenset({"infrastructure", "budget"})
-"""They say nothing about the models."""
-RECORDED = WITHOUT_VERDICT | {"model_failure"}
+RECORDED = frozenset({"infrastructure", "budget", "model_failure"})
 """Recorded facts, and nothing to have an opinion on."""
 OF_TABLE_4 = (
     *("session_failed", "wrong_fix_after_debugging", "high_complexity", "subagent_error"),
@@ -116,6 +114,13 @@ def modes_of_rollout(case: Case) -> list[str]:
         for session, modes in zip(case.sessions, answers, strict=True)
         if session.answers and not modes
     ]
+    near_gold = any(
+        same_file(change.path, gold.path)
+        and change.start <= gold.end + NEAR_LINES
+        and change.end >= gold.start - NEAR_LINES
+        for change in case.changed
+        for gold in case.gold
+    )
     has_patch = bool(rollout.patch.strip())
     tests = rollout.tests
     fixed = all(test.after == TestStatus.PASSED for test in tests if test.group == FAIL_TO_PASS)
@@ -129,7 +134,7 @@ def modes_of_rollout(case: Case) -> list[str]:
         "step_limit": stopped is StopReason.STEP_LIMIT,
         "gave_up": kind is None and not has_patch,
         "not_followed": has_patch and bool(sound) and all(each is False for each in sound),
-        "wrong_location": _is_elsewhere(case),
+        "wrong_location": bool(case.changed and case.gold) and not near_gold,
         "wrong_fix_after_debugging": has_patch and any(each is not False for each in sound),
         "breaks_tests": has_patch and fixed and broken,
         "wrong_fix": has_patch and not (fixed and broken),
@@ -140,15 +145,3 @@ def modes_of_rollout(case: Case) -> list[str]:
         name: all(answers) and any(name in modes for modes in answers) for name in ANSWER_MODES
     }
     return [name for name in MODES if holds[name]]
-
-
-def _is_elsewhere(case: Case) -> bool:
-    """Whether every change is far from those of the gold patch."""
-    near = any(
-        same_file(change.path, gold.path)
-        and change.start <= gold.end + NEAR_LINES
-        and change.end >= gold.start - NEAR_LINES
-        for change in case.changed
-        for gold in case.gold
-    )
-    return bool(case.changed and case.gold) and not near

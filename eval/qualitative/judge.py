@@ -42,7 +42,6 @@ from eval.qualitative.failure_modes import MODES, RECORDED
 from eval.qualitative.study import Item, Kind
 
 FILE = "judgements.jsonl"
-ROLE = "judge"
 NONE = "none"
 """The label for what fits nowhere."""
 REPLY = re.compile(r"label:[ \t]*([a-z_]+)")
@@ -203,7 +202,7 @@ class Judge:
 
     def _reply(self, key: str, item: Item, backend: ModelBackend) -> Judgement | None:
         instance = self._instances[item.instance]
-        context = ConversationContext(instance, item.arm.variant, item.attempt, ROLE, 0)
+        context = ConversationContext(instance, item.arm.variant, item.attempt, "judge", 0)
         label, dollars = None, 0.0
         try:
             asked = [Message("user", prompt_for(item))]

@@ -21,7 +21,7 @@ from collect.questions.grounding import (
 )
 from collect.questions.observations import last_part, observed
 from collect.store.records import Conversation, Role, StopReason, ToolOutcome
-from sandbox.debugger import INSPECTIONS, LAUNCHES, Action, DebugEvent
+from sandbox.debugger import INSPECTIONS, LAUNCHES, Action
 from sandbox.debugger import StopReason as DebugStopReason
 
 LOOKS = (*INSPECTIONS, Action.RAW)
@@ -78,7 +78,8 @@ def session_of(
     is_late = False
     for event in events:
         is_late |= event.stops_program and event.stop_reason is not DebugStopReason.ENTRY
-        if _looks(event):
+        looked = event.action in LOOKS or bool(event.values or event.collected)
+        if looked and event.error_kind is None:
             inspections += 1
             late_inspections += is_late
     return Session(
@@ -98,11 +99,6 @@ def session_of(
         misread=_misread(conversation, claims, files),
         touched=fix_touched_location(conversation, changed) if answers else None,
     )
-
-
-def _looks(event: DebugEvent) -> bool:
-    looked = event.action in LOOKS or bool(event.values or event.collected)
-    return looked and event.error_kind is None
 
 
 def _misread(conversation: Conversation, claims: Grounding, tests: TestFiles) -> int:

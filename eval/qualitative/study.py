@@ -30,8 +30,7 @@ from eval.qualitative.sessions import NOT_DONE, session_of, tools_by_step
 DEBUGGERS = (Role.DEBUG_SUBAGENT, Role.INSPECTOR)
 SOUND = ""
 """Stands for the mode of an answer that has none."""
-TASK_CHARACTERS = 3_000
-PATCH_CHARACTERS = 3_000
+TASK_CHARACTERS = PATCH_CHARACTERS = 3_000
 ANSWER_CHARACTERS = 1_500
 REPLY_CHARACTERS = 300
 SHOWN_CALLS = 25
@@ -189,7 +188,6 @@ def questions_of(conversation: Conversation) -> Iterator[str]:
 
 
 def record_of(rollout: Rollout, conversations: Sequence[Conversation]) -> str:
-    """What happened in a rollout, short enough for a prompt."""
     parts: list[str] = []
     for each in conversations:
         messages = [row.message for row in each.messages]

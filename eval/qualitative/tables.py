@@ -9,19 +9,16 @@ from dataclasses import dataclass
 from eval.figures import Cell, Figure, FigureKind, Point, Record, Series, Table, without_empty
 from eval.labels import Labels, ordered
 from eval.metrics import Arm, InstanceKey, percent, wilson
-from eval.qualitative.failure_modes import MODES, OF_TABLE_4, WITHOUT_VERDICT
+from eval.qualitative.failure_modes import MODES, OF_TABLE_4
 from eval.qualitative.judge import CATEGORIES, LABELS, NONE, JudgeReport
 from eval.qualitative.sessions import ANSWER_MODES, FINISH
 from eval.qualitative.study import SOUND, Finding, Kind, Study
 
 ARM = ("Variant", "Models")
-MANY_CALLS = 4
-"""So many questions or more are one column."""
 Row = tuple[Cell, ...]
 
 
 def answer_records(study: Study, labels: Labels) -> list[Record]:
-    """What is about subagents alone, whoever asked them."""
     records: list[Record] = [
         tools_table(study, labels),
         *steps_figures(study, labels),
@@ -33,7 +30,6 @@ def answer_records(study: Study, labels: Labels) -> list[Record]:
 def qualitative_records(study: Study, labels: Labels) -> list[Record]:
     """All that the study has anything for, without a judge."""
     records: list[Record] = [
-        calls_table(study, labels),
         *answer_records(study, labels),
         *failure_records(study, labels),
     ]
@@ -77,7 +73,6 @@ def tools_table(study: Study, labels: Labels) -> Table:
 
 
 def steps_figures(study: Study, labels: Labels) -> list[Figure]:
-    """Figure 5, one an arm."""
     figures = []
     for number, arm in enumerate(ordered(study.tools), 1):
         counts = study.tools[arm]
@@ -123,27 +118,6 @@ def answers_table(study: Study, labels: Labels) -> Table:
         tuple(rows),
         "Each answer of a subagent by the first mode that holds. Resolved: in rollouts that "
         "resolved their bug; of questions alone, right answers.",
-    )
-
-
-def calls_table(study: Study, labels: Labels) -> Table:
-    def could_ask(finding: Finding) -> bool:
-        return bool(finding.arm.sub_model) and not WITHOUT_VERDICT & {*finding.modes}
-
-    rows: list[Row] = []
-    for names, findings in _by_arm(study, labels, could_ask).items():
-        calls = [len(each.answers) for each in findings]
-        counts = Counter(min(each, MANY_CALLS) for each in calls)
-        shares = [percent(counts[number], len(calls)) for number in range(MANY_CALLS + 1)]
-        rows.append((*names, len(calls), sum(calls) / len(calls), *shares))
-    numbers = (*(str(number) for number in range(MANY_CALLS)), f"{MANY_CALLS} or more")
-    return Table(
-        "subagent_calls",
-        "Calls of the subagent",
-        "Beside the call rate of Debug2Fix, table 1",
-        (*ARM, "Rollouts", "Calls a rollout", *(f"% with {number}" for number in numbers)),
-        tuple(rows),
-        "Inspectors are called once for each patch.",
     )
 
 
@@ -228,18 +202,7 @@ def judge_records(report: JudgeReport, study: Study, labels: Labels) -> list[Rec
         "Of a sample drawn by chance. Unreadable: replies that are not one known label, which are "
         f"not among the failures.{missing}",
     )
-    counts = Counter(pairs)
-    known = list(LABELS[Kind.FAILURE])
-    down = sorted({rules for rules, _ in pairs}, key=known.index)
-    across = sorted({label for _, label in pairs}, key=known.index)
-    confusion = Table(
-        "judge_failures",
-        f"Failure modes: by the rules, and by {report.model}",
-        "Beside Debug2Fix, table 4",
-        ("By the rules", *across),
-        tuple((rules, *(counts[rules, label] for label in across)) for rules in down),
-    )
-    return without_empty([questions_table(report, missing, study, labels), agreed, confusion])
+    return without_empty([questions_table(report, missing, study, labels), agreed])
 
 
 def questions_table(report: JudgeReport, missing: str, study: Study, labels: Labels) -> Table:

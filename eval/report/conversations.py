@@ -36,8 +36,6 @@ View = dict[str, Any]
 
 @dataclass(frozen=True)
 class Link:
-    """A page of a rollout."""
-
     page: str
     """File name, in the same folder."""
     role: Role | None = None

@@ -87,8 +87,7 @@ class Selection:
 
 @dataclass
 class Totals:
-    """Counts over all rollouts, selected or not; their size does not depend on the number of
-    rollouts."""
+    """Counts over all rollouts, selected or not; small however many there are."""
 
     outcomes: Counter[tuple[str, Arm, bool, Outcome]] = field(default_factory=Counter)
     """By stage, arm, whether it is scripted, and outcome."""

@@ -113,7 +113,6 @@ def write_report(request: ReportRequest) -> ReportPaths:
 
 
 def question_files(run: Path) -> list[Path]:
-    """The question files that a run's stages wrote in its folder."""
     folders = (run, run / "eval", run / "eval" / "questions")
     return [path for folder in folders for path in sorted(folder.glob("*questions*.jsonl"))]
 
@@ -266,7 +265,6 @@ def _part(source: Source, request: ReportRequest) -> dict[str, Any]:
 
 
 def outcomes_table(totals: Totals, labels: Labels) -> list[list[str]]:
-    """One row per arm, one column per outcome, header first."""
     seen = [each for each in Outcome if any(key[3] is each for key in totals.outcomes)]
     rows = [["Stage", "Variant", "Models", "Rollouts", *(each.value for each in seen)]]
     arms = {key[:3] for key in totals.outcomes}

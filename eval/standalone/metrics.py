@@ -47,7 +47,6 @@ class ModelAnswers:
 
     @property
     def arm(self) -> Arm:
-        """The model as an arm, for paired statistics and records."""
         return Arm(VARIANT, "", self.model)
 
     @property
@@ -106,7 +105,6 @@ class AloneMetrics:
     dollars: float | None
     """Total over all questions."""
     dollars_per_question: float | None
-    dollars_per_right: float | None
     reasons: Mapping[str, int]
     """Wrong answers by reason."""
 
@@ -173,7 +171,6 @@ def alone_metrics(model: ModelAnswers, questions: Collection[str]) -> AloneMetri
         seconds=mean([row.seconds for row in rows]),
         dollars=spent if rows else None,
         dollars_per_question=ratio(spent, len(rows)),
-        dollars_per_right=ratio(spent, right) if rows else None,
         reasons=Counter(each.verdict.reason.value for each in answers if not each.verdict.correct),
     )
 
@@ -248,7 +245,6 @@ COSTS: dict[str, Callable[[AloneMetrics], float | None]] = {
 
 
 def models_table(models: Sequence[AloneMetrics], labels: Labels) -> list[list[str]]:
-    """One row per model, header first."""
     rows = [["Model", *COLUMNS]]
     return rows + [[m.name(labels), *(text(m) for text in COLUMNS.values())] for m in models]
 
@@ -268,7 +264,6 @@ def categories_table(models: Sequence[AloneMetrics], labels: Labels) -> list[lis
 
 
 def alone_parts(results: AloneResults, labels: Labels) -> list[str]:
-    """The Markdown of all results, part by part."""
     parts = [
         "## Subagents alone, on runtime questions",
         table(models_table(results.models, labels)),

@@ -127,7 +127,7 @@ def test_the_foot_says_what_was_left_out() -> None:
     assert lines[0] == "n = 1 bug, up to 1 rollout an arm."
     assert any("no rate and no average: 1 of Debug2Fix with large → small." in x for x in lines)
     (warning,) = [line for line in lines if line.startswith("Warning")]
-    assert "left out are 11: 1, 10, 11, 2, 3, 4, 5, 6, ..." in warning
+    assert "left out are 11: 1, 10, 11, 2, 3, 4, 5, 6 and 3 more." in warning
 
 
 def test_the_foot_counts_the_attempts_that_were_left_out() -> None:

@@ -103,7 +103,6 @@ def test_failures_of_rollouts_and_answers() -> None:
     ]
     assert [row[2:5:2] for row in found["answer_failures"].rows] == [("Sound", 2)]
     assert [row[3] for row in found["failed_rollouts"].rows] == ["b", "c", "d"]
-    assert found["subagent_calls"].rows[0][2:6] == (3, 2 / 3, 100 / 3, 200 / 3)
 
 
 def test_tools_by_step() -> None:

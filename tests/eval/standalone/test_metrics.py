@@ -67,7 +67,7 @@ def test_the_numbers_of_a_model() -> None:
     assert found.valid_calls == 25
     assert found.grounded == pytest.approx(200 / 3), "of the answers that claim anything"
     assert (found.steps, found.tokens, found.seconds) == (3, 5300, 2)
-    assert (found.dollars, found.dollars_per_question, found.dollars_per_right) == (2, 0.5, 1)
+    assert (found.dollars, found.dollars_per_question) == (2, 0.5)
     assert found.reasons == {"wrong": 1, "no_answer": 1}
     by_category = {c: (a.right, a.questions) for c, a in found.categories.items()}
     assert by_category == {Category.LOCAL: (0, 2), Category.REACHABILITY: (2, 2)}
