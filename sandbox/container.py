@@ -29,7 +29,6 @@ from sandbox.base import Command, CommandResult, ImageWorkspace, SandboxConfig
 from sandbox.container_exec import (
     AfterReady,
     ContainerExecs,
-    ExecStream,
     Output,
     translated,
 )
@@ -325,7 +324,7 @@ class ContainerSandbox:
 
     def run(self, command: Command) -> CommandResult:
         kept = BoundedOutput(self._config.output_limit)
-        code, seconds = self._execute(command, self._environment(command), kept)
+        code, seconds = self._execute(command, self._environment(command), kept.add)
         timed_out = code is None
         code = TIMED_OUT if code is None else code
         return CommandResult(code, kept.text(), timed_out, kept.truncated, seconds)
@@ -341,8 +340,26 @@ class ContainerSandbox:
             command.cwd or self.workspace,
             self._environment(command),
         )
-        process = _ContainerTerminalProcess(self._execs, stream, user, group)
-        terminal = PtyTerminal(os.dup(stream.connection.fileno()), process, stream.early)
+
+        def alive() -> bool:
+            try:
+                return self._execs.running(stream.exec_id)
+            except SandboxDead:
+                return False
+
+        def kill() -> int:
+            with stream.connection:
+                try:
+                    self._execs.sweep(user, group, stream.connection, BoundedOutput(1000).add)
+                    return self._execs.exit_code(stream.exec_id)
+                except SandboxDead as error:
+                    try:
+                        self._execs.require_running()
+                    except SandboxDead:
+                        return KILLED
+                    raise error
+
+        terminal = PtyTerminal(os.dup(stream.connection.fileno()), alive, kill, stream.early)
         return terminal.await_ready()
 
     def read_file(self, path: str, limit: int | None = None) -> bytes:
@@ -396,8 +413,8 @@ class ContainerSandbox:
             self.write_file(path, wanted[path])
 
     def _read(self, script: str, arguments: Sequence[str], problem: str, kept: _Bounded) -> None:
-        output = AfterReady(kept)
-        code = self._run_script(script, arguments, b"", output)
+        output = AfterReady(kept.add)
+        code = self._run_script(script, arguments, b"", output.add)
         if code is None:
             raise SandboxDead(f"{problem}: it did not end within {FILES_TIMEOUT:g} s")
         if not kept.whole:
@@ -408,7 +425,7 @@ class ContainerSandbox:
 
     def _write(self, script: str, arguments: Sequence[str], data: bytes, shown: str) -> None:
         told = io.BytesIO()
-        code = self._run_script(script, arguments, data, _Bounded(told, 1000))
+        code = self._run_script(script, arguments, data, _Bounded(told, 1000).add)
         if code is None:
             raise SandboxDead(f"writing {shown} did not end within {FILES_TIMEOUT:g} s")
         if code != 0:
@@ -502,27 +519,3 @@ class ContainerSandbox:
         self._disk.require()
         if self._closed:
             raise SandboxDead("this sandbox was closed: open a new one")
-
-
-class _ContainerTerminalProcess:
-    def __init__(self, execs: ContainerExecs, stream: ExecStream, user: str, group: int) -> None:
-        self._execs, self._stream, self._user, self._group = execs, stream, user, group
-
-    def alive(self) -> bool:
-        try:
-            return self._execs.running(self._stream.exec_id)
-        except SandboxDead:
-            return False
-
-    def kill(self) -> int:
-        connection = self._stream.connection
-        with connection:
-            try:
-                self._execs.sweep(self._user, self._group, connection, BoundedOutput(1000))
-                return self._execs.exit_code(self._stream.exec_id)
-            except SandboxDead as error:
-                try:
-                    self._execs.require_running()
-                except SandboxDead:
-                    return KILLED
-                raise error

@@ -12,10 +12,10 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from sandbox.engine import client_errors
 from sandbox.environment import KILLED
@@ -28,8 +28,8 @@ HEAD_LIMIT = 1 << 16
 _HEADER = struct.Struct(">BxxxL")
 
 
-class Output(Protocol):
-    def add(self, chunk: bytes) -> None: ...
+Output = Callable[[bytes], object]
+"""Receives output."""
 
 
 def pass_through(connection: socket.socket, stdin: bytes, deadline: float, output: Output) -> bool:
@@ -47,7 +47,7 @@ def pass_through(connection: socket.socket, stdin: bytes, deadline: float, outpu
                 chunk = _received(connection)
                 if not chunk:
                     return True
-                output.add(chunk)
+                output(chunk)
     return False
 
 
@@ -79,14 +79,14 @@ class AfterReady:
 
     def add(self, chunk: bytes) -> None:
         if self.ready:
-            self._kept.add(chunk)
+            self._kept(chunk)
             return
         self._head += chunk
         # A shell may print something first, about its locale for example.
         _, found, rest = (b"\n" + self._head).partition(b"\n" + READY + b"\n")
         if found:
             self.ready = True
-            self._kept.add(rest)
+            self._kept(rest)
         elif len(self._head) > HEAD_LIMIT:
             raise NotStarted(f"a command of the sandbox's own was not run: {self.told}")
 
@@ -116,7 +116,7 @@ class Frames:
                     self._header.clear()
                 continue
             taken = chunk[position : position + self._left]
-            self._output.add(taken)
+            self._output(taken)
             self._left -= len(taken)
             position += len(taken)
 
@@ -208,15 +208,15 @@ class ContainerExecs:
             stream = self._start(script, f"{user}:{group}", env, bool(stdin), False)
             with stream.connection:
                 output = AfterReady(kept)
-                frames = Frames(output)
+                frames = Frames(output.add)
                 frames.add(stream.early)
-                self._require_started(stream.connection, output, frames)
+                self._require_started(stream.connection, output, frames.add)
                 began = time.monotonic()
-                ended = pass_through(stream.connection, stdin, began + timeout, frames)
+                ended = pass_through(stream.connection, stdin, began + timeout, frames.add)
                 seconds = time.monotonic() - began
                 code = self.exit_code(stream.exec_id) if ended else None
                 if code in {None, KILLED}:
-                    self.sweep(user, group, stream.connection, frames)
+                    self.sweep(user, group, stream.connection, frames.add)
                     self.require_running()
         return code, seconds
 
@@ -239,7 +239,7 @@ class ContainerExecs:
             own = self._start(script, f"{user}:{user}", {}, False, False)
             with own.connection:
                 pass_through(connection, b"", deadline, output)
-                pass_through(own.connection, b"", deadline, BoundedOutput(1000))
+                pass_through(own.connection, b"", deadline, BoundedOutput(1000).add)
             if code := self.exit_code(own.exec_id):
                 self._await_notice()
                 raise SandboxDead(f"what a command left running could not be ended (code {code})")
@@ -257,7 +257,7 @@ class ContainerExecs:
             if not chunk:
                 self._await_notice()
                 raise NotStarted(f"the engine could not start a command: {output.told}")
-            into.add(chunk)
+            into(chunk)
 
     def exit_code(self, exec_id: str) -> int:
         """The exit code of an exec whose stream has ended."""

@@ -159,8 +159,15 @@ class LocalSandbox:
             raise
         finally:
             os.close(slave)
+
+        def kill() -> int:
+            process.kill()
+            code = process.finish()
+            self._running.discard(process)
+            return code if code >= 0 else 128 - code
+
         terminal = PtyTerminal(
-            master, _LocalTerminalProcess(process, self._running), require=self._running.require
+            master, lambda: process.return_code is None, kill, require=self._running.require
         )
         return terminal.await_ready()
 
@@ -243,23 +250,6 @@ class LocalSandbox:
             raise SandboxDead("this sandbox was closed: open a new one")
         if not self._folder.root.is_dir():
             raise SandboxDead(f"the sandbox's folder {self._folder.root} is gone: open a new one")
-
-
-class _LocalTerminalProcess:
-    """A process behind a terminal; killing it removes it from its sandbox."""
-
-    def __init__(self, process: HostProcess, running: RunningProcesses) -> None:
-        self._process = process
-        self._running = running
-
-    def alive(self) -> bool:
-        return self._process.return_code is None
-
-    def kill(self) -> int:
-        self._process.kill()
-        code = self._process.finish()
-        self._running.discard(self._process)
-        return code if code >= 0 else 128 - code
 
 
 class HostProcess:

@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
+from pathlib import Path
 
 from sandbox.guard import ResourceGuard
 
@@ -71,7 +72,7 @@ def processes_below(roots: Iterable[int]) -> dict[int, int]:
         with suppress(OSError):
             for thread in os.listdir(f"/proc/{pid}/task"):
                 with suppress(OSError):
-                    children = _read(f"/proc/{pid}/task/{thread}/children").split()
+                    children = Path(f"/proc/{pid}/task/{thread}/children").read_bytes().split()
                     pending += [(int(child), pid) for child in children]
     return found
 
@@ -95,7 +96,7 @@ def _held(pid: int) -> tuple[int, int]:
 def _statm(pid: int) -> tuple[int, int]:
     """A process's resident memory, and how much of it belongs to files or is shared memory."""
     try:
-        resident, shared = _read(f"/proc/{pid}/statm").split()[1:3]
+        resident, shared = Path(f"/proc/{pid}/statm").read_bytes().split()[1:3]
     except (OSError, ValueError):
         return 0, 0
     return int(resident) * PAGE_BYTES, int(shared) * PAGE_BYTES
@@ -142,7 +143,7 @@ def _memory_mounts(pid: int) -> dict[int, str]:
     """The tmpfs file systems that a process sees: device, and a path to it from here."""
     found: dict[int, str] = {}
     with suppress(OSError):
-        for line in os.fsdecode(_read(f"/proc/{pid}/mountinfo")).splitlines():
+        for line in os.fsdecode(Path(f"/proc/{pid}/mountinfo").read_bytes()).splitlines():
             mount, _, source = line.partition(" - ")
             if source.startswith("tmpfs "):
                 _, _, device, _, point, *_ = mount.split()
@@ -164,16 +165,11 @@ def _figures(path: str) -> dict[str, int]:
     """The lines `name: number kB` of a table in /proc, in bytes; none if it can't be read."""
     figures = {}
     with suppress(OSError):
-        for line in _read(path).decode("ascii", "replace").splitlines():
+        for line in Path(path).read_bytes().decode("ascii", "replace").splitlines():
             name, _, value = line.partition(":")
             if value.endswith(" kB"):
                 figures[name] = int(value[:-3]) * 1024
     return figures
-
-
-def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
 
 
 LOOK_SECONDS = 0.1

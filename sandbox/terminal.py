@@ -7,7 +7,7 @@ import select
 import termios
 import time
 from collections.abc import Callable
-from typing import Protocol, Self
+from typing import Self
 
 import pexpect
 from pexpect.fdpexpect import fdspawn
@@ -26,31 +26,23 @@ SEND_TIMEOUT = 30.0
 """Seconds in which the process must read a line."""
 
 
-class TerminalProcess(Protocol):
-    """The process behind a terminal: a bubblewrap, or an exec in a container."""
-
-    def alive(self) -> bool: ...
-
-    def kill(self) -> int:
-        """Kill it and all that it started, and return its exit code; safe to call twice."""
-
-
 class PtyTerminal:
     """A `Terminal` over the descriptor of a pseudo-terminal's master or of a container's socket.
 
-    `early` is output already read from the descriptor. `require` raises the reason for which the
-    sandbox was killed; it is called after the process has ended.
+    `alive` tells whether the process behind it runs, `kill` ends it with all that it started and
+    returns its exit code. `early` is output already read from the descriptor. `require` raises the
+    reason for which the sandbox was killed; it is called after the process has ended.
     """
 
     def __init__(
         self,
         fd: int,
-        process: TerminalProcess,
+        alive: Callable[[], bool],
+        kill: Callable[[], int],
         early: bytes = b"",
         require: Callable[[], object] = lambda: None,
     ) -> None:
-        self._process = process
-        self._require = require
+        self._alive, self._kill, self._require = alive, kill, require
         self._fd = fd
         self._pexpect: fdspawn[bytes] = fdspawn(fd, timeout=None, maxread=READ_SIZE, use_poll=True)
         self._pexpect.delaybeforesend = None
@@ -146,11 +138,11 @@ class PtyTerminal:
         raise SandboxUnavailable(f"the sandbox could not start a terminal: {shown}")
 
     def alive(self) -> bool:
-        return self._exit_code is None and self._process.alive()
+        return self._exit_code is None and self._alive()
 
     def close(self) -> int:
         if self._exit_code is None:
-            self._exit_code = self._process.kill()
+            self._exit_code = self._kill()
             self._ended = True
             os.close(self._fd)
         return self._exit_code
