@@ -105,7 +105,6 @@ def _says_something(figure: Figure) -> bool:
 
 
 def draw(figure: Figure) -> Markup:
-    """The figure as SVG to embed in a page."""
     from matplotlib import style
     from matplotlib.figure import Figure as Canvas
 
