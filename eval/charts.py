@@ -10,9 +10,10 @@ import json
 import math
 import warnings
 from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 from xml.etree.ElementTree import SubElement
 
@@ -21,11 +22,8 @@ from pydantic import TypeAdapter
 
 from collect.console import visible
 from collect.quantities import tokens
-from collect.questions.rows import VARIANT as QUESTIONS
-from eval.figures import Figure, FigureKind, Point, Series
-from eval.labels import Labels
-from eval.metrics import Arm
-from eval.output import FORMAT_VERSION
+from eval.figures import Figure, FigureKind, Point
+from eval.output import FORMAT_VERSION, RESULTS
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -37,28 +35,7 @@ if TYPE_CHECKING:
     NamedPoint = tuple[int, str, Point]
     """Index and name of the series, and a point."""
 
-Row = dict[str, Any]
-RATES = {
-    "pass": ("pass_rate", "Pass rate", "% of rollouts"),
-    "accuracy": ("accuracy", "Accuracy", "% right"),
-}
-"""Keyed by the prefix of the interval's columns: value column, title and unit."""
-COSTS = (
-    ("main_steps", "main steps", "average steps of the main agent"),
-    ("sub_steps", "subagent steps", "average steps of subagents in rollouts that called one"),
-    ("tokens", "tokens", "average tokens of all agents a rollout"),
-    ("dollars_per_rollout", "dollars", "average dollars a rollout"),
-)
-"""What the pass rate is plotted against: the arms' column, its short name, and its unit."""
-ALONE_COSTS = (
-    ("steps", "steps", "average steps a question"),
-    ("tokens", "tokens", "average tokens a question"),
-    ("seconds", "seconds", "average seconds a question"),
-    ("dollars_per_question", "dollars", "average dollars a question"),
-)
-"""What the models' accuracy is plotted against."""
 FIGURES = TypeAdapter(tuple[Figure, ...])
-
 COLOURS = {
     "s0": "#0b6fb8",
     "s1": "#d9730d",
@@ -106,96 +83,15 @@ TOOLTIP = "tooltip: "
 SVG, XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
 
 
-def figures_of(folder: Path, labels: Labels) -> list[Figure]:
-    """The figures of one folder of tables; empty if it has no results of this version."""
-    results = _results(folder / "results.json")
+def figures_of(folder: Path) -> list[Figure]:
+    """The figures of one folder of tables that say something; empty if it has no results of this
+    version."""
+    path = folder / RESULTS
+    results = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if results.get("format_version") != FORMAT_VERSION:
+        return []
     records = [record for record in results.get("figures", ()) if "series" in record]
-    arms = [(_arm(row, labels), row | _tokens(row)) for row in results.get("arms", ())]
-    models = [(_model(row, labels), row) for row in results.get("models", ())]
-    figures = [
-        *FIGURES.validate_python(records),
-        *(_against(*cost, "pass", arms) for cost in COSTS),
-        *(_against(*cost, "accuracy", models) for cost in ALONE_COSTS),
-        _differences(results.get("comparisons", ()), labels),
-        _gains(results.get("recovered_gain", ()), labels),
-    ]
-    return [figure for figure in figures if _says_something(figure)]
-
-
-def _results(path: Path) -> Row:
-    if not path.is_file():
-        return {}
-    found: Row = json.loads(path.read_text(encoding="utf-8"))
-    return found if found.get("format_version") == FORMAT_VERSION else {}
-
-
-def _against(cost: str, name: str, unit: str, rate: str, rows: Sequence[tuple[str, Row]]) -> Figure:
-    """A rate plotted against a cost."""
-    value, title, of = RATES[rate]
-    points = tuple(
-        Point(label, row[value], row[f"{rate}_low"], row[f"{rate}_high"], row[cost])
-        for label, row in rows
-    )
-    title = f"{title} against {name}"
-    return _figure(title, of, points, x_label=unit, kind=FigureKind.SCATTER)
-
-
-def _differences(rows: Sequence[Row], labels: Labels) -> Figure:
-    points = tuple(
-        Point(
-            f"{_side(row, 'first', labels)} - {_side(row, 'second', labels)}",
-            row["difference"],
-            row["low"],
-            row["high"],
-        )
-        for row in rows
-    )
-    unit = "percentage points, with their interval"
-    return _figure("Differences of arms", unit, points, name="first - second")
-
-
-def _gains(rows: Sequence[Row], labels: Labels) -> Figure:
-    points = tuple(
-        Point(_side(row, "small", labels), row["share"], row["low"], row["high"]) for row in rows
-    )
-    title = "Share of the frontier's gain that is recovered"
-    unit = "% of the frontier's gain over the baseline, with its interval"
-    return _figure(title, unit, points, name="in the frontier's place")
-
-
-def _figure(
-    title: str,
-    y_label: str,
-    points: tuple[Point, ...],
-    *,
-    x_label: str = "",
-    kind: FigureKind = FigureKind.BARS,
-    name: str = "",
-) -> Figure:
-    """A figure with a single series, which no paper has."""
-    return Figure(title, title, "", x_label, y_label, (Series(name, points),), kind)
-
-
-def _side(row: Row, side: str, labels: Labels) -> str:
-    """One arm of a comparison."""
-    arm = Arm(*(row[f"{side}_{name}"] for name in ("variant", "main_model", "sub_model")))
-    models = labels.models(arm, False)
-    return models if arm.variant == QUESTIONS else f"{labels.variant(arm.variant)}, {models}"
-
-
-def _arm(row: Row, labels: Labels) -> str:
-    arm = Arm(row["variant"], row["main_model"], row["sub_model"])
-    return f"{labels.variant(arm.variant)}, {labels.models(arm, row['scripted'])}"
-
-
-def _model(row: Row, labels: Labels) -> str:
-    return labels.models(Arm(QUESTIONS, "", row["model"]), row["scripted"])
-
-
-def _tokens(row: Row) -> Row:
-    parts = [row["main_tokens"], row["sub_tokens_all"]]
-    known = [part for part in parts if part is not None]
-    return {"tokens": sum(known) if known else None}
+    return [figure for figure in FIGURES.validate_python(records) if _says_something(figure)]
 
 
 def _says_something(figure: Figure) -> bool:
@@ -209,7 +105,6 @@ def _says_something(figure: Figure) -> bool:
 
 
 def draw(figure: Figure) -> Markup:
-    """The figure as SVG to embed in a page."""
     from matplotlib import style
     from matplotlib.figure import Figure as Canvas
 
@@ -224,7 +119,9 @@ def draw(figure: Figure) -> Markup:
         height, marks = fill(axes, figure)
         names = [_lines(name, LEGEND_CHARACTERS) for name, _ in marks]
         handles = [handle for _, handle in marks]
-        columns = _columns(names)
+        # As many columns as fit the longest name.
+        longest = max((len(line) for name in names for line in name.split("\n")), default=0)
+        columns = max(1, min(len(names), WIDTH // (CHARACTER * (longest + 5))))
         legend = canvas.legend(handles, names, loc="outside upper left", ncols=columns)
         canvas.set_size_inches(WIDTH / 72, height / 72)
         height += legend.get_window_extent().height
@@ -239,6 +136,7 @@ def _bars(axes: Axes, figure: Figure) -> tuple[float, list[Named]]:
     legend."""
     from matplotlib.patches import Patch
 
+    stacked = figure.kind is FigureKind.STACKED
     y, places, ends = GROUP_GAP / 2, dict[str, float](), [0.0]
     for label in figure.labels:
         bars = [
@@ -249,11 +147,10 @@ def _bars(axes: Axes, figure: Figure) -> tuple[float, list[Named]]:
         ]
         if not bars:
             continue
-        stack = figure.kind is FigureKind.STACKED
-        bars_height = BAR if stack else len(bars) * (BAR + BAR_GAP) - BAR_GAP
+        bars_height = BAR if stacked else len(bars) * (BAR + BAR_GAP) - BAR_GAP
         height = max(bars_height, LINE * (1 + _lines(label, LABEL_CHARACTERS).count("\n")))
         places[label] = y + height / 2
-        ends += (_stack if stack else _group)(axes, bars, y + (height - bars_height + BAR) / 2)
+        ends += _group(axes, bars, y + (height - bars_height + BAR) / 2, stacked)
         y += height + GROUP_GAP
     _scale(axes.xaxis, ends, figure)
     axes.axvline(0, color=MUTED, linewidth=1, zorder=0.9)
@@ -263,44 +160,37 @@ def _bars(axes: Axes, figure: Figure) -> tuple[float, list[Named]]:
     for text, label in zip(axes.get_yticklabels(), places, strict=True):
         if text.get_text().endswith("…"):
             _tooltip(text, label)
-    names = [series.name for series in figure.series]
-    return y + AXIS_HEIGHT, [(name, Patch(color=_colour(i))) for i, name in enumerate(names)]
+    patches = (Patch(color=colour) for colour in cycle(SERIES))
+    return y + AXIS_HEIGHT, [(each.name, next(patches)) for each in figure.series]
 
 
-def _group(axes: Axes, bars: Sequence[NamedPoint], y: float) -> list[float]:
-    """Bars below each other, with intervals. Returns the values that the axis must cover."""
-    ends = []
+def _group(axes: Axes, bars: Sequence[NamedPoint], y: float, stacked: bool) -> list[float]:
+    """Bars below each other, with intervals, or end to end. Returns the values that the axis must
+    cover."""
+    ends, start = [0.0], 0.0
     for index, name, point in bars:
         value = point.value or 0.0
-        (bar,) = axes.barh(y, value, BAR, color=_colour(index))
+        (bar,) = axes.barh(y, value, BAR, start, color=SERIES[index % len(SERIES)])
         _tooltip(bar, f"{name}, {point.label}: {_told(point)}")
-        end = max(0.0, value)
-        if point.low is not None and point.high is not None:
+        end = max(0.0, start + value)
+        if point.low is not None and point.high is not None and not stacked:
             low, high = point.low, point.high
             across, down = [low, low, low, high, high, high], [y - 4, y + 4, y, y, y - 4, y + 4]
             axes.plot(across, down, color=TEXT, alpha=0.75)
             ends += [low, high]
             end = max(end, high)
-        _value(axes, value, end, y)
-        ends.append(value)
-        y += BAR + BAR_GAP
+        ends.append(start + value)
+        if stacked:
+            start += value
+        else:
+            _value(axes, value, end, y)
+            y += BAR + BAR_GAP
+    if stacked:
+        _value(axes, start, start, y)
     return ends
 
 
-def _stack(axes: Axes, bars: Sequence[NamedPoint], y: float) -> list[float]:
-    """Stacked bars. Returns the values that the axis must cover."""
-    end = 0.0
-    for index, name, point in bars:
-        value = point.value or 0.0
-        (bar,) = axes.barh(y, value, BAR, end, color=_colour(index))
-        _tooltip(bar, f"{name}, {point.label}: {_told(point)}")
-        end += value
-    _value(axes, end, end, y)
-    return [end]
-
-
 def _value(axes: Axes, value: float, x: float, y: float) -> None:
-    """Write the number beside a bar."""
     place, units = (6, 0), "offset points"
     axes.annotate(_number(value), (x, y), place, textcoords=units, va="center_baseline")
 
@@ -317,7 +207,7 @@ def _points(axes: Axes, figure: Figure) -> tuple[float, list[Named]]:
             if x is None or y is None:
                 continue
             name = f"{series.name}: {point.label}" if several else point.label
-            colour, mark = _colour(len(marks)), MARKS[len(marks) % len(MARKS)]
+            colour, mark = SERIES[len(marks) % len(SERIES)], MARKS[len(marks) % len(MARKS)]
             drawn = axes.scatter(x, y, 100, colour, marker=mark, linewidth=0, zorder=3)
             _tooltip(drawn, f"{name}: {_number(x)}, {_told(point)}")
             if point.low is not None and point.high is not None:
@@ -347,16 +237,6 @@ def _scale(axis: XAxis | YAxis, values: Sequence[float], figure: Figure | None =
     axis.set_ticks(ticks, [tokens(each) if large else f"{round(each, 10):g}" for each in ticks])
     axis.axes.set(**{f"{axis.axis_name}lim": (ticks[0], ticks[-1])})
     axis.grid(True)
-
-
-def _colour(index: int) -> str:
-    return SERIES[index % len(SERIES)]
-
-
-def _columns(names: Sequence[str]) -> int:
-    """The number of legend columns that fit its longest name."""
-    longest = max((len(line) for name in names for line in name.split("\n")), default=0)
-    return max(1, min(len(names), WIDTH // (CHARACTER * (longest + 5))))
 
 
 def _lines(text: str, characters: int) -> str:

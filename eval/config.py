@@ -1,7 +1,9 @@
-"""Evaluation settings: variants, pairs of models, and bugs."""
+"""Evaluation settings: variants, pairs of models, bugs, statistics, and questions."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -9,12 +11,129 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from collect.agents.config import Variant
 from collect.benchmarks.config import BenchmarkConfig
 from collect.field_errors import did_you_mean
-from collect.questions.config import SOURCE_READER
-from eval.paired.config import ArmName, StatisticsConfig
-from eval.qualitative.config import JudgeConfig
-from eval.standalone.config import AloneConfig
+from collect.question_records import Category
+from collect.questions.config import SOURCE_READER, QuestionsConfig
 
-# Settings of the HTML report.
+
+class ArmName(BaseModel):
+    """One arm of an evaluation."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    variant: Variant
+    """The agent, or the baseline."""
+    main: str = Field(min_length=1)
+    """The main agent's model."""
+    sub: str | None = None
+    """None: the variant has no subagent."""
+
+    def __str__(self) -> str:
+        """As in a config: `{"variant":"baseline","main":"frontier"}`."""
+        return self.model_dump_json(exclude_none=True)
+
+
+class ComparisonConfig(BaseModel):
+    """Two arms: how much better the first is than the second."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    first: ArmName
+    second: ArmName
+
+
+class StatisticsConfig(BaseModel):
+    """Which arms to compare, and the required confidence."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    confidence: float = Field(default=0.95, gt=0.5, lt=1)
+    """Confidence level of every interval; 1 - confidence is the level of every test, 5 % by
+    default."""
+    resamples: int = Field(default=10_000, ge=1000)
+    """Number of resamples for every bootstrap, and for a permutation test that can't try all
+    permutations."""
+    seed: int = 0
+    """Seed of the resampling, which makes results reproducible."""
+    margin: float = Field(default=5.0, gt=0, le=100)
+    """How many percentage points worse the first arm may be and still be non-inferior. Choose it
+    before you see the numbers."""
+    difference: float = Field(default=5.0, gt=0, le=100)
+    """The difference, in percentage points, that an evaluation is planned to detect."""
+    power: float = Field(default=0.8, gt=0, lt=1)
+    """The probability to detect that difference."""
+    baseline: str | None = None
+    """Sub model that counts as no gain, such as the untuned one. None: `eval.baseline`, a variant
+    without a subagent, with the same main model."""
+    frontier: str | None = None
+    """Sub model that the others should replace. None: the main model itself."""
+    comparisons: tuple[ComparisonConfig, ...] = ()
+    """Comparisons to make. Empty: every arm against its baseline, and every other sub model against
+    the frontier."""
+
+    @property
+    def level(self) -> float:
+        """The probability that a test finds a difference although there is none."""
+        return 1 - self.confidence
+
+
+class AloneConfig(BaseModel):
+    """The `eval.questions` section."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    models: tuple[str, ...] = Field(min_length=1)
+    """The models that answer, by their names in `models`; the source reader always answers too."""
+    path: str | None = None
+    """A questions.jsonl from `stepinto bench questions`. None: generate questions."""
+    benchmark: BenchmarkConfig | None = None
+    """The bugs to ask about; questions in `path` about other bugs are skipped. None:
+    `eval.benchmark`, or the bugs of collect's benchmark that its split holds out."""
+    limit: int | None = Field(default=None, ge=1)
+    """Maximum number of questions, from the start."""
+    shuffle_seed: int | None = None
+    """Seed to shuffle the questions, so that `limit` draws from all bugs and categories. None: the
+    file's order."""
+    per_category: int = Field(default=3, ge=0)
+    """For generated questions: maximum number per category and bug."""
+    limits: Mapping[Category, int] = {}
+    """Other maximums for single categories."""
+    seed: int = 0
+    """Seed for selecting and wording generated questions."""
+    test_timeout: float = Field(default=60.0, gt=0)
+    """Seconds for one traced run of a test when questions are generated."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _refuse_repeated("models", self.models)
+        if self.path is not None and not self.path.endswith(".jsonl"):
+            raise ValueError(f"path must end in .jsonl, as a file of questions does: {self.path}")
+        if SOURCE_READER in self.models:
+            raise ValueError(f"models names {SOURCE_READER!r}, which is always there; remove it")
+        return self
+
+    def asking(self, benchmark: BenchmarkConfig, output: Path) -> QuestionsConfig:
+        """The settings to generate the questions into `output` and ask them."""
+        return QuestionsConfig(
+            benchmark=benchmark,
+            per_category=self.per_category,
+            limits=self.limits,
+            seed=self.seed,
+            test_timeout=self.test_timeout,
+            output=str(output),
+        )
+
+
+class JudgeConfig(BaseModel):
+    """The `eval.judge` section."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str = Field(min_length=1)
+    """Its name in `models`: an endpoint or a local model."""
+    limit: int = Field(default=200, ge=1)
+    """At most so many questions, and at most so many failed rollouts, drawn at random."""
+    seed: int = 0
+    """Seed of the random draw."""
 
 
 class ReportConfig(BaseModel):
@@ -65,15 +184,9 @@ class EvalConfig(BaseModel):
     """HTML pages, in addition to the tables."""
 
     @model_validator(mode="after")
-    def _distinct(self) -> Self:
-        for name, values in (("variants", self.variants), ("pairs", self.pairs)):
-            repeated = [value for i, value in enumerate(values) if value in values[:i]]
-            if repeated:
-                raise ValueError(f"eval.{name} names {repeated[0]!s} twice; remove one")
-        return self
-
-    @model_validator(mode="after")
-    def _comparisons_are_of_arms(self) -> Self:
+    def _check(self) -> Self:
+        _refuse_repeated("eval.variants", self.variants)
+        _refuse_repeated("eval.pairs", self.pairs)
         arms = {ArmName(variant=v, main=main, sub=sub) for v, main, sub in self.arms()}
         for compared in self.statistics.comparisons:
             for name in (compared.first, compared.second):
@@ -87,10 +200,6 @@ class EvalConfig(BaseModel):
                 raise ValueError(
                     f"eval.statistics.comparisons compares an arm with itself: {compared.first}"
                 )
-        return self
-
-    @model_validator(mode="after")
-    def _statistics_name_models(self) -> Self:
         known = {name for pair in self.pairs for name in (pair.main, pair.sub) if name is not None}
         if self.questions is not None:
             known |= {*self.questions.models, SOURCE_READER}
@@ -121,3 +230,9 @@ class EvalConfig(BaseModel):
             if pair.sub is not None or not variant.has_subagent
         ]
         return tuple(dict.fromkeys(arms))
+
+
+def _refuse_repeated(key: str, values: Sequence[object]) -> None:
+    for number, value in enumerate(values):
+        if value in values[:number]:
+            raise ValueError(f"{key} names {value!s} twice; remove one")

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from collect.store.atomic_files import write_text
 from eval.metrics import MISSING
-from eval.tables import table
-
-FOLDER = "figures"
-"""Folder of their CSV files within the evaluation's folder."""
 
 Cell = str | int | float | None
 
 
 class FigureKind(StrEnum):
-    """How a figure is drawn."""
-
     BARS = "bars"
     """Side by side, one group per label."""
     STACKED = "stacked"
@@ -53,8 +48,6 @@ class Series:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of labelled series."""
-
     name: str
     """Name of its CSV file, without extension."""
     title: str
@@ -75,7 +68,6 @@ class Figure:
 
     @property
     def labels(self) -> list[str]:
-        """The distinct labels of all series, in order."""
         return list(dict.fromkeys(point.label for each in self.series for point in each.points))
 
 
@@ -98,6 +90,27 @@ class Table:
 Record = Table | Figure
 
 
+def without_empty(records: Iterable[Record]) -> list[Record]:
+    """The records that have a row or a series."""
+    return [each for each in records if (each.rows if isinstance(each, Table) else each.series)]
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table with aligned columns; the first row is the header."""
+    cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    widths = [max(3, *(len(cell) for cell in column)) for column in zip(*cells, strict=True)]
+    lines = [
+        "| " + " | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) + " |"
+        for row in cells
+    ]
+    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+    return "\n".join([lines[0], rule, *lines[1:]])
+
+
+def notes(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
 def parts(records: Iterable[Record]) -> list[str]:
     """The Markdown of each: heading, description, numbers."""
     texts: list[str] = []
@@ -105,30 +118,21 @@ def parts(records: Iterable[Record]) -> list[str]:
         if not record.in_text:
             continue
         if isinstance(record, Table):
-            rows = [list(record.columns), *(list(map(shown, row)) for row in record.rows)]
+            rows = [list(record.columns), *(list(map(_shown, row)) for row in record.rows)]
         else:
-            rows = figure_rows(record)
+            rows = [[record.x_label, *(each.name for each in record.series)]]
+            values = [{p.label: p.value for p in each.points} for each in record.series]
+            for label in record.labels:
+                rows.append([label, *(_shown(found.get(label)) for found in values)])
         texts += [f"## {record.title}", about(record), table(rows)]
     return texts
 
 
 def about(record: Record) -> str:
-    """Its source, and notes for readers."""
     return " ".join(filter(None, (record.source and f"{record.source}.", record.note)))
 
 
-def figure_rows(figure: Figure) -> list[list[str]]:
-    """A figure as a table: one row per label, one column per series, header first."""
-    by_label = [{point.label: point for point in each.points} for each in figure.series]
-    rows = [[figure.x_label, *(each.name for each in figure.series)]]
-    for label in figure.labels:
-        points = [found.get(label) for found in by_label]
-        rows.append([label, *(shown(p.value) if p is not None else MISSING for p in points)])
-    return rows
-
-
-def shown(cell: Cell) -> str:
-    """A cell as text."""
+def _shown(cell: Cell) -> str:
     if cell is None:
         return MISSING
     return f"{cell:.1f}" if isinstance(cell, float) else str(cell)
@@ -158,4 +162,14 @@ def record_csv(record: Record) -> str:
         for series in record.series:
             for p in series.points:
                 writer.writerow([series.name, p.label, p.x, p.value, p.low, p.high])
+    return text.getvalue()
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """CSV of rows with the same columns, with a header; empty cells for None."""
+    text = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(text, rows[0].keys(), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
     return text.getvalue()

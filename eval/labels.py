@@ -10,7 +10,6 @@ from collect.config import RuntimeConfig
 from collect.models.config import ManualConfig, OracleConfig
 from eval.metrics import Arm, ArmMetrics
 
-ORACLE = "oracle"
 DEBUG2FIX_NAMES: dict[str, str] = {
     Variant.BASELINE: "Baseline",
     Variant.DEBUG_TOOLS_ONLY: "Debug Tools Only",
@@ -42,15 +41,12 @@ VARIANT_NAMES = DEBUG2FIX_NAMES | REPAIR_NAMES
 
 @dataclass(frozen=True)
 class Labels:
-    """Names of models and variants in the tables."""
-
-    scripted: Collection[str] = (ORACLE,)
+    scripted: Collection[str] = ("oracle",)
     """Names of the models that are the oracle."""
     played: Collection[str] = ()
     """Names of the models that are played by hand."""
 
     def variant(self, variant: str) -> str:
-        """The paper's name of a variant, or its own."""
         return VARIANT_NAMES.get(variant, variant)
 
     def models(self, arm: Arm, scripted: bool) -> str:
@@ -62,6 +58,9 @@ class Labels:
         marks = dict.fromkeys(self.played, " (played)") | dict.fromkeys(marked, " (scripted)")
         return " → ".join(name + marks.get(name, "") for name in names)
 
+    def arm(self, metrics: ArmMetrics) -> tuple[str, str]:
+        return self.variant(metrics.arm.variant), self.models(metrics.arm, metrics.scripted)
+
     def pair(self, pair: tuple[str, str], arms: Iterable[ArmMetrics]) -> str:
         """As `models`, for the main and sub model of a table or column, which at least one arm
         has."""
@@ -70,7 +69,6 @@ class Labels:
 
 
 def labels_of(runtime: RuntimeConfig) -> Labels:
-    """The labels of a run with these models."""
     models = runtime.models.items()
     return Labels(
         scripted=[name for name, model in models if isinstance(model, OracleConfig)],
@@ -83,3 +81,15 @@ def in_order(variants: Iterable[str]) -> list[str]:
     present = set(variants)
     known = [variant for variant in VARIANT_NAMES if variant in present]
     return known + sorted(present - set(known))
+
+
+def ordered(arms: Iterable[Arm]) -> list[Arm]:
+    """The arms in the order of the papers' tables."""
+    present = sorted(arms)
+    order = in_order(arm.variant for arm in present)
+    return sorted(present, key=lambda arm: order.index(arm.variant))
+
+
+def ordered_metrics(arms: Iterable[ArmMetrics]) -> list[ArmMetrics]:
+    by_arm = {m.arm: m for m in arms}
+    return [by_arm[arm] for arm in ordered(by_arm)]

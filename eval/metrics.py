@@ -11,28 +11,28 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from collect import quantities
 from collect.agents.config import Variant
 from collect.errors import FailureKind
 from collect.store.records import ORACLE_TEACHER, Rollout
 
-# Confidence intervals for rates.
-
-
 Z95 = 1.959963984540054
 
 
-def wilson(rate: float, trials: float, z: float = Z95) -> tuple[float, float]:
-    """Wilson's score interval for a rate in 0..1 over `trials` > 0 independent trials."""
+def wilson(rate: float, trials: float) -> tuple[float, float]:
+    """Wilson's 95 % score interval for a rate in 0..1 over `trials` > 0 independent trials."""
+    z = Z95
     centre = rate + z * z / (2 * trials)
     spread = z * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials * trials))
     scale = 1 + z * z / trials
     return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
 
 
-def clustered_wilson(clusters: Sequence[Sequence[bool]], z: float = Z95) -> tuple[float, float]:
-    """Wilson's interval for the mean over all trials, which may depend on each other in a cluster.
+def clustered_wilson(clusters: Collection[Sequence[bool]]) -> tuple[float, float]:
+    """Wilson's 95 % interval for the mean over all trials, which may depend on each other within a
+    cluster.
 
     Uses the effective number of trials, rate * (1 - rate) / variance, with the variance of the mean
     between clusters (the ratio estimator of survey sampling); it lies between the number of
@@ -46,13 +46,15 @@ def clustered_wilson(clusters: Sequence[Sequence[bool]], z: float = Z95) -> tupl
         residuals = (sum(cluster) - rate * len(cluster) for cluster in clusters)
         variance = count / (count - 1) * sum(r * r for r in residuals) / trials**2
         effective = min(trials, max(count, spread / variance if variance else trials))
-    return wilson(rate, effective, z)
+    return wilson(rate, effective)
 
 
 InstanceKey = tuple[str, str]
 """Benchmark and instance id."""
 AttemptKey = tuple[InstanceKey, int]
 """A bug and the number of the attempt, which is also the number of its seed."""
+Facts = dict[str, Any]
+"""One row of plain numbers, by column."""
 
 UNSEEN_STOPS = (Variant.INSPECTCODER_NO_INSPECTWARE,)
 """Variants whose debugger is a raw terminal: no event records where it stopped."""
@@ -151,10 +153,10 @@ class Comparison:
     def baseline_of(self, arm: Arm) -> ArmMetrics | None:
         """The baseline with the arm's main model; None if there is none, or if the arm is the
         baseline."""
-        if arm.variant == self.baseline:
-            return None
-        named = [m for m in self.arms if m.arm.variant == self.baseline and m.rollouts]
-        return next((m for m in named if m.arm.main_model == arm.main_model), None)
+        for m in self.arms if arm.variant != self.baseline else ():
+            if m.arm.variant == self.baseline and m.rollouts and m.arm.main_model == arm.main_model:
+                return m
+        return None
 
 
 def compare(rollouts: Iterable[Rollout], baseline: str = "baseline") -> Comparison:
@@ -165,9 +167,13 @@ def compare(rollouts: Iterable[Rollout], baseline: str = "baseline") -> Comparis
     by_arm: dict[Arm, list[Rollout]] = defaultdict(list)
     for rollout in rollouts:
         by_arm[arm_of(rollout)].append(rollout)
-    covered = [keys for rows in by_arm.values() if (keys := _judged_attempts(rows))]
-    common = frozenset[AttemptKey]().union(*covered).intersection(*covered)
-    partly = frozenset[AttemptKey]().union(*covered) - common
+    judged_attempts = [
+        frozenset(attempt_of(row) for row in rows if has_verdict(row)) for rows in by_arm.values()
+    ]
+    covered = [attempts for attempts in judged_attempts if attempts]
+    every = frozenset[AttemptKey]().union(*covered)
+    common = every.intersection(*covered)
+    partly = every - common
     instances = {instance for instance, _ in common}
     return Comparison(
         arms=tuple(arm_metrics(arm, by_arm[arm], common) for arm in sorted(by_arm)),
@@ -180,7 +186,6 @@ def compare(rollouts: Iterable[Rollout], baseline: str = "baseline") -> Comparis
 
 
 def arm_of(rollout: Rollout) -> Arm:
-    """The arm of a rollout."""
     return Arm(rollout.variant, rollout.main_model, rollout.sub_model)
 
 
@@ -190,7 +195,6 @@ def instance_of(rollout: Rollout) -> InstanceKey:
 
 
 def attempt_of(rollout: Rollout) -> AttemptKey:
-    """A key that identifies the same attempt in every arm."""
     return (instance_of(rollout), rollout.attempt)
 
 
@@ -228,33 +232,36 @@ def arm_metrics(
     resolved = sum(row.resolved for row in rows)
     dollars = sum(row.dollars for row in rows)
     debug_seconds = sum(row.seconds - row.scoring_seconds for row in rows)
-    low, high = _interval(rows)
+    by_bug: dict[InstanceKey, list[bool]] = defaultdict(list)
+    for row in rows:
+        by_bug[instance_of(row)].append(row.resolved)
+    ends = clustered_wilson(by_bug.values()) if rows else None
     has_subagent = bool(arm.sub_model or called)
     return ArmMetrics(
         arm=arm,
         scripted=any(row.teacher == ORACLE_TEACHER for row in rollouts),
         rollouts=len(rows),
-        instances=len({instance_of(row) for row in rows}),
+        instances=len(by_bug),
         resolved=resolved,
         tampered=sum(row.tampered is not None for row in rows),
         pass_rate=percent(resolved, len(rows)),
-        pass_low=low,
-        pass_high=high,
+        pass_low=100 * ends[0] if ends else None,
+        pass_high=100 * ends[1] if ends else None,
         call_rate=percent(len(called), len(rows)) if has_subagent else None,
-        main_steps=_mean([row.main_steps for row in rows]),
-        sub_steps=_mean([row.sub_steps for row in called]),
-        sub_steps_all=_mean([row.sub_steps for row in rows]) if has_subagent else None,
-        main_tokens=_mean([row.main_tokens for row in rows]),
-        sub_tokens=_mean([row.sub_tokens for row in called]),
-        sub_tokens_all=_mean([row.sub_tokens for row in rows]) if has_subagent else None,
+        main_steps=mean([row.main_steps for row in rows]),
+        sub_steps=mean([row.sub_steps for row in called]),
+        sub_steps_all=mean([row.sub_steps for row in rows]) if has_subagent else None,
+        main_tokens=mean([row.main_tokens for row in rows]),
+        sub_tokens=mean([row.sub_tokens for row in called]),
+        sub_tokens_all=mean([row.sub_tokens for row in rows]) if has_subagent else None,
         dollars=sum(row.dollars for row in rollouts),
-        dollars_per_rollout=_ratio(dollars, len(rows)),
-        sub_dollars_per_rollout=_ratio(sum(row.sub_dollars for row in rows), len(rows)),
-        dollars_per_fix=_ratio(dollars, resolved),
-        fixes_per_dollar=_ratio(resolved, dollars),
-        seconds=_mean([row.seconds for row in rows]),
-        debug_seconds=_ratio(debug_seconds, len(rows)),
-        fixes_per_hour=_ratio(3600 * resolved, debug_seconds),
+        dollars_per_rollout=ratio(dollars, len(rows)),
+        sub_dollars_per_rollout=ratio(sum(row.sub_dollars for row in rows), len(rows)),
+        dollars_per_fix=ratio(dollars, resolved),
+        fixes_per_dollar=ratio(resolved, dollars),
+        seconds=mean([row.seconds for row in rows]),
+        debug_seconds=ratio(debug_seconds, len(rows)),
+        fixes_per_hour=ratio(3600 * resolved, debug_seconds),
         debug_success=percent(sum(row.debug_stops > 0 for row in debugged), len(debugged)),
         invalid_tool_calls=sum(row.invalid_tool_calls for row in rows),
         refused_tool_calls=sum(row.refused_tool_calls for row in rows),
@@ -263,42 +270,26 @@ def arm_metrics(
     )
 
 
-def _judged_attempts(rollouts: Iterable[Rollout]) -> set[AttemptKey]:
-    return {attempt_of(row) for row in rollouts if has_verdict(row)}
-
-
-def _interval(rollouts: Sequence[Rollout]) -> tuple[float | None, float | None]:
-    if not rollouts:
-        return None, None
-    clusters: dict[InstanceKey, list[bool]] = defaultdict(list)
-    for row in rollouts:
-        clusters[instance_of(row)].append(row.resolved)
-    low, high = clustered_wilson(list(clusters.values()))
-    return 100 * low, 100 * high
-
-
 def percent(part: float, whole: float) -> float | None:
     """A share in percent; None if the whole is 0."""
-    return _ratio(100 * part, whole)
+    return ratio(100 * part, whole)
 
 
-def _ratio(part: float, whole: float) -> float | None:
+def ratio(part: float, whole: float) -> float | None:
+    """A quotient; None if the whole is 0."""
     return part / whole if whole else None
 
 
-def _mean(values: Sequence[float]) -> float | None:
+def mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
-
-
-# Numbers as the papers print them: 60.8 (+1.0%), 347k, 1.55M.
 
 
 MISSING = "-"
 
 
-def decimal(value: float | None) -> str:
-    """One decimal, for rates and steps."""
-    return MISSING if value is None else f"{value:.1f}"
+def decimal(value: float | None, form: str = "{:.1f}") -> str:
+    """A number in `form`: with one decimal if nothing else is given."""
+    return MISSING if value is None else form.format(value)
 
 
 def tokens(value: float | None) -> str:
@@ -309,11 +300,6 @@ def tokens(value: float | None) -> str:
 def dollars(value: float | None) -> str:
     """Dollars: $0.0400, $12.30."""
     return MISSING if value is None else quantities.dollars(value)
-
-
-def cost(value: float | None) -> str:
-    """Dollars of one rollout, always with four decimals: $0.0215, $12.3000."""
-    return MISSING if value is None else f"${value:.4f}"
 
 
 def bracket(percent: float | None) -> str:
@@ -331,23 +317,3 @@ def span(low: float | None, high: float | None) -> str:
 def counts(numbers: Mapping[str, int]) -> str:
     """Counts by name: budget 1, model 2."""
     return ", ".join(f"{name} {number}" for name, number in sorted(numbers.items())) or MISSING
-
-
-def percentage(value: float | None) -> str:
-    """A share: 67.87%."""
-    return MISSING if value is None else f"{value:.2f}%"
-
-
-def points(value: float | None) -> str:
-    """A difference of two percentages: +36.14%."""
-    return MISSING if value is None else f"{value:+.2f}%"
-
-
-def ratio(value: float | None) -> str:
-    """Two decimals, for fixes per hour."""
-    return MISSING if value is None else f"{value:.2f}"
-
-
-def seconds(value: float | None) -> str:
-    """A time: 121.74s."""
-    return MISSING if value is None else f"{value:.2f}s"

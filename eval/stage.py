@@ -3,30 +3,122 @@ questions, and the tables of both."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from collect.benchmarks.config import BenchmarkConfig
+from collect.benchmarks.opening import Choice, open_chosen, tell_skipped
 from collect.config import RuntimeConfig
 from collect.errors import ConfigError
 from collect.models.serving.backend import POOL
 from collect.preflight import Finding
+from collect.rollouts.rollout import RolloutSpec
+from collect.rollouts.rows import RunIdentity
+from collect.rollouts.stage import RolloutsSummary, do_rollouts, rollouts_batch
+from collect.store.run_store import RunStore
 from eval.config import EvalConfig
-from eval.end_to_end import FOLDER, InPlaceReport, InPlaceStage
 from eval.labels import Labels, labels_of
+from eval.metrics import compare
+from eval.output import TablePaths, summary, write_tables
+from eval.paired.report import paired_figures, paired_report
+from eval.paper_figures import arm_records, panel_records
+from eval.qualitative.judge import Judge, JudgeReport, check_judge
+from eval.qualitative.study import Sample, gold_patches, study
+from eval.qualitative.tables import judge_records, qualitative_records
+from eval.repair_tables import full_set_of, panels_of
 from eval.report.facts import Selection, sources_of
-from eval.report.pages import ReportRequest, write_report
-from eval.report.questions import question_files
+from eval.report.pages import ReportRequest, question_files, write_report
 from eval.standalone.stage import AloneReport, AloneStage
+from eval.training_data import note_training, trained_repositories
 
-REPORT = "report"
+FOLDER, REPORT = "eval", "report"
+
+
+@dataclass(frozen=True)
+class InPlaceReport:
+    summary: str
+    """The tables, for a terminal."""
+    rollouts: RolloutsSummary
+    tables: TablePaths
+    judge: JudgeReport | None = None
+    """A model's judgement of questions and failures; None if no judge is configured."""
+
+
+@dataclass(frozen=True)
+class InPlaceStage:
+    runtime: RuntimeConfig
+    config: EvalConfig
+    benchmark: BenchmarkConfig
+    run: Path
+    labels: Labels
+
+    def preflight(self) -> list[Finding]:
+        """Checks before a start; no rollout is done. Raises ConfigError."""
+        benchmark, choice = open_chosen(self.benchmark, self.runtime.sandbox)
+        specs, identity = self._specs(choice), RunIdentity(self.run.name, self.runtime.seed)
+        folder = self.run / FOLDER
+        with rollouts_batch(self.runtime, benchmark, specs, identity, folder) as batch:
+            return batch.preflight()
+
+    def _specs(self, choice: Choice) -> list[RolloutSpec]:
+        """Every attempt, bug and arm; all first attempts come first."""
+        return [
+            RolloutSpec(instance, variant, main, sub, attempt)
+            for attempt in range(self.config.attempts)
+            for instance in choice.instances
+            for variant, main, sub in self.config.arms()
+        ]
+
+    def measure(self, described: dict[str, Any]) -> InPlaceReport:
+        """Do the missing rollouts, and write the tables. Raises ConfigError."""
+        config, labels, folder = self.config, self.labels, self.run / FOLDER
+        benchmark, choice = open_chosen(self.benchmark, self.runtime.sandbox)
+        specs, identity = self._specs(choice), RunIdentity(self.run.name, self.runtime.seed)
+        tell_skipped(choice, folder)
+        done = do_rollouts(self.runtime, benchmark, specs, identity, folder)
+        store, asked = RunStore(folder), {spec.id for spec in specs}
+        rows = [row for row in store.read_rollouts() if row.rollout_id in asked]
+
+        trained = trained_repositories(self.run, self.runtime.models.values())
+        comparison = note_training(compare(rows, config.baseline), choice.instances, trained)
+        comparison = replace(comparison, skipped=str(choice))
+        full_set = full_set_of(benchmark)
+        panels = panels_of(comparison, rows, {benchmark.name: full_set} if full_set else {})
+        paired = paired_report(rows, config.statistics, config.baseline)
+        judge = config.judge if not done.stopped else None
+        sample = Sample(judge) if judge is not None else None
+        gold = gold_patches(choice.instances)
+        found = study(rows, store.read_conversations(), gold, sample)
+        records = [
+            *arm_records(comparison, rows, labels),
+            *paired_figures(paired, labels),
+            *panel_records(panels, labels),
+            *qualitative_records(found, labels),
+        ]
+        write = partial(
+            write_tables,
+            comparison,
+            rows,
+            folder,
+            panels=panels,
+            paired=paired,
+            config=described,
+            labels=labels,
+        )
+        told = summary(comparison, labels, panels, paired)
+        report = InPlaceReport(told, done, write(records=records))
+        if judge is None or sample is None:
+            return report
+        # The tables are already written, so that a failing model does not lose them.
+        said = Judge(self.runtime, judge, choice.instances, folder).judge(sample.items)
+        tables = write(records=[*records, *judge_records(said, found, labels)])
+        return replace(report, tables=tables, judge=said)
 
 
 @dataclass(frozen=True)
 class EvalReport:
-    """The results of an evaluation."""
-
     in_place: InPlaceReport | None
     """None if the config names no pair of models."""
     alone: AloneReport | None
@@ -36,7 +128,6 @@ class EvalReport:
 
     @property
     def summary(self) -> str:
-        """The tables, for a terminal."""
         return "\n".join(part.summary for part in (self.in_place, self.alone) if part is not None)
 
 
@@ -53,12 +144,25 @@ def run_eval(
     `collected` is collect's benchmark: its held-out split is evaluated if the config names no
     benchmark. `described` is the whole config, stored with the results. Raises ConfigError.
     """
-    labels = labels_of(runtime)
-    in_place, alone = _parts(runtime, config, collected, run, labels)
+    in_place, alone = check_eval(runtime, config, collected, run)
     arms = in_place.measure(described) if in_place is not None else None
     stopped = arms is not None and arms.rollouts.stopped
     asked = alone.measure(described) if alone is not None and not stopped else None
-    return EvalReport(arms, asked, _pages(config, run, labels))
+    sources = [each for each in sources_of(run) if each.stage != "collect"]
+    if not config.report.html or not sources:
+        return EvalReport(arms, asked, None)
+    questions = question_files(run)
+    if config.questions is not None and config.questions.path is not None:
+        questions.append(Path(config.questions.path))
+    request = ReportRequest(
+        title=f"{run.name}: evaluation",
+        sources=sources,
+        output=run / FOLDER / REPORT,
+        selection=Selection(limit=config.report.limit),
+        questions=questions,
+        labels=labels_of(runtime),
+    )
+    return EvalReport(arms, asked, write_report(request).index)
 
 
 @POOL.kept()
@@ -66,57 +170,31 @@ def look_before_eval(
     runtime: RuntimeConfig, config: EvalConfig, collected: BenchmarkConfig, run: Path
 ) -> dict[str, list[Finding]]:
     """Checks before `run_eval`, by what would be measured. Raises ConfigError."""
-    in_place, alone = _parts(runtime, config, collected, run, labels_of(runtime))
+    in_place, alone = check_eval(runtime, config, collected, run)
     found = {"pairs in place": in_place.preflight()} if in_place is not None else {}
     return found | (alone.preflight() if alone is not None else {})
 
 
 def check_eval(
     runtime: RuntimeConfig, config: EvalConfig, collected: BenchmarkConfig, run: Path
-) -> None:
-    """Raise ConfigError if the config measures nothing, or uses models that it does not define."""
-    _parts(runtime, config, collected, run, labels_of(runtime))
-
-
-def _parts(
-    runtime: RuntimeConfig,
-    config: EvalConfig,
-    collected: BenchmarkConfig,
-    run: Path,
-    labels: Labels,
 ) -> tuple[InPlaceStage | None, AloneStage | None]:
-    """The stages that the config requests. Raises ConfigError."""
+    """The stages that the config requests. Raises ConfigError if it measures nothing, or uses
+    models that it does not define."""
     if not config.arms() and config.questions is None:
         raise ConfigError(
             "there is nothing to evaluate: set eval.pairs, e.g. [{main: a, sub: b}], or "
             "eval.questions, e.g. {models: [b]}"
         )
-    benchmark = config.bugs_of(collected)
+    benchmark, labels = config.bugs_of(collected), labels_of(runtime)
+    models = {name for _, main, sub in config.arms() for name in (main, sub) if name}
+    in_place = InPlaceStage(runtime, config, benchmark, run, labels) if config.arms() else None
     alone = None
     if config.questions is not None:
+        models |= {*config.questions.models}
         bugs = config.questions.benchmark or benchmark
         alone = AloneStage(runtime, config.questions, config.statistics, bugs, run, labels)
-        alone.check()
-    in_place = InPlaceStage(runtime, config, benchmark, run, labels)
-    in_place.check()
-    return in_place if config.arms() else None, alone
-
-
-def _pages(config: EvalConfig, run: Path, labels: Labels) -> Path | None:
-    """Write the HTML report of everything in the folder."""
-    sources = [each for each in sources_of(run) if each.stage != "collect"]
-    if not config.report.html or not sources:
-        return None
-    questions = question_files(run)
-    if config.questions is not None and config.questions.path is not None:
-        questions.append(Path(config.questions.path))
-    return write_report(
-        ReportRequest(
-            title=f"{run.name}: evaluation",
-            sources=sources,
-            output=run / FOLDER / REPORT,
-            selection=Selection(limit=config.report.limit),
-            questions=questions,
-            labels=labels,
-        )
-    ).index
+    for name in sorted(models):
+        runtime.model_config_of(name)
+    if config.judge is not None:
+        check_judge(runtime, config.judge)
+    return in_place, alone

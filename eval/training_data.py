@@ -30,15 +30,12 @@ def note_training(
 def trained_repositories(run: Path, models: Iterable[ModelConfig]) -> set[str]:
     """The repositories of the run's train split, and those that its models declare as training
     data."""
-    found = _split_repositories(run)
+    found: set[str] = set()
+    path = run / REPORT
+    if path.is_file():
+        report = json.loads(path.read_text(encoding="utf-8"))
+        found.update(report["splits"]["train"]["repositories"])
     for config in models:
         if isinstance(config, LocalConfig | VllmConfig):
             found.update(*map(trained_on, config.folders))
     return found
-
-
-def _split_repositories(run: Path) -> set[str]:
-    path = run / REPORT
-    if not path.is_file():
-        return set()
-    return set(json.loads(path.read_text(encoding="utf-8"))["splits"]["train"]["repositories"])

@@ -39,18 +39,9 @@ OWN_UIDS = range(1_879_048_192, 2_147_483_646)
 
 SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 SYSTEM_FILES = (
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/alternatives",
-    "/etc/ssl/certs",
-    "/etc/ssl/openssl.cnf",
-    "/etc/localtime",
-    "/etc/timezone",
-    "/etc/mime.types",
-    "/etc/java*",
-    "/etc/maven",
-    "/etc/gradle",
+    *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives"),
+    *("/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/localtime", "/etc/timezone"),
+    *("/etc/mime.types", "/etc/java*", "/etc/maven", "/etc/gradle"),
 )
 
 ANSWERS = Path(__file__).parents[1] / "collect"
@@ -144,7 +135,7 @@ class Bubblewrap:
             # into the terminal; and its signals to a group would reach bubblewrap.
             "--new-session",
             *self._system(),
-            *self._writable(read_only),
+            *self._mounts(read_only),
             *("--seccomp", str(filter_fd), "--json-status-fd", str(status_fd)),
             # Not the workspace, which a program may have made inaccessible (chmod 0); the command
             # should report that, not bubblewrap.
@@ -225,9 +216,18 @@ class Bubblewrap:
         yield from ("--size", str(SHARED_MEMORY_BYTES), "--perms", "1777", "--tmpfs", "/dev/shm")
         yield from ("--remount-ro", "/dev")
 
-    def _readable(self) -> Iterator[str]:
+    def _mounts(self, read_only: bool) -> Iterator[str]:
+        bind = "--ro-bind" if read_only else "--bind"
+        yield from (bind, str(self.folder / "workspace"), WORKSPACE)
+        yield from ("--bind", str(self.folder / "tmp"), "/tmp")
+        # Each parent folder of a mount is a mount too, so that no program can move it: bubblewrap
+        # would follow a link in its place, with root's rights and out of the sandbox.
+        for path in self._among_its_files():
+            bind_here = bind if path.startswith(WORKSPACE) else "--bind"
+            yield from (bind_here, str(self.folder / path[1:]), path)
         made = {"/", "/usr", "/etc", "/tmp"}
-        # Outer folders first, so that none is mounted over an inner one.
+        # After /tmp, which may contain them. Outer folders first, so that none is mounted over an
+        # inner one.
         for path in self._readable_paths:
             for parent in [str(p) for p in reversed(Path(path).parents) if str(p) not in made]:
                 yield from ("--perms", "0755", "--dir", parent)
@@ -237,16 +237,4 @@ class Bubblewrap:
         for path in sorted({str(ANSWERS), str(ANSWERS.resolve())}):
             if any(Path(path).is_relative_to(seen) for seen in ["/usr", *self._readable_paths]):
                 yield from ("--perms", "0555", "--tmpfs", path, "--remount-ro", path)
-
-    def _writable(self, read_only: bool) -> Iterator[str]:
-        bind = "--ro-bind" if read_only else "--bind"
-        yield from (bind, str(self.folder / "workspace"), WORKSPACE)
-        yield from ("--bind", str(self.folder / "tmp"), "/tmp")
-        # Each parent folder of a mount is a mount too, so that no program can move it: bubblewrap
-        # would follow a link in its place, with root's rights and out of the sandbox.
-        for path in self._among_its_files():
-            bind_here = bind if path.startswith(WORKSPACE) else "--bind"
-            yield from (bind_here, str(self.folder / path[1:]), path)
-        # After /tmp, which may contain them.
-        yield from self._readable()
         yield from ("--remount-ro", "/")

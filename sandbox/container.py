@@ -19,9 +19,9 @@ import sys
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -29,12 +29,10 @@ from sandbox.base import Command, CommandResult, ImageWorkspace, SandboxConfig
 from sandbox.container_exec import (
     AfterReady,
     ContainerExecs,
-    ExecResult,
-    ExecStream,
     Output,
     translated,
 )
-from sandbox.disk import DiskGuard, DiskUse, guard_of
+from sandbox.disk import disk_guard, guard_of
 from sandbox.engine import (
     choose_users,
     client_errors,
@@ -42,7 +40,6 @@ from sandbox.engine import (
     create_container,
     digest_of,
     find_image,
-    kill_container,
     local_root,
     owner_of,
     remove_container,
@@ -58,6 +55,7 @@ from sandbox.environment import (
     configured_environment,
 )
 from sandbox.errors import (
+    DiskExceeded,
     FileTooLarge,
     NotStarted,
     SandboxDead,
@@ -65,6 +63,7 @@ from sandbox.errors import (
     SandboxUnavailable,
 )
 from sandbox.folder import SKIPPED_FOLDERS, TREE_DEPTH, TREE_FILES, TREE_LIMIT, below
+from sandbox.guard import ResourceGuard, ResourceUse
 from sandbox.images import store_here
 from sandbox.terminal import READY, PtyTerminal
 from sandbox.text import BoundedOutput
@@ -150,91 +149,6 @@ exec tar -x -o -f -
 """
 
 
-RunScript = Callable[[str, Sequence[str], bytes, Output, float], int | None]
-"""Runs a script of `sh` in the container with arguments, standard input, a receiver of its output
-and a time-out in seconds. Returns its exit code; None at its time-out. Raises SandboxDead."""
-
-
-class ContainerFiles:
-    """Reads and writes below one folder of a container. All methods raise SandboxFileError."""
-
-    def __init__(self, workspace: str, run: RunScript) -> None:
-        self._workspace = workspace
-        self._run = run
-
-    def read_file(self, path: str, limit: int) -> bytes:
-        """The bytes of a regular file of at most `limit` bytes."""
-        data = io.BytesIO()
-        arguments = [below(self._workspace, path), str(limit), READY.decode()]
-        self._read(_READ_FILE, arguments, f"can't read {path!r}", _Bounded(data, limit))
-        return data.getvalue()
-
-    def read_tree(self, path: str) -> dict[str, bytes]:
-        """Every regular file below a folder, with the same limits as on this machine."""
-        relative = below(self._workspace, path)
-        folder = "" if relative == "." else f"{relative}/"
-        limit = TREE_LIMIT + _PADDING
-        with tempfile.SpooledTemporaryFile(IN_MEMORY) as data:
-            kept = _Bounded(data, limit)
-            arguments = [folder, str(limit + 1), READY.decode()]
-            try:
-                self._read(_READ_TREE, arguments, f"can't read {path!r}", kept)
-            except SandboxFileError:
-                if kept.whole and kept.size:
-                    self._read(_WHY, [folder], f"can't read all of {path!r}", _Bounded(data, 0))
-                raise
-            data.seek(-len(END), io.SEEK_END)
-            if data.read() != END:
-                raise SandboxDead(f"the container engine broke off the files of {path!r}")
-            data.seek(0)
-            return _unpacked(data, path)
-
-    def write_file(self, path: str, data: bytes) -> None:
-        """Write a regular file and its parent folders; an existing file keeps its mode."""
-        passing = f"/tmp/stepinto-{secrets.token_hex(8)}"
-        self._write(_WRITE_FILE, [below(self._workspace, path), passing], data, path)
-
-    def write_files(self, files: Mapping[str, bytes]) -> None:
-        """Write many files; all paths are checked before the first is written."""
-        wanted = {below(self._workspace, path): data for path, data in files.items()}
-        # The script reads one path per line.
-        odd = [path for path in wanted if "\n" in path]
-        buffer = io.BytesIO()
-        buffer.write(b"".join(os.fsencode(path) + b"\n" for path in wanted if path not in odd))
-        buffer.write(b"\n")
-        with tarfile.open(fileobj=buffer, mode="w") as archive:
-            for path in wanted.keys() - odd:
-                entry = tarfile.TarInfo(path)
-                entry.size = len(wanted[path])
-                entry.mtime = int(time.time())
-                archive.addfile(entry, io.BytesIO(wanted[path]))
-        self._write(_WRITE_FILES, [], buffer.getvalue(), f"{len(files)} files")
-        for path in odd:
-            self.write_file(path, wanted[path])
-
-    def _read(self, script: str, arguments: Sequence[str], problem: str, kept: _Bounded) -> None:
-        output = AfterReady(kept)
-        arguments = [self._workspace, *arguments]
-        code = self._run(_ENTER + script, arguments, b"", output, FILES_TIMEOUT)
-        if code is None:
-            raise SandboxDead(f"{problem}: it did not end within {FILES_TIMEOUT:g} s")
-        if not kept.whole:
-            raise FileTooLarge(f"{problem}: it has more than {kept.limit} bytes")
-        if code != 0:
-            error = FileTooLarge if code == TOO_LARGE else SandboxFileError
-            raise error(f"{problem}: {output.told}")
-
-    def _write(self, script: str, arguments: Sequence[str], data: bytes, shown: str) -> None:
-        told = io.BytesIO()
-        arguments = [self._workspace, *arguments]
-        code = self._run(_ENTER + script, arguments, data, _Bounded(told, 1000), FILES_TIMEOUT)
-        if code is None:
-            raise SandboxDead(f"writing {shown} did not end within {FILES_TIMEOUT:g} s")
-        if code != 0:
-            reason = told.getvalue().decode("utf-8", "replace").strip()
-            raise SandboxFileError(f"can't write {shown}: {reason}")
-
-
 class _Bounded:
     """Keeps the first `limit` bytes."""
 
@@ -246,7 +160,6 @@ class _Bounded:
 
     @property
     def whole(self) -> bool:
-        """Whether everything was kept."""
         return self.size <= self.limit
 
     def add(self, chunk: bytes) -> None:
@@ -329,7 +242,11 @@ class ContainerDisk:
                 if self._container not in (process / "cgroup").read_text():
                     continue
                 device = os.stat(process / "root").st_dev
-                for path in _held(process):
+                held: list[Path] = []
+                for name in ("fd", "map_files"):
+                    with suppress(OSError):
+                        held += (process / name).iterdir()
+                for path in held:
                     with suppress(OSError):
                         found = os.stat(path)
                         own = found.st_dev == device and stat.S_ISREG(found.st_mode)
@@ -338,18 +255,12 @@ class ContainerDisk:
         return sum(sizes.values())
 
 
-def _held(process: Path) -> Iterator[Path]:
-    for name in ("fd", "map_files"):
-        with suppress(OSError):
-            yield from (process / name).iterdir()
-
-
 @lru_cache
-def engine_disk(host: str | None) -> tuple[DiskGuard, Path | None]:
+def engine_disk(host: str | None) -> tuple[ResourceGuard, Path | None]:
     """The disk that holds the containers of the engine at this DOCKER_HOST, and their folder. The
     disk of a remote engine can't be watched, so its containers are only measured at intervals."""
     root = local_root()
-    return (DiskGuard(lambda: 0) if root is None else guard_of(str(root))), root
+    return (disk_guard(lambda: 0) if root is None else guard_of(str(root))), root
 
 
 class ContainerSandbox:
@@ -382,11 +293,10 @@ class ContainerSandbox:
             self._execs = ContainerExecs(self._client.api, self.container_id)
             if workspace is not None:
                 self._uid = owner_of(self._container, workspace.folder, image)
-            self._files = ContainerFiles(self.workspace, self._run_script)
             self._prepare()
             guard, root = engine_disk(os.environ.get("DOCKER_HOST"))
             taken = ContainerDisk(*own, root)
-            self._disk = DiskUse(config.disk_mb, taken.bytes, partial(kill_container, *own))
+            self._disk = ResourceUse(DiskExceeded, config.disk_mb, taken.bytes, self._kill)
             self._python = config.python or self._find_python(image)
             guard.watch(self._disk)
             ending.callback(guard.forget, self._disk)
@@ -414,10 +324,10 @@ class ContainerSandbox:
 
     def run(self, command: Command) -> CommandResult:
         kept = BoundedOutput(self._config.output_limit)
-        result = self._execute(command, self._environment(command), kept)
-        code = TIMED_OUT if result.exit_code is None else result.exit_code
-        timed_out = result.exit_code is None
-        return CommandResult(code, kept.text(), timed_out, kept.truncated, result.seconds)
+        code, seconds = self._execute(command, self._environment(command), kept.add)
+        timed_out = code is None
+        code = TIMED_OUT if code is None else code
+        return CommandResult(code, kept.text(), timed_out, kept.truncated, seconds)
 
     def spawn(self, command: Command) -> PtyTerminal:
         self._require_open()
@@ -430,22 +340,106 @@ class ContainerSandbox:
             command.cwd or self.workspace,
             self._environment(command),
         )
-        process = _ContainerTerminalProcess(self._execs, stream, user, group)
-        terminal = PtyTerminal(os.dup(stream.connection.fileno()), process, stream.early)
+
+        def alive() -> bool:
+            try:
+                return self._execs.running(stream.exec_id)
+            except SandboxDead:
+                return False
+
+        def kill() -> int:
+            with stream.connection:
+                try:
+                    self._execs.sweep(user, group, stream.connection, BoundedOutput(1000).add)
+                    return self._execs.exit_code(stream.exec_id)
+                except SandboxDead as error:
+                    try:
+                        self._execs.require_running()
+                    except SandboxDead:
+                        return KILLED
+                    raise error
+
+        terminal = PtyTerminal(os.dup(stream.connection.fileno()), alive, kill, stream.early)
         return terminal.await_ready()
 
     def read_file(self, path: str, limit: int | None = None) -> bytes:
         largest = self._config.file_size_mb * 1024 * 1024
-        return self._files.read_file(path, largest if limit is None else min(limit, largest))
-
-    def write_file(self, path: str, data: bytes) -> None:
-        self._files.write_file(path, data)
-
-    def write_files(self, files: Mapping[str, bytes]) -> None:
-        self._files.write_files(files)
+        largest = largest if limit is None else min(limit, largest)
+        data = io.BytesIO()
+        arguments = [below(self.workspace, path), str(largest), READY.decode()]
+        self._read(_READ_FILE, arguments, f"can't read {path!r}", _Bounded(data, largest))
+        return data.getvalue()
 
     def read_tree(self, path: str = ".") -> dict[str, bytes]:
-        return self._files.read_tree(path)
+        relative = below(self.workspace, path)
+        folder = "" if relative == "." else f"{relative}/"
+        limit = TREE_LIMIT + _PADDING
+        with tempfile.SpooledTemporaryFile(IN_MEMORY) as data:
+            kept = _Bounded(data, limit)
+            arguments = [folder, str(limit + 1), READY.decode()]
+            try:
+                self._read(_READ_TREE, arguments, f"can't read {path!r}", kept)
+            except SandboxFileError:
+                if kept.whole and kept.size:
+                    self._read(_WHY, [folder], f"can't read all of {path!r}", _Bounded(data, 0))
+                raise
+            data.seek(-len(END), io.SEEK_END)
+            if data.read() != END:
+                raise SandboxDead(f"the container engine broke off the files of {path!r}")
+            data.seek(0)
+            return _unpacked(data, path)
+
+    def write_file(self, path: str, data: bytes) -> None:
+        # An existing file keeps its mode.
+        passing = f"/tmp/stepinto-{secrets.token_hex(8)}"
+        self._write(_WRITE_FILE, [below(self.workspace, path), passing], data, path)
+
+    def write_files(self, files: Mapping[str, bytes]) -> None:
+        # All paths are checked before the first file is written.
+        wanted = {below(self.workspace, path): data for path, data in files.items()}
+        # The script reads one path per line.
+        odd = [path for path in wanted if "\n" in path]
+        buffer = io.BytesIO()
+        buffer.write(b"".join(os.fsencode(path) + b"\n" for path in wanted if path not in odd))
+        buffer.write(b"\n")
+        with tarfile.open(fileobj=buffer, mode="w") as archive:
+            for path in wanted.keys() - odd:
+                entry = tarfile.TarInfo(path)
+                entry.size = len(wanted[path])
+                entry.mtime = int(time.time())
+                archive.addfile(entry, io.BytesIO(wanted[path]))
+        self._write(_WRITE_FILES, [], buffer.getvalue(), f"{len(files)} files")
+        for path in odd:
+            self.write_file(path, wanted[path])
+
+    def _read(self, script: str, arguments: Sequence[str], problem: str, kept: _Bounded) -> None:
+        output = AfterReady(kept.add)
+        code = self._run_script(script, arguments, b"", output.add)
+        if code is None:
+            raise SandboxDead(f"{problem}: it did not end within {FILES_TIMEOUT:g} s")
+        if not kept.whole:
+            raise FileTooLarge(f"{problem}: it has more than {kept.limit} bytes")
+        if code != 0:
+            error = FileTooLarge if code == TOO_LARGE else SandboxFileError
+            raise error(f"{problem}: {output.told}")
+
+    def _write(self, script: str, arguments: Sequence[str], data: bytes, shown: str) -> None:
+        told = io.BytesIO()
+        code = self._run_script(script, arguments, data, _Bounded(told, 1000).add)
+        if code is None:
+            raise SandboxDead(f"writing {shown} did not end within {FILES_TIMEOUT:g} s")
+        if code != 0:
+            reason = told.getvalue().decode("utf-8", "replace").strip()
+            raise SandboxFileError(f"can't write {shown}: {reason}")
+
+    def _run_script(
+        self, script: str, arguments: Sequence[str], stdin: bytes, output: Output
+    ) -> int | None:
+        """Run a script in the workspace, without the config's variables, which are for programs.
+        Returns its exit code; None at its time-out."""
+        argv = ["sh", "-c", _ENTER + script, "sh", self.workspace, *arguments]
+        command = Command(argv, stdin=stdin, timeout=FILES_TIMEOUT)
+        return self._execute(command, self._own_environment(), output)[0]
 
     def close(self) -> None:
         if self._closed:
@@ -496,10 +490,12 @@ class ContainerSandbox:
             own["PATH"] = ":".join([*self._held.programs, path])
         return own
 
-    def _execute(self, command: Command, env: Mapping[str, str], kept: Output) -> ExecResult:
+    def _execute(
+        self, command: Command, env: Mapping[str, str], kept: Output
+    ) -> tuple[int | None, float]:
         self._require_open()
         timeout = self._config.command_timeout if command.timeout is None else command.timeout
-        with self._disk.named():
+        try:
             return self._execs.run(
                 command_argv(command),
                 user=str(self._reader if command.read_only else self._uid),
@@ -510,44 +506,16 @@ class ContainerSandbox:
                 timeout=timeout,
                 kept=kept,
             )
+        except SandboxDead:
+            self._disk.require()
+            raise
 
-    def _run_script(
-        self, script: str, arguments: Sequence[str], stdin: bytes, output: Output, timeout: float
-    ) -> int | None:
-        """Run a script of `ContainerFiles`, without the config's variables, which are for
-        programs."""
-        argv = ["sh", "-c", script, "sh", *arguments]
-        command = Command(argv, stdin=stdin, timeout=timeout)
-        return self._execute(command, self._own_environment(), output).exit_code
+    def _kill(self) -> None:
+        """Kill all processes of the container; one that has ended is fine."""
+        with suppress(*client_errors()):
+            self._client.api.kill(self.container_id)
 
     def _require_open(self) -> None:
         self._disk.require()
         if self._closed:
             raise SandboxDead("this sandbox was closed: open a new one")
-
-
-class _ContainerTerminalProcess:
-    """An exec behind a terminal."""
-
-    def __init__(self, execs: ContainerExecs, stream: ExecStream, user: str, group: int) -> None:
-        self._execs = execs
-        self._exec_id = stream.exec_id
-        self._connection = stream.connection
-        self._user = user
-        self._group = group
-
-    def alive(self) -> bool:
-        try:
-            return self._execs.running(self._exec_id)
-        except SandboxDead:
-            return False
-
-    def kill(self) -> int:
-        with self._connection:
-            try:
-                self._execs.sweep(self._user, self._group, self._connection, BoundedOutput(1000))
-                return self._execs.exit_code(self._exec_id)
-            except SandboxDead:
-                if self._execs.lives():
-                    raise
-                return KILLED

@@ -12,10 +12,10 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from sandbox.engine import client_errors
 from sandbox.environment import KILLED
@@ -28,10 +28,8 @@ HEAD_LIMIT = 1 << 16
 _HEADER = struct.Struct(">BxxxL")
 
 
-class Output(Protocol):
-    """Receives output."""
-
-    def add(self, chunk: bytes) -> None: ...
+Output = Callable[[bytes], object]
+"""Receives output."""
 
 
 def pass_through(connection: socket.socket, stdin: bytes, deadline: float, output: Output) -> bool:
@@ -49,7 +47,7 @@ def pass_through(connection: socket.socket, stdin: bytes, deadline: float, outpu
                 chunk = _received(connection)
                 if not chunk:
                     return True
-                output.add(chunk)
+                output(chunk)
     return False
 
 
@@ -81,14 +79,14 @@ class AfterReady:
 
     def add(self, chunk: bytes) -> None:
         if self.ready:
-            self._kept.add(chunk)
+            self._kept(chunk)
             return
         self._head += chunk
         # A shell may print something first, about its locale for example.
         _, found, rest = (b"\n" + self._head).partition(b"\n" + READY + b"\n")
         if found:
             self.ready = True
-            self._kept.add(rest)
+            self._kept(rest)
         elif len(self._head) > HEAD_LIMIT:
             raise NotStarted(f"a command of the sandbox's own was not run: {self.told}")
 
@@ -118,7 +116,7 @@ class Frames:
                     self._header.clear()
                 continue
             taken = chunk[position : position + self._left]
-            self._output.add(taken)
+            self._output(taken)
             self._left -= len(taken)
             position += len(taken)
 
@@ -174,14 +172,6 @@ SWEEP_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True)
-class ExecResult:
-    """The result of a container's command; the exit code is None at its deadline."""
-
-    exit_code: int | None
-    seconds: float
-
-
-@dataclass(frozen=True)
 class ExecStream:
     """An exec's input and output; `early` came with the engine's response, before the connection's
     data."""
@@ -209,25 +199,26 @@ class ContainerExecs:
         stdin: bytes,
         timeout: float,
         kept: Output,
-    ) -> ExecResult:
+    ) -> tuple[int | None, float]:
         """Run to the end, or for `timeout` seconds; `kept` receives the output. Afterwards no
-        process of the group is left."""
+        process of the group is left. Returns the exit code, None at the deadline, and the
+        seconds."""
         script = ["sh", "-c", _SWEEP + _RUN, "sh", READY.decode(), str(group), cwd, *argv]
         with translated():
             stream = self._start(script, f"{user}:{group}", env, bool(stdin), False)
             with stream.connection:
                 output = AfterReady(kept)
-                frames = Frames(output)
+                frames = Frames(output.add)
                 frames.add(stream.early)
-                self._require_started(stream.connection, output, frames)
+                self._require_started(stream.connection, output, frames.add)
                 began = time.monotonic()
-                ended = pass_through(stream.connection, stdin, began + timeout, frames)
+                ended = pass_through(stream.connection, stdin, began + timeout, frames.add)
                 seconds = time.monotonic() - began
                 code = self.exit_code(stream.exec_id) if ended else None
                 if code in {None, KILLED}:
-                    self.sweep(user, group, stream.connection, frames)
+                    self.sweep(user, group, stream.connection, frames.add)
                     self.require_running()
-        return ExecResult(code, seconds)
+        return code, seconds
 
     def open_terminal(
         self, argv: Sequence[str], user: str, group: int, cwd: str, env: Mapping[str, str]
@@ -248,7 +239,7 @@ class ContainerExecs:
             own = self._start(script, f"{user}:{user}", {}, False, False)
             with own.connection:
                 pass_through(connection, b"", deadline, output)
-                pass_through(own.connection, b"", deadline, BoundedOutput(1000))
+                pass_through(own.connection, b"", deadline, BoundedOutput(1000).add)
             if code := self.exit_code(own.exec_id):
                 self._await_notice()
                 raise SandboxDead(f"what a command left running could not be ended (code {code})")
@@ -266,7 +257,7 @@ class ContainerExecs:
             if not chunk:
                 self._await_notice()
                 raise NotStarted(f"the engine could not start a command: {output.told}")
-            into.add(chunk)
+            into(chunk)
 
     def exit_code(self, exec_id: str) -> int:
         """The exit code of an exec whose stream has ended."""
@@ -282,14 +273,6 @@ class ContainerExecs:
     def running(self, exec_id: str) -> bool:
         with translated():
             return bool(self._api.exec_inspect(exec_id)["Running"])
-
-    def lives(self) -> bool:
-        """Whether the container runs, according to the engine."""
-        try:
-            self.require_running()
-        except SandboxDead:
-            return False
-        return True
 
     def require_running(self) -> None:
         """Raises SandboxDead if the container has stopped."""

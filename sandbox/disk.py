@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from sandbox.errors import DiskExceeded
-from sandbox.guard import ResourceGuard, ResourceUse
+from sandbox.guard import ResourceGuard
 from sandbox.memory import KCMP_FILES, processes_below, same
 
 FILE_BYTES = 4096
@@ -145,21 +144,18 @@ def _unnamed(roots: list[int], devices: set[int]) -> dict[int, int]:
         # Bubblewrap's two processes hold none, and can't be inspected while they start.
         if process in roots or parent in roots:
             continue
-        for thread in _threads(process):
-            for inode, size in (*_open(thread, devices), *_mapped(process, thread, devices)):
+        # Threads may have open files of their own. The first thread may have ended, which hides
+        # what it shared.
+        different: list[int] = []
+        with suppress(OSError):
+            for thread in map(int, os.listdir(f"/proc/{process}/task")):
+                if not any(same(KCMP_FILES, thread, other) for other in different):
+                    different.append(thread)
+        for thread in different:
+            folder = f"/proc/{process}/task/{thread}"
+            for inode, size in (*_open(folder, devices), *_mapped(process, folder, devices)):
                 held[inode] = max(size, held.get(inode, 0))
     return held
-
-
-def _threads(process: int) -> list[str]:
-    """The /proc folders of a process's threads that don't share their open files. The first thread
-    may have ended, which hides what it shared."""
-    different: list[int] = []
-    with suppress(OSError):
-        for thread in map(int, os.listdir(f"/proc/{process}/task")):
-            if not any(same(KCMP_FILES, thread, other) for other in different):
-                different.append(thread)
-    return [f"/proc/{process}/task/{thread}" for thread in different]
 
 
 def _open(thread: str, devices: set[int]) -> Iterator[tuple[int, int]]:
@@ -202,25 +198,14 @@ LONGEST_SECONDS = 20.0
 free space does not fall."""
 
 
-class DiskUse(ResourceUse):
-    """The disk use of one sandbox."""
-
-    error = DiskExceeded
-    told = "its files took more than {} MB (`sandbox.disk_mb`)"
-
-
-class DiskGuard(ResourceGuard):
-    """Watches one disk for one process. Thread-safe."""
-
-    def __init__(self, free: Callable[[], int]) -> None:
-        """`free` returns the disk's free bytes."""
-        super().__init__("disk-guard", free, LOOK_SECONDS, LONGEST_SECONDS)
+def disk_guard(free: Callable[[], int]) -> ResourceGuard:
+    """A guard of a disk with so many free bytes."""
+    return ResourceGuard("disk-guard", free, LOOK_SECONDS, LONGEST_SECONDS)
 
 
 @lru_cache
-def guard_of(folder: str) -> DiskGuard:
-    """The guard of a folder's disk."""
-    return DiskGuard(lambda: free_bytes(folder))
+def guard_of(folder: str) -> ResourceGuard:
+    return disk_guard(lambda: free_bytes(folder))
 
 
 def free_bytes(folder: str) -> int:

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
@@ -25,8 +26,6 @@ PROGRAM_TIMEOUT = 60.0
 
 @dataclass(frozen=True)
 class Check:
-    """One thing looked for."""
-
     name: str
     found: bool
     detail: str
@@ -41,14 +40,24 @@ class _Missing(Exception):
 
 def check_machine() -> list[Check]:
     """Check for everything that StepInto can use. Never raises, and never shows a key's value."""
+    # Debian's Gradle prints its Java first.
+    gradle = partial(
+        _first_line, ["gradle", "--version"], "apt-get install gradle", start="Gradle "
+    )
+    git = partial(_first_line, ["git", "--version"], "apt-get install git")
+    gpu = partial(
+        _first_line,
+        ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"],
+        "needs an NVIDIA GPU and its driver (nvidia-smi)",
+    )
     looks: list[tuple[str, str, Callable[[], str]]] = [
         ("bubblewrap", "the local sandbox", _bubblewrap),
         ("Docker engine", "the docker sandbox, benchmarks with images", _docker),
         ("JDK", "debugging Java, and its bugs", _jdk),
         ("Maven", "Java bugs built by Maven", _maven),
-        ("Gradle", "Java bugs built by Gradle", _gradle),
-        ("git", "the code's commit in every record", _git),
-        ("GPU", "training and serving larger models", _gpu),
+        ("Gradle", "Java bugs built by Gradle", gradle),
+        ("git", "the code's commit in every record", git),
+        ("GPU", "training and serving larger models", gpu),
         ("torch", "in-process models and training", partial(_package, "torch", "train")),
         ("trl", "training", partial(_package, "trl", "train")),
         ("vllm", "models of backend vllm", _vllm),
@@ -72,7 +81,6 @@ def check_machine() -> list[Check]:
 
 
 def render(checks: list[Check]) -> Table:
-    """The checks as a table."""
     table = Table("", "what", "found, or how to get it", "for")
     for check in checks:
         mark = Text("yes", "green") if check.found else Text("no", "yellow")
@@ -93,12 +101,8 @@ def _bubblewrap() -> str:
 def _docker() -> str:
     from sandbox.engine import connect, engine_errors
 
-    client = connect()
-    try:
-        with engine_errors():
-            return f"version {client.version()['Version']}"
-    finally:
-        client.close()
+    with closing(connect()) as client, engine_errors():
+        return f"version {client.version()['Version']}"
 
 
 def _jdk() -> str:
@@ -121,8 +125,7 @@ def _maven() -> str:
     from sandbox.java.maven import maven_options
     from sandbox.local import LocalSandbox
 
-    _require_program("mvn", "apt-get install maven")
-    version = _first_line(["mvn", "--version"])
+    version = _first_line(["mvn", "--version"], "apt-get install maven")
     if shutil.which("bwrap") is None:
         return version
     with LocalSandbox(SandboxConfig()) as box:
@@ -133,22 +136,6 @@ def _maven() -> str:
         f"{version}; offline and without a repository that the sandbox sees: name yours in "
         "sandbox.readable_paths (~/.m2), or apt-get install maven-debian-helper"
     )
-
-
-def _gradle() -> str:
-    _require_program("gradle", "apt-get install gradle")
-    # Debian's Gradle prints its Java first.
-    return _first_line(["gradle", "--version"], "Gradle ")
-
-
-def _git() -> str:
-    _require_program("git", "apt-get install git")
-    return _first_line(["git", "--version"])
-
-
-def _gpu() -> str:
-    _require_program("nvidia-smi", "needs an NVIDIA GPU and its driver (nvidia-smi)")
-    return _first_line(["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"])
 
 
 def _package(name: str, extra: str) -> str:
@@ -171,14 +158,11 @@ def _vllm() -> str:
     )
 
 
-def _require_program(name: str, hint: str) -> None:
-    if shutil.which(name) is None:
+def _first_line(argv: list[str], hint: str = "", start: str = "") -> str:
+    """The first line of a program's output with a letter and this start. Raises _Missing with the
+    hint if there is no such program, and on failure."""
+    if shutil.which(argv[0]) is None:
         raise _Missing(hint)
-
-
-def _first_line(argv: list[str], start: str = "") -> str:
-    """The first line of a program's output with a letter and this start. Raises _Missing on
-    failure."""
     try:
         answer = subprocess.run(
             argv,

@@ -6,7 +6,7 @@ import random
 import tarfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -86,12 +86,9 @@ def local_root() -> Path | None:
 
     Raises EngineDown.
     """
-    client = connect()
-    try:
+    with closing(connect()) as client:
         root = Path(client.info()["DockerRootDir"])
         return root if client.api.base_url.startswith(BY_SOCKET) and root.is_dir() else None
-    finally:
-        client.close()
 
 
 @engine_errors()
@@ -211,12 +208,6 @@ def owner_of(container: Any, folder: str, image: str) -> int:
     return entry.uid
 
 
-def kill_container(client: Any, container: str) -> None:
-    """Kill all processes of a container; one that has ended is fine."""
-    with suppress(*client_errors()):
-        client.api.kill(container)
-
-
 def remove_container(client: Any, container: str) -> bool:
     """Kill and remove a container with its volumes; returns whether it is gone.
 
@@ -254,9 +245,8 @@ def remove_leftover_containers(of_others: bool = False) -> LeftContainers:
     `of_others`: also those whose process is of another machine or PID namespace, so may live.
     Raises EngineDown.
     """
-    client = connect()
     left = LeftContainers()
-    try:
+    with closing(connect()) as client:
         ours = {"label": f"{LABEL}=1"}
         for container in client.containers.list(all=True, filters=ours, ignore_removed=True):
             dead = owner_is_dead(container.labels.get(OWNER_LABEL, ""))
@@ -264,6 +254,4 @@ def remove_leftover_containers(of_others: bool = False) -> LeftContainers:
                 left.of_others.append(str(container.id))
             elif dead is not False and remove_container(client, container.id):
                 left.removed.append(str(container.id))
-    finally:
-        client.close()
     return left

@@ -1,27 +1,5 @@
 """Errors of sandboxes, and of finding, building and running Java tests in them.
 
-SandboxError
-├── SandboxUnavailable    the backend is not installed or not allowed here
-│   └── EngineDown        the container engine does not answer
-├── ImageMissing          the container image is not on this machine
-│   ├── PullLimited       the registry's rate limit is reached
-│   └── NoRoomForImage    the disk limit leaves no room for it
-├── BuildFailure          a build failed for a reason outside the sources
-├── SandboxDead           the sandbox went away (killed, engine gone)
-│   ├── NotStarted        its engine could not start a command
-│   ├── OutOfMemory       it was killed at its memory limit
-│   └── DiskExceeded      it was killed at its disk limit
-├── SandboxFileError      a path inside the sandbox can't be read or written
-│   └── FileTooLarge      a file is larger than its reader accepts
-├── CommandRefused        an argument that can't be passed to a program
-└── DebuggerError         a debug session could not be driven (see sandbox.debugger)
-
-JavaError
-├── JavaUnavailable       the sandbox has no JDK, or not the build tool that the project needs
-├── BuildFailed           the program does not compile, or its build tool fails
-│   └── BuildTimedOut     the build tool reached its time-out
-└── NoSuchTest            nothing has that name
-
 Sandbox errors that end a rollout count as failures of the infrastructure, not of the model, except
 for sandboxes that die twice (see `collect.rollouts.faults`). SandboxFileError and CommandRefused
 usually end none, since an agent's tools report them to the model. Agents get each Java error as an

@@ -11,8 +11,8 @@ import errno
 import os
 import posixpath
 import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sandbox.errors import FileTooLarge, SandboxFileError, SandboxUnavailable
@@ -124,26 +124,19 @@ class WorkspaceFolder:
         current = os.open(self.root, _FOLDER)
         try:
             for name in [part for part in relative.split("/") if part not in {"", "."}]:
-                following = self._enter(current, name, create)
+                is_new = False
+                if create:
+                    with suppress(FileExistsError):
+                        os.mkdir(name, 0o755, dir_fd=current)
+                        is_new = True
+                following = os.open(name, _FOLDER, dir_fd=current)
                 os.close(current)
                 current = following
+                if is_new:
+                    self._own(current)
             yield current
         finally:
             os.close(current)
-
-    def _enter(self, folder: int, name: str, create: bool) -> int:
-        try:
-            return os.open(name, _FOLDER, dir_fd=folder)
-        except FileNotFoundError:
-            if not create:
-                raise
-        try:
-            os.mkdir(name, 0o755, dir_fd=folder)
-        except FileExistsError:
-            return os.open(name, _FOLDER, dir_fd=folder)
-        handle = os.open(name, _FOLDER, dir_fd=folder)
-        self._own(handle)
-        return handle
 
     def _own(self, handle: int) -> None:
         if self._owner is not None and os.fstat(handle).st_uid != self._owner:
@@ -153,12 +146,6 @@ class WorkspaceFolder:
     def _require_regular(handle: int, shown: str) -> None:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise SandboxFileError(f"{shown!r} is not a regular file")
-
-
-def write_all(folder: WorkspaceFolder, workspace: str, files: Mapping[str, bytes]) -> None:
-    """Write many files; all paths are checked before the first is written."""
-    for relative, data in {below(workspace, path): data for path, data in files.items()}.items():
-        folder.write_file(relative, data)
 
 
 @contextmanager

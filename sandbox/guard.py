@@ -11,33 +11,34 @@ import math
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import ClassVar
+from collections.abc import Callable
 
-from sandbox.errors import SandboxDead
+from sandbox.errors import DiskExceeded, OutOfMemory, SandboxDead
 
 LARGEST_STEP = 256 * 1024 * 1024
 """Fall of the free bytes after which sandboxes are measured; less if one may take less than four
 times as much."""
 REST = 4
 """Each look is followed by a pause at least this many times as long, whatever it measures."""
+TOLD: dict[type[SandboxDead], str] = {
+    OutOfMemory: "its processes took more than {} MB of memory together (`sandbox.memory_mb`)",
+    DiskExceeded: "its files took more than {} MB (`sandbox.disk_mb`)",
+}
 
 
 class ResourceUse:
     """One sandbox's use of a resource."""
 
-    error: ClassVar[type[SandboxDead]]
-    """The error raised for a sandbox that was killed for it."""
-    told: ClassVar[str]
-    """The error's message; `{}` stands for the limit in MB."""
-
     def __init__(
-        self, limit_mb: int, measure: Callable[[], int], kill: Callable[[], object]
+        self,
+        error: type[SandboxDead],
+        limit_mb: int,
+        measure: Callable[[], int],
+        kill: Callable[[], object],
     ) -> None:
-        """`measure` returns bytes, `kill` ends all processes of the sandbox; both are called from
-        another thread."""
-        self._limit_mb = limit_mb
+        """`error` is raised for a sandbox that was killed for it. `measure` returns bytes, `kill`
+        ends all processes of the sandbox; both are called from another thread."""
+        self._error, self._limit_mb = error, limit_mb
         self._measure, self._kill = measure, kill
         self.exceeded = False
         """Whether it exceeded its limit, for which it is killed."""
@@ -45,7 +46,6 @@ class ResourceUse:
 
     @property
     def limit(self) -> int:
-        """Bytes."""
         return self._limit_mb * 1024 * 1024
 
     def check(self) -> None:
@@ -57,20 +57,10 @@ class ResourceUse:
             self._kill()
             self._killed = True
 
-    @contextmanager
-    def named(self) -> Iterator[None]:
-        """Raises `error` in place of another SandboxDead if that was the cause."""
-        try:
-            self.require()
-            yield
-        except SandboxDead:
-            self.require()
-            raise
-
     def require(self) -> None:
         """Raises `error` if the sandbox was killed for it."""
         if self.exceeded:
-            raise self.error(f"the sandbox was killed: {self.told.format(self._limit_mb)}")
+            raise self._error(f"the sandbox was killed: {TOLD[self._error]}".format(self._limit_mb))
 
 
 class ResourceGuard:
@@ -94,7 +84,6 @@ class ResourceGuard:
         self._thread: threading.Thread | None = None
 
     def watch(self, sandbox: ResourceUse) -> None:
-        """Watch a sandbox until `forget`."""
         with self._changed:
             if self._thread is None:
                 self._most_left, self._measured = self._left(), time.monotonic()
@@ -105,7 +94,6 @@ class ResourceGuard:
             self._changed.notify()
 
     def forget(self, sandbox: ResourceUse) -> None:
-        """Stop watching a sandbox, if it was watched."""
         with self._changed:
             self._watched.discard(sandbox)
 
@@ -115,31 +103,32 @@ class ResourceGuard:
                 self._changed.wait_for(lambda: self._watched)
                 watched = list(self._watched)
             began = time.monotonic()
-            with self._going_on():
-                self._look(watched)
+            try:
+                if self._is_due(watched):
+                    for sandbox in watched:
+                        try:
+                            sandbox.check()
+                        except Exception as error:
+                            self._warn(error)
+            except Exception as error:
+                self._warn(error)
             time.sleep(max(self._look_seconds, REST * (time.monotonic() - began)))
 
-    def _look(self, watched: list[ResourceUse]) -> None:
+    def _is_due(self, watched: list[ResourceUse]) -> bool:
+        """Whether what is left has fallen, or enough time passed, to measure the sandboxes."""
         left, now = self._left(), time.monotonic()
         self._most_left = max(self._most_left, left)
         step = min((LARGEST_STEP, *(sandbox.limit // 4 for sandbox in watched)))
         if self._most_left - left < step and now - self._measured < self._longest:
-            return
+            return False
         self._most_left, self._measured = left, now
-        for sandbox in watched:
-            with self._going_on():
-                sandbox.check()
+        return True
 
-    @contextmanager
-    def _going_on(self) -> Iterator[None]:
-        """Warn about errors and go on at the next look: without this thread no sandbox would be
-        limited."""
-        try:
-            yield
-        except Exception as error:
-            self._measured = -math.inf
-            warnings.warn(
-                f"the {self._name} can't see to it that a sandbox keeps to its limit: "
-                f"{type(error).__name__}: {error}; it tries again",
-                stacklevel=2,
-            )
+    def _warn(self, error: Exception) -> None:
+        """Go on at the next look: without this thread no sandbox would be limited."""
+        self._measured = -math.inf
+        warnings.warn(
+            f"the {self._name} can't see to it that a sandbox keeps to its limit: "
+            f"{type(error).__name__}: {error}; it tries again",
+            stacklevel=2,
+        )

@@ -15,9 +15,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -40,8 +40,6 @@ NOTED_EVERY = 60.0
 
 @dataclass(frozen=True)
 class PulledImage:
-    """An image that StepInto has fetched."""
-
     id: str
     """The engine's id; an image with another id under the same name is not ours."""
     used: float
@@ -149,11 +147,8 @@ def store_here() -> ImageStore:
 @engine_errors()
 def _engine_id(host: str | None) -> str:
     """The id of the engine at this DOCKER_HOST."""
-    client = connect()
-    try:
+    with closing(connect()) as client:
         return str(client.info()["ID"])
-    finally:
-        client.close()
 
 
 def _short(text: str) -> str:
@@ -217,8 +212,6 @@ class ImagesConfig(BaseModel):
 
 @dataclass
 class PullReport:
-    """The result of fetching images."""
-
     wanted: frozenset[str] = frozenset()
     """The requested images, which are not evicted for each other."""
     present: list[str] = field(default_factory=list)
@@ -231,11 +224,6 @@ class PullReport:
     """Images that did not fit."""
     used_bytes: int = 0
     """Bytes of all the engine's images at the end."""
-
-
-Pull = Callable[[Any, str], None]
-"""Pulls one image by name with an engine client. Raises `client_errors`."""
-Event = Callable[[str], None]
 
 
 def image_bytes(client: Any) -> int:
@@ -263,10 +251,10 @@ class ImagePuller:
     """A client of the engine."""
     config: ImagesConfig
     store: ImageStore = field(default_factory=store_here)
-    pull: Pull = pull_from_registry
+    pull: Callable[[Any, str], None] = pull_from_registry
     measure: Callable[[Any], int] = image_bytes
     """Measures what `disk_gb` limits."""
-    on_event: Event = lambda text: None
+    on_event: Callable[[str], None] = lambda text: None
     """Called for each image, from the worker threads."""
     stop: threading.Event = field(default_factory=threading.Event)
     """Once set, failed fetches are not retried."""
@@ -292,9 +280,19 @@ class ImagePuller:
         recently used first. Raises EngineDown.
         """
         report = PullReport(frozenset(images))
+
+        def fetch_one(image: str) -> None:
+            try:
+                self._require(image, report)
+            except NoRoomForImage:
+                report.left.append(image)
+            except ImageMissing as error:
+                report.failed[image] = str(error)
+                self.on_event(f"failed: {error}")
+
         with ThreadPoolExecutor(self.config.parallelism) as pool:
             try:
-                list(pool.map(partial(self._try, report=report), dict.fromkeys(images)))
+                list(pool.map(fetch_one, dict.fromkeys(images)))
             except BaseException:
                 # Otherwise the pool would wait for threads that wait for the registry.
                 self.stop.set()
@@ -303,16 +301,6 @@ class ImagePuller:
             self._make_room(report)
             report.used_bytes = self.measure(self.client)
         return report
-
-    def _try(self, image: str, report: PullReport) -> None:
-        """Fetch one image, and record a failure in the report."""
-        try:
-            self._require(image, report)
-        except NoRoomForImage:
-            report.left.append(image)
-        except ImageMissing as error:
-            report.failed[image] = str(error)
-            self.on_event(f"failed: {error}")
 
     def _require(self, image: str, report: PullReport) -> None:
         if image_or_none(self.client, image) is not None:
@@ -364,27 +352,20 @@ class ImagePuller:
         with self._room:
             if self.measure(self.client) < limit:
                 return True
-            for name in self._evictable(report.wanted):
-                if self._evict(name):
+            containers = self.client.containers.list(all=True, sparse=True)
+            in_use = {container.attrs["ImageID"] for container in containers}
+            pulled = self.store.read().items()
+            for name, image in sorted(pulled, key=lambda item: (item[1].used, item[0])):
+                found = image_or_none(self.client, name)
+                if found is None or found.id != image.id:
+                    # Somebody removed or replaced it.
+                    self.store.remove(name)
+                elif name not in report.wanted and image.id not in in_use and self._evict(name):
                     report.evicted.append(name)
                     self.on_event(f"evicted {name}")
                     if self.measure(self.client) < limit:
                         return True
             return False
-
-    def _evictable(self, wanted: frozenset[str]) -> list[str]:
-        """Images pulled by StepInto that no container needs, least recently used first."""
-        containers = self.client.containers.list(all=True, sparse=True)
-        in_use = {container.attrs["ImageID"] for container in containers}
-        free: list[tuple[float, str]] = []
-        for name, pulled in self.store.read().items():
-            found = image_or_none(self.client, name)
-            if found is None or found.id != pulled.id:
-                # Somebody removed or replaced it.
-                self.store.remove(name)
-            elif name not in wanted and pulled.id not in in_use:
-                free.append((pulled.used, name))
-        return [name for _, name in sorted(free)]
 
     def _evict(self, name: str) -> bool:
         """Evict an image; False if it is held or a container of it has started."""

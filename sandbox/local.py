@@ -38,7 +38,7 @@ from sandbox.bubblewrap import (
     find_interpreter,
     limit_arguments,
 )
-from sandbox.disk import DiskUse, bytes_taken, guard_of
+from sandbox.disk import bytes_taken, guard_of
 from sandbox.environment import (
     BASE_ENVIRONMENT,
     HOME,
@@ -48,10 +48,11 @@ from sandbox.environment import (
     command_argv,
     configured_environment,
 )
-from sandbox.errors import SandboxDead, SandboxUnavailable
-from sandbox.folder import WorkspaceFolder, below, write_all
+from sandbox.errors import DiskExceeded, OutOfMemory, SandboxDead, SandboxUnavailable
+from sandbox.folder import WorkspaceFolder, below
+from sandbox.guard import ResourceUse
 from sandbox.leftovers import OwnedFolder
-from sandbox.memory import MemoryUse, memory_below, memory_guard
+from sandbox.memory import memory_below, memory_guard
 from sandbox.packages import packages_folder
 from sandbox.terminal import READY, PtyTerminal, open_pty
 from sandbox.text import BoundedOutput
@@ -158,8 +159,15 @@ class LocalSandbox:
             raise
         finally:
             os.close(slave)
+
+        def kill() -> int:
+            process.kill()
+            code = process.finish()
+            self._running.discard(process)
+            return code if code >= 0 else 128 - code
+
         terminal = PtyTerminal(
-            master, _LocalTerminalProcess(process, self._running), require=self._running.require
+            master, lambda: process.return_code is None, kill, require=self._running.require
         )
         return terminal.await_ready()
 
@@ -172,7 +180,10 @@ class LocalSandbox:
 
     def write_files(self, files: Mapping[str, bytes]) -> None:
         self._require_open()
-        write_all(self._folder, self.workspace, files)
+        # All paths are checked before the first file is written.
+        wanted = {below(self.workspace, path): data for path, data in files.items()}
+        for relative, data in wanted.items():
+            self._folder.write_file(relative, data)
 
     def read_tree(self, path: str = ".") -> dict[str, bytes]:
         self._require_open()
@@ -197,11 +208,20 @@ class LocalSandbox:
         ignored = [s for s in IGNORED_IN_BACKGROUND if signal.getsignal(s) is signal.SIG_IGN]
         names = ",".join(each.name.removeprefix("SIG") for each in ignored)
         reset = [f"--default-signal={names}"] if names else []
-        variables = {**self._environment(), **command.env}
+        is_wrapped = bool(self._bubblewrap.program)
+        temporary = "/tmp" if is_wrapped else str(self._owned.path / "tmp")
+        variables = {
+            "PATH": f"{Path(self.python).parent}:{SYSTEM_PATH}",
+            "HOME": HOME if is_wrapped else f"{temporary}/home",
+            "TMPDIR": temporary,
+            **BASE_ENVIRONMENT,
+            **configured_environment(self._config, self.workspace, self._packages),
+            **command.env,
+        }
         settings = [f"{name}={value}" for name, value in variables.items()]
         folder = command.cwd or self.workspace
         inner = [*session, "env", *reset, "-C", folder, *settings, *command_argv(command)]
-        if self._bubblewrap.program:
+        if is_wrapped:
             with seccomp.filter_file() as rules:
                 status, filter_fd = os.pipe(), rules.fileno()
                 wrapped = self._bubblewrap.arguments(status[1], filter_fd, command.read_only)
@@ -212,16 +232,6 @@ class LocalSandbox:
             process = start(argv, stdin=stdin, output=output, new_group=not interactive)
         self._running.add(process)
         return process
-
-    def _environment(self) -> dict[str, str]:
-        temporary = "/tmp" if self._bubblewrap.program else str(self._owned.path / "tmp")
-        return {
-            "PATH": f"{Path(self.python).parent}:{SYSTEM_PATH}",
-            "HOME": HOME if self._bubblewrap.program else f"{temporary}/home",
-            "TMPDIR": temporary,
-            **BASE_ENVIRONMENT,
-            **configured_environment(self._config, self.workspace, self._packages),
-        }
 
     def _exit_code(self, process: HostProcess, kept: BoundedOutput) -> int:
         code = process.finish()
@@ -242,23 +252,6 @@ class LocalSandbox:
             raise SandboxDead(f"the sandbox's folder {self._folder.root} is gone: open a new one")
 
 
-class _LocalTerminalProcess:
-    """A process behind a terminal; killing it removes it from its sandbox."""
-
-    def __init__(self, process: HostProcess, running: RunningProcesses) -> None:
-        self._process = process
-        self._running = running
-
-    def alive(self) -> bool:
-        return self._process.return_code is None
-
-    def kill(self) -> int:
-        self._process.kill()
-        code = self._process.finish()
-        self._running.discard(self._process)
-        return code if code >= 0 else 128 - code
-
-
 class HostProcess:
     """A started process, its pidfd, and bubblewrap's status reports."""
 
@@ -269,14 +262,11 @@ class HostProcess:
         self._ending = threading.Lock()
         self._ended = False
         """After the end its process numbers may be reused."""
+        self.pid = popen.pid
+        """Its number on the host; may be reused once there is a `return_code`."""
         self.pidfd = os.pidfd_open(popen.pid)
         self._status: dict[str, int] = {}
         self._read_status()
-
-    @property
-    def pid(self) -> int:
-        """Its number on the host; may be reused once there is a `return_code`."""
-        return self._popen.pid
 
     @property
     def return_code(self) -> int | None:
@@ -295,7 +285,7 @@ class HostProcess:
             if self._ended:
                 return
             if self._inner_pidfd is None:
-                os.killpg(self._popen.pid, signal.SIGKILL)
+                os.killpg(self.pid, signal.SIGKILL)
             else:
                 # During start-up, killing the outer process does not yet kill the inner one.
                 signal.pidfd_send_signal(self._inner_pidfd, signal.SIGKILL)
@@ -321,10 +311,10 @@ class HostProcess:
 
     def _read_status(self) -> None:
         """Read bubblewrap's reports; the first one comes as soon as its child exists."""
-        if self._status_fd is None:
-            return
         pending = b""
-        while "child-pid" not in self._status or self._popen.poll() is not None:
+        while self._status_fd is not None and (
+            "child-pid" not in self._status or self._popen.poll() is not None
+        ):
             chunk = os.read(self._status_fd, 4096)
             pending += chunk
             *lines, pending = pending.split(b"\n")
@@ -449,9 +439,11 @@ class RunningProcesses:
         self._lock = threading.Lock()
         self._closed = False
         limit = config.memory_mb * 1024 * 1024
-        self._disk = DiskUse(config.disk_mb, lambda: bytes_taken(folder, self._roots()), self.kill)
-        self._memory = MemoryUse(
-            config.memory_mb, lambda: memory_below(self._roots(), limit), self.kill
+        self._disk = ResourceUse(
+            DiskExceeded, config.disk_mb, lambda: bytes_taken(folder, self._roots()), self.kill
+        )
+        self._memory = ResourceUse(
+            OutOfMemory, config.memory_mb, lambda: memory_below(self._roots(), limit), self.kill
         )
         self._disk_guard, self._memory_guard = guard_of(str(folder.parent)), memory_guard()
         self._disk_guard.watch(self._disk)
@@ -467,7 +459,6 @@ class RunningProcesses:
             process.kill()
 
     def discard(self, process: HostProcess) -> None:
-        """Remove a process that has ended."""
         with self._lock:
             self._running.discard(process)
             if not self._running:

@@ -17,9 +17,9 @@ import warnings
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
+from pathlib import Path
 
-from sandbox.errors import OutOfMemory
-from sandbox.guard import ResourceGuard, ResourceUse
+from sandbox.guard import ResourceGuard
 
 MEASUREMENTS = 3
 """All must be too large. One can be by mistake if processes end meanwhile: what they shared then
@@ -72,7 +72,7 @@ def processes_below(roots: Iterable[int]) -> dict[int, int]:
         with suppress(OSError):
             for thread in os.listdir(f"/proc/{pid}/task"):
                 with suppress(OSError):
-                    children = _read(f"/proc/{pid}/task/{thread}/children").split()
+                    children = Path(f"/proc/{pid}/task/{thread}/children").read_bytes().split()
                     pending += [(int(child), pid) for child in children]
     return found
 
@@ -96,7 +96,7 @@ def _held(pid: int) -> tuple[int, int]:
 def _statm(pid: int) -> tuple[int, int]:
     """A process's resident memory, and how much of it belongs to files or is shared memory."""
     try:
-        resident, shared = _read(f"/proc/{pid}/statm").split()[1:3]
+        resident, shared = Path(f"/proc/{pid}/statm").read_bytes().split()[1:3]
     except (OSError, ValueError):
         return 0, 0
     return int(resident) * PAGE_BYTES, int(shared) * PAGE_BYTES
@@ -116,47 +116,39 @@ def _in_files(processes: Iterable[int]) -> int:
     memfds: dict[int, int] = {}
     for pid in processes:
         mounts = _memory_mounts(pid) | mounts
-        memfds |= _memfds(pid)
+        with suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                with suppress(OSError):
+                    file = os.stat(f"/proc/{pid}/fd/{name}")
+                    if file.st_dev == _memfd_device():
+                        memfds[file.st_ino] = file.st_blocks * 512
+    taken = sum(memfds.values())
     seen_here = _memory_mounts(os.getpid())
-    own = {device: path for device, path in mounts.items() if device not in seen_here}
-    return sum(_used(*mount) for mount in own.items()) + sum(memfds.values())
+    for device, path in mounts.items():
+        if device in seen_here:
+            continue
+        with suppress(OSError):
+            folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            try:
+                # Another file system may be mounted over it.
+                if os.fstat(folder).st_dev == device:
+                    found = os.fstatvfs(folder)
+                    taken += (found.f_blocks - found.f_bfree) * found.f_frsize
+            finally:
+                os.close(folder)
+    return taken
 
 
 def _memory_mounts(pid: int) -> dict[int, str]:
     """The tmpfs file systems that a process sees: device, and a path to it from here."""
     found: dict[int, str] = {}
     with suppress(OSError):
-        for line in os.fsdecode(_read(f"/proc/{pid}/mountinfo")).splitlines():
+        for line in os.fsdecode(Path(f"/proc/{pid}/mountinfo").read_bytes()).splitlines():
             mount, _, source = line.partition(" - ")
             if source.startswith("tmpfs "):
                 _, _, device, _, point, *_ = mount.split()
                 major, minor = map(int, device.split(":"))
                 found[os.makedev(major, minor)] = f"/proc/{pid}/root{point}"
-    return found
-
-
-def _used(device: int, path: str) -> int:
-    """The bytes of a tmpfs's files; 0 if another file system is mounted over it."""
-    with suppress(OSError):
-        folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        try:
-            if os.fstat(folder).st_dev == device:
-                found = os.fstatvfs(folder)
-                return (found.f_blocks - found.f_bfree) * found.f_frsize
-        finally:
-            os.close(folder)
-    return 0
-
-
-def _memfds(pid: int) -> dict[int, int]:
-    """A process's open memory files: bytes by inode."""
-    found: dict[int, int] = {}
-    with suppress(OSError):
-        for name in os.listdir(f"/proc/{pid}/fd"):
-            with suppress(OSError):
-                file = os.stat(f"/proc/{pid}/fd/{name}")
-                if file.st_dev == _memfd_device():
-                    found[file.st_ino] = file.st_blocks * 512
     return found
 
 
@@ -173,16 +165,11 @@ def _figures(path: str) -> dict[str, int]:
     """The lines `name: number kB` of a table in /proc, in bytes; none if it can't be read."""
     figures = {}
     with suppress(OSError):
-        for line in _read(path).decode("ascii", "replace").splitlines():
+        for line in Path(path).read_bytes().decode("ascii", "replace").splitlines():
             name, _, value = line.partition(":")
             if value.endswith(" kB"):
                 figures[name] = int(value[:-3]) * 1024
     return figures
-
-
-def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
 
 
 LOOK_SECONDS = 0.1
@@ -191,16 +178,8 @@ LONGEST = 1.0
 freed by others."""
 
 
-class MemoryUse(ResourceUse):
-    """The memory use of one local sandbox."""
-
-    error = OutOfMemory
-    told = "its processes took more than {} MB of memory together (`sandbox.memory_mb`)"
-
-
 @lru_cache
 def memory_guard() -> ResourceGuard:
-    """This machine's guard."""
     if not os.path.exists("/proc/thread-self/children"):
         warnings.warn(
             "this kernel does not tell which processes a process has started "

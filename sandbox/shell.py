@@ -9,10 +9,9 @@ import re
 import secrets
 import shlex
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
 
 from sandbox.base import Command, Sandbox
 from sandbox.errors import SandboxFileError
@@ -32,7 +31,6 @@ def scratch_folder(sandbox: Sandbox, parent: str = "") -> Iterator[str]:
         sandbox.run(Command(["rm", "-rf", folder]))
 
 
-Data = TypeVar("Data", str, bytes)
 FOLDER = "/tmp/stepinto"
 """The folder inside a sandbox for StepInto's own files."""
 
@@ -53,8 +51,6 @@ _MARGIN = 200
 
 @dataclass(frozen=True)
 class Captured:
-    """The result of a script."""
-
     exit_code: int
     """124 if killed at its time-out; then the output is limited to what the sandbox keeps."""
     output: str
@@ -96,21 +92,18 @@ def read_text(sandbox: Sandbox, path: str) -> str:
     Raises SandboxFileError.
     """
     size = sandbox.config.output_limit * 3 // 4 // 3 * 3 - 3
-    pages: list[bytes] = []
-    while not pages or len(pages[-1]) == size:
-        position = str(sum(map(len, pages)) + 1)
+    pages: list[str] = []
+    while not pages or len(pages[-1]) == size // 3 * 4:
+        position = str(len(pages) * size + 1)
         page = sandbox.run(Command(["sh", "-c", _PAGE, path, position, str(size)]))
         if page.exit_code != 0:
             raise SandboxFileError(f"can't read {path!r}: {page.output.strip()}")
-        pages.append(_decoded(page.output, base64.b64decode, path))
-    return _decoded(b"".join(pages), gzip.decompress, path).decode("utf-8", "replace")
-
-
-def _decoded(data: Data, decode: Callable[[Data], bytes], path: str) -> bytes:
-    """Raises SandboxFileError, since a program may change a file between two reads."""
+        pages.append(page.output.strip())
     try:
-        return decode(data)
+        data = b"".join(map(base64.b64decode, pages))
+        return gzip.decompress(data).decode("utf-8", "replace")
     except (ValueError, OSError, EOFError, zlib.error) as error:
+        # A program may change a file between two reads.
         raise SandboxFileError(f"can't read {path!r} whole: {error}") from error
 
 

@@ -7,7 +7,7 @@ import select
 import termios
 import time
 from collections.abc import Callable
-from typing import Protocol, Self
+from typing import Self
 
 import pexpect
 from pexpect.fdpexpect import fdspawn
@@ -26,31 +26,23 @@ SEND_TIMEOUT = 30.0
 """Seconds in which the process must read a line."""
 
 
-class TerminalProcess(Protocol):
-    """The process behind a terminal: a bubblewrap, or an exec in a container."""
-
-    def alive(self) -> bool: ...
-
-    def kill(self) -> int:
-        """Kill it and all that it started, and return its exit code; safe to call twice."""
-
-
 class PtyTerminal:
     """A `Terminal` over the descriptor of a pseudo-terminal's master or of a container's socket.
 
-    `early` is output already read from the descriptor. `require` raises the reason for which the
-    sandbox was killed; it is called after the process has ended.
+    `alive` tells whether the process behind it runs, `kill` ends it with all that it started and
+    returns its exit code. `early` is output already read from the descriptor. `require` raises the
+    reason for which the sandbox was killed; it is called after the process has ended.
     """
 
     def __init__(
         self,
         fd: int,
-        process: TerminalProcess,
+        alive: Callable[[], bool],
+        kill: Callable[[], int],
         early: bytes = b"",
         require: Callable[[], object] = lambda: None,
     ) -> None:
-        self._process = process
-        self._require = require
+        self._alive, self._kill, self._require = alive, kill, require
         self._fd = fd
         self._pexpect: fdspawn[bytes] = fdspawn(fd, timeout=None, maxread=READ_SIZE, use_poll=True)
         self._pexpect.delaybeforesend = None
@@ -67,13 +59,27 @@ class PtyTerminal:
     def send(self, data: bytes) -> None:
         left = memoryview(data)
         deadline = time.monotonic() + SEND_TIMEOUT
+        poller = select.poll()
+        if self._exit_code is None:
+            poller.register(self._fd, select.POLLOUT | select.POLLIN)
         while left:
-            readable, writable = self._wait(deadline)
+            if self._exit_code is not None or self._ended:
+                self._require()
+                raise SandboxDead("the process behind the terminal has ended: start a new one")
+            events = poller.poll(max(0.0, deadline - time.monotonic()) * 1000)
+            if not events:
+                raise SandboxDead(
+                    f"the process behind the terminal read nothing for {SEND_TIMEOUT} s"
+                )
+            flags = events[0][1]
+            if flags & (select.POLLHUP | select.POLLERR):
+                self._require()
+                raise SandboxDead("the process behind the terminal has ended: start a new one")
             # Otherwise a process that prints before it reads could wait for us while we wait for
             # it.
-            if readable:
+            if flags & select.POLLIN:
                 self._read(0)
-            if writable:
+            if flags & select.POLLOUT:
                 try:
                     left = left[os.write(self._fd, left[:4096]) :]
                 except BlockingIOError:
@@ -132,11 +138,11 @@ class PtyTerminal:
         raise SandboxUnavailable(f"the sandbox could not start a terminal: {shown}")
 
     def alive(self) -> bool:
-        return self._exit_code is None and self._process.alive()
+        return self._exit_code is None and self._alive()
 
     def close(self) -> int:
         if self._exit_code is None:
-            self._exit_code = self._process.kill()
+            self._exit_code = self._kill()
             self._ended = True
             os.close(self._fd)
         return self._exit_code
@@ -150,21 +156,6 @@ class PtyTerminal:
         except (pexpect.EOF, OSError):
             self._ended = True
         return True
-
-    def _wait(self, deadline: float) -> tuple[bool, bool]:
-        if self._exit_code is not None or self._ended:
-            self._require()
-            raise SandboxDead("the process behind the terminal has ended: start a new one")
-        poller = select.poll()
-        poller.register(self._fd, select.POLLOUT | select.POLLIN)
-        events = poller.poll(max(0.0, deadline - time.monotonic()) * 1000)
-        if not events:
-            raise SandboxDead(f"the process behind the terminal read nothing for {SEND_TIMEOUT} s")
-        flags = events[0][1]
-        if flags & (select.POLLHUP | select.POLLERR):
-            self._require()
-            raise SandboxDead("the process behind the terminal has ended: start a new one")
-        return bool(flags & select.POLLIN), bool(flags & select.POLLOUT)
 
 
 def open_pty() -> tuple[int, int]:

@@ -137,7 +137,7 @@ def _add_questions(parser: argparse.ArgumentParser) -> None:
 def _question_files(options: argparse.Namespace, config: RunConfig | None) -> Iterator[Path]:
     """The question files on the command line, of the run's stages, and of its config."""
     from collect.questions.building import questions_path
-    from eval.report.questions import question_files
+    from eval.report.pages import question_files
 
     yield from options.questions
     yield from question_files(options.run)

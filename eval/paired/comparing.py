@@ -1,9 +1,15 @@
-"""Compare two arms: the difference, its uncertainty, and the number of bugs needed to detect it."""
+"""Compare arms on what all of them were judged on: differences, their uncertainty, the number of
+bugs needed, and the share of the frontier's gain as subagent that a small model also achieves.
+
+Outcomes form independent clusters: a bug with its attempts, or a bug with the questions about it.
+Within a cluster they depend on each other, so every test and interval here uses the cluster as its
+unit. Attempts are paired by their number, which is also that of their seed.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,11 +17,72 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from eval.metrics import Arm
-from eval.paired.config import StatisticsConfig
-from eval.paired.outcomes import Aligned, Counts, Outcomes, align
+from collect.store.records import Rollout
+from eval.config import StatisticsConfig
+from eval.metrics import Arm, arm_of, has_verdict, instance_of
 
-# The number of bugs needed to detect a difference.
+Counts = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Outcomes = Mapping[Any, Mapping[Any, bool]]
+"""By cluster, then by attempt; both keys are arbitrary. A cluster without attempts was tried but
+never judged."""
+BATCH = 1000
+"""Resamples per batch, to limit memory."""
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """Some arms, reduced to the attempts for which all of them have a verdict."""
+
+    successes: Counts
+    """One row per arm, one column per cluster."""
+    trials: Counts
+    """Number of attempts per cluster, at least one."""
+    left_out: int
+    """Number of clusters that were not judged in all arms."""
+
+    @property
+    def clusters(self) -> int:
+        return len(self.trials)
+
+    def rates(self) -> list[float]:
+        """Share of successes of each arm, in 0..1; needs at least one cluster."""
+        return [float(row.sum() / self.trials.sum()) for row in self.successes]
+
+    def gaps(self) -> Counts:
+        """By cluster, the first arm's successes minus the second's."""
+        gaps: Counts = self.successes[0] - self.successes[1]
+        return gaps
+
+
+def outcomes_by_arm(rollouts: Iterable[Rollout]) -> dict[Arm, dict[Any, dict[Any, bool]]]:
+    """Whether each arm's rollouts resolved their bug, without rollouts that have no verdict."""
+    arms: dict[Arm, dict[Any, dict[Any, bool]]] = {}
+    for row in rollouts:
+        attempts = arms.setdefault(arm_of(row), {}).setdefault(instance_of(row), {})
+        if has_verdict(row):
+            attempts[row.attempt] = row.resolved
+    return arms
+
+
+def align(arms: Sequence[Outcomes]) -> Aligned:
+    """The arms on their shared attempts, in a deterministic order."""
+    tried = set().union(*arms)
+    kept: dict[Any, set[Any]] = {}
+    for cluster in sorted(tried, key=repr):
+        shared = set.intersection(*(set(arm.get(cluster, ())) for arm in arms))
+        if shared:
+            kept[cluster] = shared
+    successes = [
+        [sum(arm[cluster][attempt] for attempt in attempts) for cluster, attempts in kept.items()]
+        for arm in arms
+    ]
+    trials = [len(attempts) for attempts in kept.values()]
+    return Aligned(
+        np.array(successes, dtype=np.int64).reshape(len(arms), len(kept)),
+        np.array(trials, dtype=np.int64),
+        len(tried) - len(kept),
+    )
 
 
 def discordance(pair: Aligned) -> float:
@@ -42,13 +109,6 @@ def clusters_needed(difference: float, discordant: float, power: float, level: f
     sure = float(stats.norm.isf(level / 2)) * math.sqrt(spread)
     seen = float(stats.norm.isf(1 - power)) * math.sqrt(spread - difference**2)
     return math.ceil((sure + seen) ** 2 / difference**2)
-
-
-# Tests of a difference between two arms, and the correction for multiple tests.
-
-
-BATCH = 1000
-"""Resamples per batch, to limit memory."""
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
@@ -109,34 +169,23 @@ def holm(p_values: Sequence[float]) -> list[float]:
 # level: u = 1 - (level / 2) ** (1 / n).
 
 
-Floats = NDArray[np.float64]
-Statistic = Callable[..., Any]
-"""A function of the successes of each arm and the trials, by cluster along `axis`."""
-
-
-@dataclass(frozen=True)
-class Interval:
-    """The two ends, as shares; infinite if unbounded."""
-
-    low: float
-    high: float
-
-    def holds(self, value: float) -> bool:
-        return self.low <= value <= self.high
-
-
-def difference_interval(pair: Aligned, config: StatisticsConfig) -> Interval:
+def difference_interval(pair: Aligned, config: StatisticsConfig) -> tuple[float, float]:
     """Interval for the first arm's rate minus the second's, in -1..1; needs at least one
     cluster."""
-    gaps = pair.gaps()
-    estimate = float(gaps.sum() / pair.trials.sum())
+    gaps, trials = pair.gaps(), pair.trials
+    estimate = float(gaps.sum() / trials.sum())
     unseen = unseen_share(pair.clusters, config.level)
-    if _constant(pair):
-        return Interval(estimate - unseen * (1 + estimate), estimate + unseen * (1 - estimate))
-    found = percentiles(resampled(pair, _difference, config), config.level)
-    low = found.low if (gaps < 0).any() else min(found.low, estimate - unseen)
-    high = found.high if (gaps > 0).any() else max(found.high, estimate + unseen)
-    return Interval(max(low, -1.0), min(high, 1.0))
+    if (gaps * trials[0] == gaps[0] * trials).all():
+        # All clusters have the same difference, so that resampling has no effect.
+        return estimate - unseen * (1 + estimate), estimate + unseen * (1 - estimate)
+
+    def difference(first: Floats, second: Floats, trials: Floats, axis: int = -1) -> Any:
+        return (first.sum(axis) - second.sum(axis)) / trials.sum(axis)
+
+    low, high = bootstrap(pair, difference, config)
+    low = low if (gaps < 0).any() else min(low, estimate - unseen)
+    high = high if (gaps > 0).any() else max(high, estimate + unseen)
+    return max(low, -1.0), min(high, 1.0)
 
 
 def unseen_share(clusters: int, level: float) -> float:
@@ -144,8 +193,12 @@ def unseen_share(clusters: int, level: float) -> float:
     return float(1 - (level / 2) ** (1 / clusters))
 
 
-def resampled(arms: Aligned, statistic: Statistic, config: StatisticsConfig) -> Floats:
-    """A statistic's values over clusters drawn with replacement; needs at least two clusters."""
+def bootstrap(
+    arms: Aligned, statistic: Callable[..., Any], config: StatisticsConfig
+) -> tuple[float, float]:
+    """The percentile interval of a statistic over clusters drawn with replacement; needs at least
+    two clusters. The statistic is a function of each arm's successes and of the trials, by cluster
+    along `axis`."""
     with np.errstate(divide="ignore", invalid="ignore"):
         result = stats.bootstrap(
             (*arms.successes, arms.trials),
@@ -157,24 +210,9 @@ def resampled(arms: Aligned, statistic: Statistic, config: StatisticsConfig) -> 
             method="percentile",
             rng=np.random.default_rng(config.seed),
         )
-    values: Floats = result.bootstrap_distribution
-    return values
-
-
-def percentiles(values: Floats, level: float) -> Interval:
-    """The percentile interval, with half of the level cut off at each end."""
-    ends = np.quantile(values, [level / 2, 1 - level / 2], method="inverted_cdf")
-    return Interval(float(ends[0]), float(ends[1]))
-
-
-def _difference(first: Floats, second: Floats, trials: Floats, axis: int = -1) -> Any:
-    return (first.sum(axis) - second.sum(axis)) / trials.sum(axis)
-
-
-def _constant(pair: Aligned) -> bool:
-    """Whether all clusters have the same difference, so that resampling has no effect."""
-    gaps, trials = pair.gaps(), pair.trials
-    return bool((gaps * trials[0] == gaps[0] * trials).all())
+    ends = [config.level / 2, 1 - config.level / 2]
+    low, high = np.quantile(result.bootstrap_distribution, ends, method="inverted_cdf")
+    return float(low), float(high)
 
 
 @dataclass(frozen=True)
@@ -190,6 +228,10 @@ class PairedComparison:
     """Bugs tried in either arm, but not judged in both."""
     attempts: int
     """Pairs of attempts at those bugs."""
+    margin: float
+    """In percentage points."""
+    planned_difference: float
+    """In percentage points."""
     first_rate: float | None = None
     second_rate: float | None = None
     difference: float | None = None
@@ -213,16 +255,10 @@ class PairedComparison:
     """The p-value corrected by Holm for the number of comparisons."""
     significant: bool | None = None
     """Whether the corrected p-value is below 1 - confidence."""
-    margin: float = 0.0
-    """In percentage points."""
     non_inferior: bool | None = None
     """Whether the interval's lower end is above -margin."""
-    planned_difference: float = 0.0
-    """In percentage points."""
     instances_for_planned: int | None = None
     """Bugs needed to detect the planned difference, with the observed discordance."""
-    instances_for_observed: int | None = None
-    """Bugs needed to detect the observed difference; None if it is 0."""
 
 
 def compare_pairs(
@@ -232,10 +268,12 @@ def compare_pairs(
 ) -> tuple[PairedComparison, ...]:
     """Compare every pair, and correct the p-values for their number."""
     found = [compare_pair(first, second, outcomes, config) for first, second in pairs]
-    corrected = iter(holm([each.p for each in found if each.p is not None]))
-    return tuple(
-        each if each.p is None else _corrected(each, next(corrected), config) for each in found
-    )
+    tested = [number for number, each in enumerate(found) if each.p is not None]
+    corrected = holm([each.p for each in found if each.p is not None])
+    for number, p_value in zip(tested, corrected, strict=True):
+        significant = p_value < config.level
+        found[number] = replace(found[number], p_corrected=p_value, significant=significant)
+    return tuple(found)
 
 
 def compare_pair(
@@ -243,65 +281,116 @@ def compare_pair(
 ) -> PairedComparison:
     """Compare one pair, without correction of the p-value."""
     pair = align([outcomes[first], outcomes[second]])
-    attempts = int(pair.trials.sum())
-    found = PairedComparison(first, second, pair.clusters, pair.left_out, attempts)
-    return _planned(_tested(_estimated(found, pair, config), pair, config), pair, config)
-
-
-def _estimated(
-    found: PairedComparison, pair: Aligned, config: StatisticsConfig
-) -> PairedComparison:
-    found = replace(found, margin=config.margin)
-    if not pair.clusters:
-        return found
-    first, second = pair.rates()
-    interval = difference_interval(pair, config)
-    return replace(
-        found,
-        first_rate=100 * first,
-        second_rate=100 * second,
-        difference=100 * (first - second),
-        low=100 * interval.low,
-        high=100 * interval.high,
-        non_inferior=100 * interval.low > -config.margin,
+    found = PairedComparison(
+        first,
+        second,
+        pair.clusters,
+        pair.left_out,
+        int(pair.trials.sum()),
+        config.margin,
+        config.difference,
     )
-
-
-def _tested(found: PairedComparison, pair: Aligned, config: StatisticsConfig) -> PairedComparison:
     if not pair.clusters:
         return found
+    first_rate, second_rate = pair.rates()
+    difference = 100 * (first_rate - second_rate)
+    low, high = difference_interval(pair, config)
     gaps = pair.gaps()
     better, worse = int((gaps > 0).sum()), int((gaps < 0).sum())
     exact = mcnemar(better, worse) if (pair.trials == 1).all() else None
     permuted = sign_flip(gaps, config.resamples, config.seed)
-    return replace(
-        found,
-        first_better=better,
-        second_better=worse,
-        mcnemar_p=exact,
-        permutation_p=permuted,
-        p=permuted if exact is None else exact,
-    )
-
-
-def _planned(found: PairedComparison, pair: Aligned, config: StatisticsConfig) -> PairedComparison:
-    found = replace(found, planned_difference=config.difference)
-    if found.difference is None:
-        return found
     discordant = discordance(pair)
     return replace(
         found,
+        first_rate=100 * first_rate,
+        second_rate=100 * second_rate,
+        difference=difference,
+        low=100 * low,
+        high=100 * high,
+        first_better=better,
+        second_better=worse,
         discordance=discordant,
+        mcnemar_p=exact,
+        permutation_p=permuted,
+        p=permuted if exact is None else exact,
+        non_inferior=100 * low > -config.margin,
         instances_for_planned=clusters_needed(
             config.difference / 100, discordant, config.power, config.level
-        ),
-        instances_for_observed=clusters_needed(
-            found.difference / 100, discordant, config.power, config.level
         ),
     )
 
 
-def _corrected(
-    found: PairedComparison, p_value: float, config: StatisticsConfig
-) -> PairedComparison:
-    return replace(found, p_corrected=p_value, significant=p_value < config.level)
+@dataclass(frozen=True)
+class RecoveredGain:
+    """(small - baseline) / (frontier - baseline), in percent of the frontier's gain."""
+
+    small: Arm
+    frontier: Arm
+    baseline: Arm
+    instances: int
+    """Bugs judged in all three arms."""
+    left_out: int
+    """Bugs tried in some arm, but not judged in all."""
+    gain: float | None = None
+    """The frontier's rate minus the baseline's, in percentage points."""
+    gain_low: float | None = None
+    gain_high: float | None = None
+    share: float | None = None
+    """In percent; None if undefined."""
+    low: float | None = None
+    """Bootstrap interval by bug; also None if unbounded on that side."""
+    high: float | None = None
+    undefined: str = ""
+    """Why there is no share; empty if there is one."""
+
+
+def recovered_gain(
+    arms: tuple[Arm, Arm, Arm], outcomes: Mapping[Arm, Outcomes], config: StatisticsConfig
+) -> RecoveredGain:
+    """The share for a small, a frontier and a baseline arm; undefined if the interval of the
+    frontier's gain includes 0 or is below it."""
+    aligned = align([outcomes[arm] for arm in arms])
+    found = RecoveredGain(*arms, aligned.clusters, aligned.left_out)
+    if not aligned.clusters:
+        return replace(found, undefined="there is no bug that all three arms were judged on")
+    pair = Aligned(aligned.successes[1:], aligned.trials, aligned.left_out)
+    low, high = difference_interval(pair, config)
+    small, frontier, baseline = aligned.rates()
+    gain = frontier - baseline
+    found = replace(found, gain=100 * gain, gain_low=100 * low, gain_high=100 * high)
+    if high < 0:
+        return replace(found, undefined="the frontier is worse than the baseline")
+    if low <= 0:
+        why = "the interval of the frontier's gain includes 0: there may be nothing to recover"
+        return replace(found, undefined=why)
+    share = (small - baseline) / gain
+    ends = [100 * end for end in _share_interval(aligned, share, gain, config)]
+    low_end, high_end = (end if math.isfinite(end) else None for end in ends)
+    return replace(found, share=100 * share, low=low_end, high=high_end)
+
+
+def _share_interval(
+    arms: Aligned, share: float, gain: float, config: StatisticsConfig
+) -> tuple[float, float]:
+    """The bootstrap interval, widened like a difference's if no cluster went a way that would
+    change the share.
+
+    If a share u of unseen clusters were lost by the small model to the frontier or the baseline,
+    the recovered share would be u / gain smaller; if won, larger.
+    """
+
+    def recovered(
+        small: Floats, frontier: Floats, baseline: Floats, trials: Floats, axis: int = -1
+    ) -> Any:
+        recovered = small.sum(axis) - baseline.sum(axis)
+        gain = frontier.sum(axis) - baseline.sum(axis)
+        # Unbounded if a resample has no gain, because the share then grows without limit.
+        unbounded = np.where(recovered == 0, 0.0, np.sign(recovered) * np.inf)
+        return np.where(gain > 0, recovered / np.where(gain > 0, gain, 1), unbounded)
+
+    # Resampling needs two clusters; for a single cluster, the gain's interval includes 0.
+    low, high = bootstrap(arms, recovered, config)
+    small, others = arms.successes[0], arms.successes[1:]
+    lost, won = (small < others).any(axis=1).all(), (small > others).any(axis=1).all()
+    unseen = unseen_share(arms.clusters, config.level) / gain
+    return (low if lost else min(low, share - unseen), high if won else max(high, share + unseen))

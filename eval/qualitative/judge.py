@@ -11,8 +11,10 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 
+from collect.agents.prompts import fill
 from collect.benchmarks.base import Instance
 from collect.config import RuntimeConfig
 from collect.errors import (
@@ -35,31 +37,50 @@ from collect.store.build_info import digest
 from collect.store.messages import Message
 from collect.store.record_lines import StrictRecord, read_lines
 from collect.threads import run_in_threads
-from eval.qualitative.config import JudgeConfig
+from eval.config import JudgeConfig
 from eval.qualitative.failure_modes import MODES, RECORDED
-from eval.qualitative.prompts import prompt
-from eval.qualitative.samples import Item, Kind
+from eval.qualitative.study import Item, Kind
 
 FILE = "judgements.jsonl"
-ROLE = "judge"
 NONE = "none"
 """The label for what fits nowhere."""
 REPLY = re.compile(r"label:[ \t]*([a-z_]+)")
 THINKING = re.compile(r"<think>.*?</think>", re.DOTALL)
-DESCRIPTIONS: Mapping[Category, str] = {
-    Category.EXCEPTION: "Identifying the type, origin, or cause of runtime exceptions.",
-    Category.ROOT_CAUSE: "Understanding why a specific behavior or bug occurs.",
-    Category.LOCAL: "Querying the value of specific variables at a location.",
-    Category.ATTRIBUTE: "Inspecting object attributes or map entries.",
-    Category.ASSERTION: "Identifying which assertion fails and the actual vs expected values.",
-    Category.REACHABILITY: "Checking if execution reaches a specific location or branch.",
-    Category.POST_FIX: "Confirming that a code change resolves the issue.",
+CATEGORIES: Mapping[Category, tuple[str, str]] = {
+    Category.EXCEPTION: (
+        "Exception Diagnosis",
+        "Identifying the type, origin, or cause of runtime exceptions.",
+    ),
+    Category.ROOT_CAUSE: (
+        "Root Cause Analysis",
+        "Understanding why a specific behavior or bug occurs.",
+    ),
+    Category.LOCAL: (
+        "Local Variable Inspection",
+        "Querying the value of specific variables at a location.",
+    ),
+    Category.ATTRIBUTE: (
+        "Attribute Value Inspection",
+        "Inspecting object attributes or map entries.",
+    ),
+    Category.ASSERTION: (
+        "Assertion Failure",
+        "Identifying which assertion fails and the actual vs expected values.",
+    ),
+    Category.REACHABILITY: (
+        "Code Reachability",
+        "Checking if execution reaches a specific location or branch.",
+    ),
+    Category.POST_FIX: (
+        "Post-Fix Verification",
+        "Confirming that a code change resolves the issue.",
+    ),
 }
-"""The categories of Debug2Fix's table 3, in its order and words."""
+"""Titles and descriptions of Debug2Fix's table 3, in its order and words."""
 LABELS: Mapping[Kind, Mapping[str, str]] = {
-    Kind.QUESTION: {each.value: text for each, text in DESCRIPTIONS.items()}
+    Kind.QUESTION: {each.value: text for each, (_, text) in CATEGORIES.items()}
     | {NONE: "None of these."},
-    Kind.FAILURE: {m.name: m.description for m in MODES if m.name not in RECORDED},
+    Kind.FAILURE: {name: text for name, (_, text) in MODES.items() if name not in RECORDED},
 }
 
 
@@ -77,20 +98,10 @@ class Judgement(StrictRecord):
 
 
 @dataclass(frozen=True)
-class Judged:
-    """One item, and what the model said of it."""
-
-    item: Item
-    label: str | None
-    """None where the reply could not be read."""
-
-
-@dataclass(frozen=True)
 class JudgeReport:
-    """What a model said."""
-
     model: str
-    judged: tuple[Judged, ...]
+    judged: tuple[tuple[Item, str | None], ...]
+    """Items, and the labels that the model gave them; None where the reply could not be read."""
     missing: int = 0
     """Items without a reply yet: it was stopped, or requests failed."""
     reasons: tuple[str, ...] = ()
@@ -115,9 +126,9 @@ def read_label(kind: Kind, reply: str) -> str | None:
 
 
 def prompt_for(item: Item) -> str:
-    """All that the model is told."""
     labels = "\n".join(f"- {name}: {text}" for name, text in LABELS[item.kind].items())
-    return prompt(item.kind.value, labels=labels, text=item.text)
+    text = (files(__package__) / "prompts" / f"{item.kind.value}.md").read_text(encoding="utf-8")
+    return fill(text, {"labels": labels, "text": item.text}).strip("\n")
 
 
 class Judge:
@@ -142,25 +153,22 @@ class Judge:
 
     def judge(self, items: Sequence[Item]) -> JudgeReport:
         """Ask for what has no reply yet, and give all replies."""
+        facts = model_facts(self._model)
+        keyed = [(digest([facts, prompt_for(item)]), item) for item in items]
         with closing(locked(self._path.with_name(f".{FILE}.lock"))):
-            self._read()
-            keys = {item.id: self._key(item) for item in items}
-            missing = {keys[item.id]: item for item in items if keys[item.id] not in self._known}
+            if self._path.is_file():
+                self._read()
+            # Each prompt is asked once, whatever number of items it is of.
+            missing = {key: item for key, item in keyed if key not in self._known}
             if missing:
-                self._ask(missing, len({*keys.values()}))
-        judged = [
-            Judged(item, self._known[keys[item.id]].label)
-            for item in items
-            if keys[item.id] in self._known
-        ]
+                self._ask(missing, len({key for key, _ in keyed}))
+        judged = [(item, self._known[key].label) for key, item in keyed if key in self._known]
         left = len(items) - len(judged)
         return JudgeReport(
             self._name, tuple(judged), left, tuple(self._reasons), self._stop.is_set()
         )
 
     def _read(self) -> None:
-        if not self._path.is_file():
-            return
         held = self._path.read_bytes()
         # A line that was cut, by a kill or a full disk, is asked for once more.
         whole = b"".join(line for line in held.splitlines(keepends=True) if _is_whole(line))
@@ -170,14 +178,10 @@ class Judge:
         advice = "remove it, and every item is judged anew"
         self._known = {each.key: each for each in read_lines(self._path, Judgement, advice)}
 
-    def _key(self, item: Item) -> str:
-        facts = [model_facts(self._model), prompt_for(item)]
-        return digest(facts)
-
     def _ask(self, missing: Mapping[str, Item], total: int) -> None:
-        """Ask each prompt once, whatever number of items it is of."""
         spent = read_spent(self._path.parent)
-        budget = Budget(self._runtime.runner.budget_dollars, spent, self._path.parent)
+        runner = self._runtime.runner
+        budget = Budget(runner.budget_dollars, spent, self._path.parent)
         with (
             closing(open_model(self._name, self._model, budget, self._stop)) as backend,
             ProgressBar("questions and failures", total, total - len(missing)) as bar,
@@ -188,47 +192,38 @@ class Judge:
                 budget.note()
                 with self._lock:
                     if judgement is not None:
-                        self._keep(judgement)
+                        self._in_a_row.count(None)
+                        self._known[judgement.key] = judgement
+                        with self._path.open("a", encoding="utf-8") as file:
+                            file.write(judgement.model_dump_json() + "\n")
                 bar.advance()
 
-            concurrency = self._runtime.runner.concurrency
-            run_in_threads(missing.items(), ask, concurrency, self._stop)
+            run_in_threads(missing.items(), ask, runner.concurrency, self._stop)
 
     def _reply(self, key: str, item: Item, backend: ModelBackend) -> Judgement | None:
-        context = ConversationContext(
-            self._instances[item.instance], item.arm.variant, item.attempt, ROLE, 0
-        )
+        instance = self._instances[item.instance]
+        context = ConversationContext(instance, item.arm.variant, item.attempt, "judge", 0)
+        label, dollars = None, 0.0
         try:
             asked = [Message("user", prompt_for(item))]
             said = backend.open(context).complete(asked, [], self._model.sampling)
+            text, dollars = said.message.content, said.dollars
+            label = read_label(item.kind, text)
         except ModelFailure as failure:
-            return Judgement(
-                key=key, id=item.id, kind=item.kind, label=None, reply=str(failure), dollars=0.0
-            )
+            text = str(failure)
         except RolloutStopped:
             return None
         except (BudgetExhausted, InfrastructureFailure) as failure:
-            self._failed(failure)
+            # Go on, unless the budget is spent or nothing works any more.
+            reason = f"{type(failure).__name__}: {failure}"
+            with self._lock:
+                self._reasons[reason] = None
+            if self._in_a_row.count(reason) or isinstance(failure, BudgetExhausted):
+                self._stop.set()
             return None
-        text = said.message.content
-        label = read_label(item.kind, text)
         return Judgement(
-            key=key, id=item.id, kind=item.kind, label=label, reply=text, dollars=said.dollars
+            key=key, id=item.id, kind=item.kind, label=label, reply=text, dollars=dollars
         )
-
-    def _failed(self, failure: BudgetExhausted | InfrastructureFailure) -> None:
-        """Go on, unless the budget is spent or nothing works any more."""
-        reason = f"{type(failure).__name__}: {failure}"
-        with self._lock:
-            self._reasons[reason] = None
-        if self._in_a_row.count(reason) or isinstance(failure, BudgetExhausted):
-            self._stop.set()
-
-    def _keep(self, judgement: Judgement) -> None:
-        self._in_a_row.count(None)
-        self._known[judgement.key] = judgement
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(judgement.model_dump_json() + "\n")
 
 
 def _is_whole(line: bytes) -> bool:

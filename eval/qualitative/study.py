@@ -1,39 +1,87 @@
-"""One pass over the conversations of an evaluation: answers, tools by step, and failures.
+"""One pass over the conversations of an evaluation: answers, tools by step, failures, and a sample
+of what a model is to judge.
 
-Of each rollout only names and numbers stay, so that the texts of a large run need not fit into
-memory.
+Of each rollout only names and numbers stay, and the texts of the sample, so that the texts of a
+large run need not fit into memory.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from itertools import groupby
 
 from collect.agents.config import Variant
 from collect.agents.debug2fix import DebugSubagent
-from collect.benchmarks.base import Instance
+from collect.benchmarks.base import Instance, TestStatus
 from collect.code.patches import ChangedRange
+from collect.quantities import first_of
 from collect.questions.grounding import changed_by
-from collect.store.records import ORACLE_TEACHER, Conversation, Role, Rollout, ToolOutcome
+from collect.rollouts.scoring import PASS_TO_PASS
+from collect.store.records import ORACLE_TEACHER, Conversation, Role, Rollout
+from eval.config import JudgeConfig
 from eval.metrics import Arm, InstanceKey, arm_of, instance_of
 from eval.qualitative.failure_modes import RECORDED, Case, modes_of_rollout
-from eval.qualitative.samples import Samples
-from eval.qualitative.sessions import modes_of_answer, session_of, tools_by_step
+from eval.qualitative.sessions import NOT_DONE, session_of, tools_by_step
 
 DEBUGGERS = (Role.DEBUG_SUBAGENT, Role.INSPECTOR)
-NOT_ASKED = (ToolOutcome.INVALID, ToolOutcome.REFUSED)
 SOUND = ""
 """Stands for the mode of an answer that has none."""
+TASK_CHARACTERS = PATCH_CHARACTERS = 3_000
+ANSWER_CHARACTERS = 1_500
+REPLY_CHARACTERS = 300
+SHOWN_CALLS = 25
+SHOWN_TESTS = 10
 
 GoldPatches = Mapping[InstanceKey, Sequence[ChangedRange]]
 
 
+class Kind(StrEnum):
+    QUESTION = "question"
+    FAILURE = "failure"
+
+
+@dataclass(frozen=True)
+class Item:
+    id: str
+    kind: Kind
+    instance: InstanceKey
+    arm: Arm
+    attempt: int
+    text: str
+    by_rules: str = ""
+    """The label that the rules gave a failure; questions have none."""
+
+
+class Sample:
+    """What a model is to judge: at most `config.limit` questions and as many failures, the same
+    ones for the same seed in whatever order they come."""
+
+    def __init__(self, config: JudgeConfig) -> None:
+        self._config = config
+        self._kept: dict[Kind, dict[bytes, Item]] = {kind: {} for kind in Kind}
+
+    def offer(self, item: Item) -> None:
+        kept = self._kept[item.kind]
+        kept[hashlib.sha256(f"{self._config.seed} {item.id}".encode()).digest()] = item
+        if len(kept) > self._config.limit:
+            del kept[max(kept)]
+
+    @property
+    def items(self) -> list[Item]:
+        """All that was drawn: questions, then failures, each ordered by id."""
+        return [
+            item
+            for kept in self._kept.values()
+            for item in sorted(kept.values(), key=lambda each: each.id)
+        ]
+
+
 @dataclass(frozen=True)
 class Finding:
-    """What was told of one rollout."""
-
     rollout_id: str
     arm: Arm
     instance: InstanceKey
@@ -47,8 +95,6 @@ class Finding:
 
 @dataclass
 class Study:
-    """Everything that was told."""
-
     findings: list[Finding] = field(default_factory=list)
     tools: dict[Arm, Counter[tuple[int, str]]] = field(default_factory=lambda: defaultdict(Counter))
     """Calls of those that debug, by step and tool."""
@@ -65,9 +111,9 @@ def study(
     rollouts: Iterable[Rollout],
     conversations: Iterable[Conversation],
     gold: GoldPatches,
-    samples: Samples | None = None,
+    sample: Sample | None = None,
 ) -> Study:
-    """Look at every rollout once, and draw what a model is to judge.
+    """Look at every rollout once, and offer `sample` its questions and its failure.
 
     Conversations of one rollout come together; a rollout may have none, and conversations of other
     rollouts are passed over.
@@ -80,12 +126,53 @@ def study(
         if rollout is not None:
             held = sorted(group, key=lambda each: each.index)
             _look_at(rollout, held, gold, result)
-            if samples is not None:
-                _draw(rollout, held, result.findings[-1], samples)
+            if sample is not None:
+                for item in _items(rollout, held, result.findings[-1]):
+                    sample.offer(item)
     for rollout in waiting.values():
         _look_at(rollout, [], gold, result)
     result.findings.sort(key=lambda each: (each.arm, each.instance, each.attempt))
     return result
+
+
+def _look_at(
+    rollout: Rollout, conversations: Sequence[Conversation], gold: GoldPatches, result: Study
+) -> None:
+    arm, instance = arm_of(rollout), instance_of(rollout)
+    changed = changed_by(rollout.patch)
+    tests = [test.name for test in rollout.tests]
+    sessions = []
+    for each in conversations:
+        by_itself = each.variant == Variant.DEBUG_TOOLS_ONLY and each.events
+        if each.role in DEBUGGERS or by_itself:
+            sessions.append(session_of(each, tests, changed))
+            if each.role is not Role.MAIN:
+                result.tools[arm].update(tools_by_step(each))
+    case = Case(rollout, tuple(sessions), changed, tuple(gold.get(instance, ())))
+    answers = tuple(
+        modes[0] if modes else SOUND
+        for session, modes in zip(sessions, case.answer_modes(), strict=True)
+        if session.answers
+    )
+    modes = tuple(modes_of_rollout(case)) if not rollout.resolved else ()
+    result.findings.append(
+        Finding(
+            rollout.rollout_id, arm, instance, rollout.attempt, rollout.resolved, answers, modes
+        )
+    )
+
+
+def _items(
+    rollout: Rollout, conversations: Sequence[Conversation], finding: Finding
+) -> Iterator[Item]:
+    """A rollout's questions, and its failure if it says anything about the models."""
+    about = (finding.instance, finding.arm, rollout.attempt)
+    questions = [text for each in conversations for text in questions_of(each)]
+    for number, text in enumerate(questions):
+        yield Item(f"{rollout.rollout_id}-{number}", Kind.QUESTION, *about, text)
+    if finding.modes and finding.modes[0] not in RECORDED:
+        record = record_of(rollout, conversations)
+        yield Item(rollout.rollout_id, Kind.FAILURE, *about, record, finding.modes[0])
 
 
 def questions_of(conversation: Conversation) -> Iterator[str]:
@@ -96,58 +183,42 @@ def questions_of(conversation: Conversation) -> Iterator[str]:
     for row in conversation.messages:
         for call in row.message.tool_calls:
             question = call.text("question") if call.name == DebugSubagent.name else ""
-            if question.strip() and answered.get(call.id) not in NOT_ASKED:
+            if question.strip() and answered.get(call.id) not in NOT_DONE:
                 yield question
 
 
-def case_of(rollout: Rollout, conversations: Sequence[Conversation], gold: GoldPatches) -> Case:
-    """The facts of a rollout that modes are told by."""
-    changed = changed_by(rollout.patch)
-    tests = [test.name for test in rollout.tests]
-    sessions = [session_of(each, tests, changed) for each in conversations if debugs(each)]
-    return Case(rollout, tuple(sessions), changed, tuple(gold.get(instance_of(rollout), ())))
-
-
-def debugs(conversation: Conversation) -> bool:
-    """Whether it is one of an agent that has a debugger and decides what to do with it."""
-    by_itself = conversation.variant == Variant.DEBUG_TOOLS_ONLY and conversation.events
-    return conversation.role in DEBUGGERS or bool(by_itself)
-
-
-def _look_at(
-    rollout: Rollout, conversations: Sequence[Conversation], gold: GoldPatches, result: Study
-) -> None:
-    case = case_of(rollout, conversations, gold)
-    arm = arm_of(rollout)
+def record_of(rollout: Rollout, conversations: Sequence[Conversation]) -> str:
+    parts: list[str] = []
     for each in conversations:
-        if debugs(each) and each.role is not Role.MAIN:
-            result.tools[arm].update(tools_by_step(each))
-    result.findings.append(
-        Finding(
-            rollout_id=rollout.rollout_id,
-            arm=arm,
-            instance=instance_of(rollout),
-            attempt=rollout.attempt,
-            resolved=rollout.resolved,
-            answers=tuple(_primary(case)),
-            modes=tuple(m.name for m in modes_of_rollout(case)) if not rollout.resolved else (),
-        )
-    )
+        messages = [row.message for row in each.messages]
+        task = next((m.content for m in messages if m.role == "user"), "")
+        if each.role in (Role.MAIN, Role.PATCH_CODER) and not parts:
+            parts.append(f"The task:\n{cut(task, TASK_CHARACTERS)}")
+        elif each.role in DEBUGGERS:
+            lines = [f"A debug session was asked:\n{cut(task, ANSWER_CHARACTERS)}", "Calls:"]
+            rows = [row for row in each.messages if row.tool_outcome is not None]
+            for row in rows[:SHOWN_CALLS]:
+                said = cut(row.message.content, REPLY_CHARACTERS).replace("\n", " ")
+                lines.append(f"- {row.message.name or 'call'} ({row.tool_outcome}): {said}")
+            if len(rows) > SHOWN_CALLS:
+                lines.append(f"- and {len(rows) - SHOWN_CALLS} more")
+            answer = cut(each.final_answer, ANSWER_CHARACTERS) or "(nothing)"
+            parts.append("\n".join([*lines, f"It answered:\n{answer}"]))
+    failing = [test for test in rollout.tests if test.after != TestStatus.PASSED]
+    broken = sum(test.group == PASS_TO_PASS for test in failing)
+    parts += [
+        f"The agent's patch:\n{cut(rollout.patch, PATCH_CHARACTERS) or '(none)'}",
+        f"It ended by: {rollout.stop_reason.value}, after {rollout.main_steps} steps, with "
+        f"{rollout.sub_calls} debug sessions and {rollout.debug_calls} debugger calls.",
+        f"Failing with the patch: {first_of([test.name for test in failing], SHOWN_TESTS)}. Of "
+        f"them {broken} passed before.",
+    ]
+    return "\n\n".join(parts)
 
 
-def _draw(
-    rollout: Rollout, conversations: Sequence[Conversation], finding: Finding, samples: Samples
-) -> None:
-    """Offer a rollout's questions, and its failure if it says anything about the models."""
-    texts = [text for each in conversations for text in questions_of(each)]
-    for number, text in enumerate(texts):
-        samples.offer_question(rollout, number, text)
-    if finding.modes and finding.modes[0] not in RECORDED:
-        samples.offer_failure(rollout, conversations, finding.modes[0])
-
-
-def _primary(case: Case) -> Iterator[str]:
-    for session in case.sessions:
-        if session.answers:
-            modes = modes_of_answer(session, case.sees_debugger)
-            yield modes[0].name if modes else SOUND
+def cut(text: str, most: int) -> str:
+    """A text without its middle, where it is too long."""
+    text = text.strip()
+    if len(text) <= most:
+        return text
+    return f"{text[: most // 2]}\n[...]\n{text[-(most // 2) :]}"

@@ -20,8 +20,6 @@ SOURCES = (("collect", ""), ("eval", "eval"), ("questions", "eval/questions"))
 
 
 class Outcome(StrEnum):
-    """The result of a rollout."""
-
     RESOLVED = "resolved"
     UNRESOLVED = "not resolved"
     TAMPERED = "tampered"
@@ -34,8 +32,6 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Source:
-    """A folder of rollouts."""
-
     stage: str
     folder: Path
 
@@ -77,23 +73,21 @@ class Selection:
     """Glob patterns for bug ids."""
 
     def wants(self, facts: RolloutFacts) -> bool:
-        """Whether the rollout is selected, ignoring the limit."""
         arm = facts.arm
         return (
             (not self.outcomes or facts.outcome in self.outcomes)
             and (not self.variants or arm.variant in self.variants)
             and (not self.models or not self.models.isdisjoint((arm.main_model, arm.sub_model)))
-            and (not self.instances or self._names(facts.instance_id))
+            and (
+                not self.instances
+                or any(fnmatchcase(facts.instance_id, pattern) for pattern in self.instances)
+            )
         )
-
-    def _names(self, instance_id: str) -> bool:
-        return any(fnmatchcase(instance_id, pattern) for pattern in self.instances)
 
 
 @dataclass
 class Totals:
-    """Counts over all rollouts, selected or not; their size does not depend on the number of
-    rollouts."""
+    """Counts over all rollouts, selected or not; small however many there are."""
 
     outcomes: Counter[tuple[str, Arm, bool, Outcome]] = field(default_factory=Counter)
     """By stage, arm, whether it is scripted, and outcome."""
@@ -106,13 +100,6 @@ class Totals:
     @property
     def rollouts(self) -> int:
         return self.outcomes.total()
-
-    def add(self, facts: RolloutFacts) -> None:
-        """Count one rollout."""
-        self.outcomes[facts.stage, facts.arm, facts.scripted, facts.outcome] += 1
-        self.dollars += facts.dollars
-        if facts.failure:
-            self.failures[facts.stage, facts.failure] += 1
 
 
 def sources_of(run: Path) -> list[Source]:
@@ -128,8 +115,28 @@ def choose(sources: Iterable[Source], selection: Selection) -> tuple[list[Rollou
     def matching() -> Iterator[RolloutFacts]:
         for source in sources:
             for row in RunStore(source.folder).read_rollouts():
-                facts = facts_of(row, source.stage)
-                totals.add(facts)
+                failure = f"{row.failure_kind}: {row.failure_type}" if row.failure_kind else ""
+                facts = RolloutFacts(
+                    stage=source.stage,
+                    benchmark=row.benchmark,
+                    instance_id=row.instance_id,
+                    category=row.category or "",
+                    arm=arm_of(row),
+                    attempt=row.attempt,
+                    rollout_id=row.rollout_id,
+                    scripted=row.teacher == ORACLE_TEACHER,
+                    outcome=outcome_of(row),
+                    failure=failure,
+                    steps=row.main_steps + row.sub_steps,
+                    tokens=row.tokens,
+                    dollars=row.dollars,
+                    seconds=row.seconds,
+                    stops=row.debug_stops,
+                )
+                totals.outcomes[facts.stage, facts.arm, facts.scripted, facts.outcome] += 1
+                totals.dollars += facts.dollars
+                if facts.failure:
+                    totals.failures[facts.stage, facts.failure] += 1
                 if selection.wants(facts):
                     totals.matching += 1
                     yield facts
@@ -139,30 +146,7 @@ def choose(sources: Iterable[Source], selection: Selection) -> tuple[list[Rollou
     return heapq.nsmallest(selection.limit, matching()), totals
 
 
-def facts_of(row: Rollout, stage: str) -> RolloutFacts:
-    """The index row of a rollout."""
-    failure = f"{row.failure_kind}: {row.failure_type}" if row.failure_kind else ""
-    return RolloutFacts(
-        stage=stage,
-        benchmark=row.benchmark,
-        instance_id=row.instance_id,
-        category=row.category or "",
-        arm=arm_of(row),
-        attempt=row.attempt,
-        rollout_id=row.rollout_id,
-        scripted=row.teacher == ORACLE_TEACHER,
-        outcome=outcome_of(row),
-        failure=failure,
-        steps=row.main_steps + row.sub_steps,
-        tokens=row.tokens,
-        dollars=row.dollars,
-        seconds=row.seconds,
-        stops=row.debug_stops,
-    )
-
-
 def outcome_of(row: Rollout) -> Outcome:
-    """The result of a rollout."""
     if not has_verdict(row):
         return Outcome.FAILED
     if row.variant == QUESTIONS:

@@ -1,23 +1,43 @@
-"""Metrics of a subagent's answers to runtime questions, one set of numbers per model."""
+"""Metrics of subagents' answers to runtime questions, one set of numbers per model, and their
+tables and figures."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import combinations
 
 from collect.question_records import Category
 from collect.questions.config import SOURCE_READER
 from collect.questions.rows import VARIANT, Answered
 from collect.questions.scoring import Reason
 from collect.store.records import ORACLE_TEACHER
-from eval.metrics import Arm, InstanceKey, clustered_wilson, percent
+from eval.config import StatisticsConfig
+from eval.figures import Figure, Point, Record, Series, notes, table, without_empty
+from eval.labels import Labels
+from eval.metrics import (
+    MISSING,
+    Arm,
+    Facts,
+    InstanceKey,
+    clustered_wilson,
+    counts,
+    decimal,
+    dollars,
+    mean,
+    percent,
+    ratio,
+    span,
+    tokens,
+)
+from eval.paired.report import PairedReport, Standing, paired_figures, paired_parts
+from eval.paper_figures import scatter
+from eval.qualitative.judge import CATEGORIES
 
 
 @dataclass(frozen=True)
 class ModelAnswers:
-    """The questions to one model, and its answers."""
-
     model: str
     """`source_reader` for the reader of the source, which runs nothing."""
     answered: tuple[Answered, ...]
@@ -27,24 +47,16 @@ class ModelAnswers:
 
     @property
     def arm(self) -> Arm:
-        """The model as an arm, for paired statistics and records."""
         return Arm(VARIANT, "", self.model)
 
     @property
     def scripted(self) -> bool:
-        """Whether the oracle answered."""
         rows = (each.rollout for each in self.answered)
         return any(row is not None and row.teacher == ORACLE_TEACHER for row in rows)
-
-    @property
-    def is_source_reader(self) -> bool:
-        return self.model == SOURCE_READER
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Share of right answers."""
-
     questions: int
     right: int
     percent: float
@@ -65,7 +77,12 @@ class AloneMetrics:
     """Number of bugs in these questions."""
     missing: int
     """Questions for which this model has no verdict."""
-    accuracy: Accuracy | None
+    right: int
+    accuracy: float | None
+    """Percent of right answers."""
+    accuracy_low: float | None
+    """95 % Wilson interval in percent, clustered by bug."""
+    accuracy_high: float | None
     categories: Mapping[Category, Accuracy]
     well_formed: float | None
     """Percent of answers with a well-formed answer block."""
@@ -88,13 +105,22 @@ class AloneMetrics:
     dollars: float | None
     """Total over all questions."""
     dollars_per_question: float | None
-    dollars_per_right: float | None
     reasons: Mapping[str, int]
     """Wrong answers by reason."""
 
     @property
     def is_source_reader(self) -> bool:
         return self.model == SOURCE_READER
+
+    def name(self, labels: Labels) -> str:
+        if self.is_source_reader:
+            return f"{SOURCE_READER} (runs nothing)"
+        return labels.models(Arm(VARIANT, "", self.model), self.scripted)
+
+    def facts(self) -> Facts:
+        """The metrics as plain numbers, without categories and reasons."""
+        names = [each.name for each in fields(self) if each.name not in ("categories", "reasons")]
+        return {name: getattr(self, name) for name in names}
 
 
 def shared_questions(models: Sequence[ModelAnswers]) -> frozenset[str]:
@@ -117,56 +143,185 @@ def alone_metrics(model: ModelAnswers, questions: Collection[str]) -> AloneMetri
     refused = sum(row.refused_tool_calls for row in rows)
     formed = sum(each.verdict.reason is not Reason.NO_ANSWER for each in answers)
     claiming = [each.grounding for each in answers if each.grounding is not None]
-    dollars = sum(row.dollars for row in rows)
+    spent = sum(row.dollars for row in rows)
+    by_category: dict[Category, list[Answered]] = {category: [] for category in Category}
+    for each in answers:
+        by_category[each.question.category].append(each)
+    overall = accuracy(answers)
+    found = {category: accuracy(group) for category, group in by_category.items()}
     return AloneMetrics(
         model=model.model,
         scripted=model.scripted,
         questions=len(answers),
         instances=len({bug_of(each) for each in answers}),
         missing=model.missing,
-        accuracy=accuracy(answers),
-        categories=by_category(answers),
-        well_formed=None if model.is_source_reader else percent(formed, len(answers)),
+        right=right,
+        accuracy=percent(right, len(answers)),
+        accuracy_low=overall.low if overall else None,
+        accuracy_high=overall.high if overall else None,
+        categories={category: each for category, each in found.items() if each is not None},
+        well_formed=None if model.model == SOURCE_READER else percent(formed, len(answers)),
         grounded=percent(sum(share == 1 for share in claiming), len(claiming)),
         tool_calls=calls,
         invalid_calls=invalid,
         refused_calls=refused,
         valid_calls=percent(calls - invalid - refused, calls),
-        steps=_average([row.sub_steps for row in rows]),
-        tokens=_average([row.sub_tokens for row in rows]),
-        seconds=_average([row.seconds for row in rows]),
-        dollars=dollars if rows else None,
-        dollars_per_question=dollars / len(rows) if rows else None,
-        dollars_per_right=dollars / right if rows and right else None,
+        steps=mean([row.sub_steps for row in rows]),
+        tokens=mean([row.sub_tokens for row in rows]),
+        seconds=mean([row.seconds for row in rows]),
+        dollars=spent if rows else None,
+        dollars_per_question=ratio(spent, len(rows)),
         reasons=Counter(each.verdict.reason.value for each in answers if not each.verdict.correct),
     )
 
 
 def accuracy(answers: Sequence[Answered]) -> Accuracy | None:
-    """The share of right answers; None if there are no answers."""
     if not answers:
         return None
     bugs: dict[InstanceKey, list[bool]] = defaultdict(list)
     for each in answers:
         bugs[bug_of(each)].append(each.verdict.correct)
-    low, high = clustered_wilson(list(bugs.values()))
+    low, high = clustered_wilson(bugs.values())
     right = sum(each.verdict.correct for each in answers)
     return Accuracy(len(answers), right, 100 * right / len(answers), 100 * low, 100 * high)
 
 
-def by_category(answers: Sequence[Answered]) -> dict[Category, Accuracy]:
-    """The accuracy of each category that has questions."""
-    groups = {
-        category: accuracy([each for each in answers if each.question.category is category])
-        for category in Category
-    }
-    return {category: found for category, found in groups.items() if found is not None}
-
-
 def bug_of(answer: Answered) -> InstanceKey:
-    """The bug of a question, unique across benchmarks."""
     return answer.question.benchmark, answer.question.instance_id
 
 
-def _average(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
+def paired_answers(models: Sequence[ModelAnswers], config: StatisticsConfig) -> PairedReport:
+    """Each model against the baseline and the frontier model that the config names.
+
+    If the config names none that answered, every model against every other. The source reader is
+    compared only if it is named. `comparisons` is for arms with a main agent, and is ignored here.
+    """
+    outcomes: dict[Arm, dict[InstanceKey, dict[str, bool]]] = {}
+    for model in models:
+        bugs = outcomes.setdefault(model.arm, {})
+        for each in model.answered:
+            bugs.setdefault(bug_of(each), {})[each.question.id] = each.verdict.correct
+    named = (config.baseline, config.frontier)
+    arms = [m.arm for m in models if m.model != SOURCE_READER or m.model in named]
+    standing = Standing(arms, config, VARIANT)
+    pairs = standing.pairs() or list(combinations(standing.arms, 2))
+    scripted = [model.arm for model in models if model.scripted]
+    return standing.report(outcomes, pairs, scripted, trial="question")
+
+
+@dataclass(frozen=True)
+class AloneResults:
+    models: tuple[AloneMetrics, ...]
+    paired: PairedReport = field(default_factory=PairedReport)
+    notes: tuple[str, ...] = ()
+    """Notes on this evaluation for readers."""
+
+
+COLUMNS: dict[str, Callable[[AloneMetrics], str]] = {
+    "Questions": lambda m: str(m.questions),
+    "Right": lambda m: str(m.right) if m.questions else MISSING,
+    "Accuracy %": lambda m: decimal(m.accuracy),
+    "95 %": lambda m: span(m.accuracy_low, m.accuracy_high),
+    "Answer block %": lambda m: decimal(m.well_formed),
+    "Grounded %": lambda m: decimal(m.grounded),
+    "Valid calls %": lambda m: decimal(m.valid_calls),
+    "Invalid": lambda m: MISSING if m.is_source_reader else f"{m.invalid_calls} of {m.tool_calls}",
+    "Refused": lambda m: MISSING if m.is_source_reader else f"{m.refused_calls} of {m.tool_calls}",
+    "Steps": lambda m: decimal(m.steps),
+    "Tokens": lambda m: tokens(m.tokens),
+    "Seconds": lambda m: decimal(m.seconds, "{:.2f}s"),
+    "$ total": lambda m: dollars(m.dollars),
+    "$/question": lambda m: dollars(m.dollars_per_question),
+    "No verdict": lambda m: str(m.missing),
+}
+"""The columns of the table of models."""
+COSTS: dict[str, Callable[[AloneMetrics], float | None]] = {
+    "steps": lambda m: m.steps,
+    "tokens": lambda m: m.tokens,
+    "seconds": lambda m: m.seconds,
+    "dollars": lambda m: m.dollars_per_question,
+}
+"""What the accuracy is plotted against."""
+
+
+def models_table(models: Sequence[AloneMetrics], labels: Labels) -> list[list[str]]:
+    rows = [["Model", *COLUMNS]]
+    return rows + [[m.name(labels), *(text(m) for text in COLUMNS.values())] for m in models]
+
+
+def categories_table(models: Sequence[AloneMetrics], labels: Labels) -> list[list[str]]:
+    """One row per category, one column per model: accuracy in percent, with its interval."""
+    rows = [["Category", "Questions", *(m.name(labels) for m in models)]]
+    for category in Category:
+        asked, cells = 0, []
+        for found in (m.categories.get(category) for m in models):
+            asked = max(asked, found.questions if found else 0)
+            interval = span(found.low, found.high) if found else ""
+            cells.append(f"{found.percent:.1f} ({interval})" if found else MISSING)
+        if asked:
+            rows.append([category.value, str(asked), *cells])
+    return rows
+
+
+def alone_parts(results: AloneResults, labels: Labels) -> list[str]:
+    parts = [
+        "## Subagents alone, on runtime questions",
+        table(models_table(results.models, labels)),
+        "### Accuracy by category",
+        table(categories_table(results.models, labels)),
+        notes(alone_notes(results, labels)),
+    ]
+    return [*parts, *paired_parts(results.paired, labels, heading="###")]
+
+
+def alone_notes(results: AloneResults, labels: Labels) -> list[str]:
+    lines = [
+        "95 %: Wilson interval, clustered by bug. Answer block: answers in the form that the main "
+        "agent reads; any other is wrong. Grounded: answers whose every claim their conversation "
+        "had observed, of those that claim anything. Valid calls: neither invalid (no such tool or "
+        "argument) nor refused (by the debugger's state or the tool limit). Steps, tokens, "
+        "seconds: average a question.",
+        "The source reader takes the nearest literal and never runs the program: what it gets "
+        "right needs no debugger.",
+    ]
+    for each in results.models:
+        if each.reasons:
+            lines.append(f"Wrong, {each.name(labels)}: {counts(each.reasons)}.")
+    if any(each.scripted for each in results.models):
+        lines.append(
+            "(scripted): the oracle is a scripted teacher that knows what is asked, though not the "
+            "answer; its numbers are not a model's result."
+        )
+    return [*lines, *results.notes]
+
+
+def alone_figures(results: AloneResults, labels: Labels) -> list[Record]:
+    """Accuracy by category and against costs, one series or point per model, and comparisons."""
+    series = []
+    for model in results.models:
+        points = [
+            Point(CATEGORIES[each][0], found.percent, found.low, found.high)
+            for each, found in model.categories.items()
+        ]
+        if model.accuracy is not None:
+            ends = (model.accuracy_low, model.accuracy_high)
+            points.insert(0, Point("All", model.accuracy, *ends))
+        if points:
+            series.append(Series(model.name(labels), tuple(points)))
+    figures: list[Record] = [
+        Figure(
+            "accuracy_by_category",
+            "Accuracy by category",
+            "The categories of Debug2Fix, table 3",
+            "Category",
+            "% right",
+            tuple(series),
+        )
+    ]
+    for name, cost in COSTS.items():
+        points = [
+            Point(m.name(labels), m.accuracy, m.accuracy_low, m.accuracy_high, cost(m))
+            for m in results.models
+        ]
+        figures.append(scatter("accuracy", name, "question", "% right", points))
+    return without_empty([*figures, *paired_figures(results.paired, labels)])

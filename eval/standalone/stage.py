@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,367 +17,37 @@ from collect.config import RuntimeConfig
 from collect.errors import ConfigError
 from collect.preflight import Finding
 from collect.quantities import counted
-from collect.question_records import Category, Question, read_questions
+from collect.question_records import Question, read_questions
 from collect.questions.answering import answer_all, instances_of, look_before_answers
 from collect.questions.building import DEFAULT_NAME, build, questions_path
 from collect.questions.config import ANSWERING, SOURCE_READER, QuestionsConfig
-from collect.questions.rows import VARIANT
 from collect.questions.source_reader import read_all
-from collect.store.atomic_files import write_text
 from collect.store.run_store import RunStore
-from eval.figures import FOLDER as FIGURES
-from eval.figures import Figure, Point, Record, Series, parts, write_records
+from eval.config import AloneConfig, StatisticsConfig
+from eval.figures import parts
 from eval.labels import Labels
-from eval.metrics import MISSING, Arm, InstanceKey, counts, decimal, dollars, seconds, span, tokens
-from eval.output import FORMAT_VERSION, csv_text
-from eval.paired.config import StatisticsConfig
-from eval.paired.outcomes import Outcomes
-from eval.paired.report import PairedReport, Standing, all_pairs, report_on
-from eval.paired.tables import comparison_facts, gain_facts, paired_parts
-from eval.panels import Facts
+from eval.output import TablePaths, write_results
+from eval.paired.report import comparison_facts, gain_facts
 from eval.qualitative.study import study
-from eval.qualitative.tables import CATEGORY_TITLES, answer_records
-from eval.standalone.config import AloneConfig
+from eval.qualitative.tables import answer_records
 from eval.standalone.metrics import (
-    Accuracy,
-    AloneMetrics,
+    AloneResults,
     ModelAnswers,
+    alone_figures,
     alone_metrics,
-    bug_of,
+    alone_notes,
+    alone_parts,
+    paired_answers,
     shared_questions,
 )
-from eval.tables import notes, table
 from eval.training_data import trained_repositories
-
-SOURCE_READER_NAME = f"{SOURCE_READER} (runs nothing)"
-COLUMNS: dict[str, Callable[[AloneMetrics], str]] = {
-    "Questions": lambda m: str(m.questions),
-    "Right": lambda m: str(m.accuracy.right) if m.accuracy else MISSING,
-    "Accuracy %": lambda m: decimal(m.accuracy.percent) if m.accuracy else MISSING,
-    "95 %": lambda m: span(m.accuracy.low, m.accuracy.high) if m.accuracy else MISSING,
-    "Answer block %": lambda m: decimal(m.well_formed),
-    "Grounded %": lambda m: decimal(m.grounded),
-    "Valid calls %": lambda m: decimal(m.valid_calls),
-    "Invalid": lambda m: _calls(m, m.invalid_calls),
-    "Refused": lambda m: _calls(m, m.refused_calls),
-    "Steps": lambda m: decimal(m.steps),
-    "Tokens": lambda m: tokens(m.tokens),
-    "Seconds": lambda m: seconds(m.seconds),
-    "$ total": lambda m: dollars(m.dollars),
-    "$/question": lambda m: dollars(m.dollars_per_question),
-    "No verdict": lambda m: str(m.missing),
-}
-"""One entry per column of the table of models."""
-
-
-@dataclass(frozen=True)
-class AloneResults:
-    """All results of subagents alone."""
-
-    models: tuple[AloneMetrics, ...]
-    paired: PairedReport = field(default_factory=PairedReport)
-    notes: tuple[str, ...] = ()
-    """Notes on this evaluation for readers."""
-
-
-def models_table(models: Sequence[AloneMetrics], labels: Labels) -> list[list[str]]:
-    """One row per model, header first."""
-    rows = [["Model", *COLUMNS]]
-    return rows + [[name_of(m, labels), *(text(m) for text in COLUMNS.values())] for m in models]
-
-
-def categories_table(models: Sequence[AloneMetrics], labels: Labels) -> list[list[str]]:
-    """One row per category, one column per model: accuracy in percent, with its interval."""
-    rows = [["Category", "Questions", *(name_of(m, labels) for m in models)]]
-    for category in Category:
-        found = [m.categories.get(category) for m in models]
-        asked = max((each.questions for each in found if each is not None), default=0)
-        if asked:
-            rows.append([category.value, str(asked), *(_accuracy(each) for each in found)])
-    return rows
-
-
-def alone_parts(results: AloneResults, labels: Labels) -> list[str]:
-    """The Markdown of all results, part by part."""
-    parts = [
-        "## Subagents alone, on runtime questions",
-        table(models_table(results.models, labels)),
-        "### Accuracy by category",
-        table(categories_table(results.models, labels)),
-        notes(alone_notes(results, labels)),
-    ]
-    return [*parts, *paired_parts(results.paired, labels, heading="###")]
-
-
-def alone_notes(results: AloneResults, labels: Labels) -> list[str]:
-    """Notes for readers of the tables, one or two sentences per line."""
-    lines = [
-        "95 %: Wilson interval, clustered by bug. Answer block: answers in the form that the main "
-        "agent reads; any other is wrong. Grounded: answers whose every claim their conversation "
-        "had observed, of those that claim anything. Valid calls: neither invalid (no such tool or "
-        "argument) nor refused (by the debugger's state or the tool limit). Steps, tokens, "
-        "seconds: average a question.",
-        "The source reader takes the nearest literal and never runs the program: what it gets "
-        "right needs no debugger.",
-    ]
-    for each in results.models:
-        if each.reasons:
-            lines.append(f"Wrong, {name_of(each, labels)}: {counts(each.reasons)}.")
-    if any(each.scripted for each in results.models):
-        lines.append(
-            "(scripted): the oracle is a scripted teacher that knows what is asked, though not the "
-            "answer; its numbers are not a model's result."
-        )
-    return [*lines, *results.notes]
-
-
-def alone_records(
-    metrics: Sequence[AloneMetrics], answers: Sequence[ModelAnswers], folder: Path, labels: Labels
-) -> list[Record]:
-    """Accuracy by category, and figures on the answers and sessions in `folder`."""
-    rollouts = [each.rollout for model in answers for each in model.answered if each.rollout]
-    found = study(rollouts, RunStore(folder).read_conversations(), {})
-    accuracy = accuracy_figure(metrics, labels)
-    return [*([accuracy] if accuracy.series else []), *answer_records(found, labels)]
-
-
-def accuracy_figure(metrics: Sequence[AloneMetrics], labels: Labels) -> Figure:
-    """Right answers, over all questions and by category, one series per model."""
-    series = []
-    for model in metrics:
-        rates = {"All": model.accuracy}
-        rates |= {CATEGORY_TITLES[each]: model.categories.get(each) for each in Category}
-        points = [
-            Point(title, found.percent, found.low, found.high)
-            for title, found in rates.items()
-            if found is not None
-        ]
-        if points:
-            series.append(Series(name_of(model, labels), tuple(points)))
-    return Figure(
-        "accuracy_by_category",
-        "Accuracy by category",
-        "The categories of Debug2Fix, table 3",
-        "Category",
-        "% right",
-        tuple(series),
-    )
-
-
-def name_of(metrics: AloneMetrics, labels: Labels) -> str:
-    """A model's name in the tables."""
-    if metrics.is_source_reader:
-        return SOURCE_READER_NAME
-    return labels.models(Arm("", "", metrics.model), metrics.scripted)
-
-
-def _calls(metrics: AloneMetrics, number: int) -> str:
-    return MISSING if metrics.is_source_reader else f"{number} of {metrics.tool_calls}"
-
-
-def _accuracy(found: Accuracy | None) -> str:
-    return MISSING if found is None else f"{found.percent:.1f} ({span(found.low, found.high)})"
-
-
-# Questions: read from a file, or generated for it.
-
-
-@dataclass(frozen=True)
-class ChosenQuestions:
-    """Selected and skipped questions."""
-
-    questions: tuple[Question, ...]
-    path: Path
-    about_others: int
-    """Questions in the file about bugs that the benchmark section does not select."""
-    over_limit: int
-
-
-def asking_config(config: AloneConfig, benchmark: BenchmarkConfig, folder: Path) -> QuestionsConfig:
-    """The settings that generate the questions, and their path. Other settings use another path."""
-    if config.path is not None:
-        return config.asking(benchmark, Path(config.path))
-    made = config.asking(benchmark, folder / DEFAULT_NAME).model_dump_json(exclude=ANSWERING)
-    digest = hashlib.sha256(made.encode()).hexdigest()[:8]
-    return config.asking(benchmark, folder / f"questions-{digest}.jsonl")
-
-
-def questions_file(
-    runtime: RuntimeConfig, config: AloneConfig, asking: QuestionsConfig, folder: Path
-) -> Path | None:
-    """The config's question file; generated if the config names none and none exists yet.
-
-    None if the user stopped the generation; the next start resumes it. Raises ConfigError,
-    SandboxError.
-    """
-    path = questions_path(asking, folder)
-    if to_be_made(config, path) and build(runtime, asking, folder).card is None:
-        return None
-    return path
-
-
-def to_be_made(config: AloneConfig, path: Path) -> bool:
-    """Whether the question file has to be generated."""
-    return config.path is None and not path.is_file()
-
-
-def choose_questions(
-    config: AloneConfig, path: Path, instances: Sequence[Instance]
-) -> ChosenQuestions:
-    """The file's questions about these bugs. Raises ConfigError, also if there are none."""
-    known = {(each.benchmark, each.id) for each in instances}
-    every = read_questions(path)
-    about = [each for each in every if (each.benchmark, each.instance_id) in known]
-    if not about:
-        raise ConfigError(
-            f"{path}: none of its {len(every)} questions is about the {len(instances)} bugs that "
-            f"are evaluated{_example(every)}. Name the benchmark that they were made from in "
-            "eval.questions.benchmark, with the split that has their bugs"
-        )
-    kept = tuple(drawn(about, config.shuffle_seed, config.limit))
-    return ChosenQuestions(kept, path, len(every) - len(about), len(about) - len(kept))
-
-
-def _example(questions: Sequence[Question]) -> str:
-    first = next(iter(questions), None)
-    return f" (the first: {first.benchmark} {first.instance_id})" if first is not None else ""
-
-
-# Paired statistics for models that answered the same questions.
-
-
-def paired_answers(models: Sequence[ModelAnswers], config: StatisticsConfig) -> PairedReport:
-    """Each model against the baseline and the frontier model that the config names.
-
-    If the config names none that answered, every model against every other. The source reader is
-    compared only if it is named. `comparisons` is for arms with a main agent, and is ignored here.
-    """
-    outcomes = {model.arm: outcomes_of(model) for model in models}
-    named = (config.baseline, config.frontier)
-    arms = [m.arm for m in models if not m.is_source_reader or m.model in named]
-    standing = Standing(arms, config, VARIANT)
-    scripted = [model.arm for model in models if model.scripted]
-    pairs = standing.pairs() or all_pairs(arms)
-    return report_on(outcomes, pairs, standing.gains(), config, scripted=scripted, trial="question")
-
-
-def outcomes_of(model: ModelAnswers) -> Outcomes:
-    """Whether each answer is right, by bug and question."""
-    outcomes: dict[InstanceKey, dict[str, bool]] = {}
-    for each in model.answered:
-        outcomes.setdefault(bug_of(each), {})[each.question.id] = each.verdict.correct
-    return outcomes
-
-
-# Files that an evaluation of subagents alone writes.
-
-
-NESTED = ("accuracy", "categories", "reasons")
-
-
-@dataclass(frozen=True)
-class AlonePaths:
-    """Paths of the tables."""
-
-    markdown: Path
-    csv: Path
-    """One row per model; next to it are files with one row per model and category, and the paired
-    statistics."""
-    json: Path
-
-
-def write_alone(
-    results: AloneResults,
-    answers: Sequence[ModelAnswers],
-    folder: Path,
-    config: Mapping[str, Any],
-    labels: Labels,
-    *,
-    records: Sequence[Record] = (),
-) -> AlonePaths:
-    """Write the tables in three formats, each file atomically, and one CSV file per record.
-
-    `config` must be JSON-serialisable; it goes into results.json with every answer's verdict.
-    """
-    paths = AlonePaths(folder / "tables.md", folder / "models.csv", folder / "results.json")
-    tables = {
-        "models": [model_row(each) for each in results.models],
-        "categories": [row for each in results.models for row in category_rows(each)],
-        "comparisons": comparison_facts(results.paired),
-        "recovered_gain": gain_facts(results.paired),
-    }
-    page = ["# Evaluation", *alone_parts(results, labels), *parts(records)]
-    write_text(paths.markdown, "\n\n".join(page) + "\n")
-    write_records(records, folder / FIGURES)
-    for name, rows in tables.items():
-        if rows:
-            write_text(folder / f"{name}.csv", csv_text(rows))
-    whole = {
-        "format_version": FORMAT_VERSION,
-        "config": dict(config),
-        "notes": alone_notes(results, labels),
-        **tables,
-        "figures": [asdict(record) for record in records],
-        "reasons": {each.model: each.reasons for each in results.models},
-        "answers": [row for each in answers for row in answer_rows(each)],
-    }
-    write_text(paths.json, json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
-    return paths
-
-
-def model_row(metrics: AloneMetrics) -> Facts:
-    """One model's metrics as plain numbers."""
-    row: Facts = {
-        each.name: getattr(metrics, each.name)
-        for each in fields(metrics)
-        if each.name not in NESTED
-    }
-    found = metrics.accuracy
-    return row | {
-        "right": found.right if found else None,
-        "accuracy": found.percent if found else None,
-        "accuracy_low": found.low if found else None,
-        "accuracy_high": found.high if found else None,
-    }
-
-
-def category_rows(metrics: AloneMetrics) -> list[Facts]:
-    """One row per category."""
-    return [
-        {"model": metrics.model, "category": category.value, **asdict(found)}
-        for category, found in metrics.categories.items()
-    ]
-
-
-def answer_rows(model: ModelAnswers) -> list[dict[str, Any]]:
-    """One row per answer."""
-    return [
-        {
-            "model": model.model,
-            "question_id": each.question.id,
-            "benchmark": each.question.benchmark,
-            "instance_id": each.question.instance_id,
-            "category": each.question.category.value,
-            "right": each.verdict.correct,
-            "reason": each.verdict.reason.value,
-            "rollout_id": each.rollout.rollout_id if each.rollout is not None else None,
-            "steps": each.steps,
-            "tool_calls": each.tool_calls,
-        }
-        for each in model.answered
-    ]
-
-
-FOLDER = "questions"
 
 
 @dataclass(frozen=True)
 class AloneReport:
-    """The result of an evaluation."""
-
     summary: str
     """The tables for a terminal; empty if it was stopped before the first answer."""
-    tables: AlonePaths | None
+    tables: TablePaths | None
     missing: int
     """Answers still missing, because it was stopped or they failed; the next start gets them."""
     reasons: tuple[str, ...] = ()
@@ -401,31 +70,23 @@ class AloneStage:
 
     @property
     def folder(self) -> Path:
-        return self.run / "eval" / FOLDER
-
-    def check(self) -> None:
-        """Raises ConfigError if a model is not in the config."""
-        for name in self.config.models:
-            self.runtime.model_config_of(name)
+        return self.run / "eval" / "questions"
 
     def preflight(self) -> dict[str, list[Finding]]:
         """Checks before a start, by model; nothing is asked. Raises ConfigError."""
         _, choice = open_chosen(self.benchmark, self.runtime.sandbox)
-        asking = asking_config(self.config, self.benchmark, self.folder)
+        asking = self._asking()
         path = questions_path(asking, self.folder)
-        if to_be_made(self.config, path):
+        if self.config.path is None and not path.is_file():
             told = f"the start makes them, in {path}; their models can be looked at after that"
             return {"questions": [Finding("questions", True, told)]}
-        questions = choose_questions(self.config, path, choice.instances).questions
-        return {
-            f"questions to {name}": look_before_answers(
-                self.runtime,
-                asking.model_copy(update={"answer_with": name}),
-                questions,
-                self.folder,
-            )
-            for name in self.config.models
-        }
+        questions, _ = self._choose(path, choice.instances)
+        found = {}
+        for name in self.config.models:
+            config = asking.model_copy(update={"answer_with": name})
+            findings = look_before_answers(self.runtime, config, questions, self.folder)
+            found[f"questions to {name}"] = findings
+        return found
 
     def measure(self, described: Mapping[str, Any]) -> AloneReport:
         """Ask for all missing answers, and write the tables.
@@ -433,83 +94,131 @@ class AloneStage:
         `described` is the whole config, stored with the results. Raises ConfigError, SandboxError.
         """
         benchmark, choice = open_chosen(self.benchmark, self.runtime.sandbox)
-        asking = asking_config(self.config, self.benchmark, self.folder)
-        path = questions_file(self.runtime, self.config, asking, self.folder)
-        if path is None:
+        asking = self._asking()
+        path = questions_path(asking, self.folder)
+        is_missing = self.config.path is None and not path.is_file()
+        if is_missing and build(self.runtime, asking, self.folder).card is None:
+            # Stopped; the next start goes on.
             return AloneReport("", None, 0, stopped=True)
-        chosen = choose_questions(self.config, path, choice.instances)
+        questions, notes = self._choose(path, choice.instances)
+        if str(choice):
+            notes.append(f"Of the benchmark, {choice}, as `stepinto bench verify` marked.")
         tell_skipped(choice, self.folder)
-        report = _ask(self, asking, chosen.questions)
-        floor = read_all(chosen.questions, instances_of(benchmark, chosen.questions))
-        answers = [*report.models, ModelAnswers(SOURCE_READER, tuple(floor))]
-        results = self._results(answers, (*self._notes(chosen), *_skipped(str(choice))))
-        records = alone_records(results.models, answers, self.folder, self.labels)
-        paths = write_alone(results, answers, self.folder, described, self.labels, records=records)
-        return AloneReport(
-            "\n\n".join(alone_parts(results, self.labels)) + "\n",
-            paths,
-            sum(each.missing for each in report.models),
-            report.reasons,
-            report.stopped,
-        )
-
-    def _results(self, answers: Sequence[ModelAnswers], notes: tuple[str, ...]) -> AloneResults:
+        answers: list[ModelAnswers] = []
+        reasons: dict[str, None] = {}
+        stopped = False
+        for name in self.config.models:
+            if stopped:
+                answers.append(ModelAnswers(name, (), len(questions)))
+                continue
+            config = asking.model_copy(update={"answer_with": name})
+            found = answer_all(self.runtime, config, questions, self.folder)
+            answers.append(ModelAnswers(name, found.answered, found.missing))
+            reasons |= dict.fromkeys(found.reasons)
+            stopped = found.stopped
+        floor = read_all(questions, instances_of(benchmark, questions))
+        answers.append(ModelAnswers(SOURCE_READER, tuple(floor)))
         shared = shared_questions(answers)
         left_out = len({a.question.id for each in answers for a in each.answered}) - len(shared)
         if left_out:
-            notes += (
+            notes.append(
                 f"Warning: not every model has a verdict on every question. The two first tables "
-                f"are of the {len(shared)} that all share; left out are {left_out}.",
+                f"are of the {len(shared)} that all share; left out are {left_out}."
             )
         metrics = tuple(alone_metrics(each, shared) for each in answers)
-        return AloneResults(metrics, paired_answers(answers, self.statistics), notes)
+        results = AloneResults(metrics, paired_answers(answers, self.statistics), tuple(notes))
+        tables = self._write(results, answers, described)
+        missing = sum(each.missing for each in answers)
+        summary = "\n\n".join(alone_parts(results, self.labels)) + "\n"
+        return AloneReport(summary, tables, missing, tuple(reasons), stopped)
 
-    def _notes(self, chosen: ChosenQuestions) -> list[str]:
-        """Notes on which questions were asked and which were skipped."""
-        bugs = {(each.benchmark, each.instance_id) for each in chosen.questions}
-        asked, about = counted(len(chosen.questions), "question"), counted(len(bugs), "bug")
-        lines = [f"n = {asked}, {about}; from {chosen.path}."]
-        if chosen.about_others or chosen.over_limit:
-            lines.append(
-                f"Not asked of that file: {chosen.about_others} about bugs that are not evaluated, "
-                f"{chosen.over_limit} over the limit."
+    def _asking(self) -> QuestionsConfig:
+        """The settings that generate the questions, and their path. Other settings use another
+        path."""
+        if self.config.path is not None:
+            return self.config.asking(self.benchmark, Path(self.config.path))
+        asking = self.config.asking(self.benchmark, self.folder / DEFAULT_NAME)
+        made = asking.model_dump_json(exclude=ANSWERING)
+        digest = hashlib.sha256(made.encode()).hexdigest()[:8]
+        return self.config.asking(self.benchmark, self.folder / f"questions-{digest}.jsonl")
+
+    def _choose(
+        self, path: Path, instances: Sequence[Instance]
+    ) -> tuple[tuple[Question, ...], list[str]]:
+        """The file's questions about these bugs, and notes on which were chosen. Raises
+        ConfigError, also if there are none."""
+        known = {(each.benchmark, each.id) for each in instances}
+        every = read_questions(path)
+        about = [each for each in every if (each.benchmark, each.instance_id) in known]
+        if not about:
+            first = f" (the first: {every[0].benchmark} {every[0].instance_id})" if every else ""
+            raise ConfigError(
+                f"{path}: none of its {len(every)} questions is about the {len(instances)} bugs "
+                f"that are evaluated{first}. Name the benchmark that they were made from in "
+                "eval.questions.benchmark, with the split that has their bugs"
+            )
+        kept = tuple(drawn(about, self.config.shuffle_seed, self.config.limit))
+        bugs = {(each.benchmark, each.instance_id) for each in kept}
+        asked = f"{counted(len(kept), 'question')}, {counted(len(bugs), 'bug')}"
+        notes = [f"n = {asked}; from {path}."]
+        about_others, over_limit = len(every) - len(about), len(about) - len(kept)
+        if about_others or over_limit:
+            notes.append(
+                f"Not asked of that file: {about_others} about bugs that are not evaluated, "
+                f"{over_limit} over the limit."
             )
         trained = RepositoryNames(trained_repositories(self.run, self.runtime.models.values()))
-        seen = sorted({q.repository for q in chosen.questions if q.repository in trained})
+        seen = sorted({each.repository for each in kept if each.repository in trained})
         if seen:
-            lines.append(
+            notes.append(
                 f"Warning: questions about {', '.join(seen)} are asked, which this run's "
                 "training data has, so that a model trained on it is not measured on unseen code. "
                 "Collect with collect.benchmark.split: train."
             )
-        return lines
+        return kept, notes
 
-
-@dataclass(frozen=True)
-class _Answers:
-    """All models' answers so far."""
-
-    models: tuple[ModelAnswers, ...]
-    reasons: tuple[str, ...]
-    stopped: bool
-
-
-def _ask(stage: AloneStage, asking: QuestionsConfig, questions: Sequence[Question]) -> _Answers:
-    """Ask one model after the other the same questions."""
-    models: list[ModelAnswers] = []
-    reasons: dict[str, None] = {}
-    stopped = False
-    for name in stage.config.models:
-        if stopped:
-            models.append(ModelAnswers(name, (), len(questions)))
-            continue
-        config = asking.model_copy(update={"answer_with": name})
-        found = answer_all(stage.runtime, config, questions, stage.folder)
-        models.append(ModelAnswers(name, found.answered, found.missing))
-        reasons |= dict.fromkeys(found.reasons)
-        stopped = found.stopped
-    return _Answers(tuple(models), tuple(reasons), stopped)
-
-
-def _skipped(choice: str) -> tuple[str, ...]:
-    return (f"Of the benchmark, {choice}, as `stepinto bench verify` marked.",) if choice else ()
+    def _write(
+        self,
+        results: AloneResults,
+        answers: Sequence[ModelAnswers],
+        described: Mapping[str, Any],
+    ) -> TablePaths:
+        rollouts = [each.rollout for model in answers for each in model.answered if each.rollout]
+        found = study(rollouts, RunStore(self.folder).read_conversations(), {})
+        figures = alone_figures(results, self.labels)
+        records = [*figures, *answer_records(found, self.labels)]
+        tables = {
+            "models": [each.facts() for each in results.models],
+            "categories": [
+                {"model": each.model, "category": category.value, **asdict(accuracy)}
+                for each in results.models
+                for category, accuracy in each.categories.items()
+            ],
+            "comparisons": comparison_facts(results.paired),
+            "recovered_gain": gain_facts(results.paired),
+        }
+        rows = [
+            {
+                "model": model.model,
+                "question_id": each.question.id,
+                "benchmark": each.question.benchmark,
+                "instance_id": each.question.instance_id,
+                "category": each.question.category.value,
+                "right": each.verdict.correct,
+                "reason": each.verdict.reason.value,
+                "rollout_id": each.rollout.rollout_id if each.rollout is not None else None,
+                "steps": each.steps,
+                "tool_calls": each.tool_calls,
+            }
+            for model in answers
+            for each in model.answered
+        ]
+        whole = {
+            "config": dict(described),
+            "notes": alone_notes(results, self.labels),
+            **tables,
+            "reasons": {each.model: each.reasons for each in results.models},
+            "answers": rows,
+        }
+        page = ["# Evaluation", *alone_parts(results, self.labels), *parts(records)]
+        return write_results(self.folder, "\n\n".join(page) + "\n", tables, whole, records)

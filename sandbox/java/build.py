@@ -132,7 +132,6 @@ def build_plain(job: BuildJob, module: Module, found: Found) -> JavaProject:
 
 
 def _root(path: str, packages: dict[str, str]) -> str:
-    """The source root of a file, relative to the workspace."""
     folder = posixpath.dirname(path)
     package = packages.get(path, "").replace(".", "/")
     if package and f"/{folder}".endswith(f"/{package}"):
@@ -144,18 +143,14 @@ def _jars(sandbox: Sandbox, scan: Scan, found: Found) -> list[str]:
     """The configured class path, the workspace's jars, and the target's test framework."""
     own = [posixpath.join(sandbox.workspace, path) for path in scan.stamps if path.endswith(".jar")]
     given = [*sandbox.config.java.class_path, *own]
-    if any(re.search(r"junit|testng", posixpath.basename(jar)) for jar in given):
-        return given
-    wanted = [
-        f"{SYSTEM_JARS}/{name}.jar"
-        for framework, names in FRAMEWORK_JARS.items()
-        if any(name.startswith(framework) for name in found.imports)
-        for name in names
-    ]
-    if not wanted:
+    wanted: dict[str, None] = {}
+    for framework, names in FRAMEWORK_JARS.items():
+        if any(name.startswith(framework) for name in found.imports):
+            wanted |= dict.fromkeys(f"{SYSTEM_JARS}/{name}.jar" for name in names)
+    if not wanted or any(re.search(r"junit|testng", posixpath.basename(jar)) for jar in given):
         return given
     script = 'for jar; do [ -f "$jar" ] && echo "$jar"; done; exit 0'
-    there = sandbox.run(Command(["sh", "-c", script, "sh", *dict.fromkeys(wanted)]))
+    there = sandbox.run(Command(["sh", "-c", script, "sh", *wanted]))
     return [*given, *there.output.split()]
 
 
@@ -174,13 +169,14 @@ def recompile(job: BuildJob, project: JavaProject, changed: Set[str]) -> bool:
     roots = [
         [posixpath.relpath(root, workspace) for root in step.source_roots] for step in project.steps
     ]
-    if not changed or not roots or not all(_hand_written(root) for own in roots for root in own):
-        return False
-    if any(path.endswith(OTHER_LANGUAGES) for path in job.scan.stamps):
-        return False
-    if not all(path.endswith(".java") for path in changed):
-        return False
-    if not all(any(_inside(path, own) for own in roots) for path in changed):
+    if (
+        not changed
+        or not roots
+        or not all(_hand_written(root) for own in roots for root in own)
+        or any(path.endswith(OTHER_LANGUAGES) for path in job.scan.stamps)
+        or not all(path.endswith(".java") for path in changed)
+        or not all(any(_inside(path, own) for own in roots) for path in changed)
+    ):
         return False
     affected = [any(_inside(path, own) for path in changed) for own in roots]
     for step, own in list(zip(project.steps, roots, strict=True))[affected.index(True) :]:
@@ -283,7 +279,13 @@ def _build(job: BuildJob, found: Found) -> JavaProject:
     workspace = _workspace(job.sandbox)
     module = find_module(job.sandbox, job.scan, found.file, workspace.tools)
     known = workspace.built.pop(module, None)
-    if known is None or not _intact(known, module, job.scan, found):
+    if known is not None:
+        # Somebody may have cleaned or compiled since. Without a build tool, the compiled sources
+        # depend on the target.
+        same = known.target == found.file or module.kind is not BuildKind.PLAIN
+        outputs = job.scan.outputs.get(known.project.class_roots, "")
+        known = known if same and outputs in (known.outputs, "") else None
+    if known is None:
         project = _with_tool(job, module, found)
     elif changes := _changes(known, module, job.scan):
         try:
@@ -299,13 +301,6 @@ def _build(job: BuildJob, found: Found) -> JavaProject:
         return known.project
     workspace.built[module] = _as_built(job, job.scan, found, project)
     return project
-
-
-def _intact(known: _Built, module: Module, scan: Scan, found: Found) -> bool:
-    """Whether the build's outputs are unchanged, so nobody has cleaned or compiled since. Without a
-    build tool, the compiled sources depend on the target."""
-    same = known.target == found.file or module.kind is not BuildKind.PLAIN
-    return same and scan.outputs.get(known.project.class_roots, "") in (known.outputs, "")
 
 
 def _as_built(job: BuildJob, scan: Scan, found: Found, project: JavaProject) -> _Built:

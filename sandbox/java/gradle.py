@@ -10,14 +10,15 @@ from typing import Any
 
 from sandbox.base import Sandbox
 from sandbox.errors import BuildFailed, SandboxFileError
-from sandbox.java.javac import build_failed, timed_out
+from sandbox.java.javac import build_failed
 from sandbox.java.jdk import Jdk
 from sandbox.java.project import (
+    JVM_OPTIONS,
     BuildJob,
     CompileStep,
     JavaProject,
     Module,
-    missing_tool,
+    run_tool,
     unknown_project,
 )
 from sandbox.shell import FOLDER, read_text, write_bytes
@@ -26,8 +27,6 @@ LOG = f"{FOLDER}/gradle.log"
 SCRIPT = f"{FOLDER}/describe.gradle"
 DESCRIPTION = f"{FOLDER}/gradle.json"
 TASK = "stepintoDescribe"
-JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
-MISSING = 127
 
 # Uses the Gradle of the project's wrapper if that is already downloaded, otherwise the one on PATH.
 # A user's read-only cache is read in place, which Gradle can from 6.2 on.
@@ -80,11 +79,7 @@ def build_gradle(job: BuildJob, module: Module) -> JavaProject:
     }
     settings = [f"-D{name}={value}" for name, value in properties.items()]
     command = gradle_command(job.sandbox, job.jdk, ["-I", SCRIPT, *settings, TASK])
-    told = job.run(_BUILD, LOG, DESCRIPTION, *command, folder=module.root)
-    if told.timed_out:
-        raise timed_out("gradle")
-    if told.exit_code == MISSING:
-        raise missing_tool(module)
+    told = run_tool(job, module, _BUILD, LOG, DESCRIPTION, *command)
     if told.exit_code != 0:
         output = job.run(_FAILURE, LOG).output
         if posixpath.basename(SCRIPT) in output:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sandbox.base import SOURCE_LIMIT, Sandbox
-from sandbox.errors import BuildFailed, BuildTimedOut, SandboxFileError
-from sandbox.java.project import BuildJob, CompileStep
+from sandbox.errors import BuildFailed, SandboxFileError
+from sandbox.java.project import BuildJob, CompileStep, timed_out
 from sandbox.shell import FOLDER, write_bytes
 from sandbox.text import source_lines
 
@@ -38,8 +38,6 @@ _EXCEPTION = re.compile(r"(?:Caused by: )?[\w.]+(?:Exception|Error): ")
 
 @dataclass(frozen=True)
 class CompilerError:
-    """One error of javac."""
-
     file: str
     line: int
     text: str
@@ -116,7 +114,8 @@ def compile_sources(job: BuildJob, step: CompileStep, sources: Sequence[str]) ->
     Raises BuildFailed with the errors, SandboxError.
     """
     arguments = f"{FOLDER}/javac-arguments"
-    lines = [_quoted(word) for word in (*step.options, *sources)]
+    words = (word.replace("\\", "\\\\").replace('"', '\\"') for word in (*step.options, *sources))
+    lines = [f'"{word}"' for word in words]
     write_bytes(job.sandbox, arguments, "\n".join(lines).encode())
     argv = [job.jdk.javac, *FAST, "-Xmaxerrs", str(JAVAC_ERRORS), f"@{arguments}"]
     result = job.run(_COMPILE, step.output, *argv)
@@ -124,13 +123,6 @@ def compile_sources(job: BuildJob, step: CompileStep, sources: Sequence[str]) ->
         raise timed_out("javac")
     if result.exit_code != 0:
         raise build_failed(job.sandbox, "javac", result.output)
-
-
-def timed_out(tool: str) -> BuildTimedOut:
-    """The error for a build that ran out of time."""
-    return BuildTimedOut(
-        f"the build failed: `{tool}` was still at it at the time-out (DebugLimits.build_timeout)"
-    )
 
 
 def build_failed(sandbox: Sandbox, tool: str, output: str) -> BuildFailed:
@@ -151,9 +143,3 @@ def build_failed(sandbox: Sandbox, tool: str, output: str) -> BuildFailed:
     found = next(compiler_errors(output, sandbox.workspace), None)
     message = f"the build failed ({tool}); fix this, then start again:\n{shown}"
     return BuildFailed(message, in_sources=found is not None)
-
-
-def _quoted(word: str) -> str:
-    """Quote a word for javac's argument files."""
-    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

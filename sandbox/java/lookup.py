@@ -6,7 +6,7 @@ import difflib
 import posixpath
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from sandbox.base import SOURCE_LIMIT, Sandbox
@@ -34,21 +34,14 @@ _KEYWORDS = frozenset(
 )
 TEST_ANNOTATIONS = frozenset(
     [
-        "Test",
-        "ParameterizedTest",
-        "RepeatedTest",
-        "TestFactory",
-        "TestTemplate",
-        "Theory",
-        "Property",
+        *("Test", "ParameterizedTest", "RepeatedTest", "TestFactory", "TestTemplate"),
+        *("Theory", "Property"),
     ]
 )
 
 
 @dataclass(frozen=True)
 class Method:
-    """A method that has a body."""
-
     name: str
     test: bool
     """Whether a test framework's annotation marks it."""
@@ -58,8 +51,6 @@ class Method:
 
 @dataclass
 class JavaClass:
-    """One class of a file."""
-
     name: str
     """The JVM's name for it, with its package and its outer classes: `demo.Outer$Inner`."""
     parent: str | None
@@ -112,37 +103,29 @@ def _classes(text: str, package: str) -> Iterator[JavaClass]:
         if match[0] == "{":
             head = text[start : match.start()]
             outer = open_blocks[-1] if open_blocks else None
-            declared = None
             # Classes in methods can't be named, so they don't count.
-            if not open_blocks or outer is not None:
-                declared = _declared_class(head, outer, package)
-            if declared is not None:
+            found = _TYPE.search(head) if not open_blocks or outer is not None else None
+            declared = None
+            if found is not None:
+                prefix = f"{outer.name}$" if outer is not None else f"{package}." * bool(package)
+                concrete = found["kind"] in ("class", "record") and "abstract" not in head.split()
+                declared = JavaClass(prefix + found["name"], found["parent"], concrete)
                 yield declared
             elif outer is not None:
-                _add_method(head, outer)
+                outer.methods += _method(head)
             open_blocks.append(declared)
         elif match[0] == "}" and open_blocks:
             open_blocks.pop()
         start = match.end()
 
 
-def _declared_class(head: str, outer: JavaClass | None, package: str) -> JavaClass | None:
-    declared = _TYPE.search(head)
-    if declared is None:
-        return None
-    prefix = f"{outer.name}$" if outer is not None else f"{package}." * bool(package)
-    concrete = declared["kind"] in ("class", "record") and "abstract" not in head.split()
-    return JavaClass(prefix + declared["name"], declared["parent"], concrete)
-
-
-def _add_method(head: str, outer: JavaClass) -> None:
-    """Add the method whose body follows `head` to its class, if it is one."""
+def _method(head: str) -> list[Method]:
     found = _METHOD.search(head)
     if found is None or found["name"] in _KEYWORDS:
-        return
+        return []
     test = not TEST_ANNOTATIONS.isdisjoint(_ANNOTATION.findall(head))
     entry = found["name"] == "main" and "static" in head.split() and "String" in found["parameters"]
-    outer.methods.append(Method(found["name"], test, entry))
+    return [Method(found["name"], test, entry)]
 
 
 MAX_PARENTS = 10
@@ -158,18 +141,14 @@ class Sources:
 
     def __init__(self, sandbox: Sandbox, scan: Scan) -> None:
         self._sandbox = sandbox
-        self._scan = scan
-        self._outlines: dict[str, Outline] = {}
-
-    @property
-    def paths(self) -> list[str]:
+        self.paths = scan.sources
         """The paths of all sources, relative to the workspace."""
-        return self._scan.sources
+        self._outlines: dict[str, Outline] = {}
 
     def files(self, path: str) -> Iterator[str]:
         """Sources whose path ends like this; a `*` stands for any text."""
         wanted = posixpath.normpath(path.removeprefix(f"{self._sandbox.workspace}/")).lstrip("/")
-        for source in self._scan.sources:
+        for source in self.paths:
             if source == wanted or fnmatchcase(f"/{source}", f"*/{wanted}"):
                 yield source
 
@@ -178,7 +157,7 @@ class Sources:
         box, most = self._sandbox, str(MAX_CANDIDATES)
         found = capture(box, _SEARCH, pattern, most, cwd=box.workspace, timeout=SEARCH_TIMEOUT)
         files = [posixpath.normpath(line) for line in found.output.splitlines()]
-        return [file for file in files if self._scan.has(file)]
+        return [file for file in files if file in self.paths]
 
     def outline(self, file: str) -> Outline:
         """The classes and methods of a source."""
@@ -261,11 +240,17 @@ def parse_name(text: str) -> Named:
     program = posixpath.basename(words[0])
     if program in ("mvn", "mvnw", "gradle", "gradlew"):
         return _build_command(words[1:], maven=program.startswith("mvn"))
-    if program == "java" and len(words) > 1:
-        return _java_command(words[1:])
-    named = _split_method(words[0])
-    arguments = tuple(words[1:])
-    return Named(named.name, named.method, arguments, main=bool(arguments))
+    if program != "java" or len(words) == 1:
+        return replace(_split_method(words[0]), arguments=tuple(words[1:]), main=len(words) > 1)
+    rest = iter(words[1:])
+    for word in rest:
+        if word in ("-cp", "-classpath", "--class-path"):
+            next(rest, None)
+        elif word == "-jar":
+            raise NoSuchTest(f"a jar can't be debugged from its sources: {ACCEPTED}")
+        elif not word.startswith("-"):
+            return replace(_split_method(word), arguments=tuple(rest), main=True)
+    raise NoSuchTest(f"the command names no main class: {ACCEPTED}")
 
 
 def _split_method(text: str) -> Named:
@@ -279,22 +264,20 @@ def _split_method(text: str) -> Named:
 
 def _build_command(words: list[str], maven: bool) -> Named:
     """Parse the options of a `mvn` or `gradle` that runs one test."""
-    test = ""
-    module: str | None = None
+    test = module = ""
     rest = iter(words)
     for word in rest:
-        if maven and (match := re.match(r"-D(?:it\.)?test=(.+)", word)):
-            test = re.split(r"[,+]", match[1])[0]
+        option, _, value = word.partition("=")
+        if maven and option in ("-Dtest", "-Dit.test"):
+            test = re.split(r"[,+]", value)[0]
         elif maven and word in ("-pl", "--projects"):
             module = next(rest, "").split(",")[0]
         elif maven and word in ("-f", "--file"):
             module = posixpath.dirname(next(rest, ""))
         elif maven:
             continue
-        elif word == "--tests":
-            test = next(rest, "")
-        elif word.startswith("--tests="):
-            test = word.removeprefix("--tests=")
+        elif option == "--tests":
+            test = value or next(rest, "")
         elif word in ("-p", "--project-dir"):
             module = next(rest, "")
         elif ":" in word and not word.startswith("-"):
@@ -302,22 +285,8 @@ def _build_command(words: list[str], maven: bool) -> Named:
     if not test:
         option = "-Dtest=Class#method" if maven else "--tests Class.method"
         raise NoSuchTest(f"the command names no test: add {option}, or {ACCEPTED}")
-    named = _split_method(test)
-    folder = module.strip(":./").replace(":", "/") if module else None
-    return Named(named.name, named.method, module=folder or None)
-
-
-def _java_command(words: list[str]) -> Named:
-    rest = iter(words)
-    for word in rest:
-        if word in ("-cp", "-classpath", "--class-path"):
-            next(rest, None)
-        elif word == "-jar":
-            raise NoSuchTest(f"a jar can't be debugged from its sources: {ACCEPTED}")
-        elif not word.startswith("-"):
-            named = _split_method(word)
-            return Named(named.name, named.method, tuple(rest), main=True)
-    raise NoSuchTest(f"the command names no main class: {ACCEPTED}")
+    folder = module.strip(":./").replace(":", "/")
+    return replace(_split_method(test), module=folder or None)
 
 
 Candidate = tuple[str, JavaClass, str | None]
@@ -350,8 +319,6 @@ class Found:
 
 
 class Lookup:
-    """Looks up names in one workspace."""
-
     def __init__(self, sandbox: Sandbox, scan: Scan) -> None:
         self._sources = Sources(sandbox, scan)
 
@@ -377,28 +344,29 @@ class Lookup:
 
     def _candidates(self, named: Named) -> Iterator[Candidate]:
         """Classes in files named after them, with the method at the end of the name, if any."""
+        method = named.method
         if named.name.endswith(".java") or "/" in named.name:
             path = named.name if named.name.endswith(".java") else f"{named.name}.java"
             for file in self._sources.files(path):
-                yield from self._of_file(file, named.method)
+                # The class that has the method, is named like the file, or has a `main`.
+                classes = self._sources.outline(file).classes
+                stem = posixpath.basename(file).removesuffix(".java")
+                chosen = [
+                    *(each for each in classes if method and each.method(method)),
+                    *(each for each in classes if each.simple_name == stem),
+                    *(each for each in classes if any(m.entry for m in each.methods)),
+                    *classes,
+                ]
+                for each in chosen[:1]:
+                    yield file, each, method
             return
         parts = [part for part in re.split(r"[.$]", named.name) if part]
         for length in range(len(parts), 0, -1):
             matches = list(self._sources.files("/".join(parts[:length]) + ".java"))
             for file in matches:
-                yield from self._of_parts(file, parts[length - 1 :], named.method)
+                yield from self._of_parts(file, parts[length - 1 :], method)
             if matches:
                 return
-
-    def _of_file(self, file: str, method: str | None) -> Iterator[Candidate]:
-        """The file's first class, or the class in it that has the method."""
-        classes = self._sources.outline(file).classes
-        with_method = [each for each in classes if method and each.method(method)]
-        stem = posixpath.basename(file).removesuffix(".java")
-        named = [each for each in classes if each.simple_name == stem]
-        entries = [each for each in classes if any(m.entry for m in each.methods)]
-        for each in [*with_method, *named, *entries, *classes][:1]:
-            yield file, each, method
 
     def _of_parts(self, file: str, parts: list[str], method: str | None) -> Iterator[Candidate]:
         """Resolve `Outer`, `Outer.Inner` or `Outer.method` in the file of `Outer`."""
@@ -422,66 +390,63 @@ class Lookup:
         if not tail:
             return
         pattern = rf"(class|enum|record)[[:space:]]+({'|'.join(tail)})\b"
+        for file, each in self._grep(pattern):
+            if each.simple_name == tail[-1]:
+                yield file, each, named.method
+            elif len(tail) > 1 and each.simple_name == tail[-2] and each.method(tail[-1]):
+                yield file, each, tail[-1]
+        if len(parts) == 1 and named.method is None:
+            for file, each in self._grep(rf"\b{parts[0]}[[:space:]]*\("):
+                method = each.method(parts[0])
+                if method is not None and method.test:
+                    yield file, each, parts[0]
+
+    def _grep(self, pattern: str) -> Iterator[tuple[str, JavaClass]]:
+        """The classes of some sources with a line that matches."""
         for file in self._sources.grep(pattern):
             for each in self._sources.outline(file).classes:
-                if each.simple_name == tail[-1]:
-                    yield file, each, named.method
-                elif len(tail) > 1 and each.simple_name == tail[-2] and each.method(tail[-1]):
-                    yield file, each, tail[-1]
-        if len(parts) == 1 and named.method is None:
-            for file in self._sources.grep(rf"\b{parts[0]}[[:space:]]*\("):
-                for each in self._sources.outline(file).classes:
-                    method = each.method(parts[0])
-                    if method is not None and method.test:
-                        yield file, each, parts[0]
+                yield file, each
 
     def _found(self, file: str, chosen: JavaClass, method: str | None, named: Named) -> Found:
-        imports = self._sources.outline(file).imports
+        sources, shown = self._sources, f"{chosen.name} ({file})"
+        imports = sources.outline(file).imports
         entry = any(each.entry for each in chosen.methods)
+        main = Found(file, chosen.name, None, ("main",), False, (), imports)
         if named.main or (method == "main" and entry):
             if not entry:
-                raise NoSuchTest(
-                    f"{chosen.name} ({file}) has no `public static void main(String[])`"
-                )
-            return Found(file, chosen.name, None, ("main",), False, named.arguments, imports)
+                raise NoSuchTest(f"{shown} has no `public static void main(String[])`")
+            return replace(main, arguments=named.arguments)
         if not chosen.concrete and not entry:
             # Its tests run in its subclasses.
             name = chosen.simple_name
             heirs = [
                 each.name
-                for path in self._sources.grep(rf"extends[[:space:]]+[A-Za-z0-9_.]*{name}\b")
-                for each in self._sources.outline(path).classes
+                for _, each in self._grep(rf"extends[[:space:]]+[A-Za-z0-9_.]*{name}\b")
                 if each.concrete and (each.parent or "").rpartition(".")[2] == name
             ]
-            shown = f"; name one of its subclasses: {', '.join(heirs[:NEAREST])}" if heirs else ""
-            raise NoSuchTest(
-                f"{chosen.name} ({file}) is abstract, so that no test of it can run{shown}"
-            )
-        if method is not None:
-            self._require_method(file, chosen, method)
-            return Found(file, chosen.name, method, (method,), True, (), imports)
-        tests = tuple(dict.fromkeys(m.name for m in self._sources.tests(file, chosen)))
-        if not tests and entry:
-            return Found(file, chosen.name, None, ("main",), False, (), imports)
-        if not tests and not any(name.startswith(FRAMEWORKS) for name in imports):
-            nearest = self._nearest_classes(chosen.simple_name)
-            raise NoSuchTest(f"{chosen.name} ({file}) holds no test and no main method{nearest}")
-        return Found(file, chosen.name, None, tests, True, (), imports)
-
-    def _require_method(self, file: str, chosen: JavaClass, method: str) -> None:
-        """Raise NoSuchTest unless the class has the method, inherits it, or may from a library."""
-        family = list(self._sources.family(file, chosen))
-        if any(each.method(method) for _, each in family):
-            return
+            known = f"; name one of its subclasses: {', '.join(heirs[:NEAREST])}" if heirs else ""
+            raise NoSuchTest(f"{shown} is abstract, so that no test of it can run{known}")
+        tests = tuple(dict.fromkeys(m.name for m in sources.tests(file, chosen)))
+        if method is None and not tests and entry:
+            return main
+        if method is None:
+            if not tests and not any(name.startswith(FRAMEWORKS) for name in imports):
+                nearest = self._nearest_classes(chosen.simple_name)
+                raise NoSuchTest(f"{shown} holds no test and no main method{nearest}")
+            return Found(file, chosen.name, None, tests, True, (), imports)
+        family = list(sources.family(file, chosen))
         last_file, last = family[-1]
-        if last.parent not in (None, *TEST_CASES) or re.search(
-            rf"\b{method}\s*\(", self._sources.text(last_file)
-        ):
-            return
-        known = list(dict.fromkeys(m.name for m in self._sources.tests(file, chosen)))
-        close = difflib.get_close_matches(method, known, NEAREST, 0.4) or known[:NEAREST]
-        nearest = f"; its nearest tests: {', '.join(close)}" if close else "; it holds no tests"
-        raise NoSuchTest(f"{chosen.name} ({file}) has no method {method}{nearest}")
+        # A class without its source, of a library, may have it.
+        may_have = (
+            any(each.method(method) for _, each in family)
+            or last.parent not in (None, *TEST_CASES)
+            or re.search(rf"\b{method}\s*\(", sources.text(last_file))
+        )
+        if not may_have:
+            close = difflib.get_close_matches(method, tests, NEAREST, 0.4) or tests[:NEAREST]
+            nearest = f"its nearest tests: {', '.join(close)}" if close else "it holds no tests"
+            raise NoSuchTest(f"{shown} has no method {method}; {nearest}")
+        return Found(file, chosen.name, method, (method,), True, (), imports)
 
     def _nearest_classes(self, *names: str) -> str:
         """Sources with similar names; if none is similar, those of tests first."""

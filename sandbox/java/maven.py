@@ -13,37 +13,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sandbox.base import Sandbox
-from sandbox.java.javac import build_failed, timed_out
+from sandbox.java.javac import build_failed
 from sandbox.java.jdk import Jdk
 from sandbox.java.project import (
+    JVM_OPTIONS,
     BuildJob,
     CompileStep,
     JavaProject,
     Module,
-    missing_tool,
+    run_tool,
     unknown_project,
 )
 from sandbox.shell import FOLDER, capture, split_words
 
 HARMLESS_PLUGINS = frozenset(
-    {
-        "maven-resources-plugin",
-        "maven-compiler-plugin",
-        "maven-surefire-plugin",
-        "maven-enforcer-plugin",
-        "maven-checkstyle-plugin",
-        "maven-dependency-plugin",
-        "maven-source-plugin",
-        "maven-javadoc-plugin",
-        "maven-pmd-plugin",
-        "apache-rat-plugin",
-        "spotbugs-maven-plugin",
-        "spotless-maven-plugin",
-        "license-maven-plugin",
-        "animal-sniffer-maven-plugin",
-        "jacoco-maven-plugin",
-        "flatten-maven-plugin",
-    }
+    [
+        *("maven-resources-plugin", "maven-compiler-plugin", "maven-surefire-plugin"),
+        *("maven-enforcer-plugin", "maven-checkstyle-plugin", "maven-dependency-plugin"),
+        *("maven-source-plugin", "maven-javadoc-plugin", "maven-pmd-plugin", "apache-rat-plugin"),
+        *("spotbugs-maven-plugin", "spotless-maven-plugin", "license-maven-plugin"),
+        *("animal-sniffer-maven-plugin", "jacoco-maven-plugin", "flatten-maven-plugin"),
+    ]
 )
 """Plugins that neither make classes (except the compiler) nor change them, as called here."""
 
@@ -60,7 +50,6 @@ class MojoSettings:
 
     @property
     def folder(self) -> str:
-        """The module's folder, absolute."""
         match = re.search(r"@ (/.*)/[^/]+$", self.settings.get("project", ""))
         return match[1] if match else self.settings.get("basedir", "")
 
@@ -90,8 +79,6 @@ class MojoSettings:
 
 @dataclass(frozen=True)
 class MavenLog:
-    """The contents of a build's debug log."""
-
     mojos: tuple[MojoSettings, ...]
     commands: tuple[tuple[str, ...], ...]
     """The compiler's command lines, without the sources."""
@@ -178,22 +165,12 @@ def _steps(log: MavenLog) -> Iterator[CompileStep]:
 
 DEBIAN_SETTINGS = "/etc/maven/settings-debian.xml"
 LOG = f"{FOLDER}/maven.log"
-JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
 SKIPPED_CHECKS = (
-    "-Denforcer.skip",
-    "-Dcheckstyle.skip",
-    "-Drat.skip",
-    "-Dpmd.skip",
-    "-Dspotbugs.skip",
-    "-Djacoco.skip",
-    "-Dlicense.skip",
-    "-Dspotless.check.skip",
-    "-Danimal.sniffer.skip",
+    *("-Denforcer.skip", "-Dcheckstyle.skip", "-Drat.skip", "-Dpmd.skip", "-Dspotbugs.skip"),
+    *("-Djacoco.skip", "-Dlicense.skip", "-Dspotless.check.skip", "-Danimal.sniffer.skip"),
     "-Dmaven.javadoc.skip",
 )
 """Plugins that check sources and make no classes; offline they often can't run."""
-
-MISSING = 127
 
 # A user's repository is below the JVM's user.home, which is not always $HOME.
 _REPOSITORY = r"""
@@ -239,14 +216,9 @@ exit 0
 def build_maven(job: BuildJob, module: Module) -> JavaProject:
     """Build a module with its dependencies. Raises BuildFailed, JavaUnavailable, SandboxError."""
     command = maven_command(job.sandbox, job.jdk, module, ["-X", *SKIPPED_CHECKS, "-DskipTests"])
-    told = job.run(_BUILD, LOG, *command, folder=module.root)
-    if told.timed_out:
-        raise timed_out("mvn")
-    if told.exit_code == MISSING:
-        raise missing_tool(module)
+    told = run_tool(job, module, _BUILD, LOG, *command)
     if told.exit_code != 0:
-        output = job.run(_FAILURE, LOG).output
-        raise build_failed(job.sandbox, "mvn", output)
+        raise build_failed(job.sandbox, "mvn", job.run(_FAILURE, LOG).output)
     return project_of(read_log(told.output), job.absolute(module.folder), module)
 
 

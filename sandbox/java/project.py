@@ -10,11 +10,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sandbox.base import SOURCE_LIMIT, Sandbox
-from sandbox.errors import JavaUnavailable, SandboxFileError
+from sandbox.errors import BuildTimedOut, JavaUnavailable, SandboxFileError
 from sandbox.java.jdk import Jdk
 from sandbox.java.scan import GRADLE_FILES, SETTINGS_FILES, Scan
 from sandbox.shell import Captured, capture
 
+MISSING = 127
+"""Exit code of a build command if its tool is missing."""
+JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
+"""Of the build tools' own JVMs."""
 LEAST = 1.0
 """Seconds that a tool gets at least, so that it can report its own error."""
 
@@ -41,8 +45,6 @@ class BuildJob:
 
 
 class BuildKind(StrEnum):
-    """What builds a project."""
-
     MAVEN = "maven"
     GRADLE = "gradle"
     PLAIN = "plain"
@@ -124,12 +126,24 @@ def find_module(sandbox: Sandbox, scan: Scan, file: str, tools: frozenset[str]) 
     return Module(BuildKind.PLAIN, ".", ".")
 
 
-def missing_tool(module: Module) -> JavaUnavailable:
-    """Explain what to do if a module's build tool is missing."""
-    return JavaUnavailable(
-        f"the project in {module.root} is built by {module.kind.capitalize()}, and the sandbox "
-        f"has no `{TOOLS[module.kind]}`: install it (Debian: apt-get install {module.kind}), or "
-        "choose an image that has it"
+def run_tool(job: BuildJob, module: Module, script: str, *arguments: str) -> Captured:
+    """Run a script with the build tool in the build's root. Raises BuildTimedOut, JavaUnavailable
+    if it exits with MISSING."""
+    told = job.run(script, *arguments, folder=module.root)
+    if told.timed_out:
+        raise timed_out(TOOLS[module.kind])
+    if told.exit_code == MISSING:
+        raise JavaUnavailable(
+            f"the project in {module.root} is built by {module.kind.capitalize()}, and the sandbox "
+            f"has no `{TOOLS[module.kind]}`: install it (Debian: apt-get install {module.kind}), "
+            "or choose an image that has it"
+        )
+    return told
+
+
+def timed_out(tool: str) -> BuildTimedOut:
+    return BuildTimedOut(
+        f"the build failed: `{tool}` was still at it at the time-out (DebugLimits.build_timeout)"
     )
 
 
@@ -142,7 +156,6 @@ TOOLS = {BuildKind.MAVEN: "mvn", BuildKind.GRADLE: "gradle"}
 
 
 def _root(sandbox: Sandbox, scan: Scan, folder: str, kind: BuildKind) -> str:
-    """The root of the build that a module is part of."""
     above = _folders_above(posixpath.join(folder, "file"))
     if kind is BuildKind.GRADLE:
         settings = (f for f in above if any(scan.has(_join(f, name)) for name in SETTINGS_FILES))

@@ -62,7 +62,6 @@ class Scan:
 
     @property
     def sources(self) -> list[str]:
-        """The Java sources."""
         return [path for path in self.stamps if path.endswith(".java")]
 
     def has(self, path: str) -> bool:
@@ -106,7 +105,6 @@ def scan_workspace(
 
 
 def is_build_file(path: str) -> bool:
-    """Whether a file configures a build tool."""
     name = posixpath.basename(path)
     folder = posixpath.dirname(path)
     return (

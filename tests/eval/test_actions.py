@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from collect.store.records import Rollout
-from eval.actions import ALL, Frequency, actions_facts, actions_table, call_counts, frequencies
-from eval.labels import Labels
-from tests.eval.test_repair_tables import only_panel, repair_rollout
+from eval.figures import Cell
+from eval.paper_figures import ALL, call_counts
+from tests.eval.test_repair_tables import records_of, repair_rollout
 
 
 def acting(instance_id: str, actions: dict[str, int], **changes: Any) -> Rollout:
@@ -29,6 +30,12 @@ SOLVED = acting(
 UNSOLVED = acting("b", {"interact_code/inspection": 9, "restart": 1}, resolved=False)
 
 
+def frequencies(rollouts: Sequence[Rollout]) -> dict[Cell, tuple[Cell, ...]]:
+    """By action: calls a rollout and share of all calls, over all rollouts, over those that
+    resolved their bug, and over those that did not."""
+    return {row[1]: row[2:] for row in records_of(rollouts)[0]["fig8_frequencies_1"].rows}
+
+
 def test_kinds_of_one_action_are_summed() -> None:
     assert call_counts([SOLVED, UNSOLVED]) == {
         ALL: 20,
@@ -43,15 +50,13 @@ def test_kinds_of_one_action_are_summed() -> None:
 
 def test_frequency_by_outcome() -> None:
     found = frequencies([SOLVED, UNSOLVED])
-    assert list(found) == ["all", "solved", "unsolved"]
-    assert list(found["all"]) == [
+    assert list(found) == [
         *(ALL, "set_breakpoint", "interact_code", "interact_code/inspection"),
         *("interact_code/modification", "propose_repair", "restart"),
     ]
-    assert found["all"][ALL] == Frequency(20, 10, 100)
-    assert found["all"]["interact_code"] == Frequency(17, 8.5, 85)
-    assert found["solved"]["interact_code/modification"] == Frequency(3, 3, 30)
-    assert found["unsolved"]["interact_code/modification"] == Frequency(0, 0, 0)
+    assert found[ALL] == (10, 100, 10, 100, 10, 100)
+    assert found["interact_code"] == (8.5, 85, 8, 80, 9, 90)
+    assert found["interact_code/modification"] == (1.5, 15, 3, 30, 0, 0)
 
 
 def test_shares_of_the_kinds_make_up_all() -> None:
@@ -60,33 +65,22 @@ def test_shares_of_the_kinds_make_up_all() -> None:
         acting(str(task), {"interact_code/inspection": 1542, "control_execution": 1734})
         for task in range(3)
     ]
-    assert frequencies(rows)["all"]["interact_code"].share == pytest.approx(47.07, abs=0.01)
+    assert frequencies(rows)["interact_code"][1] == pytest.approx(47.07, abs=0.01)
 
 
 def test_no_task_of_an_outcome() -> None:
-    found = frequencies([SOLVED])
-    assert found["unsolved"][ALL] == Frequency(0, None, None)
+    assert frequencies([SOLVED])[ALL][4:] == (None, None)
 
 
 def test_systems_without_actions_are_left_out() -> None:
     rollouts = [SOLVED, UNSOLVED]
     rollouts += [repair_rollout(name, "simple_debugging") for name in "ab"]
-    panel = only_panel(rollouts)
-    table = actions_table(panel, Labels())
-    assert table[0] == [
-        *("Method", "Action", "all: a task", "share", "solved: a task", "share"),
-        *("unsolved: a task", "share"),
+    tables, figures = records_of(rollouts)
+    assert tables["fig8_frequencies_1"].columns == (
+        *("Method", "Action", "all: a rollout", "all: %", "solved: a rollout", "solved: %"),
+        *("unsolved: a rollout", "unsolved: %"),
+    )
+    assert {row[0] for row in tables["fig8_frequencies_1"].rows} == {"InspectCoder"}
+    assert [each.name for each in figures["fig8_actions_1"].series] == [
+        *("InspectCoder: all", "InspectCoder: solved", "InspectCoder: unsolved"),
     ]
-    assert [row[:4] for row in table[1:]] == [
-        ["InspectCoder", "all actions", "10.00", "100.00%"],
-        ["", "set_breakpoint", "0.50", "5.00%"],
-        ["", "interact_code", "8.50", "85.00%"],
-        ["", "- inspection", "7.00", "70.00%"],
-        ["", "- modification", "1.50", "15.00%"],
-        ["", "propose_repair", "0.50", "5.00%"],
-        ["", "restart", "0.50", "5.00%"],
-    ]
-    facts = actions_facts(panel)
-    assert len(facts) == 3 * 7
-    assert {row["variant"] for row in facts} == {"inspectcoder"}
-    assert sum(row["outcome"] == "solved" for row in facts) == 7

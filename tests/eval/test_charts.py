@@ -13,13 +13,13 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from eval.charts import COLOURS, draw, figures_of
-from eval.end_to_end import arm_records
+from eval.config import StatisticsConfig
 from eval.figures import Figure, FigureKind, Point, Series
 from eval.labels import Labels
 from eval.metrics import compare
 from eval.output import FORMAT_VERSION, write_tables
-from eval.paired.config import StatisticsConfig
-from eval.paired.report import paired_report
+from eval.paired.report import paired_figures, paired_report
+from eval.paper_figures import arm_records
 from eval.report.rendering import asset
 from tests.eval.test_metrics import baseline_rollout
 from tests.records import make_rollout
@@ -66,10 +66,10 @@ def test_the_figures_of_arms(tmp_path: Path) -> None:
     rows += [make_rollout(f"bug-{n}", sub_model="large") for n in range(8)]
     paired = paired_report(rows, StatisticsConfig(resamples=1000), "baseline")
     comparison = compare(rows)
-    records = arm_records(comparison, rows, LABELS)
+    records = [*arm_records(comparison, rows, LABELS), *paired_figures(paired, LABELS)]
     write_tables(comparison, rows, tmp_path, paired=paired, records=records)
-    figures = {figure.title: figure for figure in figures_of(tmp_path, LABELS)}
-    assert len(figures) == len(figures_of(tmp_path, LABELS)), "no figure is there twice"
+    figures = {figure.title: figure for figure in figures_of(tmp_path)}
+    assert len(figures) == len(figures_of(tmp_path)), "no figure is there twice"
     rates = figures["Pass rate"]
     assert rates.is_percent
     assert {point.value for series in rates.series for point in series.points} == {25, 75, 100}
@@ -97,13 +97,13 @@ def test_the_figures_of_the_papers(tmp_path: Path) -> None:
     records = [*map(asdict, (bars, empty, stacked, scatter, single)), table]
     results = {"format_version": FORMAT_VERSION, "figures": records}
     (tmp_path / "results.json").write_text(json.dumps(results))
-    assert figures_of(tmp_path, LABELS) == [bars, stacked, scatter]
+    assert figures_of(tmp_path) == [bars, stacked, scatter]
 
 
 def test_results_of_another_version_give_no_figures(tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text(json.dumps({"format_version": 99, "arms": 7}))
-    assert figures_of(tmp_path, LABELS) == []
-    assert figures_of(tmp_path / "none", LABELS) == []
+    assert figures_of(tmp_path) == []
+    assert figures_of(tmp_path / "none") == []
 
 
 def drawn(figure: Figure) -> Element:

@@ -11,9 +11,8 @@ from collect.benchmarks.bundled import BundledBenchmark
 from collect.benchmarks.self_repair.benchmark import SelfRepairBenchmark
 from collect.benchmarks.self_repair.problem import Card, card_path
 from collect.errors import ConfigError
-from eval.full_set import FullSet, full_set_of
 from eval.labels import Labels
-from eval.repair_tables import repair_foot, repair_table
+from eval.repair_tables import FullSet, full_set_of, repair_foot, repair_table
 from tests.eval.test_repair_tables import only_panel, repair_rollout
 
 

@@ -8,18 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collect.store.records import Rollout
-from eval.attempts import (
-    Standing,
-    exact_sets,
-    pairs_facts,
-    pairs_table,
-    sets_facts,
-    sets_table,
-    solved_bugs,
-    standing,
-)
-from eval.labels import Labels
-from tests.eval.test_repair_tables import only_panel, repair_rollout
+from eval.figures import Cell
+from eval.paper_figures import exact_sets, others_of, solved_bugs
+from tests.eval.test_repair_tables import only_panel, records_of, repair_rollout
 
 BUGS = "abcdefg"
 SOLVED = {"autosd": "ab", "ldb_line": "bcd", "inspectcoder": "bcef"}
@@ -47,49 +38,43 @@ def test_bugs_solved_by_exactly_a_set() -> None:
     ]
 
 
-def test_a_system_beside_the_others() -> None:
-    # The others of AutoSD solve b, c, d, e and f; AutoSD one of them.
-    assert standing("autosd", bug_sets(SOLVED)) == Standing(2, 1, 20)
-    assert standing("inspectcoder", bug_sets(SOLVED)) == Standing(4, 2, 50)
-    assert standing("autosd", bug_sets({"autosd": "ab"})) == Standing(2, 2, None)
+def rows_of(solved: Mapping[str, str], name: str) -> tuple[tuple[Cell, ...], ...]:
+    return records_of(solving(solved))[0][name].rows
 
 
 def test_tables() -> None:
-    panel = only_panel(solving(SOLVED))
-    assert pairs_table(panel, Labels()) == [
-        [
-            *("Method", "Solved", "Only it", "Of the others'"),
-            *("and AutoSD", "and LDB (Line-Level)", "and InspectCoder"),
-        ],
-        ["AutoSD", "2", "1", "20.00%", "", "1", "1"],
-        ["LDB (Line-Level)", "3", "1", "40.00%", "1", "", "2"],
-        ["InspectCoder", "4", "2", "50.00%", "1", "2", ""],
-    ]
-    table = sets_table(panel, Labels())
-    assert table[1] == ["InspectCoder", "2"]
-    assert table[-1] == ["none", "1"]
-    facts = sets_facts(panel)
-    assert sum(int(row["bugs"] or 0) for row in facts) == len(BUGS)
-    assert facts[-1] == {
-        **{"benchmark": "bigcodebench-r", "main_model": "Qwen2.5-Max"},
-        **{"sub_model": "Qwen2.5-Max", "solved_by": "", "systems": 0, "bugs": 1},
-    }
-    pair = next(row for row in pairs_facts(panel) if row["first"] == "ldb_line")
-    assert (pair["both"], pair["only_first"], pair["only_second"]) == (2, 1, 2)
+    tables, figures = records_of(solving(SOLVED))
+    pairs = tables["fig6_pairs_1"]
+    assert pairs.columns == (
+        *("Method", "Solved", "Only it", "% of the others'"),
+        *("and AutoSD", "and LDB (Line-Level)", "and InspectCoder"),
+    )
+    # The others of AutoSD solve b, c, d, e and f; AutoSD one of them.
+    assert pairs.rows == (
+        ("AutoSD", 2, 1, 20, "", 1, 1),
+        ("LDB (Line-Level)", 3, 1, 40, 1, "", 2),
+        ("InspectCoder", 4, 2, 50, 1, 2, ""),
+    )
+    sets = tables["fig6_sets_1"].rows
+    assert (sets[0], sets[-1]) == (("InspectCoder", 1, 2), ("none", 0, 1))
+    assert sum(int(row[2] or 0) for row in sets) == len(BUGS)
+    alone, shared = figures["fig6_overlap_1"].series
+    assert [point.value for point in alone.points] == [1, 1, 2]
+    assert [point.value for point in shared.points] == [1, 2, 2]
 
 
 def test_ablations_take_no_unique_bug_away() -> None:
-    panel = only_panel(solving(SOLVED | {"inspectcoder_no_debugger": "bcefg"}))
-    rows = pairs_table(panel, Labels())
-    assert rows[3][:4] == ["InspectCoder", "4", "2", "50.00%"]
-    assert rows[4][:4] == ["w/o debugger tool", "5", "-", "-"]
-    assert rows[4][-2:] == ["4", ""]
-    assert sets_table(panel, Labels())[-1] == ["none", "1"]
+    solved = SOLVED | {"inspectcoder_no_debugger": "bcefg"}
+    rows = rows_of(solved, "fig6_pairs_1")
+    assert rows[2][:4] == ("InspectCoder", 4, 2, 50)
+    assert rows[3][:4] == ("w/o debugger tool", 5, None, None)
+    assert rows[3][-2:] == (4, "")
+    assert rows_of(solved, "fig6_sets_1")[-1] == ("none", 0, 1)
 
 
 def test_ablations_alone_are_compared() -> None:
-    panel = only_panel(solving({"inspectcoder": "a", "inspectcoder_no_debugger": "ab"}))
-    assert [row[2] for row in pairs_table(panel, Labels())[1:]] == ["0", "1"]
+    rows = rows_of({"inspectcoder": "a", "inspectcoder_no_debugger": "ab"}, "fig6_pairs_1")
+    assert [row[2] for row in rows] == [0, 1]
 
 
 def test_a_bug_is_solved_by_any_attempt() -> None:
@@ -100,9 +85,9 @@ def test_a_bug_is_solved_by_any_attempt() -> None:
 
 
 def test_nobody_solves_anything() -> None:
-    panel = only_panel(solving({"autosd": "", "inspectcoder": ""}))
-    assert sets_table(panel, Labels())[1:] == [["none", "7"]]
-    assert pairs_table(panel, Labels())[1][1:4] == ["0", "0", "-"]
+    solved = {"autosd": "", "inspectcoder": ""}
+    assert rows_of(solved, "fig6_sets_1") == (("none", 0, 7),)
+    assert rows_of(solved, "fig6_pairs_1")[0][1:4] == (0, 0, None)
 
 
 @given(st.dictionaries(st.sampled_from(sorted(SOLVED)), st.text("abcdef"), min_size=1))
@@ -111,5 +96,6 @@ def test_exact_sets_divide_the_solved_bugs(solved: Mapping[str, str]) -> None:
     found = exact_sets(sets)
     assert sum(count for _, count in found) == len(frozenset().union(*sets.values()))
     for variant in sets:
-        assert standing(variant, sets).unique == dict(found).get((variant,), 0)
+        unique = sets[variant] - others_of(variant, sets)
+        assert len(unique) == dict(found).get((variant,), 0)
         assert sum(n for names, n in found if variant in names) == len(sets[variant])

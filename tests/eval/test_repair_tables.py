@@ -13,13 +13,20 @@ import pytest
 from collect.agents.config import Variant
 from collect.errors import FailureKind
 from collect.store.records import Rollout
-from eval.full_set import FullSet
+from eval.figures import Figure, Table
 from eval.labels import ABLATIONS, REPAIR_NAMES, Labels
 from eval.metrics import compare
-from eval.output import write_tables
-from eval.page import all_notes, summary
-from eval.panels import Panel, panels_of
-from eval.repair_tables import models_table, repair_facts, repair_foot, repair_table
+from eval.output import all_notes, summary, write_tables
+from eval.paper_figures import panel_records
+from eval.repair_tables import (
+    FullSet,
+    Panel,
+    models_table,
+    panels_of,
+    repair_facts,
+    repair_foot,
+    repair_table,
+)
 from tests.eval.test_metrics import NO_SUBAGENT, baseline_rollout
 from tests.records import make_failed_rollout, make_rollout
 
@@ -74,6 +81,13 @@ def only_panel(rollouts: Sequence[Rollout], full_set: FullSet | None = None) -> 
     full_sets = {"bigcodebench-r": full_set} if full_set else {}
     (panel,) = panels_of(compare(rollouts), rollouts, full_sets)
     return panel
+
+
+def records_of(rollouts: Sequence[Rollout]) -> tuple[dict[str, Table], dict[str, Figure]]:
+    """The tables and figures of the only panel, by name."""
+    records = panel_records([only_panel(rollouts)], LABELS)
+    tables = {each.name: each for each in records if isinstance(each, Table)}
+    return tables, {each.name: each for each in records if isinstance(each, Figure)}
 
 
 def test_the_paper_s_numbers_in_the_paper_s_layout() -> None:
@@ -283,19 +297,23 @@ def test_the_oracle_is_marked() -> None:
 
 def test_files(tmp_path: Path) -> None:
     rollouts = arm_of_paper("inspectcoder", 20, 5, 10, 0.1, actions=json.dumps({"think": 2}))
+    rollouts += arm_of_paper("autosd", 20, 4, 10, 0.1)
     comparison = compare(rollouts)
     panels = panels_of(comparison, rollouts, {"bigcodebench-r": BIGCODEBENCH})
-    paths = write_tables(comparison, rollouts, tmp_path, panels=panels)
-    names = ["repair", "patch_attempts", "actions", "overlap", "overlap_pairs"]
-    assert [path.name for path in paths.data] == [f"{name}.csv" for name in names]
+    records = panel_records(panels, LABELS)
+    paths = write_tables(comparison, rollouts, tmp_path, panels=panels, records=records)
     results = json.loads(paths.json.read_text(encoding="utf-8"))
-    for path in paths.data:
-        with path.open(newline="", encoding="utf-8") as file:
-            assert len(list(csv.DictReader(file))) == len(results[path.stem])
-    assert [row["variant"] for row in results["repair"]] == ["one_pass_generation", "inspectcoder"]
-    assert results["repair"][1]["resolve_rate"] == 25
+    with (tmp_path / "repair.csv").open(newline="", encoding="utf-8") as file:
+        assert len(list(csv.DictReader(file))) == len(results["repair"])
+    variants = [row["variant"] for row in results["repair"]]
+    assert variants == ["one_pass_generation", "autosd", "inspectcoder"]
+    assert results["repair"][2]["resolve_rate"] == 25
+    names = [*("fig6_pairs_1", "fig6_sets_1", "fig6_overlap_1", "fig7_patches_1")]
+    names += ["fig7_patch_attempts_1", "fig8_frequencies_1", "fig8_actions_1"]
+    assert [each["name"] for each in results["figures"]] == names
+    assert {path.stem for path in (tmp_path / "figures").iterdir()} == set(names)
     page = paths.markdown.read_text(encoding="utf-8")
-    for heading in ("Repair: ", "Resolve rate by number", "Actions", "Overlap", "Every arm"):
+    for heading in ("Repair: ", "Resolve rate by number", "Actions a rollout", "Pairs of systems"):
         assert f"\n## {heading}" in page
 
 
@@ -308,7 +326,6 @@ def test_a_system_in_two_tables_has_its_numbers_once(tmp_path: Path) -> None:
     results = json.loads(paths.json.read_text(encoding="utf-8"))
     variants = [row["variant"] for row in results["repair"]]
     assert variants == ["one_pass_generation", "autosd", "inspectcoder", "inspectcoder"]
-    assert len(results["actions"]) == 3 * 2
 
 
 def _like(rollout: Rollout) -> dict[str, Any]:

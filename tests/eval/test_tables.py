@@ -13,8 +13,7 @@ from collect.errors import FailureKind
 from collect.store.records import Rollout
 from eval.labels import Labels
 from eval.metrics import bracket, compare, counts, decimal, dollars, span, tokens
-from eval.output import write_tables
-from eval.page import markdown, summary
+from eval.output import markdown, summary, write_tables
 from eval.tables import flat_table, foot, paper_table
 from tests.eval.test_metrics import baseline_rollout
 from tests.records import make_failed_rollout, make_rollout
@@ -128,7 +127,7 @@ def test_the_foot_says_what_was_left_out() -> None:
     assert lines[0] == "n = 1 bug, up to 1 rollout an arm."
     assert any("no rate and no average: 1 of Debug2Fix with large → small." in x for x in lines)
     (warning,) = [line for line in lines if line.startswith("Warning")]
-    assert "left out are 11: 1, 10, 11, 2, 3, 4, 5, 6, ..." in warning
+    assert "left out are 11: 1, 10, 11, 2, 3, 4, 5, 6 and 3 more." in warning
 
 
 def test_the_foot_counts_the_attempts_that_were_left_out() -> None:
@@ -156,12 +155,12 @@ def test_files(tmp_path: Path) -> None:
     rollouts += [make_failed_rollout(FailureKind.MODEL, "java-0", main_model="a|b")]
     comparison = compare(rollouts)
     folder = tmp_path / "eval"
-    paths = write_tables(comparison, rollouts, folder, config={"attempts": 1}, title="Java")
+    paths = write_tables(comparison, rollouts, folder, config={"attempts": 1})
     assert sorted(path.name for path in folder.iterdir()) == [
         *("arms.csv", "results.json", "tables.md"),
     ]
     page = paths.markdown.read_text(encoding="utf-8")
-    assert page.startswith("# Java\n\n| Metric")
+    assert page.startswith("# Evaluation\n\n| Metric")
     assert "a\\|b → small" in page
     with paths.csv.open(newline="") as file:
         rows = list(csv.DictReader(file))

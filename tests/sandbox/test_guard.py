@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from sandbox.errors import OutOfMemory
-from sandbox.guard import ResourceGuard
-from sandbox.memory import MemoryUse
+from sandbox.guard import ResourceGuard, ResourceUse
 
 
 class Killed(threading.Event):
@@ -26,7 +25,7 @@ class Killed(threading.Event):
         self.set()
 
 
-def watch_until(killed: Killed, watching: ResourceGuard, *sandboxes: MemoryUse) -> None:
+def watch_until(killed: Killed, watching: ResourceGuard, *sandboxes: ResourceUse) -> None:
     for sandbox in sandboxes:
         watching.watch(sandbox)
     assert killed.wait(30)
@@ -50,8 +49,8 @@ def test_one_that_can_t_be_measured_leaves_the_others_limited() -> None:
         raise RuntimeError("can't be measured")
 
     killed = Killed()
-    bad = MemoryUse(1, broken, Killed())
-    good = MemoryUse(1, lambda: too_much() if len(tries) > 1 else 0, killed)
+    bad = ResourceUse(OutOfMemory, 1, broken, Killed())
+    good = ResourceUse(OutOfMemory, 1, lambda: too_much() if len(tries) > 1 else 0, killed)
     with pytest.warns(UserWarning, match="RuntimeError: can't be measured"):
         watch_until(killed, guard(), bad, good)
     with pytest.raises(OutOfMemory):
@@ -64,7 +63,7 @@ def test_one_that_can_t_be_killed_is_tried_again() -> None:
     left = iter([1 << 40])
     watching = guard(lambda: next(left, 0), longest=float("inf"))
     with pytest.warns(UserWarning, match="not to be killed yet"):
-        watch_until(killed, watching, MemoryUse(1, too_much, killed))
+        watch_until(killed, watching, ResourceUse(OutOfMemory, 1, too_much, killed))
 
 
 def test_a_look_that_fails_is_done_again() -> None:
@@ -78,7 +77,7 @@ def test_a_look_that_fails_is_done_again() -> None:
         return 0
 
     with pytest.warns(UserWarning, match="too many open files"):
-        watch_until(killed, guard(left), MemoryUse(1, too_much, killed))
+        watch_until(killed, guard(left), ResourceUse(OutOfMemory, 1, too_much, killed))
 
 
 def test_a_thread_that_does_not_start_is_started_for_the_next(
@@ -91,6 +90,6 @@ def test_a_thread_that_does_not_start_is_started_for_the_next(
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", refuse)
         with pytest.raises(RuntimeError, match="new thread"):
-            watching.watch(MemoryUse(1, too_much, never))
-    watch_until(killed, watching, MemoryUse(1, too_much, killed))
+            watching.watch(ResourceUse(OutOfMemory, 1, too_much, never))
+    watch_until(killed, watching, ResourceUse(OutOfMemory, 1, too_much, killed))
     assert not never.is_set(), "it was never opened"

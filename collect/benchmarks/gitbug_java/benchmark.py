@@ -26,11 +26,11 @@ from collect.errors import ConfigError
 from collect.quantities import counted, first_of
 from sandbox import Command, ImageWorkspace, Sandbox
 from sandbox.errors import JavaUnavailable, SandboxFileError, SandboxUnavailable
-from sandbox.java.gradle import MISSING, gradle_command
+from sandbox.java.gradle import gradle_command
 from sandbox.java.javac import compiler_errors
 from sandbox.java.jdk import find_jdk
 from sandbox.java.maven import SKIPPED_CHECKS, maven_command
-from sandbox.java.project import BuildKind, Module
+from sandbox.java.project import MISSING, BuildKind, Module
 from sandbox.shell import scratch_folder
 
 logger = logging.getLogger(__name__)

@@ -7,14 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from eval.paired.comparing import unseen_share
-from eval.paired.config import StatisticsConfig
-from eval.paired.gain import GainArms, RecoveredGain, recovered_gain
-from eval.paired.outcomes import Outcomes
+from eval.config import StatisticsConfig
+from eval.paired.comparing import Outcomes, RecoveredGain, recovered_gain, unseen_share
 from tests.eval.paired.outcomes import BASELINE, FRONTIER, SMALL, once
 
 CONFIG = StatisticsConfig(resamples=1000)
-ARMS = GainArms(SMALL, FRONTIER, BASELINE)
+ARMS = (SMALL, FRONTIER, BASELINE)
 
 
 def recovered(small: list[int], frontier: list[int], baseline: list[int]) -> RecoveredGain:

@@ -12,13 +12,18 @@ from pydantic import ValidationError
 
 from collect.errors import FailureKind
 from collect.store.records import Rollout
-from eval.config import EvalConfig
+from eval.config import EvalConfig, StatisticsConfig
 from eval.labels import Labels
 from eval.metrics import Arm, compare
 from eval.output import write_tables
-from eval.paired.config import StatisticsConfig
-from eval.paired.report import PairedReport, Standing, paired_report
-from eval.paired.tables import comparisons_table, gains_table, paired_notes
+from eval.paired.report import (
+    PairedReport,
+    Standing,
+    comparisons_table,
+    gains_table,
+    paired_notes,
+    paired_report,
+)
 from tests.eval.paired.outcomes import BASELINE, FRONTIER, SMALL
 from tests.eval.test_metrics import baseline_rollout
 from tests.records import make_failed_rollout, make_rollout
@@ -50,7 +55,7 @@ def test_the_default_comparisons() -> None:
     pairs = [(each.first, each.second) for each in found.comparisons]
     assert pairs == [(FRONTIER, BASELINE), (SMALL, BASELINE), (SMALL, FRONTIER)]
     (gain,) = found.gains
-    assert (gain.arms.small, gain.arms.frontier, gain.arms.baseline) == (SMALL, FRONTIER, BASELINE)
+    assert (gain.small, gain.frontier, gain.baseline) == (SMALL, FRONTIER, BASELINE)
     assert gain.share == pytest.approx(75)
 
 
@@ -63,7 +68,7 @@ def test_named_models() -> None:
         (SMALL, UNTUNED),
         (FRONTIER, SMALL),
     ]
-    assert [gain.small for gain in standing.gains()] == [FRONTIER]
+    assert [small for small, _, _ in standing.gains()] == [FRONTIER]
     assert Standing([SMALL], CONFIG, "baseline").pairs() == []
 
 
@@ -165,8 +170,7 @@ def test_files(tmp_path: Path) -> None:
     paths = write_tables(compare(rows), rows, tmp_path, paired=found)
     assert "## Paired comparisons" in paths.markdown.read_text(encoding="utf-8")
     results = json.loads(paths.json.read_text(encoding="utf-8"))
-    assert [path.name for path in paths.paired] == ["comparisons.csv", "recovered_gain.csv"]
-    for path in paths.paired:
+    for path in (tmp_path / "comparisons.csv", tmp_path / "recovered_gain.csv"):
         with path.open(newline="") as file:
             written = list(csv.DictReader(file))
         assert [row.keys() for row in written] == [row.keys() for row in results[path.stem]]

@@ -23,7 +23,7 @@ def facts(conversation: Conversation) -> Facts:
 
 
 def modes(conversation: Conversation) -> list[str]:
-    return [mode.name for mode in modes_of_answer(facts(conversation))]
+    return modes_of_answer(facts(conversation))
 
 
 def launched() -> Session:

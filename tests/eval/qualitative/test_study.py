@@ -9,13 +9,12 @@ from typing import Any
 
 from collect.store.messages import Message, ToolCall
 from collect.store.records import Conversation, MessageRow, Role, Rollout, ToolOutcome
+from eval.config import JudgeConfig
 from eval.figures import Figure, FigureKind, Table
 from eval.labels import Labels
-from eval.qualitative.config import JudgeConfig
-from eval.qualitative.judge import Judged, JudgeReport
-from eval.qualitative.samples import Samples, cut
+from eval.qualitative.judge import JudgeReport
 from eval.qualitative.sessions import UNREADABLE, tools_by_step
-from eval.qualitative.study import Study, gold_patches, questions_of, study
+from eval.qualitative.study import Kind, Sample, Study, cut, gold_patches, questions_of, study
 from eval.qualitative.tables import judge_records, qualitative_records
 from tests.records import QUESTION, make_conversations, make_failed_rollout, make_rollout
 
@@ -38,14 +37,14 @@ def asking(
     return replace(main, messages=(*main.messages[:2], *rows))
 
 
-def looked_at(rollouts: Iterable[Rollout], samples: Samples | None = None, **more: Any) -> Study:
+def looked_at(rollouts: Iterable[Rollout], sample: Sample | None = None, **more: Any) -> Study:
     listed = list(rollouts)
     held = [each for rollout in listed for each in make_conversations(rollout)]
-    return study(listed, held, more.get("gold", {}), samples)
+    return study(listed, held, more.get("gold", {}), sample)
 
 
-def drawing(seed: int) -> Samples:
-    return Samples.of(JudgeConfig(model="judge", limit=5, seed=seed))
+def drawing(seed: int) -> Sample:
+    return Sample(JudgeConfig(model="judge", limit=5, seed=seed))
 
 
 def tables(found: Study) -> dict[str, Table]:
@@ -61,10 +60,11 @@ def test_what_main_agents_ask() -> None:
         asking(rollouts[2], WHY, "Hm.", "Cut off."),
     ]
     said = {QUESTION: "attribute_value", WHY: "root_cause", "Hm.": "none"}
-    samples = Samples.of(JudgeConfig(model="judge"))
-    found = study(rollouts, held, {}, samples)
-    judged = tuple(Judged(item, said.get(item.text)) for item in samples.items)
+    sample = Sample(JudgeConfig(model="judge"))
+    found = study(rollouts, held, {}, sample)
+    judged = tuple((item, said.get(item.text)) for item in sample.items)
     (table,) = judge_records(JudgeReport("judge", judged), found, LABELS)
+    assert isinstance(table, Table)
     assert table.name == "question_categories"
     assert [(row[2], *row[4:]) for row in table.rows] == [
         ("Root Cause Analysis", 3, 60.0, 2),
@@ -103,7 +103,6 @@ def test_failures_of_rollouts_and_answers() -> None:
     ]
     assert [row[2:5:2] for row in found["answer_failures"].rows] == [("Sound", 2)]
     assert [row[3] for row in found["failed_rollouts"].rows] == ["b", "c", "d"]
-    assert found["subagent_calls"].rows[0][2:6] == (3, 2 / 3, 100 / 3, 200 / 3)
 
 
 def test_tools_by_step() -> None:
@@ -162,20 +161,20 @@ def test_a_sample_is_the_same_in_whatever_order() -> None:
     rollouts = [make_rollout(f"bug-{n}", resolved=n % 2 == 0) for n in range(30)]
     drawn = []
     for listed in (rollouts, rollouts[::-1]):
-        samples = drawing(3)
-        looked_at(listed, samples)
-        drawn.append([*samples.questions.items, *samples.failures.items])
+        sample = drawing(3)
+        looked_at(listed, sample)
+        drawn.append(sample.items)
     assert drawn[0] == drawn[1]
     assert len(drawn[0]) == 10
     other = drawing(4)
     looked_at(rollouts, other)
-    assert other.questions.items != drawn[0][:5]
+    assert other.items[:5] != drawn[0][:5]
 
 
 def test_a_failure_s_record_tells_what_happened() -> None:
-    samples = drawing(0)
-    looked_at([make_rollout(resolved=False), make_failed_rollout(instance_id="x")], samples)
-    (item,) = samples.failures.items
+    sample = drawing(0)
+    looked_at([make_rollout(resolved=False), make_failed_rollout(instance_id="x")], sample)
+    (item,) = [each for each in sample.items if each.kind is Kind.FAILURE]
     assert item.by_rules == "wrong_fix_after_debugging"
     for said in ("Putting a key twice", QUESTION, "debug_control (refused)", "self.order = [k"):
         assert said in item.text

@@ -10,15 +10,17 @@ from collect.question_records import Category, Question
 from collect.questions.config import SOURCE_READER
 from collect.questions.rows import Answered
 from collect.questions.scoring import Reason, Verdict
+from eval.config import StatisticsConfig
 from eval.labels import Labels
-from eval.paired.config import StatisticsConfig
-from eval.standalone.metrics import ModelAnswers, alone_metrics, shared_questions
-from eval.standalone.stage import (
+from eval.standalone.metrics import (
     AloneResults,
+    ModelAnswers,
+    alone_metrics,
     alone_parts,
     categories_table,
     models_table,
     paired_answers,
+    shared_questions,
 )
 from tests.collect.questions.asked import reach, value
 from tests.eval.test_metrics import NO_SUBAGENT
@@ -59,14 +61,13 @@ def test_the_numbers_of_a_model() -> None:
     model = answers("small", [R, W, R, N], missing=1, **row)
     found = alone_metrics(model, shared_questions([model]))
     assert (found.questions, found.instances, found.missing) == (4, 2, 1)
-    assert found.accuracy is not None
-    assert (found.accuracy.right, found.accuracy.percent) == (2, 50)
+    assert (found.right, found.accuracy) == (2, 50)
     assert found.well_formed == 75
     assert (found.tool_calls, found.invalid_calls, found.refused_calls) == (16, 4, 8)
     assert found.valid_calls == 25
     assert found.grounded == pytest.approx(200 / 3), "of the answers that claim anything"
     assert (found.steps, found.tokens, found.seconds) == (3, 5300, 2)
-    assert (found.dollars, found.dollars_per_question, found.dollars_per_right) == (2, 0.5, 1)
+    assert (found.dollars, found.dollars_per_question) == (2, 0.5)
     assert found.reasons == {"wrong": 1, "no_answer": 1}
     by_category = {c: (a.right, a.questions) for c, a in found.categories.items()}
     assert by_category == {Category.LOCAL: (0, 2), Category.REACHABILITY: (2, 2)}
@@ -74,8 +75,7 @@ def test_the_numbers_of_a_model() -> None:
 
 def test_the_source_reader_has_an_accuracy_alone() -> None:
     found = alone_metrics(reader([R, W]), {"q0", "q1"})
-    assert found.accuracy is not None
-    assert found.accuracy.percent == 50
+    assert found.accuracy == 50
     assert found.well_formed is found.valid_calls is found.steps is found.dollars is None
 
 
