@@ -219,9 +219,7 @@ def test_a_run_of_a_cluster_is_replayed_on_this_machine(
 ) -> None:
     settings = ["runner.backend=ray", "runner.concurrency=128", "runner.ray.per_node=2"]
     assert main(["replay", str(run), "--limit", "1", *settings]) == 0
-    said = capsys.readouterr().out
-    assert "not on the Ray cluster; rollouts at once: 2" in said
-    assert "100.0%" in said
+    assert "100.0%" in capsys.readouterr().out
 
 
 @pytest.mark.docker
