@@ -78,7 +78,7 @@ class RolloutContext:
     @property
     def wording(self) -> Mapping[str, str]:
         """Language-specific terms for prompts and tools."""
-        return wording(self.instance.language)
+        return wording(self.instance.language, self.instance.files)
 
     def agent(
         self, spec: AgentSpec, role: Role, parent_call_id: str | None = None, patch_attempt: int = 0

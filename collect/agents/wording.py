@@ -5,9 +5,10 @@ The values replace `{placeholders}` of the same names in `prompts/*.md` and in d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from collect.errors import ConfigError
+from sandbox.java.scan import GRADLE_FILES
 
 WORDINGS = {
     "python": {
@@ -34,10 +35,16 @@ what else can be debugged, an exception, how the tests of one file are run; a te
 the code that it runs."""
 
 
-def wording(language: str) -> Mapping[str, str]:
-    """The examples for a language, by placeholder. Raises ConfigError for an unsupported one."""
+def wording(language: str, files: Collection[str] = ()) -> Mapping[str, str]:
+    """The examples for a project with these files, by placeholder.
+
+    Raises ConfigError for an unsupported language.
+    """
     if language not in WORDINGS:
         raise ConfigError(
             f"the agents work on {' and '.join(sorted(WORDINGS))}, not on {language!r}"
         )
+    by_gradle = "pom.xml" not in files and any(name in files for name in GRADLE_FILES)
+    if language == "java" and by_gradle:
+        return {**WORDINGS[language], "run_tests": "gradle -q test --tests shop.CartTest"}
     return WORDINGS[language]

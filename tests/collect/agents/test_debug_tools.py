@@ -72,6 +72,19 @@ def test_each_language_is_spoken_to_in_its_own_terms(language: str) -> None:
     assert values["location"] in schemas
 
 
+@pytest.mark.parametrize(
+    ("files", "command"),
+    [
+        (["pom.xml", "src/A.java"], "mvn -q test"),
+        (["build.gradle.kts", "src/A.java"], "gradle -q test"),
+        (["pom.xml", "build.gradle"], "mvn -q test"),
+    ],
+)
+def test_a_java_prompt_names_the_projects_build_tool(files: list[str], command: str) -> None:
+    prompt = main_prompt(Variant.DEBUG2FIX_TOOL_LIMIT, wording("java", files))
+    assert f"    {command}" in prompt
+
+
 def test_the_fifth_tool_is_told_of_only_where_it_is_offered() -> None:
     values = wording("python")
     for run_code in (False, True):
