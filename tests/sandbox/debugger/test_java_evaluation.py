@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from sandbox.debugger import Action, DebugLimits, ErrorKind
+from sandbox.java.jdk import find_jdk
 from tests.sandbox.debugger.java_bench import JavaBench
 from tests.sandbox.debugger.java_shared import PROGRAMS, paused_at_here
 
@@ -241,3 +242,69 @@ def test_what_never_ends_is_interrupted(open_java_bench: Callable[..., JavaBench
         event = java_bench.debugger.run_code(code, 0)
         assert event.error_kind is ErrorKind.TIMEOUT, code
         assert java_bench.text_of("a + count") == "8"
+
+
+APP = """\
+package app;
+import java.util.*;
+import shop.Cart;
+public class App {
+    public static void main(String[] args) {
+        List<Item> items = new ArrayList<>(Arrays.asList(new Item(3), new Item(4)));
+        Cart cart = new Cart();
+        Object first = cart.first();
+        System.out.println(items); // @here
+    }
+}
+class Item {
+    private static final int SEEN = 4;
+    private int price;
+    Item(int price) { this.price = price; }
+    private int doubled() { return 2 * price; }
+}
+"""
+CART = """\
+package shop;
+import java.util.*;
+public class Cart {
+    private static class Hidden { private int x = 9; }
+    private int total = 7;
+    private Hidden hidden = new Hidden();
+    List<Hidden> all = Arrays.asList(hidden);
+    List<Line> lines = new ArrayList<>(Arrays.asList(new Line(5)));
+    public Line first() { return lines.get(0); }
+}
+class Line {
+    private int n;
+    int raw = 6;
+    Line(int n) { this.n = n; }
+    int twice() { return 2 * n; }
+}
+"""
+OTHERS_MEMBERS = {
+    "items.stream().mapToInt(i -> i.price + Item.SEEN).sum()": "15",
+    "items.stream().mapToInt(i -> i.doubled()).sum()": "14",
+    "items.stream().mapToInt(i -> cart.total).sum()": "14",
+    "cart.lines.stream().mapToInt(l -> l.twice() + l.raw + l.n).sum()": "21",
+    "cart.all.stream().map(h -> h.x).toArray()": "[9]",
+    "cart.lines.stream().mapToInt(l -> cart.hidden.x).sum()": "9",
+    "((java.util.function.ToLongFunction<String>) String::length).applyAsLong(\"abc\")": "3",
+    "new Comparator<Item>() { public int compare(Item a, Item b) { return a.price - b.price; } }"
+    ".compare(items.get(0), items.get(1))": "-1",
+    "items.stream().map(i -> { try { return i.price / 0; } catch (ArithmeticException e) "
+    "{ return -1; } }).toArray()": "[-1, -1]",
+}  # fmt: skip
+
+
+def test_compiled_code_sees_what_interpreted_code_sees(java_bench: JavaBench) -> None:
+    """Private members of other classes, and classes of other packages (JDK 15 to 23)."""
+    jdk = find_jdk(java_bench.sandbox)
+    if not 15 <= jdk.feature <= 23:
+        pytest.skip(f"compiled code can't reach private members on JDK {jdk.feature}")
+    java_bench.write({"app/App.java": APP, "shop/Cart.java": CART})
+    java_bench.start(java_bench.at("here", "app/App.java"), test="app.App")
+    for expression, expected in OTHERS_MEMBERS.items():
+        assert java_bench.text_of(expression) == expected, expression
+    said = java_bench.debugger.evaluate("items.stream().map(i -> first.n).count()", 0)
+    assert said.error is not None
+    assert "symbol: variable n; location: variable first of type java.lang.Object" in said.error

@@ -87,8 +87,9 @@ final class SnippetCompiler {
             }
             StringBuilder text = new StringBuilder();
             for (String line : problem.getMessage(Locale.ROOT).split("\n")) {
-                if (!line.trim().startsWith("location:")) {
-                    text.append(text.length() > 0 ? "; " : "").append(line.trim());
+                String place = line.trim();
+                if (!place.startsWith("location:") || place.startsWith("location: variable")) {
+                    text.append(text.length() > 0 ? "; " : "").append(place);
                 }
             }
             String message = text.toString()

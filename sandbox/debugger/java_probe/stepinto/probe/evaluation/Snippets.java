@@ -12,7 +12,7 @@ import stepinto.probe.program.TypeNames;
 final class Snippets {
     private static final int REMEMBERED = 50;
     private static final Pattern UNKNOWN =
-            Pattern.compile("cannot find symbol; symbol: variable (\\w+)");
+            Pattern.compile("cannot find symbol; symbol: variable (\\w+)(?!\\w|; location)");
     private static final Map<String, TypeName> NONE = Collections.emptyMap();
 
     private final Services services;

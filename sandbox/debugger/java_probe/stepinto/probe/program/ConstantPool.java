@@ -5,8 +5,10 @@ import java.nio.charset.StandardCharsets;
 
 /** The constants of a class file (JVM specification, 4.4), to be read and changed in place. */
 public final class ConstantPool {
-    private static final int START = 8;
-    private static final int TEXT = 1;
+    /** Where the number of constants stands. */
+    public static final int START = 8;
+    public static final byte TEXT = 1;
+    public static final byte CLASS = 7;
     private static final int LONG = 5;
     private static final int DOUBLE = 6;
     private static final int METHOD = 10;
