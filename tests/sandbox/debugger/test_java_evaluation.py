@@ -305,6 +305,9 @@ def test_compiled_code_sees_what_interpreted_code_sees(java_bench: JavaBench) ->
     java_bench.start(java_bench.at("here", "app/App.java"), test="app.App")
     for expression, expected in OTHERS_MEMBERS.items():
         assert java_bench.text_of(expression) == expected, expression
+    denied = java_bench.debugger.evaluate("items.stream().mapToInt(Item::doubled).sum()", 0)
+    assert denied.error is not None
+    assert denied.error.endswith("or evaluate what is private by itself, without a lambda")
     said = java_bench.debugger.evaluate("items.stream().map(i -> first.n).count()", 0)
     assert said.error is not None
     assert "symbol: variable n; location: variable first of type java.lang.Object" in said.error

@@ -18,6 +18,9 @@ final class Calls {
     static final String SNIPPET = "StepIntoSnippet";
 
     static final String STRING = "java.lang.String";
+    private static final String DENIED =
+            "; write a reference to a private method as a lambda, or evaluate what is private"
+                    + " by itself, without a lambda";
     private static final int LONGEST = 5_000_000;
     private static final int ORIGIN_FRAMES = 3;
     private static final long ORIGIN_MILLIS = 500;
@@ -45,11 +48,14 @@ final class Calls {
         try {
             return keep(invoker.invoke(object, type, method, arguments, Invoker.ACTION));
         } catch (InvocationFailed error) {
-            if (error.raised != null) {
-                throw new EvaluationFailed(values.describe(error.raised) + origin(error.raised));
-            }
             String owner = TypeNames.simple(method.declaringType().name());
             boolean code = owner.startsWith(SNIPPET);
+            if (error.raised != null) {
+                String raised = error.raised.referenceType().name();
+                boolean denied = code && raised.equals("java.lang.IllegalAccessError");
+                throw new EvaluationFailed(
+                        values.describe(error.raised) + (denied ? DENIED : origin(error.raised)));
+            }
             String name = code ? "the code" : owner + "." + method.name() + "()";
             throw new EvaluationFailed(name + ": " + error.getMessage(), error.timedOut);
         }
