@@ -120,7 +120,7 @@ def recording_of(row: Conversation) -> Recording:
         Completion(
             reply.message,
             Usage(reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens),
-            reply.dollars,
+            0.0,  # paid before
             reply.seconds,
             reply.finish_reason or "stop",
             reply.served_model,

@@ -23,7 +23,7 @@ from configs.command_line.shared import (
     stopped,
     tell_failures,
 )
-from configs.command_line.stages import run_stages
+from configs.command_line.stages import rollouts_status, run_stages
 from configs.loading import load_config
 from configs.run_config import RunConfig
 
@@ -57,6 +57,9 @@ def add_bench(bench: argparse.ArgumentParser) -> None:
             action.add_argument("--fail-over", type=float, metavar="SHARE", help=told)
             told = "write PATH.json and PATH.md (contamination in the run's folder)"
             action.add_argument("--output", type=Path, metavar="PATH", help=told)
+        elif name == "reask":
+            told = "the models to ask, by their names in `models`"
+            action.add_argument("--sub", nargs="+", required=True, metavar="NAME", help=told)
         add_overrides(action)
 
 
@@ -189,6 +192,17 @@ def bench_contamination(options: argparse.Namespace) -> int:
     return FAILED
 
 
+def bench_reask(options: argparse.Namespace) -> int:
+    from eval.reask import reask, reask_table
+
+    subs = [word for word in options.sub if "=" not in word]
+    config = load_config(options.config, [*options.overrides, *(set(options.sub) - set(subs))])
+    report = reask(config, config.collect.benchmark, config.folder, subs)
+    console.print(reask_table(report))
+    console.print(f"{len(report.asked)} of {counted(report.total, 'question')}: {report.path}")
+    return max(map(rollouts_status, report.rollouts))
+
+
 def bench_self_repair(options: argparse.Namespace) -> int:
     from collect.funnel import funnel_table
     from collect.synthesis.self_repair.building import build
@@ -222,6 +236,7 @@ BENCH_COMMANDS = {
     "make": (run_stages, "make verified bugs of projects with test suites"),
     "questions": (run_stages, "make questions about runs, with their true answers"),
     "pull": (bench_pull, "fetch the container images of a config's bugs"),
+    "reask": (bench_reask, "ask a run's questions again of other subagents, and compare"),
     "self-repair": (bench_self_repair, "make a benchmark of the programs that fail their tests"),
     "verify": (bench_verify, "check that all fail before their gold patch and pass after it"),
 }

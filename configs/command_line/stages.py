@@ -179,10 +179,11 @@ def collect(config: RunConfig) -> int:
         f"{summary.failed} failed, {dollars(summary.dollars)}; in {summary.folder}/rollouts and "
         f"{summary.folder}/conversations"
     )
-    return _rollouts_status(summary)
+    return rollouts_status(summary)
 
 
-def _rollouts_status(summary: RolloutsSummary) -> int:
+def rollouts_status(summary: RolloutsSummary) -> int:
+    """Report on the failures of rollouts; returns the exit status."""
     tell_failures(summary.reasons, AGAIN)
     if summary.nothing_worked:
         logger.warning(summary.nothing_worked)
@@ -302,7 +303,7 @@ def evaluate(config: RunConfig) -> int:
         console.print(f"for a browser: {report.page}")
     status = 0
     if in_place is not None:
-        status = _rollouts_status(in_place.rollouts)
+        status = rollouts_status(in_place.rollouts)
         judge = in_place.judge
         if judge is not None and not status:
             told = f"{judge.model} has not judged {counted(judge.missing, 'item')} yet"
