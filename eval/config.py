@@ -14,6 +14,9 @@ from collect.field_errors import did_you_mean
 from collect.question_records import Category
 from collect.questions.config import SOURCE_READER, QuestionsConfig
 
+Arm = tuple[Variant, str, str | None]
+"""A variant, the main model and the sub model."""
+
 
 class ArmName(BaseModel):
     """One arm of an evaluation."""
@@ -171,6 +174,11 @@ class EvalConfig(BaseModel):
     """Pairs of a main agent's and a subagent's model."""
     attempts: int = Field(default=1, ge=1, le=10_000)
     """Rollouts per bug in every arm."""
+    fork: bool = False
+    """Whether the pairs of a main agent's model share the beginnings of its rollouts: those with
+    later subagents reuse the main agent's replies of the first pair as long as it sees the same. So
+    arms differ in the subagent only, and the main agent's beginning is paid for once: `dollars` of
+    the later arms leave it out, their tokens and steps count it."""
     baseline: Variant = Variant.BASELINE
     """The variant that relative changes refer to, if it is among the variants."""
     statistics: StatisticsConfig = StatisticsConfig()
@@ -217,7 +225,7 @@ class EvalConfig(BaseModel):
         """The bugs to measure on; `collected` is collect's benchmark."""
         return self.benchmark or collected.model_copy(update={"split": "held_out"})
 
-    def arms(self) -> tuple[tuple[Variant, str, str | None], ...]:
+    def arms(self) -> tuple[Arm, ...]:
         """Every (variant, main model, sub model) to run, each once.
 
         A variant with a subagent runs with each pair that has a sub model, the others once per main
@@ -230,6 +238,16 @@ class EvalConfig(BaseModel):
             if pair.sub is not None or not variant.has_subagent
         ]
         return tuple(dict.fromkeys(arms))
+
+    def forks(self) -> dict[Arm, Arm]:
+        """The arms that share the beginnings of another arm's rollouts, each with that arm."""
+        firsts: dict[tuple[Variant, str], str | None] = {}
+        forked = {}
+        for variant, main, sub in self.arms() if self.fork else ():
+            first = firsts.setdefault((variant, main), sub)
+            if first != sub:
+                forked[variant, main, sub] = (variant, main, first)
+        return forked
 
 
 def _refuse_repeated(key: str, values: Sequence[object]) -> None:

@@ -3,6 +3,8 @@ questions, and the tables of both."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,9 +18,14 @@ from collect.models.serving.backend import POOL
 from collect.preflight import Finding
 from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.rows import RunIdentity
-from collect.rollouts.stage import RolloutsSummary, do_rollouts, rollouts_batch
+from collect.rollouts.stage import (
+    RolloutsSummary,
+    do_rollouts,
+    fork_rollouts,
+    rollouts_batch,
+)
 from collect.store.run_store import RunStore
-from eval.config import EvalConfig
+from eval.config import Arm, EvalConfig
 from eval.labels import Labels, labels_of
 from eval.metrics import compare
 from eval.output import TablePaths, summary, write_tables
@@ -77,7 +84,13 @@ class InPlaceStage:
         benchmark, choice = open_chosen(self.benchmark, self.runtime.sandbox)
         specs, identity = self._specs(choice), RunIdentity(self.run.name, self.runtime.seed)
         tell_skipped(choice, folder)
-        done = do_rollouts(self.runtime, benchmark, specs, identity, folder)
+        forks = config.forks()
+        if forks:
+            first = [spec for spec in specs if (spec.variant, spec.main, spec.sub) not in forks]
+            done = do_rollouts(self.runtime, benchmark, first, identity, folder)
+            fork_rollouts(self.runtime, _others(specs, forks), folder)
+        if not forks or not done.stopped:
+            done = do_rollouts(self.runtime, benchmark, specs, identity, folder)
         store, asked = RunStore(folder), {spec.id for spec in specs}
         rows = [row for row in store.read_rollouts() if row.rollout_id in asked]
 
@@ -115,6 +128,18 @@ class InPlaceStage:
         said = Judge(self.runtime, judge, choice.instances, folder).judge(sample.items)
         tables = write(records=[*records, *judge_records(said, found, labels)])
         return replace(report, tables=tables, judge=said)
+
+
+def _others(
+    specs: Sequence[RolloutSpec], forks: Mapping[Arm, Arm]
+) -> Mapping[str, list[RolloutSpec]]:
+    """The rollouts that share the beginning of another, by that one's id."""
+    others = defaultdict[str, list[RolloutSpec]](list)
+    for spec in specs:
+        first = forks.get((spec.variant, spec.main, spec.sub))
+        if first is not None:
+            others[replace(spec, sub=first[2]).id].append(spec)
+    return others
 
 
 @dataclass(frozen=True)

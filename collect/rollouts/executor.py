@@ -22,7 +22,7 @@ from collect.models.config import ManualConfig, ModelConfig, OracleConfig, Repla
 from collect.models.replay import ReplayBackend
 from collect.preflight import Check, room_for_sandboxes
 from collect.rollout_log import LogText, RolloutLog, log_file
-from collect.rollouts.journal import Journal, JournalText, journaled
+from collect.rollouts.journal import Journal, JournalText, journal_header, journaled
 from collect.rollouts.models import open_and_ask, open_model
 from collect.rollouts.rollout import (
     RolloutSettings,
@@ -246,7 +246,7 @@ def do_with_journal(work: Work, settings: RolloutSettings, text: JournalText) ->
 
     Its seconds include those that replayed replies took in an earlier start.
     """
-    journal = Journal(text, f"{work.settings_hash} {work.spec.instance.hash}")
+    journal = Journal(text, journal_header(work.settings_hash, work.spec))
     role_models = journaled(settings.role_models, journal)
     row, conversations = work.do(replace(settings, role_models=role_models))
     return replace(row, seconds=row.seconds + journal.seconds_given_back), conversations

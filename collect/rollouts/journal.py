@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -21,12 +21,13 @@ from pydantic import TypeAdapter
 
 from collect.agents.rollout_context import RoleModel
 from collect.models.base import Completion, ConversationContext, Model, ModelBackend, Sampling
-from collect.models.replay import ReplayBackend
+from collect.models.replay import ReplayBackend, recording_of
 from collect.models.tool_parsing import BROKEN
 from collect.rollouts.faults import goes_on
+from collect.rollouts.rollout import RolloutSpec
 from collect.store.messages import Message, ToolSchema
 from collect.store.normalising import normalised
-from collect.store.records import Rollout
+from collect.store.records import Conversation, Rollout
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,11 @@ def replies_of(folder: Path, rollout_id: str) -> JournalFile:
     return JournalFile(folder / "journal" / f"{rollout_id}.jsonl")
 
 
+def journal_header(settings_hash: str, spec: RolloutSpec) -> str:
+    """What identifies everything that decides what a rollout does."""
+    return f"{settings_hash} {spec.instance.hash}"
+
+
 def forget_replies(folder: Path, row: Rollout) -> None:
     """Delete the journal of a rollout that has its row, unless the next start resumes it."""
     if not goes_on(row.failure_type):
@@ -95,8 +101,7 @@ class Journal:
     """The replies in one rollout. Each is stored before it is acted on."""
 
     def __init__(self, text: JournalText, settings: str) -> None:
-        """`settings` identifies everything that decides what the rollout does; replies recorded
-        under other settings are dropped."""
+        """`settings` is its `journal_header`; replies recorded under another are dropped."""
         self._text, self._settings = text, settings
         self.seconds_given_back = 0.0
         """Seconds that the replayed replies took when they were made."""
@@ -139,6 +144,25 @@ def _line(entry: _Entry) -> str:
     return json.dumps(asdict(entry)) + "\n"
 
 
+def _seen(
+    messages: Sequence[Message], tools: Sequence[ToolSchema], normalise: Callable[[str], str]
+) -> str:
+    """Hash of a request, without what differs from run to run."""
+    said = [asdict(replace(each, content=normalise(each.content))) for each in messages]
+    return hashlib.sha256(json.dumps([said, tools]).encode()).hexdigest()
+
+
+def fork(journal: Journal, recorded: Conversation) -> None:
+    """Give a rollout's journal the replies of another rollout's conversation, which cost nothing
+    again. The rollout uses them as long as its agent sees what that one saw."""
+    tools, normalise = json.loads(recorded.tools), cache(normalised)
+    messages = [row.message for row in recorded.messages]
+    for step, reply in enumerate(recording_of(recorded).completions):
+        end = [at for at, each in enumerate(messages) if each.role == "assistant"][step]
+        seen = _seen(messages[:end], tools, normalise)
+        journal.add(recorded.index, step, seen, reply)
+
+
 def journaled(role_models: Mapping[str, RoleModel], journal: Journal) -> dict[str, RoleModel]:
     """The models with their replies journaled; scripted models don't need it."""
     return {
@@ -179,8 +203,7 @@ class _JournaledModel:
     def complete(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
     ) -> Completion:
-        said = [asdict(replace(each, content=self._normalised(each.content))) for each in messages]
-        seen = hashlib.sha256(json.dumps([said, tools]).encode()).hexdigest()
+        seen = _seen(messages, tools, self._normalised)
         conversation, step = self._context.index, self._step
         self._step += 1
         known = self._journal.reply(conversation, step, seen)

@@ -7,7 +7,7 @@ infrastructure or the budget.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +21,11 @@ from collect.models.config import OracleConfig
 from collect.preflight import Finding
 from collect.rollouts.batch import Batch
 from collect.rollouts.executor import RolloutWork, models_of
+from collect.rollouts.journal import Journal, fork, journal_header, replies_of
 from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.rows import RunIdentity
 from collect.rollouts.settings import settings_facts, settings_hash
+from collect.store.records import Role
 from collect.store.run_store import RunStore
 
 
@@ -94,6 +96,24 @@ def do_rollouts(
         dollars=dollars,
         reasons=(*reasons, *batch.over_budget),
     )
+
+
+def fork_rollouts(
+    runtime: RuntimeConfig, others: Mapping[str, Sequence[RolloutSpec]], folder: Path
+) -> None:
+    """Let rollouts that are not begun yet share the main agent's replies of others: of those that
+    are done, by their ids.
+
+    A rollout uses the replies as long as its main agent sees the same, and pays for none of them.
+    """
+    store = RunStore(folder)
+    held = set(store.rollouts.ids())
+    for main in store.read_conversations(only=set(others)):
+        for spec in others[main.rollout_id] if main.role is Role.MAIN else ():
+            text = replies_of(folder, spec.id)
+            if spec.id not in held and text.read() is None:
+                settings = settings_hash(settings_facts(runtime, spec))
+                fork(Journal(text, journal_header(settings, spec)), main)
 
 
 @contextmanager
