@@ -23,7 +23,7 @@ from pydantic import TypeAdapter
 from collect.console import visible
 from collect.quantities import tokens
 from eval.figures import Figure, FigureKind, Point
-from eval.output import FORMAT_VERSION, RESULTS
+from eval.tables import FORMAT_VERSION, RESULTS
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -28,8 +28,7 @@ from collect.store.run_store import RunStore
 from eval.config import Arm, EvalConfig
 from eval.labels import Labels, labels_of
 from eval.metrics import compare
-from eval.output import TablePaths, summary, write_tables
-from eval.paired.report import paired_figures, paired_report
+from eval.paired import paired_figures, paired_report
 from eval.paper_figures import arm_records, panel_records
 from eval.qualitative.judge import Judge, JudgeReport, check_judge
 from eval.qualitative.study import Sample, gold_patches, study
@@ -37,7 +36,8 @@ from eval.qualitative.tables import judge_records, qualitative_records
 from eval.repair_tables import full_set_of, panels_of
 from eval.report.facts import Selection, sources_of
 from eval.report.pages import ReportRequest, question_files, write_report
-from eval.standalone.stage import AloneReport, AloneStage
+from eval.standalone import AloneReport, AloneStage
+from eval.tables import TablePaths, summary, write_tables
 from eval.training_data import note_training, trained_repositories
 
 FOLDER, REPORT = "eval", "report"

@@ -40,10 +40,10 @@ from collect.store.run_store import RunStore
 from eval.charts import draw, figures_of
 from eval.figures import about, table
 from eval.labels import Labels, ordered
-from eval.output import FIGURES, MARKDOWN
 from eval.report.conversations import Link, conversation_view, outcome_markup
 from eval.report.facts import Outcome, RolloutFacts, Selection, Source, Totals, choose
 from eval.report.rendering import GENERATOR, render
+from eval.tables import FIGURES, MARKDOWN
 
 INDEX, PAGES = "index.html", "conversations"
 PLAIN_NAME = re.compile(r"\w[\w-]{0,100}", re.ASCII)

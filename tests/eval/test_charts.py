@@ -17,10 +17,10 @@ from eval.config import StatisticsConfig
 from eval.figures import Figure, FigureKind, Point, Series
 from eval.labels import Labels
 from eval.metrics import compare
-from eval.output import FORMAT_VERSION, write_tables
-from eval.paired.report import paired_figures, paired_report
+from eval.paired import paired_figures, paired_report
 from eval.paper_figures import arm_records
 from eval.report.rendering import asset
+from eval.tables import FORMAT_VERSION, write_tables
 from tests.eval.test_metrics import baseline_rollout
 from tests.records import make_rollout
 

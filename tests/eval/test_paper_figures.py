@@ -12,9 +12,9 @@ from collect.store.records import Rollout
 from eval.figures import Figure, FigureKind, Record, Table
 from eval.labels import Labels
 from eval.metrics import compare
-from eval.output import write_tables
 from eval.paper_figures import arm_records, panel_records
 from eval.repair_tables import panels_of
+from eval.tables import write_tables
 from tests.eval.test_metrics import baseline_rollout
 from tests.eval.test_repair_tables import only_panel, repair_rollout
 from tests.records import make_failed_rollout, make_rollout

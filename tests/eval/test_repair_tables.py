@@ -16,7 +16,6 @@ from collect.store.records import Rollout
 from eval.figures import Figure, Table
 from eval.labels import ABLATIONS, REPAIR_NAMES, Labels
 from eval.metrics import compare
-from eval.output import all_notes, summary, write_tables
 from eval.paper_figures import panel_records
 from eval.repair_tables import (
     FullSet,
@@ -27,6 +26,7 @@ from eval.repair_tables import (
     repair_foot,
     repair_table,
 )
+from eval.tables import all_notes, summary, write_tables
 from tests.eval.test_metrics import NO_SUBAGENT, baseline_rollout
 from tests.records import make_failed_rollout, make_rollout
 

@@ -13,8 +13,7 @@ from collect.errors import FailureKind
 from collect.store.records import Rollout
 from eval.labels import Labels
 from eval.metrics import bracket, compare, counts, decimal, dollars, span, tokens
-from eval.output import markdown, summary, write_tables
-from eval.tables import flat_table, foot, paper_table
+from eval.tables import flat_table, foot, markdown, paper_table, summary, write_tables
 from tests.eval.test_metrics import baseline_rollout
 from tests.records import make_failed_rollout, make_rollout
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from eval.metrics import Arm
-from eval.paired.comparing import Aligned, Outcomes
+from eval.paired import Aligned, Outcomes
 
 SMALL = Arm("debug2fix", "large", "small")
 FRONTIER = Arm("debug2fix", "large", "large")

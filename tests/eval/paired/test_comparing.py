@@ -7,7 +7,7 @@ import pytest
 from collect.errors import FailureKind
 from eval.config import StatisticsConfig
 from eval.metrics import Arm
-from eval.paired.comparing import (
+from eval.paired import (
     Outcomes,
     PairedComparison,
     align,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from eval.config import StatisticsConfig
-from eval.paired.comparing import Outcomes, RecoveredGain, recovered_gain, unseen_share
+from eval.paired import Outcomes, RecoveredGain, recovered_gain, unseen_share
 from tests.eval.paired.outcomes import BASELINE, FRONTIER, SMALL, once
 
 CONFIG = StatisticsConfig(resamples=1000)

@@ -7,7 +7,7 @@ import pytest
 from numpy.random import Generator
 
 from eval.config import StatisticsConfig
-from eval.paired.comparing import Aligned, difference_interval, unseen_share
+from eval.paired import Aligned, difference_interval, unseen_share
 from tests.eval.paired.outcomes import table
 
 CONFIG = StatisticsConfig(resamples=2000)

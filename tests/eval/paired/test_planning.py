@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eval.paired.comparing import Aligned, clusters_needed, discordance, mcnemar
+from eval.paired import Aligned, clusters_needed, discordance, mcnemar
 from tests.eval.paired.outcomes import table
 
 

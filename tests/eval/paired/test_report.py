@@ -15,8 +15,7 @@ from collect.store.records import Rollout
 from eval.config import EvalConfig, StatisticsConfig
 from eval.labels import Labels
 from eval.metrics import Arm, compare
-from eval.output import write_tables
-from eval.paired.report import (
+from eval.paired import (
     PairedReport,
     Standing,
     comparisons_table,
@@ -24,6 +23,7 @@ from eval.paired.report import (
     paired_notes,
     paired_report,
 )
+from eval.tables import write_tables
 from tests.eval.paired.outcomes import BASELINE, FRONTIER, SMALL
 from tests.eval.test_metrics import baseline_rollout
 from tests.records import make_failed_rollout, make_rollout

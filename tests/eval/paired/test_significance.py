@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval.paired.comparing import holm, mcnemar, sign_flip
+from eval.paired import holm, mcnemar, sign_flip
 
 DARWIN = [49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]
 """Heights of cross- minus self-fertilised plants, in eighths of an inch."""

@@ -12,7 +12,7 @@ from collect.questions.rows import Answered
 from collect.questions.scoring import Reason, Verdict
 from eval.config import StatisticsConfig
 from eval.labels import Labels
-from eval.standalone.metrics import (
+from eval.standalone import (
     AloneResults,
     ModelAnswers,
     alone_metrics,
