@@ -1,5 +1,5 @@
-"""Subagents alone, on runtime questions without a main agent: their metrics, tables and figures, and
-the eval stage for them."""
+"""Subagents alone, on runtime questions without a main agent: the eval stage for them, with its
+metrics, tables and figures."""
 
 from __future__ import annotations
 
