@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.skipif(not has_vllm(), reason=REASON),
 ]
 ARGUMENTS = {"expression": "total"}
-CALL = f'<tool_call>\n{json.dumps({"name": NAME, "arguments": ARGUMENTS})}\n</tool_call>'
+CALL = f"<tool_call>\n{json.dumps({'name': NAME, 'arguments': ARGUMENTS})}\n</tool_call>"
 THOUGHT, OBSERVED, ANSWER = "I look at total.", "7", "total is 7."
 
 
