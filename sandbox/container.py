@@ -32,7 +32,6 @@ from sandbox.container_exec import (
     Output,
     translated,
 )
-from sandbox.disk import disk_guard, guard_of
 from sandbox.engine import (
     choose_users,
     client_errors,
@@ -63,9 +62,9 @@ from sandbox.errors import (
     SandboxUnavailable,
 )
 from sandbox.folder import SKIPPED_FOLDERS, TREE_DEPTH, TREE_FILES, TREE_LIMIT, below
-from sandbox.guard import ResourceGuard, ResourceUse
+from sandbox.guard import ResourceGuard, ResourceUse, disk_guard, guard_of
 from sandbox.images import store_here
-from sandbox.terminal import READY, PtyTerminal
+from sandbox.terminal import READY, Terminal
 from sandbox.text import BoundedOutput
 
 FILES_TIMEOUT = 60.0
@@ -329,7 +328,7 @@ class ContainerSandbox:
         code = TIMED_OUT if code is None else code
         return CommandResult(code, kept.text(), timed_out, kept.truncated, seconds)
 
-    def spawn(self, command: Command) -> PtyTerminal:
+    def spawn(self, command: Command) -> Terminal:
         self._require_open()
         user = str(self._reader if command.read_only else self._uid)
         group = next(self._groups)
@@ -359,7 +358,7 @@ class ContainerSandbox:
                         return KILLED
                     raise error
 
-        terminal = PtyTerminal(os.dup(stream.connection.fileno()), alive, kill, stream.early)
+        terminal = Terminal(os.dup(stream.connection.fileno()), alive, kill, stream.early)
         return terminal.await_ready()
 
     def read_file(self, path: str, limit: int | None = None) -> bytes:

@@ -1,8 +1,8 @@
 """The local sandbox: bubblewrap around each command, a host folder as the workspace.
 
 Limited are each process's private memory (RLIMIT_DATA) and all memory together
-(`sandbox.memory`), the number of processes and threads (RLIMIT_NPROC), the size of each file and of
-all together (`sandbox.disk`), and /dev/shm. `config.cpus` is not enforced. /tmp is private, and
+(`sandbox.guard`), the number of processes and threads (RLIMIT_NPROC), the size of each file and of
+all together (`sandbox.guard`), and /dev/shm. `config.cpus` is not enforced. /tmp is private, and
 keeps its files from one command to the next, as in a container.
 
 Running a process waits on its output pipe, its pidfd and bubblewrap's status pipe together, so
@@ -29,16 +29,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Self
 
-from sandbox import seccomp
 from sandbox.base import Command, CommandResult, SandboxConfig
 from sandbox.bubblewrap import (
     INSTALL_HINT,
     Bubblewrap,
     choose_uid,
+    filter_file,
     find_interpreter,
     limit_arguments,
+    require_filters,
 )
-from sandbox.disk import bytes_taken, guard_of
 from sandbox.environment import (
     BASE_ENVIRONMENT,
     HOME,
@@ -50,11 +50,10 @@ from sandbox.environment import (
 )
 from sandbox.errors import DiskExceeded, OutOfMemory, SandboxDead, SandboxUnavailable
 from sandbox.folder import WorkspaceFolder, below
-from sandbox.guard import ResourceUse
+from sandbox.guard import ResourceUse, bytes_taken, guard_of, memory_below, memory_guard
 from sandbox.leftovers import OwnedFolder
-from sandbox.memory import memory_below, memory_guard
 from sandbox.packages import packages_folder
-from sandbox.terminal import READY, PtyTerminal, open_pty
+from sandbox.terminal import READY, Terminal, open_pty
 from sandbox.text import BoundedOutput
 
 IGNORED_IN_BACKGROUND = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
@@ -82,7 +81,7 @@ class LocalSandbox:
         if program is None and not config.unsafe:
             raise SandboxUnavailable(INSTALL_HINT)
         if program:
-            seccomp.require_filters()
+            require_filters()
         self._packages: str | None = None
         visible = config
         if config.packages:
@@ -145,7 +144,7 @@ class LocalSandbox:
         seconds = time.monotonic() - began
         return CommandResult(code, kept.text(), timed_out, kept.truncated, seconds)
 
-    def spawn(self, command: Command) -> PtyTerminal:
+    def spawn(self, command: Command) -> Terminal:
         self._require_open()
         master, slave = open_pty()
         try:
@@ -166,7 +165,7 @@ class LocalSandbox:
             self._running.discard(process)
             return code if code >= 0 else 128 - code
 
-        terminal = PtyTerminal(
+        terminal = Terminal(
             master, lambda: process.return_code is None, kill, require=self._running.require
         )
         return terminal.await_ready()
@@ -222,7 +221,7 @@ class LocalSandbox:
         folder = command.cwd or self.workspace
         inner = [*session, "env", *reset, "-C", folder, *settings, *command_argv(command)]
         if is_wrapped:
-            with seccomp.filter_file() as rules:
+            with filter_file() as rules:
                 status, filter_fd = os.pipe(), rules.fileno()
                 wrapped = self._bubblewrap.arguments(status[1], filter_fd, command.read_only)
                 argv = [*wrapped, *inner]

@@ -11,7 +11,6 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from sandbox.base import Terminal
 from sandbox.debugger.records import (
     Action,
     Breakpoint,
@@ -20,6 +19,7 @@ from sandbox.debugger.records import (
     KillReason,
 )
 from sandbox.errors import DebuggerError
+from sandbox.terminal import Terminal
 from sandbox.text import storable
 
 Json = dict[str, Any]

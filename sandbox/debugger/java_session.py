@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from sandbox.base import Command, Sandbox
+from sandbox.base import Command, Sandbox, open_sandbox
 from sandbox.debugger.channel import Channel, Json
 from sandbox.debugger.records import DebugLimits, ErrorKind, Launch
 from sandbox.debugger.session import LaunchRefused
@@ -25,7 +25,6 @@ from sandbox.java.build import built_test, fork_command, java_command, needs_for
 from sandbox.java.jdk import Jdk, find_jdk
 from sandbox.java.lookup import Found
 from sandbox.java.project import JavaProject
-from sandbox.opening import open_sandbox
 from sandbox.shell import write_bytes
 
 SOURCES = Path(__file__).parent / "java_probe"

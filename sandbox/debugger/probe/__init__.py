@@ -24,28 +24,7 @@ descriptors is ignored.
 """
 
 MODULES = (
-    "own",
-    "wire",
-    "hook",
-    "interpreter",
-    "source",
-    "workspace",
-    "lookup",
-    "exceptions",
-    "breakpoints",
-    "frames",
-    "values",
-    "memory",
-    "evaluation",
-    "tracer",
-    "guards",
-    "link",
-    "describing",
-    "session",
-    "targets",
-    "pytest_target",
-    "diagnosis",
-    "supervisor",
-    "entry",
+    *("own", "wire", "interpreter", "workspace", "breakpoints", "values", "memory", "evaluation"),
+    *("tracer", "session", "targets", "diagnosis", "supervisor", "entry"),
 )
 """Each module comes after those that it imports."""

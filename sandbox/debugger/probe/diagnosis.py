@@ -12,7 +12,8 @@ import signal
 import time
 from typing import Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 
-from .wire import CONTROL, INTERRUPT, Json
+from .own import INTERRUPT
+from .wire import CONTROL, Json
 from .workspace import Workspace
 
 MAX_DUMPED = 40

@@ -13,14 +13,20 @@ import os
 import sys
 from typing import Callable, Dict
 
-from .guards import install as install_guards
 from .interpreter import import_standard
-from .link import Link
-from .pytest_target import preload, run_name, run_pytest
+from .own import DUMP, install_guards
 from .session import Session
 from .supervisor import Supervisor
-from .targets import Target, run_module, run_script, run_unittest
-from .wire import DUMP, Refusal, write_all
+from .targets import (
+    Target,
+    preload,
+    run_module,
+    run_name,
+    run_pytest,
+    run_script,
+    run_unittest,
+)
+from .wire import Link, Refusal, write_all
 
 HIGH_FD = 700
 """The debuggee's descriptors start here, above those that programs close in bulk."""

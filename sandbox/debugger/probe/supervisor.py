@@ -33,18 +33,8 @@ from .diagnosis import (
     unanswered,
     waited_for_children,
 )
-from .wire import (
-    CONTROL,
-    DUMP,
-    INTERRUPT,
-    RESEND,
-    RUN_ACTIONS,
-    TICK,
-    Json,
-    LineReader,
-    encode,
-    write_all,
-)
+from .own import DUMP, INTERRUPT
+from .wire import CONTROL, RESEND, RUN_ACTIONS, TICK, Json, LineReader, encode, write_all
 
 
 class Pending:

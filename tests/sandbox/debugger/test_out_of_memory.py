@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from sandbox import SandboxConfig
+from sandbox.base import open_sandbox
 from sandbox.debugger import (
     Action,
     BreakpointRequest,
@@ -19,7 +20,6 @@ from sandbox.debugger import (
     open_debugger,
 )
 from sandbox.debugger.records import KillReason
-from sandbox.opening import open_sandbox
 from tests.interpreters import each_version, find_interpreter
 
 SMALL = "[0] * 10"
