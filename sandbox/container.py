@@ -26,12 +26,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from sandbox.base import Command, CommandResult, ImageWorkspace, SandboxConfig
-from sandbox.container_exec import (
-    AfterReady,
-    ContainerExecs,
-    Output,
-    translated,
-)
+from sandbox.container_exec import AfterReady, ContainerExecs, Output, translated
 from sandbox.engine import (
     choose_users,
     client_errors,

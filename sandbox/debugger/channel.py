@@ -11,13 +11,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from sandbox.debugger.records import (
-    Action,
-    Breakpoint,
-    DebugEvent,
-    ErrorKind,
-    KillReason,
-)
+from sandbox.debugger.records import Action, Breakpoint, DebugEvent, ErrorKind, KillReason
 from sandbox.errors import DebuggerError
 from sandbox.terminal import Terminal
 from sandbox.text import storable

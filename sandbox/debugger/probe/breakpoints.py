@@ -13,7 +13,7 @@ import dis
 import re
 import sys
 import types
-from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, Iterator
 
 from .interpreter import (
     entry_offset,
@@ -32,21 +32,21 @@ class Breakpoint:
 
     def __init__(self, number: int, arguments: Json) -> None:
         self.number = number
-        self.condition: Optional[str] = arguments.get("condition") or None
+        self.condition: str | None = arguments.get("condition") or None
         self.temporary = bool(arguments.get("temporary"))
-        self.watch: List[str] = list(arguments.get("watch") or ())
-        self.function: Optional[str] = None
-        self.exception: Optional[str] = arguments.get("exception") or None
+        self.watch: list[str] = list(arguments.get("watch") or ())
+        self.function: str | None = None
+        self.exception: str | None = arguments.get("exception") or None
         self.uncaught = bool(arguments.get("uncaught"))
         self.pending = False
         self.path = ""
         self.line = 0
-        self.owners: Set[Tuple[str, int]] = set()
+        self.owners: set[tuple[str, int]] = set()
         self.at_entry = False
         """Only the first line of each call counts, even if a loop comes back to it."""
         self.hits = 0
-        self.last_frame: Optional[types.FrameType] = None
-        self.code: Optional[types.CodeType] = None
+        self.last_frame: types.FrameType | None = None
+        self.code: types.CodeType | None = None
         try:
             if self.condition is not None:
                 self.code = compile(self.condition.strip(), "<stepinto-condition>", "eval")
@@ -54,7 +54,7 @@ class Breakpoint:
             message = "the condition {!r} is not an expression: {}"
             raise Refusal(message.format(self.condition, error)) from None
 
-    def on_line(self, path: str, line: int, source: SourceFile) -> List[str]:
+    def on_line(self, path: str, line: int, source: SourceFile) -> list[str]:
         """Bind to a line, or to the next executable one; returns a note if it was moved."""
         self.path = path
         function = source.function_at(line)
@@ -105,13 +105,13 @@ class Breakpoint:
 class Plan:
     """What to do at the lines of one code object."""
 
-    def __init__(self, code: types.CodeType, points: List[Breakpoint], entry: bool) -> None:
+    def __init__(self, code: types.CodeType, points: list[Breakpoint], entry: bool) -> None:
         self.code = code
         self.points = points
         self.offset = entry_offset(code)
         self.reentered = self.offset in dis.findlabels(code.co_code)  # type: ignore[arg-type]  # it takes bytes
         self.at_entry = [point for point in points if point.at_entry]
-        self.by_line: Dict[int, List[Breakpoint]] = {}
+        self.by_line: dict[int, list[Breakpoint]] = {}
         for point in points:
             if not point.at_entry:
                 self.by_line.setdefault(point.line, []).append(point)
@@ -120,7 +120,7 @@ class Plan:
         if self.at_entry or entry:
             self.lines.add(line_at(code, self.offset))
 
-    def due(self, frame: types.FrameType, line: int) -> List[Breakpoint]:
+    def due(self, frame: types.FrameType, line: int) -> list[Breakpoint]:
         """The breakpoints for this line event, regardless of conditions."""
         if frame.f_lasti in self.repeated:
             return []
@@ -139,13 +139,13 @@ REACH = 3
 OWN_WEIGHT = 4
 
 
-def surroundings(lines: List[str], line: int) -> List[str]:
+def surroundings(lines: list[str], line: int) -> list[str]:
     """The texts of a line, in the middle, and of those around it; empty beyond the file."""
     numbers = range(line - REACH, line + REACH + 1)
     return [lines[n - 1].strip() if 0 < n <= len(lines) else "" for n in numbers]
 
 
-def follow(lines: List[str], line: int, known: List[str]) -> Tuple[int, bool]:
+def follow(lines: list[str], line: int, known: list[str]) -> tuple[int, bool]:
     """The current number of a line with known surroundings, and whether its own text is still
     there."""
 
@@ -172,29 +172,29 @@ class BreakpointTable:
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
-        self.breakpoints: Dict[int, Breakpoint] = {}
-        self.by_path: Dict[str, List[Breakpoint]] = {}
+        self.breakpoints: dict[int, Breakpoint] = {}
+        self.by_path: dict[str, list[Breakpoint]] = {}
         """Exception breakpoints are under the empty path."""
         self.raised = KindCache([])
         self.uncaught = KindCache([])
         self.trace_raises = False
         """Whether all functions of the program are traced for exceptions."""
-        self.entry_code: Optional[types.CodeType] = None
-        self.plans: Dict[int, Plan] = {}
-        self.quiet: Dict[int, types.CodeType] = {}
+        self.entry_code: types.CodeType | None = None
+        self.plans: dict[int, Plan] = {}
+        self.quiet: dict[int, types.CodeType] = {}
         """Code known to hold no stop. Keyed by id, since code objects are slow to hash by content;
         the reference keeps an id from being reused."""
-        self.only_raising: Dict[int, types.CodeType] = {}
+        self.only_raising: dict[int, types.CodeType] = {}
         """Code traced only for its exceptions, keyed in the same way."""
         self.next_number = 1
-        self.untold: Set[int] = set()
+        self.untold: set[int] = set()
         """Numbers of the breakpoints set, hit, changed or removed since the last `news`."""
 
-    def add(self, arguments: Json) -> Tuple[Breakpoint, List[str]]:
+    def add(self, arguments: Json) -> tuple[Breakpoint, list[str]]:
         """Set a breakpoint. Raises Refusal if the file, line, function or condition is unknown."""
         number = arguments.get("number") or self.next_number
         point = Breakpoint(number, arguments)
-        notes: List[str] = []
+        notes: list[str] = []
         path = ""
         if point.exception:
             point.on_exception(self.workspace, kept="number" in arguments)
@@ -226,7 +226,7 @@ class BreakpointTable:
         self._sort_raised()
         return point, notes
 
-    def _line(self, path: str, arguments: Json) -> Tuple[int, List[str]]:
+    def _line(self, path: str, arguments: Json) -> tuple[int, list[str]]:
         """The current line, found by its earlier text if a restart passes that."""
         line: int = arguments["line"]
         known = arguments.get("around")
@@ -285,7 +285,7 @@ class BreakpointTable:
         self.raised = KindCache([point for point in raised if not point.uncaught])
         self.uncaught = KindCache([point for point in raised if point.uncaught])
 
-    def arm_entry(self, code: Optional[types.CodeType]) -> None:
+    def arm_entry(self, code: types.CodeType | None) -> None:
         self.entry_code = code
         self._forget_plans()
 
@@ -294,7 +294,7 @@ class BreakpointTable:
         self.quiet.clear()
         self.only_raising.clear()
 
-    def plan(self, code: types.CodeType) -> Optional[Plan]:
+    def plan(self, code: types.CodeType) -> Plan | None:
         """The stops of one code object, or None."""
         if id(code) in self.quiet:
             return None
@@ -318,7 +318,7 @@ class BreakpointTable:
             self.quiet[id(code)] = code
         return plan
 
-    def lines(self, path: str) -> Set[int]:
+    def lines(self, path: str) -> set[int]:
         return {point.line for point in self.by_path.get(path, [])}
 
     @staticmethod
@@ -367,7 +367,7 @@ def is_exception(found: object) -> bool:
     return isinstance(found, type) and issubclass(found, BaseException)
 
 
-def named_object(name: str) -> Optional[object]:
+def named_object(name: str) -> object | None:
     """What a name refers to as written: a builtin, or an attribute of a loaded module."""
     parts = name.split(".")
     if len(parts) == 1:
@@ -432,9 +432,9 @@ def check_exception(workspace: Workspace, name: str) -> None:
     )
 
 
-def written_classes(workspace: Workspace) -> Dict[str, str]:
+def written_classes(workspace: Workspace) -> dict[str, str]:
     """The classes that the program's files define, each with its dotted name."""
-    found: Dict[str, str] = {}
+    found: dict[str, str] = {}
     for path in workspace.files():
         module = workspace.relative(path)[:-3].replace("/", ".")
         for match in CLASS.finditer(read_file(path)):
@@ -454,7 +454,7 @@ def importable(name: str) -> bool:
         return False
 
 
-def near_exceptions(name: str, written: Dict[str, str]) -> str:
+def near_exceptions(name: str, written: dict[str, str]) -> str:
     shown = {full_name(kind).rpartition(".")[2]: full_name(kind) for kind in loaded_exceptions()}
     shown.update({known: dotted for known, dotted in written.items() if known not in shown})
     close = closest(name.rpartition(".")[2], list(shown))
@@ -465,13 +465,13 @@ def near_exceptions(name: str, written: Dict[str, str]) -> str:
 class KindCache:
     """Caches which breakpoints match an exception's class, since each raise asks."""
 
-    def __init__(self, points: List[Any]) -> None:
+    def __init__(self, points: list[Any]) -> None:
         self.points = points
-        self.known: Dict[int, Tuple[type, List[Any]]] = {}
+        self.known: dict[int, tuple[type, list[Any]]] = {}
         """Keyed by id, since a metaclass may define its own hash; the reference keeps the id from
         being reused."""
 
-    def matching(self, kind: type) -> List[Any]:
+    def matching(self, kind: type) -> list[Any]:
         """The breakpoints that name this class or a base of it."""
         known = self.known.get(id(kind))
         if known is None:
@@ -485,7 +485,7 @@ class KindCache:
 def first_reached(
     frame: types.FrameType,
     error: BaseException,
-    trace: Optional[types.TracebackType],
+    trace: types.TracebackType | None,
     mine: Callable[[str], bool],
 ) -> bool:
     """Whether a frame is the first of the program's frames that an exception reaches.

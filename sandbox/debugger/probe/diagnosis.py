@@ -10,7 +10,7 @@ import os
 import re
 import signal
 import time
-from typing import Dict, FrozenSet, List, NamedTuple, Optional, Tuple
+from typing import NamedTuple
 
 from .own import INTERRUPT
 from .wire import CONTROL, Json
@@ -32,14 +32,14 @@ def adopt_orphans() -> None:
         return  # without ctypes both are lost, but the sandbox still kills what is left
 
 
-def descendants(root: int) -> List[int]:
+def descendants(root: int) -> list[int]:
     """Every process below `root`, found in /proc."""
-    parents: Dict[int, int] = {}
+    parents: dict[int, int] = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         fields = stat_fields(f"/proc/{name}")
         if fields and (fields[0] != "Z" or int(fields[1]) == root):
             parents[int(name)] = int(fields[1])
-    found: List[int] = []
+    found: list[int] = []
     frontier = {root}
     while frontier:
         frontier = {pid for pid, parent in parents.items() if parent in frontier}
@@ -47,7 +47,7 @@ def descendants(root: int) -> List[int]:
     return found
 
 
-def stat_fields(folder: str) -> List[str]:
+def stat_fields(folder: str) -> list[str]:
     """The fields of a process's or thread's `stat` from its state on; none if it has ended."""
     try:
         with open(folder + "/stat", "rb") as file:
@@ -89,7 +89,7 @@ def process_state(folder: str) -> str:
     return (stat_fields(folder) or ["?"])[0]
 
 
-def children(pid: int) -> List[int]:
+def children(pid: int) -> list[int]:
     """The running children of a process, oldest first."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
@@ -109,7 +109,7 @@ def command_line(pid: int) -> str:
     return " ".join(words).strip().translate(CONTROL)[:80]
 
 
-def signal_set(pid: int, field: str) -> FrozenSet[int]:
+def signal_set(pid: int, field: str) -> frozenset[int]:
     """The signals in a set of a process's main thread: `SigBlk`, `SigIgn` or `SigCgt`."""
     try:
         with open(f"/proc/{pid}/status", encoding="utf-8") as file:
@@ -119,7 +119,7 @@ def signal_set(pid: int, field: str) -> FrozenSet[int]:
     return frozenset(number for number in range(1, 65) if masks and masks[0] >> (number - 1) & 1)
 
 
-def memory_kills() -> Optional[int]:
+def memory_kills() -> int | None:
     """Number of processes that the kernel has killed for lack of memory; None if unknown."""
     try:
         with open("/proc/vmstat", encoding="ascii") as file:
@@ -136,13 +136,13 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def dumped_frames(text: str) -> List[Json]:
+def dumped_frames(text: str) -> list[Json]:
     """The program's frames of the main thread in a `faulthandler` dump, innermost first.
 
     The dump has a block for each thread, the main one last.
     """
     workspace = Workspace(os.getcwd())
-    frames: List[Json] = []
+    frames: list[Json] = []
     for block in re.split(r"\n\s*\n", text):
         found = [
             (file, int(line), function)
@@ -223,7 +223,7 @@ class Diagnosis(NamedTuple):
     """The kernel's id of the thread concerned, unless it is the main one."""
 
 
-def look(pid: int) -> Dict[int, Task]:
+def look(pid: int) -> dict[int, Task]:
     """All threads of a process by id."""
     found = {}
     for name in listed(f"/proc/{pid}/task"):
@@ -235,7 +235,7 @@ def look(pid: int) -> Dict[int, Task]:
     return found
 
 
-def waiting_call(folder: str) -> Tuple[str, int]:
+def waiting_call(folder: str) -> tuple[str, int]:
     words = read_words(folder + "/syscall")
     if len(words) > 1:
         number, first = int(words[0]), int(words[1], 16)
@@ -249,7 +249,7 @@ def waiting_call(folder: str) -> Tuple[str, int]:
     return "", -1
 
 
-def diagnose(pid: int, before: Dict[int, Task], seconds: float) -> Diagnosis:
+def diagnose(pid: int, before: dict[int, Task], seconds: float) -> Diagnosis:
     """What a process is doing, `seconds` after a first look at it."""
     after = look(pid)
     ran = {
@@ -273,7 +273,7 @@ def diagnose(pid: int, before: Dict[int, Task], seconds: float) -> Diagnosis:
     return waiting(pid, after)
 
 
-def waiting(pid: int, tasks: Dict[int, Task]) -> Diagnosis:
+def waiting(pid: int, tasks: dict[int, Task]) -> Diagnosis:
     """What a process waits for if none of its threads runs."""
     others = {tid: task for tid, task in tasks.items() if task.call != "futex"}
     if not others:
@@ -307,7 +307,7 @@ def one_wait(pid: int, task: Task) -> Diagnosis:
     return Diagnosis(NATIVE_CODE, f"waited in {task.call or 'a call'}")
 
 
-def child_wait(pid: int) -> Optional[Diagnosis]:
+def child_wait(pid: int) -> Diagnosis | None:
     """What the child process is doing that a process seems to wait for."""
     running = children(pid)
     if not running:
@@ -350,14 +350,14 @@ def descriptor(pid: int, number: int) -> str:
         return ""
 
 
-def listed(folder: str) -> List[str]:
+def listed(folder: str) -> list[str]:
     try:
         return sorted(os.listdir(folder), key=int)
     except (OSError, ValueError):
         return []
 
 
-def read_words(path: str) -> List[str]:
+def read_words(path: str) -> list[str]:
     try:
         with open(path, "rb") as file:
             return file.read().decode("ascii", "replace").split()

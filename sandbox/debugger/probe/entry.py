@@ -11,26 +11,18 @@ import faulthandler
 import fcntl
 import os
 import sys
-from typing import Callable, Dict
+from typing import Callable
 
 from .interpreter import import_standard
 from .own import DUMP, install_guards
 from .session import Session
 from .supervisor import Supervisor
-from .targets import (
-    Target,
-    preload,
-    run_module,
-    run_name,
-    run_pytest,
-    run_script,
-    run_unittest,
-)
+from .targets import Target, preload, run_module, run_name, run_pytest, run_script, run_unittest
 from .wire import Link, Refusal, write_all
 
 HIGH_FD = 700
 """The debuggee's descriptors start here, above those that programs close in bulk."""
-KINDS: Dict[str, Callable[[Target], object]] = {
+KINDS: dict[str, Callable[[Target], object]] = {
     "name": run_name,
     "pytest": run_pytest,
     "unittest": run_unittest,

@@ -8,7 +8,7 @@ import sys
 import threading
 import types
 from contextlib import suppress
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, NamedTuple
 
 from .breakpoints import Breakpoint
 from .interpreter import (
@@ -35,7 +35,7 @@ MACHINERY = frozenset(
 end."""
 
 
-def interruptible(frame: Optional[types.FrameType]) -> bool:
+def interruptible(frame: types.FrameType | None) -> bool:
     """Whether `Interrupted` may be raised in a frame: in the program's code below an evaluation, or
     where a value is rendered, but not in the debugger's code around those."""
     top = frame
@@ -48,7 +48,7 @@ def interruptible(frame: Optional[types.FrameType]) -> bool:
     return False
 
 
-def raise_in(thread: int, kind: Optional[type]) -> None:
+def raise_in(thread: int, kind: type | None) -> None:
     """Raise an exception in another thread, at its next instruction; None cancels it."""
     ctypes = import_standard("ctypes")
     ctypes.pythonapi.PyThreadState_SetAsyncExc(
@@ -108,13 +108,13 @@ class Running(NamedTuple):
     started: float
 
 
-RUNNING_CONDITIONS: Dict[int, Running] = {}
+RUNNING_CONDITIONS: dict[int, Running] = {}
 """Keyed by thread."""
 
 
 def condition_holds(
-    point: Breakpoint, frame: types.FrameType, raised: Optional[BaseException] = None
-) -> Tuple[bool, Optional[str]]:
+    point: Breakpoint, frame: types.FrameType, raised: BaseException | None = None
+) -> tuple[bool, str | None]:
     """Whether to stop, and a note. A condition that fails or runs too long stops too.
 
     The condition of an exception breakpoint sees the exception as `__exception__`.
@@ -139,7 +139,7 @@ def condition_holds(
         del RUNNING_CONDITIONS[thread]
 
 
-def interrupt_conditions(frame: Optional[types.FrameType]) -> Optional[types.FrameType]:
+def interrupt_conditions(frame: types.FrameType | None) -> types.FrameType | None:
     """End conditions that run too long; called in the main thread's handler, at `frame`.
 
     Returns the program's frame to show for the main thread.
@@ -203,7 +203,7 @@ class Evaluator:
     def evaluating(self) -> Evaluating:
         return Evaluating(self)
 
-    def interrupt(self, frame: Optional[types.FrameType]) -> None:
+    def interrupt(self, frame: types.FrameType | None) -> None:
         """Interrupt what takes too long: a value, or the whole request. Called by the main thread's
         handler, which runs between two instructions of `frame`."""
         now = monotonic()
@@ -238,7 +238,7 @@ class Evaluator:
                 raise_in(get_ident(), None)
                 self.sent = False
 
-    def guarded(self, work: Callable[[], Any]) -> Tuple[Any, Json]:
+    def guarded(self, work: Callable[[], Any]) -> tuple[Any, Json]:
         """Run the host's code; its exceptions become an answer instead of ending the session."""
         value, failed, raised_at = None, None, ""
         with self.evaluating() as evaluation:
@@ -269,12 +269,12 @@ class Evaluator:
         ]
         return f", raised at {', called from '.join(places[:ORIGIN_FRAMES])}" if places else ""
 
-    def evaluate(self, expression: str, frame: types.FrameType) -> Tuple[object, Json]:
+    def evaluate(self, expression: str, frame: types.FrameType) -> tuple[object, Json]:
         """The value of an expression in a frame, or the error that it raised."""
         namespace = {**frame.f_globals, **frame_locals(frame)}
         return self.guarded(lambda: eval(compile(expression, "<expression>", "eval"), namespace))
 
-    def flush(self, streams: List[Any]) -> None:
+    def flush(self, streams: list[Any]) -> None:
         """Flush the program's streams, whatever the program made of them."""
         for stream in streams:
             if type(stream) is io.TextIOWrapper:
@@ -321,7 +321,7 @@ def variables({known}):
 NO_VARIABLE = "_stepinto_none"
 
 
-def run_code(code: str, frame: types.FrameType) -> List[str]:
+def run_code(code: str, frame: types.FrameType) -> list[str]:
     """Run statements in a frame; returns notes about them.
 
     The code becomes an inner function of one that has the frame's variables, so all that it defines
@@ -369,7 +369,7 @@ class Fitted(ast.NodeTransformer):
 
 
 def inner_function(
-    tree: ast.Module, known: Dict[str, Any], namespace: Dict[str, Any]
+    tree: ast.Module, known: dict[str, Any], namespace: dict[str, Any]
 ) -> Callable[[], object]:
     """The code as a function whose free variables are the known ones, and the names that it
     binds."""
@@ -380,13 +380,13 @@ def inner_function(
     # What the code assigns, imports, defines or deletes, according to the compiler.
     bound = {name for name in (*code.co_varnames, *code.co_cellvars) if name.isidentifier()}
     names = [*known, *sorted(bound - set(known))]
-    found: Dict[str, Any] = {}
+    found: dict[str, Any] = {}
     exec(wrapped(tree, [*known], names, "nonlocal {names}"), namespace, found)
     inner: Callable[[], object] = found["variables"](**known)
     return inner
 
 
-def wrapped(tree: ast.Module, known: List[str], names: List[str], statement: str) -> types.CodeType:
+def wrapped(tree: ast.Module, known: list[str], names: list[str], statement: str) -> types.CodeType:
     """The code as an inner function, after one statement."""
     listed = ", ".join(names) or NO_VARIABLE
     text = WRAPPER.format(
@@ -399,7 +399,7 @@ def wrapped(tree: ast.Module, known: List[str], names: List[str], statement: str
     return compile(module, "<code>", "exec")
 
 
-def take_back(frame: types.FrameType, before: Dict[str, Any], inner: Any) -> List[str]:
+def take_back(frame: types.FrameType, before: dict[str, Any], inner: Any) -> list[str]:
     """Copy the code's changes of variables to the frame."""
     missing = object()
     changed, deleted = {}, []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dis
 import sys
 import types
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set
+from typing import Any, Iterator, NamedTuple
 
 from .wire import Json
 
@@ -41,7 +41,7 @@ def line_at(code: types.CodeType, offset: int) -> int:
     return line
 
 
-def body_lines(code: types.CodeType) -> Set[int]:
+def body_lines(code: types.CodeType) -> set[int]:
     """The lines that a code object runs, without the line that only enters it."""
     first = entry_offset(code) if code.co_flags & 0x2 else 0
     return {line for offset, line in dis.findlinestarts(code) if line and offset >= first}
@@ -58,11 +58,11 @@ class Inlined(NamedTuple):
     3.13 at the jump back to it; and each line of a comprehension on several lines.
     """
 
-    turns: Set[int]
+    turns: set[int]
     """Where an iteration begins within one line."""
-    inside: Dict[int, int]
+    inside: dict[int, int]
     """Offsets that run for each iteration, with the number of comprehensions around them."""
-    repeated: Set[int]
+    repeated: set[int]
     """Where an iteration comes back to a line that began outside of the comprehension."""
 
 
@@ -74,7 +74,7 @@ def inlined_comprehensions(code: types.CodeType) -> Inlined:
     if sys.version_info < (3, 12):
         return found
     instructions = {at.offset: at for at in dis.get_instructions(code)}
-    jumps: Dict[int, List[int]] = {}
+    jumps: dict[int, list[int]] = {}
     for at in instructions.values():
         if at.opname == "JUMP_BACKWARD" and instructions[at.argval].opname in LOOP_HEADS:
             jumps.setdefault(at.argval, []).append(at.offset)
@@ -96,9 +96,9 @@ def inlined_comprehensions(code: types.CodeType) -> Inlined:
     return found
 
 
-def repeated_lines(lines: Dict[int, Any], depths: Dict[int, int]) -> Set[int]:
+def repeated_lines(lines: dict[int, Any], depths: dict[int, int]) -> set[int]:
     """The offsets whose line also has offsets in fewer comprehensions."""
-    least: Dict[int, int] = {}
+    least: dict[int, int] = {}
     for offset, line in lines.items():
         if line:
             least[line] = min(least.get(line, 99), depths.get(offset, 0))
@@ -113,15 +113,15 @@ ENDS_PATH = {
 """Instructions after which a line that begins again may begin another execution of it."""
 
 
-def resumed_lines(code: types.CodeType) -> Set[int]:
+def resumed_lines(code: types.CodeType) -> set[int]:
     """The offsets where a statement of several lines comes back to a line in which it has begun.
 
     There the values of its first part are on the stack.
     """
-    found: Set[int] = set()
-    starts: Dict[int, Optional[int]] = dict(dis.findlinestarts(code))
-    depths: Dict[Optional[int], int] = {}
-    line: Optional[int] = None
+    found: set[int] = set()
+    starts: dict[int, int | None] = dict(dis.findlinestarts(code))
+    depths: dict[int | None, int] = {}
+    line: int | None = None
     for at in dis.get_instructions(code):
         begins = at.offset in starts
         line = starts.get(at.offset, line)
@@ -195,7 +195,7 @@ class FrameAt(NamedTuple):
 def running_frames() -> Iterator[types.FrameType]:
     """Every frame of every thread."""
     for innermost in list(sys._current_frames().values()):
-        frame: Optional[types.FrameType] = innermost
+        frame: types.FrameType | None = innermost
         while frame is not None:
             yield frame
             frame = frame.f_back
@@ -205,12 +205,12 @@ ENTRY = "<stepinto entry>"
 """Frames outside it only started the probe."""
 
 
-def live_frames(frame: Optional[types.FrameType]) -> List[FrameAt]:
+def live_frames(frame: types.FrameType | None) -> list[FrameAt]:
     """A frame and its callers, innermost first, up to the debuggee's entry.
 
     In endless recursion only the `DEEPEST` innermost, since all would take too long.
     """
-    found: List[FrameAt] = []
+    found: list[FrameAt] = []
     while frame is not None and frame.f_code.co_filename != ENTRY and len(found) < DEEPEST:
         if frame.f_code.co_filename == CALLBACKS:
             found = []
@@ -220,7 +220,7 @@ def live_frames(frame: Optional[types.FrameType]) -> List[FrameAt]:
     return found
 
 
-def traceback_frames(error: BaseException) -> List[FrameAt]:
+def traceback_frames(error: BaseException) -> list[FrameAt]:
     """The frames that an exception passed through, innermost first."""
     found = []
     entry = error.__traceback__
@@ -273,7 +273,7 @@ def assign_locals(frame: types.FrameType, values: Json) -> None:
         ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
 
 
-def keep_cells(frame: Optional[types.FrameType]) -> None:
+def keep_cells(frame: types.FrameType | None) -> None:
     """Keep what inner functions have changed in a frame's variables, before a trace function ends.
 
     Before 3.12, CPython then writes the frame's variables back as they were last read.
@@ -282,7 +282,7 @@ def keep_cells(frame: Optional[types.FrameType]) -> None:
         _ = frame.f_locals
 
 
-def delete_locals(frame: types.FrameType, names: List[str]) -> bool:
+def delete_locals(frame: types.FrameType, names: list[str]) -> bool:
     """Delete variables of a running frame; False if CPython can't.
 
     From 3.12 on its bytecode does not check whether a variable that was once set still exists.

@@ -16,7 +16,7 @@ import inspect
 import mmap
 import sys
 import types
-from typing import Any, List, Optional
+from typing import Any
 
 from .interpreter import import_standard
 
@@ -37,8 +37,8 @@ class SpareMemory:
     """Memory for the debugger, and for CPython, once the program finds no more."""
 
     def __init__(self) -> None:
-        self.reserve: Optional[mmap.mmap] = None
-        self.room: List[bytes] = []
+        self.reserve: mmap.mmap | None = None
+        self.room: list[bytes] = []
 
     def make_room(self) -> None:
         """Free memory for a traceback again; the program may have used the earlier blocks."""
@@ -60,7 +60,7 @@ SPARE = SpareMemory()
 """The debuggee's."""
 
 
-def reserve() -> Optional[mmap.mmap]:
+def reserve() -> mmap.mmap | None:
     """Memory that is never touched, so it only counts against the limit."""
     try:
         return mmap.mmap(-1, RESERVE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -68,7 +68,7 @@ def reserve() -> Optional[mmap.mmap]:
         return None
 
 
-def room() -> List[bytes]:
+def room() -> list[bytes]:
     """Free blocks for a traceback and its frames, as long as the result is kept."""
     try:
         kept = blocks(STEP + TRACEBACK, ENTRIES)
@@ -79,7 +79,7 @@ def room() -> List[bytes]:
         return []
 
 
-def blocks(size: int, count: int) -> List[bytes]:
+def blocks(size: int, count: int) -> list[bytes]:
     """Allocate `count` objects of a size in bytes, and keep every KEPT-th one."""
     return [bytes(size - bytes.__basicsize__) for _ in range(count)][::KEPT]
 

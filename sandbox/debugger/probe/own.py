@@ -17,7 +17,7 @@ from os.path import basename, join, realpath
 from stat import S_ISREG
 from threading import get_ident
 from time import clock_gettime_ns, monotonic, monotonic_ns, sleep
-from typing import Any, Callable, List
+from typing import Any, Callable
 
 __all__ = [
     "basename", "decode", "encode_json", "get_ident", "isfile", "join", "modified", "monotonic",
@@ -36,7 +36,7 @@ def read_file(path: str) -> bytes:
         return file.read()
 
 
-def source_lines(text: str) -> List[str]:
+def source_lines(text: str) -> list[str]:
     """The lines of a source file as the compiler counts them, without their ends. `str.splitlines`
     would also split at form feeds, U+2028 and others."""
     return [line.rstrip("\r\n") for line in StringIO(text, newline="")]

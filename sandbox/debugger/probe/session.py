@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import types
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, NamedTuple, Sequence, Tuple
 
 from .breakpoints import Breakpoint, BreakpointTable
 from .evaluation import EVALUATING, IDLE, RUNNING, Evaluator, interrupt_conditions, run_code
@@ -40,12 +40,12 @@ class ThreadAt(NamedTuple):
     name: str
     current: bool
     doing: str
-    frames: List[FrameAt]
+    frames: list[FrameAt]
     """All its frames, including the debugger's and the test runner's; those of the stop are not
     here."""
 
 
-def all_threads() -> List[ThreadAt]:
+def all_threads() -> list[ThreadAt]:
     """Every thread that runs Python code, the current one first."""
     before = processor_times()
     if len(before) > 1:
@@ -63,7 +63,7 @@ def all_threads() -> List[ThreadAt]:
     return found
 
 
-def processor_times() -> Dict[int, float]:
+def processor_times() -> dict[int, float]:
     """The processor time of each thread in seconds."""
     found = {}
     for ident in sys._current_frames():
@@ -83,7 +83,7 @@ def doing(frame: types.FrameType, at: types.FrameType, busy: bool) -> str:
     return f"waiting in {qualified_name(at)}"
 
 
-def in_a_stop(frame: Optional[types.FrameType]) -> bool:
+def in_a_stop(frame: types.FrameType | None) -> bool:
     while frame is not None:
         if frame.f_code.co_filename == "<stepinto session>":
             return True
@@ -105,7 +105,7 @@ class Describer:
         self.evaluator = evaluator
         self.limits = limits
 
-    def visible(self, frames: List[FrameAt]) -> List[FrameAt]:
+    def visible(self, frames: list[FrameAt]) -> list[FrameAt]:
         """The program's frames; if there are none, also those of a test runner."""
         shown = [at for at in frames if not self.workspace.internal(at.frame.f_code.co_filename)]
         return shown or [
@@ -114,10 +114,10 @@ class Describer:
 
     def stop(
         self,
-        frames: List[FrameAt],
+        frames: list[FrameAt],
         reason: str,
-        exception: Optional[BaseException],
-        returned: Optional[Tuple[str, object]],
+        exception: BaseException | None,
+        returned: tuple[str, object] | None,
     ) -> Json:
         # `current_thread` would create a record for a thread that has none.
         thread = threading._active.get(get_ident())  # type: ignore[attr-defined]
@@ -141,7 +141,7 @@ class Describer:
             stop["return_value"] = self.values([returned])[0]
         return stop
 
-    def native_threads(self) -> Dict[str, str]:
+    def native_threads(self) -> dict[str, str]:
         """The name and the location of each thread, by the kernel's id."""
         frames, found = sys._current_frames(), {}
         # `enumerate` would take a lock that the interrupted code may hold.
@@ -151,7 +151,7 @@ class Describer:
             found[str(getattr(thread, "native_id", ident))] = thread.name + "".join(place)
         return found
 
-    def stack(self, frames: List[FrameAt], start: Optional[int] = None) -> Json:
+    def stack(self, frames: list[FrameAt], start: int | None = None) -> Json:
         """As many frames as the limits allow; a page of them if `start` is given."""
         first, limit = start or 0, self.limits["max_frames"]
         require_page(first, len(frames), "frames")
@@ -171,7 +171,7 @@ class Describer:
                 answer["next_start"] = first + len(shown)
         return answer
 
-    def threads(self, stopped: List[FrameAt]) -> Json:
+    def threads(self, stopped: list[FrameAt]) -> Json:
         """Every thread and its frames; `stopped` are those of the one that stopped."""
         every, limit = all_threads(), self.limits["max_values"]
         shown = []
@@ -194,10 +194,10 @@ class Describer:
             answer["notes"] = [f"{range_text}{len(shown)} of {total} shown"]
         return answer
 
-    def values(self, items: Items) -> List[Json]:
+    def values(self, items: Items) -> list[Json]:
         return [self.value(name, value)[0] for name, value in items]
 
-    def value(self, name: str, value: object, start: int = 0) -> Tuple[Json, Optional[int]]:
+    def value(self, name: str, value: object, start: int = 0) -> tuple[Json, int | None]:
         """One value's text from its `start`-th character on, and the start of its next page."""
         kind, evaluator = type_name(type(value)), self.evaluator
         if evaluator.deadline and monotonic() > evaluator.deadline:
@@ -224,7 +224,7 @@ class Describer:
             "function": qualified_name(at.frame),
         }
 
-    def _context(self, at: FrameAt) -> List[str]:
+    def _context(self, at: FrameAt) -> list[str]:
         """Numbered lines around a stop: `->` marks the current one, `*` a breakpoint."""
         filename = at.frame.f_code.co_filename
         lines = self.workspace.text(filename)
@@ -255,8 +255,8 @@ class Actions:
         self.link, self.table, self.tracer = session.link, session.table, session.tracer
         self.evaluator = session.evaluator
         self.describer = describer = session.describer
-        self.frames: List[FrameAt] = []
-        self.handlers: Dict[str, Callable[[Json], Json]] = {
+        self.frames: list[FrameAt] = []
+        self.handlers: dict[str, Callable[[Json], Json]] = {
             "locals": self._locals,
             "stack": lambda given: describer.stack(self.frames, given.get("start", 0)),
             "threads": lambda given: describer.threads(self.frames),
@@ -377,11 +377,11 @@ class Session:
         self.describer = Describer(self.workspace, self.table, self.evaluator, limits)
         self.actions = Actions(self)
         self.lock = threading.RLock()
-        self.notes: List[str] = []
+        self.notes: list[str] = []
         self.state = "runtime"
         self.started = False
 
-    def prepare(self, breakpoints: List[Json]) -> None:
+    def prepare(self, breakpoints: list[Json]) -> None:
         """Set the launch's breakpoints, and get ready for the program to run."""
         for wanted in breakpoints:
             try:
@@ -400,7 +400,7 @@ class Session:
     def serving_here(self) -> bool:
         return self.evaluator.serving_here()
 
-    def on_interrupt(self, number: int, frame: Optional[types.FrameType]) -> None:
+    def on_interrupt(self, number: int, frame: types.FrameType | None) -> None:
         """Runs in the main thread, between any two instructions."""
         if self.evaluator.phase == RUNNING:
             if not self.tracer.off:
@@ -412,13 +412,13 @@ class Session:
 
     def stop(
         self,
-        frame: Optional[types.FrameType],
+        frame: types.FrameType | None,
         reason: str,
         *,
         hit: Sequence[Breakpoint] = (),
         notes: Sequence[str] = (),
-        exception: Optional[BaseException] = None,
-        returned: Optional[Tuple[str, object]] = None,
+        exception: BaseException | None = None,
+        returned: tuple[str, object] | None = None,
     ) -> None:
         """Report where the program is, and serve requests until one lets it go on."""
         if self.serving_here() or self.tracer.off:
@@ -465,7 +465,7 @@ class Session:
         else:
             self.tracer.step(STEPS[action], mine[0])
 
-    def _after_end(self, error: BaseException, state: str, notes: List[str]) -> str:
+    def _after_end(self, error: BaseException, state: str, notes: list[str]) -> str:
         """Serve requests on the frames of an exception that ended something; returns the action
         that lets the program go on."""
         with self.lock, MoreStack():
@@ -484,7 +484,7 @@ class Session:
                 answer["notes"].append(PLACE_LOST)
             return self._serve_stop(frames, answer)
 
-    def _serve_stop(self, frames: List[FrameAt], fields: Json) -> str:
+    def _serve_stop(self, frames: list[FrameAt], fields: Json) -> str:
         """Answer with the stop, then serve; returns the action that lets the program go on."""
         self.started = True
         self.actions.frames = frames

@@ -12,7 +12,7 @@ import sys
 import termios
 import time
 from collections import deque
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import Callable
 
 from .diagnosis import (
     CRASHED,
@@ -51,9 +51,9 @@ class Pending:
         self.deadline: float = now + message["timeout"]
         self.grace: float = message["grace"]
         self.next_signal = self.deadline if self.runs else min(self.deadline, now + TICK)
-        self.first: Dict[int, Task] = {}
+        self.first: dict[int, Task] = {}
         self.first_at = 0.0
-        self.diagnosis: Optional[Diagnosis] = None
+        self.diagnosis: Diagnosis | None = None
         self.reached = False
         """Whether an interrupt has reached the program's Python code."""
 
@@ -125,7 +125,7 @@ class OutputRing:
             self.tail_size -= dropped
             self.cut += dropped
 
-    def take(self) -> Tuple[str, bool]:
+    def take(self) -> tuple[str, bool]:
         """Return the text, and whether its middle was cut; then start over.
 
         Escapes characters that could affect a terminal.
@@ -145,7 +145,7 @@ MEMORY_ENDS = (signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV)
 OUT_OF_MEMORY_TEXTS = ("MemoryError", "Cannot allocate memory", "out of memory", "bad_alloc")
 
 
-def ended(status: int, runs: bool, dump: str, kills_before: Optional[int]) -> Json:
+def ended(status: int, runs: bool, dump: str, kills_before: int | None) -> Json:
     """The answer if the program ended by itself; `status` is that of `os.waitpid`.
 
     An exit is a normal answer to an action that `runs` the program, and otherwise a loss.
@@ -167,7 +167,7 @@ def ended(status: int, runs: bool, dump: str, kills_before: Optional[int]) -> Js
     }
 
 
-def crash_reason(number: int, dump: str, kills_before: Optional[int]) -> str:
+def crash_reason(number: int, dump: str, kills_before: int | None) -> str:
     """Whether lack of memory explains a signal: the kernel counts the processes killed for that."""
     kills = memory_kills()
     if number == signal.SIGKILL and (kills is None or kills != kills_before):
@@ -188,7 +188,7 @@ def killed(reason: str, text: str, dump: str) -> Json:
     }
 
 
-def place(frames: List[Json]) -> Json:
+def place(frames: list[Json]) -> Json:
     """The position of the innermost frame, as the fields of a stop."""
     return {name: frames[0][name] for name in ("file", "line", "function")} if frames else {}
 
@@ -210,16 +210,16 @@ class Supervisor:
         self.dump = dump
         self.nonce = b""
         self.ring = OutputRing(4000)
-        self.pending: Optional[Pending] = None
-        self.status: Optional[int] = None
-        self.killed: Optional[Json] = None
+        self.pending: Pending | None = None
+        self.status: int | None = None
+        self.killed: Json | None = None
         """The answer to send once the killed program has ended."""
         self.memory_kills = memory_kills()
         self.others = False
         """Whether the program is known to have started processes."""
         self.cut_off = False
         """Whether the program closed the link, or replaced itself by another."""
-        self.notes: List[str] = []
+        self.notes: list[str] = []
         self.wakeup, wakeup_write = os.pipe()
         for fd in (self.wakeup, wakeup_write, output, dump):
             os.set_blocking(fd, False)
@@ -233,7 +233,7 @@ class Supervisor:
         # Keeps the program from opening the terminal by its name.
         fcntl.ioctl(0, termios.TIOCEXCL)
         poller = select.poll()
-        handlers: Dict[int, Callable[[], bool]] = {
+        handlers: dict[int, Callable[[], bool]] = {
             0: self._on_host,
             self.answers.fd: self._on_answer,
             self.output: self._on_output,

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import types
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable
 
 from .interpreter import import_standard, traceback_frames
 from .memory import SPARE, releasing
@@ -24,7 +24,7 @@ class Target:
     def __init__(self, session: Session, arguments: Json) -> None:
         self.session = session
         self.kind: str = arguments["target"]["kind"]
-        self.names: List[str] = arguments["target"]["names"]
+        self.names: list[str] = arguments["target"]["names"]
         self.stop_at_entry: bool = arguments["stop_at_entry"]
 
     def arm_function(self, function: Any) -> None:
@@ -42,7 +42,7 @@ class Target:
         self.session.tracer.refresh()
         self.session.tracer.run_freely(None)
 
-    def say_passed(self, tests: List[str]) -> None:
+    def say_passed(self, tests: list[str]) -> None:
         """Note the runner's verdict on tests that ran to their end."""
         if tests:
             named = tests[0] if len(tests) == 1 else f"{len(tests)} tests"
@@ -119,7 +119,7 @@ def last_lines(text: str, count: int = 25) -> str:
     return "\n".join(text.strip().splitlines()[-count:])
 
 
-def function_code(function: Any) -> Optional[types.CodeType]:
+def function_code(function: Any) -> types.CodeType | None:
     """The code object below decorators, bound methods, partials and hypothesis."""
     for _ in range(20):
         inner = getattr(getattr(function, "hypothesis", None), "inner_test", None)
@@ -191,7 +191,7 @@ def stopping_result(base: type, target: Target) -> Any:
     class Result(base):  # type: ignore[misc]  # the class is only known at run time
         def __init__(self) -> None:
             super().__init__()
-            self.passed: List[str] = []
+            self.passed: list[str] = []
 
         def startTest(self, test: Any) -> None:  # noqa: N802
             super().startTest(test)
@@ -307,7 +307,7 @@ def run_without_pytest(target: Target) -> object:
     return run_unittest(target)
 
 
-def pytest_options() -> List[str]:
+def pytest_options() -> list[str]:
     """Options that keep a debugged run in one process, uncaptured, without time-out."""
     options = [
         "-s",
@@ -340,8 +340,8 @@ class Plugin:
     def __init__(self, target: Target) -> None:
         self.target = target
         self.session = target.session
-        self.problems: List[str] = []
-        self.passed: List[str] = []
+        self.problems: list[str] = []
+        self.passed: list[str] = []
         self.collecting = False
         """Whether pytest has begun to look for tests."""
         self.devnull = open(os.devnull, "w")  # noqa: SIM115  # for as long as pytest writes

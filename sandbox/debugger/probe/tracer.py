@@ -5,18 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import types
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    Iterable,
-    List,
-    NamedTuple,
-    Optional,
-    Protocol,
-    Sequence,
-    Tuple,
-)
+from typing import Any, Callable, Iterable, NamedTuple, Protocol, Sequence
 
 from .breakpoints import Breakpoint, BreakpointTable, first_reached
 from .evaluation import condition_holds
@@ -149,8 +138,8 @@ class Monitor:
         self.at_breakpoint, self.at_raise = tracer.at_breakpoint, tracer.at_raise
         self.monitoring = monitoring
         self.tool = tool
-        self.watched: List[types.CodeType] = []
-        self.stopped_at: Dict[int, Tuple[types.FrameType, int]] = {}
+        self.watched: list[types.CodeType] = []
+        self.stopped_at: dict[int, tuple[types.FrameType, int]] = {}
         """By thread: the frame and line where a step has already stopped, before the line's
         event."""
         events = monitoring.events
@@ -162,7 +151,7 @@ class Monitor:
         self._choose_events()
 
     @staticmethod
-    def available(tracer: Tracer) -> Optional[Monitor]:
+    def available(tracer: Tracer) -> Monitor | None:
         monitoring: Any = getattr(sys, "monitoring", None)
         for tool in () if monitoring is None else (monitoring.DEBUGGER_ID, 4, 3):
             if monitoring.get_tool(tool) is None:
@@ -219,8 +208,8 @@ class Monitor:
         self.monitoring.free_tool_id(self.tool)
 
 
-def nested(depth: int) -> Tuple[Any, ...]:
-    value: Tuple[Any, ...] = ()
+def nested(depth: int) -> tuple[Any, ...]:
+    value: tuple[Any, ...] = ()
     for _ in range(depth):
         value = (value,)
     return value
@@ -301,8 +290,8 @@ def raise_filter(on_event: Any) -> Callable[[types.FrameType, str, Any], None]:
 class Hits(NamedTuple):
     """The breakpoints that were hit, and notes about their conditions."""
 
-    points: List[Breakpoint]
-    notes: List[str]
+    points: list[Breakpoint]
+    notes: list[str]
 
 
 RUN, OVER, INTO, OUT = "run", "over", "into", "out"
@@ -313,20 +302,20 @@ QUIET = (StopIteration, StopAsyncIteration, GeneratorExit)
 class StopHandler(Protocol):
     """Handles stops of the program."""
 
-    notes: List[str]
+    notes: list[str]
 
     def serving_here(self) -> bool:
         """Whether the debugger itself runs in this thread."""
 
     def stop(
         self,
-        frame: Optional[types.FrameType],
+        frame: types.FrameType | None,
         reason: str,
         *,
         hit: Sequence[Breakpoint] = (),
         notes: Sequence[str] = (),
-        exception: Optional[BaseException] = None,
-        returned: Optional[Tuple[str, object]] = None,
+        exception: BaseException | None = None,
+        returned: tuple[str, object] | None = None,
     ) -> None:
         """Give control to the host; returns when the program is to go on."""
 
@@ -339,14 +328,14 @@ class Tracer:
         self.table = table
         self.session = session
         self.mode = RUN
-        self.step_frame: Optional[types.FrameType] = None
+        self.step_frame: types.FrameType | None = None
         self.step_thread = 0
-        self.raising: Optional[types.FrameType] = None
-        self.entry_module: Optional[str] = None
+        self.raising: types.FrameType | None = None
+        self.entry_module: str | None = None
         """Steps look for the entry only in the module of this name."""
         self.monitor = Monitor.available(self)
         table.trace_raises = self.monitor is None
-        self.inlined: Tuple[Optional[types.CodeType], Inlined] = None, NONE_INLINED
+        self.inlined: tuple[types.CodeType | None, Inlined] = None, NONE_INLINED
         """A cache for the last code object."""
         self.step_inside = False
         """Whether the step began inside an inlined comprehension."""
@@ -356,7 +345,7 @@ class Tracer:
         self.mending = None if self.monitor else Mending(self._trace_again)
         self.off = False
 
-    def run_freely(self, frame: Optional[types.FrameType]) -> None:
+    def run_freely(self, frame: types.FrameType | None) -> None:
         """Run to the next breakpoint, at full speed if nothing is watched."""
         self.mode = RUN
         self.step_frame = self.raising = None
@@ -381,7 +370,7 @@ class Tracer:
         if not self.monitor:
             self.hook.install_in_new_threads(self.filter)
 
-    def step(self, mode: str, frame: Optional[types.FrameType]) -> None:
+    def step(self, mode: str, frame: types.FrameType | None) -> None:
         """Run to the end of a step that began in `frame`; None: to the next line of the program."""
         self.mode = mode
         self.step_frame = frame
@@ -510,7 +499,7 @@ class Tracer:
             self.session.stop(frame, reason, hit=hits.points, notes=hits.notes)
 
     def at_raise(
-        self, frame: types.FrameType, error: BaseException, trace: Optional[types.TracebackType]
+        self, frame: types.FrameType, error: BaseException, trace: types.TracebackType | None
     ) -> None:
         """An exception has reached a frame: stop if a breakpoint names its class."""
         if self.off or self.session.serving_here():
@@ -526,7 +515,7 @@ class Tracer:
                 frame, "exception", hit=hits.points, notes=hits.notes, exception=error
             )
 
-    def hits_at_end(self, frame: Optional[types.FrameType], error: BaseException) -> Hits:
+    def hits_at_end(self, frame: types.FrameType | None, error: BaseException) -> Hits:
         """The breakpoints hit by an exception that has ended the program, or its test."""
         points = self.table.uncaught.matching(type(error)) if frame is not None else ()
         return self._count(points, frame, error)
@@ -539,8 +528,8 @@ class Tracer:
     def _count(
         self,
         due: Iterable[Breakpoint],
-        frame: Optional[types.FrameType],
-        error: Optional[BaseException] = None,
+        frame: types.FrameType | None,
+        error: BaseException | None = None,
     ) -> Hits:
         """Those of the breakpoints due whose conditions hold."""
         hits = Hits([], [])

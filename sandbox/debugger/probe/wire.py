@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator
 
 from .own import decode, encode_json, read, write
 
@@ -58,7 +58,7 @@ class LineReader:
         self.fd = fd
         self.buffer = b""
 
-    def feed(self) -> List[bytes]:
+    def feed(self) -> list[bytes]:
         """Read once; returns the completed lines. Raises EOFError at the end."""
         try:
             data = read(self.fd, 65536)
@@ -103,7 +103,7 @@ class Link:
         """Answer the request; the program's output must have been flushed."""
         self._send({**fields, "id": self.request["id"]})
 
-    def say(self, notes: List[str]) -> None:
+    def say(self, notes: list[str]) -> None:
         """Send notes for the supervisor's last answer, when the program ends."""
         self._send({"notes": notes})
 
@@ -116,7 +116,7 @@ class Link:
         """The program has stopped, and its code runs only to show values, briefly."""
         self._send({"paused": True})
 
-    def streams(self) -> List[object]:
+    def streams(self) -> list[object]:
         """All streams that may buffer the program's output."""
         return list({id(s): s for s in (sys.stdout, sys.stderr, self.stdout)}.values())
 

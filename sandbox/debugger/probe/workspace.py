@@ -7,7 +7,7 @@ import ast
 import os
 import re
 import types
-from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Iterator, NamedTuple
 
 from .interpreter import STARTUP_PATH, body_lines, entry_offset, import_standard, line_at
 from .own import (
@@ -46,10 +46,10 @@ class SourceFile:
     def __init__(self, path: str) -> None:
         data = read_file(path)
         tree = ast.parse(data, path)
-        self.functions: List[Function] = []
+        self.functions: list[Function] = []
         self._collect(tree, "")
-        self.owners: Dict[int, Set[Tuple[str, int]]] = {}
-        self.entry_lines: Dict[Tuple[str, int], int] = {}
+        self.owners: dict[int, set[tuple[str, int]]] = {}
+        self.entry_lines: dict[tuple[str, int], int] = {}
         code = compile(tree, path, "exec", dont_inherit=True)
         headers = {
             line
@@ -72,7 +72,7 @@ class SourceFile:
                 name = prefix + child.name + "."
             self._collect(child, name)
 
-    def _own(self, code: types.CodeType, taken: Set[int], headers: Set[int]) -> None:
+    def _own(self, code: types.CodeType, taken: set[int], headers: set[int]) -> None:
         """Assign each line to the outermost code object that runs it, function headers to none."""
         own = {line for line in body_lines(code) if line not in headers} - taken
         for line in own:
@@ -82,7 +82,7 @@ class SourceFile:
             if isinstance(constant, types.CodeType):
                 self._own(constant, taken | own, headers)
 
-    def function_at(self, line: int) -> Optional[Function]:
+    def function_at(self, line: int) -> Function | None:
         """The function whose header (decorators, signature, docstring) contains a line."""
         for function in self.functions:
             if function.first_line <= line < max(function.def_line + 1, function.body_line):
@@ -124,15 +124,15 @@ class Workspace:
     def __init__(self, root: str) -> None:
         self.root = realpath(root)
         self.started = passed_file_time()
-        self.news: List[str] = []
+        self.news: list[str] = []
         """Notes for the next answer."""
-        self.sources: Dict[str, SourceFile] = {}
-        self.texts: Dict[str, List[str]] = {}
-        self.paths: Dict[str, str] = {}
+        self.sources: dict[str, SourceFile] = {}
+        self.texts: dict[str, list[str]] = {}
+        self.paths: dict[str, str] = {}
         self.script = ""
         """The script that is debugged, if it is outside of the folder."""
-        self.mine_cache: Dict[str, bool] = {}
-        self.internal_cache: Dict[str, bool] = {}
+        self.mine_cache: dict[str, bool] = {}
+        self.internal_cache: dict[str, bool] = {}
         below = self.root + os.sep
         paths = [realpath(path) for path in STARTUP_PATH]
         self.import_folders = {path for path in paths if not (path + os.sep).startswith(below)}
@@ -186,7 +186,7 @@ class Workspace:
             self.mine_cache[filename] = known
         return known
 
-    def text(self, filename: str) -> List[str]:
+    def text(self, filename: str) -> list[str]:
         """The lines of a file when first shown; empty if there is none."""
         path = self.canonical(filename)
         lines = self.texts.get(path)
@@ -199,7 +199,7 @@ class Workspace:
             self.texts[path] = lines
         return lines
 
-    def written_since(self, path: str) -> List[str]:
+    def written_since(self, path: str) -> list[str]:
         """A note if a file of the program has changed since the program started."""
         if not self.mine(path) or modified(path) <= self.started:
             return []
@@ -250,7 +250,7 @@ def find_file(workspace: Workspace, name: str) -> str:
     raise Refusal(f"there is no file {name}{nearest(name, relative)}")
 
 
-def list_tests(workspace: Workspace, files: Optional[List[str]] = None) -> List[str]:
+def list_tests(workspace: Workspace, files: list[str] | None = None) -> list[str]:
     """The node ids of the test functions in the given files, by default in all test files."""
     if files is None:
         pattern = re.compile(r"(?:^|[/\\])(?:test_[^/\\]*|[^/\\]*_test|tests)\.py$")
@@ -268,7 +268,7 @@ def list_tests(workspace: Workspace, files: Optional[List[str]] = None) -> List[
     return found
 
 
-def find_tests(workspace: Workspace, name: str) -> List[str]:
+def find_tests(workspace: Workspace, name: str) -> list[str]:
     """The node ids of the test functions, or of the test classes, with a bare name."""
     tests = list_tests(workspace)
     functions = [test for test in tests if test.endswith("::" + name)]
@@ -276,7 +276,7 @@ def find_tests(workspace: Workspace, name: str) -> List[str]:
     return functions or list(dict.fromkeys(classes))
 
 
-def find_function(workspace: Workspace, spec: str) -> Tuple[str, Function]:
+def find_function(workspace: Workspace, spec: str) -> tuple[str, Function]:
     """The function that `name`, `Class.name`, `module.name` or `file.py:name` means."""
     file, _, name = spec.rpartition(":") if ".py:" in spec else ("", "", spec)
     parts = name.replace("::", ".").replace("()", "").strip().strip(".:").split(".")
@@ -294,11 +294,11 @@ def find_function(workspace: Workspace, spec: str) -> Tuple[str, Function]:
 
 
 def matching_functions(
-    workspace: Workspace, paths: List[str], parts: List[str]
-) -> List[Tuple[str, Function]]:
+    workspace: Workspace, paths: list[str], parts: list[str]
+) -> list[tuple[str, Function]]:
     """Functions with exactly that qualified name, or else those whose name ends with it."""
-    exact: List[Tuple[str, Function]] = []
-    loose: List[Tuple[str, Function]] = []
+    exact: list[tuple[str, Function]] = []
+    loose: list[tuple[str, Function]] = []
     for path in paths:
         module = workspace.relative(path)[:-3].replace(os.sep, ".")
         for function in workspace.source(path).functions:
@@ -308,7 +308,7 @@ def matching_functions(
     return exact or loose
 
 
-def match_quality(module: str, function: Function, parts: List[str]) -> int:
+def match_quality(module: str, function: Function, parts: list[str]) -> int:
     """2: the whole qualified name was given; 1: its last part; 0: another function."""
     for size in range(len(parts), 0, -1):
         prefix = parts[:-size]
@@ -322,7 +322,7 @@ def match_quality(module: str, function: Function, parts: List[str]) -> int:
     return 0
 
 
-def files_defining(workspace: Workspace, name: str) -> List[str]:
+def files_defining(workspace: Workspace, name: str) -> list[str]:
     pattern = re.compile(rb"\bdef\s+" + re.escape(name.encode("utf-8")) + rb"\s*\(")
     found = []
     for path in workspace.files():
@@ -336,8 +336,8 @@ def files_defining(workspace: Workspace, name: str) -> List[str]:
     return found
 
 
-def near_functions(workspace: Workspace, parts: List[str], paths: List[str]) -> str:
-    names: Dict[str, str] = {}
+def near_functions(workspace: Workspace, parts: list[str], paths: list[str]) -> str:
+    names: dict[str, str] = {}
     for path in paths or workspace.files():
         for match in re.finditer(rb"^\s*(?:async\s+)?def\s+(\w+)", read_file(path), re.M):
             names.setdefault(match.group(1).decode("utf-8"), workspace.relative(path))
@@ -362,13 +362,13 @@ def near_tests(workspace: Workspace, test_id: str) -> str:
     return "; nearest: " + ", ".join(close) if close else "; there are no tests here"
 
 
-def closest(name: str, names: List[str]) -> List[str]:
+def closest(name: str, names: list[str]) -> list[str]:
     difflib = import_standard("difflib")
-    found: List[str] = difflib.get_close_matches(name, names[:4000], 5, 0.5)
+    found: list[str] = difflib.get_close_matches(name, names[:4000], 5, 0.5)
     return found
 
 
-def nearest(name: str, names: List[str]) -> str:
+def nearest(name: str, names: list[str]) -> str:
     base = basename(name)
     close = closest(name, names)
     close += [path for path in names if basename(path) == base and path not in close]
