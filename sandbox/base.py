@@ -175,20 +175,13 @@ class Sandbox(Protocol):
     processes and file size are limited. `close` leaves nothing behind, and is safe to call twice.
     """
 
-    @property
-    def config(self) -> SandboxConfig: ...
-
-    @property
-    def workspace(self) -> str:
-        """Absolute path, inside the sandbox, of the writable folder with the code under test."""
-
-    @property
-    def python(self) -> str:
-        """The interpreter, inside the sandbox, that runs the bugs' tests."""
-
-    @property
-    def image_digest(self) -> str | None:
-        """The digest of the image; None if there is no image."""
+    config: SandboxConfig
+    workspace: str
+    """Absolute path, inside the sandbox, of the writable folder with the code under test."""
+    python: str
+    """The interpreter, inside the sandbox, that runs the bugs' tests."""
+    image_digest: str | None
+    """The digest of the image; None if there is no image."""
 
     def run(self, command: Command) -> CommandResult:
         """Run a command to its end or its time-out; afterwards none of its processes is left."""
@@ -219,9 +212,11 @@ class Sandbox(Protocol):
 
     def close(self) -> None: ...
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(self, *exc_info: object) -> None: ...
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
 
 
 Answer = TypeVar("Answer")

@@ -23,9 +23,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any
 
-from sandbox.base import Command, CommandResult, ImageWorkspace, SandboxConfig
+from sandbox.base import Command, CommandResult, ImageWorkspace, Sandbox, SandboxConfig
 from sandbox.container_exec import AfterReady, ContainerExecs, Output, translated
 from sandbox.engine import (
     choose_users,
@@ -257,19 +257,21 @@ def engine_disk(host: str | None) -> tuple[ResourceGuard, Path | None]:
     return (disk_guard(lambda: 0) if root is None else guard_of(str(root))), root
 
 
-class ContainerSandbox:
+class ContainerSandbox(Sandbox):
     """A `Sandbox` in a container of a local image."""
 
     def __init__(
         self, config: SandboxConfig, image: str, workspace: ImageWorkspace | None = None
     ) -> None:
-        self._config = config
+        self.config = config
         self._held = workspace
+        self.workspace = WORKSPACE if workspace is None else workspace.folder
         self._closed = False
         with ExitStack() as ending:
             self._client = connect()
             ending.callback(self._client.close)
             self._image = find_image(self._client, image)
+            self.image_digest = digest_of(self._image)
             store_here().note_use(image)
             self._uid, self._reader = choose_users(self._image)
             self._groups = itertools.count(self._reader + 1)
@@ -291,33 +293,17 @@ class ContainerSandbox:
             guard, root = engine_disk(os.environ.get("DOCKER_HOST"))
             taken = ContainerDisk(*own, root)
             self._disk = ResourceUse(DiskExceeded, config.disk_mb, taken.bytes, self._kill)
-            self._python = config.python or self._find_python(image)
+            self.python = config.python or self._find_python(image)
             guard.watch(self._disk)
             ending.callback(guard.forget, self._disk)
             self._ending = ending.pop_all()
-
-    @property
-    def config(self) -> SandboxConfig:
-        return self._config
-
-    @property
-    def workspace(self) -> str:
-        return WORKSPACE if self._held is None else self._held.folder
-
-    @property
-    def python(self) -> str:
-        return self._python
-
-    @property
-    def image_digest(self) -> str | None:
-        return digest_of(self._image)
 
     @property
     def container_id(self) -> str:
         return str(self._container.id)
 
     def run(self, command: Command) -> CommandResult:
-        kept = BoundedOutput(self._config.output_limit)
+        kept = BoundedOutput(self.config.output_limit)
         code, seconds = self._execute(command, self._environment(command), kept.add)
         timed_out = code is None
         code = TIMED_OUT if code is None else code
@@ -357,7 +343,7 @@ class ContainerSandbox:
         return terminal.await_ready()
 
     def read_file(self, path: str, limit: int | None = None) -> bytes:
-        largest = self._config.file_size_mb * 1024 * 1024
+        largest = self.config.file_size_mb * 1024 * 1024
         largest = largest if limit is None else min(limit, largest)
         data = io.BytesIO()
         arguments = [below(self.workspace, path), str(largest), READY.decode()]
@@ -441,12 +427,6 @@ class ContainerSandbox:
         self._closed = True
         self._ending.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
-
     def _prepare(self) -> None:
         """Start the container, with a workspace and a home owned by the sandbox's user."""
         own = [] if self._held else [(WORKSPACE, 0o755)]
@@ -473,7 +453,7 @@ class ContainerSandbox:
             ) from error
 
     def _environment(self, command: Command) -> dict[str, str]:
-        configured = configured_environment(self._config, self.workspace)
+        configured = configured_environment(self.config, self.workspace)
         return {**self._own_environment(), **configured, **command.env}
 
     def _own_environment(self) -> dict[str, str]:
@@ -488,7 +468,7 @@ class ContainerSandbox:
         self, command: Command, env: Mapping[str, str], kept: Output
     ) -> tuple[int | None, float]:
         self._require_open()
-        timeout = self._config.command_timeout if command.timeout is None else command.timeout
+        timeout = self.config.command_timeout if command.timeout is None else command.timeout
         try:
             return self._execs.run(
                 command_argv(command),

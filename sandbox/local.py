@@ -27,9 +27,9 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Self
+from typing import IO
 
-from sandbox.base import Command, CommandResult, SandboxConfig
+from sandbox.base import Command, CommandResult, Sandbox, SandboxConfig
 from sandbox.bubblewrap import (
     INSTALL_HINT,
     Bubblewrap,
@@ -67,7 +67,7 @@ END_GRACE = 5.0
 """Seconds to wait after a kill until the processes are gone."""
 
 
-class LocalSandbox:
+class LocalSandbox(Sandbox):
     """A `Sandbox` on this machine.
 
     With `config.unsafe`, and only if bubblewrap is missing, commands run on the host itself: limits
@@ -75,8 +75,9 @@ class LocalSandbox:
     """
 
     def __init__(self, config: SandboxConfig) -> None:
-        self._config = config
-        self._interpreter = find_interpreter(config.python or sys.executable)
+        self.config, self.image_digest = config, None
+        interpreter = find_interpreter(config.python or sys.executable)
+        self.python = interpreter.executable
         program = shutil.which("bwrap")
         if program is None and not config.unsafe:
             raise SandboxUnavailable(INSTALL_HINT)
@@ -91,7 +92,7 @@ class LocalSandbox:
         self._owned = OwnedFolder()
         self._uid = choose_uid() if program else os.geteuid()
         self._bubblewrap = Bubblewrap(
-            visible, self._interpreter, self._owned.path, self._uid, program or ""
+            visible, interpreter, self._owned.path, self._uid, program or ""
         )
         try:
             self._bubblewrap.prepare()
@@ -101,31 +102,16 @@ class LocalSandbox:
         self._folder = WorkspaceFolder(
             self._owned.path / "workspace", self._uid, config.file_size_mb * 1024 * 1024
         )
+        self.workspace = WORKSPACE if program else str(self._folder.root)
         self._running = RunningProcesses(config, self._owned.path)
         self._closed = False
         if program is None:
             warnings.warn("sandbox.unsafe: commands run on the host unsandboxed", stacklevel=2)
 
-    @property
-    def config(self) -> SandboxConfig:
-        return self._config
-
-    @property
-    def workspace(self) -> str:
-        return WORKSPACE if self._bubblewrap.program else str(self._folder.root)
-
-    @property
-    def python(self) -> str:
-        return self._interpreter.executable
-
-    @property
-    def image_digest(self) -> str | None:
-        return None
-
     def run(self, command: Command) -> CommandResult:
         self._require_open()
-        timeout = self._config.command_timeout if command.timeout is None else command.timeout
-        kept = BoundedOutput(self._config.output_limit)
+        timeout = self.config.command_timeout if command.timeout is None else command.timeout
+        kept = BoundedOutput(self.config.output_limit)
         began = time.monotonic()
         reader, writer = os.pipe()
         try:
@@ -193,12 +179,6 @@ class LocalSandbox:
         self._running.close()
         self._owned.remove()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
-
     def _start(self, command: Command, stdin: int, output: int, interactive: bool) -> HostProcess:
         # The terminal's session is created inside, since Ctrl-C must not reach bubblewrap.
         ready = ["sh", "-c", 'echo "$0"; exec "$@"', READY.decode()]
@@ -214,7 +194,7 @@ class LocalSandbox:
             "HOME": HOME if is_wrapped else f"{temporary}/home",
             "TMPDIR": temporary,
             **BASE_ENVIRONMENT,
-            **configured_environment(self._config, self.workspace, self._packages),
+            **configured_environment(self.config, self.workspace, self._packages),
             **command.env,
         }
         settings = [f"{name}={value}" for name, value in variables.items()]
@@ -227,7 +207,7 @@ class LocalSandbox:
                 argv = [*wrapped, *inner]
                 process = start(argv, stdin=stdin, output=output, status=status, passed=[filter_fd])
         else:
-            argv = [*limit_arguments(self._config), *inner]
+            argv = [*limit_arguments(self.config), *inner]
             process = start(argv, stdin=stdin, output=output, new_group=not interactive)
         self._running.add(process)
         return process

@@ -99,7 +99,7 @@ class Debugger:
         self._limits = limits
         self._channel: Channel | None = None
         self._launch: Launch | None = None
-        self._state = State.START
+        self.state = State.START
         self._requested: list[Json] = []
         """The launch's breakpoints, until the probe has reported them."""
         self._points: dict[int, Json] | None = None
@@ -111,10 +111,6 @@ class Debugger:
         """The test, if only its runner's exit code says whether it failed."""
         self._ran_code = False
         """Whether code was run in the program since its start."""
-
-    @property
-    def state(self) -> State:
-        return self._state
 
     def start(self, launch: Launch) -> DebugEvent:
         """Launch the test suspended, set the breakpoints, run to the first stop. At every stop of
@@ -133,7 +129,7 @@ class Debugger:
 
     def restart(self) -> DebugEvent:
         """Launch the same test again with the breakpoints kept, to its first stop."""
-        if self._launch is None or Action.RESTART not in ALLOWED[self._state]:
+        if self._launch is None or Action.RESTART not in ALLOWED[self.state]:
             return self._refuse(Action.RESTART, {})
         self._end_program()
         return self._shown(self._start(Action.RESTART, {}))
@@ -157,7 +153,7 @@ class Debugger:
         The breakpoint is removed afterwards, unless it was there before.
         """
         asked, began = {**_given(request), "hits": hits}, time.monotonic()
-        if Action.CONTINUE not in ALLOWED[self._state]:
+        if Action.CONTINUE not in ALLOWED[self.state]:
             return self._refuse(Action.COLLECT, asked)
         earlier = {number for number, point in self._records.items() if not point.temporary}
         given = _given(replace(request, temporary=False, watch=()))
@@ -169,7 +165,7 @@ class Debugger:
             event = replace(found, notes=(*event.notes, *found.notes))
             if number not in earlier:
                 # From the next start too, if the program has ended.
-                if self._state is not State.DONE and number in self._records:
+                if self.state is not State.DONE and number in self._records:
                     self.remove_breakpoint(number)
                 self._records.pop(number, None)
                 if self._points is not None:
@@ -178,7 +174,7 @@ class Debugger:
             event,
             action=Action.COLLECT,
             arguments=json.dumps(asked),
-            state=self._state,
+            state=self.state,
             seconds=time.monotonic() - began,
         )
 
@@ -217,20 +213,20 @@ class Debugger:
         return self._ask(Action.REMOVE_BREAKPOINT, {"number": number})
 
     def list_breakpoints(self) -> DebugEvent:
-        if self._state is State.DONE:
+        if self.state is State.DONE:
             return self._event(Action.LIST_BREAKPOINTS, {}, {"state": "done"}, 0.0)
         return self._ask(Action.LIST_BREAKPOINTS, {})
 
     def snapshot(self) -> Snapshot:
         """The session's state, the stack and the breakpoints; allowed in every state."""
-        frames = self.stack().frames if Action.STACK in ALLOWED[self._state] else ()
-        points = self.list_breakpoints().breakpoints if self._state is not State.START else ()
-        return Snapshot(self._state, frames, points)
+        frames = self.stack().frames if Action.STACK in ALLOWED[self.state] else ()
+        points = self.list_breakpoints().breakpoints if self.state is not State.START else ()
+        return Snapshot(self.state, frames, points)
 
     def close(self) -> None:
         """End the program and the session. Safe to call twice."""
         self._end_program()
-        self._state = State.START
+        self.state = State.START
         self._launch = None
         self._requested, self._points, self._records = [], None, {}
 
@@ -262,7 +258,7 @@ class Debugger:
             answer = self._channel.request("launch", message, timeout, grace)
         except (LaunchRefused, DebuggerError) as error:
             self._end_program()
-            self._state = failed_state(action)
+            self.state = failed_state(action)
             kind = error.kind if isinstance(error, LaunchRefused) else ErrorKind.LAUNCH_FAILED
             return self._error(action, arguments, kind, str(error))
         if answer.get("error", {}).get("kind") in LAUNCH_ERRORS:
@@ -272,7 +268,7 @@ class Debugger:
         return self._event(action, arguments, answer, time.monotonic() - began)
 
     def _ask(self, action: Action, arguments: Json, timeout: float | None = None) -> DebugEvent:
-        if action not in ALLOWED[self._state] or self._channel is None:
+        if action not in ALLOWED[self.state] or self._channel is None:
             return self._refuse(action, arguments)
         began = time.monotonic()
         seconds = self._limits.action_timeout if timeout is None else timeout
@@ -287,7 +283,7 @@ class Debugger:
             return {"state": "done", "stop": {"reason": "killed"}, "lost": str(error)}
         except SandboxDead:
             self._end_program()
-            self._state = State.DONE
+            self.state = State.DONE
             raise
 
     def _shown(self, stop: DebugEvent, expressions: Iterable[str] | None = None) -> DebugEvent:
@@ -385,7 +381,7 @@ class Debugger:
         unseen = listed and any(not point.hits for point in self._records.values())
         if self._child_processes and (unseen or event.stop_reason is StopReason.EXITED):
             event = replace(event, notes=(*event.notes, CHILD_PROCESSES))
-        self._state = event.state
+        self.state = event.state
         if event.state is State.DONE and event.stop_reason is not None:
             self._end_program()
         return event
@@ -406,15 +402,15 @@ class Debugger:
             self._records.pop(number, None)
 
     def _refuse(self, action: Action, arguments: Json) -> DebugEvent:
-        message = f"{action} is not possible {WHY[self._state]}; nothing changed"
+        message = f"{action} is not possible {WHY[self.state]}; nothing changed"
         event = self._error(action, arguments, ErrorKind.NOT_ALLOWED, message)
-        return replace(event, allowed=ALLOWED[self._state])
+        return replace(event, allowed=ALLOWED[self.state])
 
     def _error(self, action: Action, arguments: Json, kind: ErrorKind, message: str) -> DebugEvent:
         return DebugEvent(
             action=action,
             arguments=json.dumps(arguments),
-            state=self._state,
+            state=self.state,
             error_kind=kind,
             error=message,
         )

@@ -28,7 +28,7 @@ from .workspace import Workspace
 MACHINERY = frozenset(
     (
         "__enter__", "__exit__", "ended", "on_interrupt", "interrupt", "interrupt_conditions",
-        "_interrupt_elsewhere", "reached", "_send", "begin", "end", "_add", "__bool__",
+        "_interrupt_elsewhere", "reached", "_send", "begin", "_add", "__bool__",
     )
 )  # fmt: skip
 """The debugger's functions that begin, end and interrupt an evaluation, and must run to their
@@ -67,16 +67,13 @@ class Expulsion:
 
     def __init__(self) -> None:
         self.active = False
+        """Whether an evaluation is to be left, and not over yet."""
         self.beginning = False
 
     def begin(self) -> None:
         """Called in the main thread's handler; usually raises `Interrupted` there already."""
         self.active = self.beginning = True
         self._add()
-
-    def end(self) -> None:
-        """The evaluation is over: raise nothing from now on."""
-        self.active = False
 
     def _add(self) -> None:
         ctypes = import_standard("ctypes")
@@ -230,7 +227,7 @@ class Evaluator:
         if get_ident() == MAIN_THREAD:
             self.phase = phase
             self.raised = 0
-            self.expulsion.end()
+            self.expulsion.active = False
             return
         with self.handover:
             self.phase = phase

@@ -41,12 +41,23 @@ class SpareMemory:
         self.room: list[bytes] = []
 
     def make_room(self) -> None:
-        """Free memory for a traceback again; the program may have used the earlier blocks."""
-        self.room = room()
+        """Free blocks for a traceback and its frames again, as long as `room` is kept; the program
+        may have used the earlier ones."""
+        try:
+            kept = blocks(STEP + TRACEBACK, ENTRIES)
+            for size in FRAMES:
+                kept += blocks(size, FRAMES_OF_A_SIZE)
+        except MemoryError:
+            kept = []
+        self.room = kept
 
     def take(self) -> None:
-        """Reserve memory, as the program goes on."""
-        self.reserve = reserve()
+        """Reserve memory, as the program goes on. It is never touched, so it only counts against
+        the limit."""
+        try:
+            self.reserve = mmap.mmap(-1, RESERVE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        except (OSError, MemoryError):
+            self.reserve = None
 
     def release(self) -> None:
         """Free the reserve for the debugger.
@@ -58,25 +69,6 @@ class SpareMemory:
 
 SPARE = SpareMemory()
 """The debuggee's."""
-
-
-def reserve() -> mmap.mmap | None:
-    """Memory that is never touched, so it only counts against the limit."""
-    try:
-        return mmap.mmap(-1, RESERVE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    except (OSError, MemoryError):
-        return None
-
-
-def room() -> list[bytes]:
-    """Free blocks for a traceback and its frames, as long as the result is kept."""
-    try:
-        kept = blocks(STEP + TRACEBACK, ENTRIES)
-        for size in FRAMES:
-            kept += blocks(size, FRAMES_OF_A_SIZE)
-        return kept
-    except MemoryError:
-        return []
 
 
 def blocks(size: int, count: int) -> list[bytes]:

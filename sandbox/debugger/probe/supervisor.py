@@ -66,13 +66,6 @@ class Pending:
         """Interrupt before the deadline, as the host asks."""
         self.deadline = self.next_signal = min(self.deadline, time.monotonic() + LOOK)
 
-    def paused(self) -> None:
-        """From here on the debugger runs, and the program's code only for it."""
-        self.next_signal = min(self.next_signal, time.monotonic() + TICK)
-
-    def overdue(self) -> bool:
-        return time.monotonic() >= self.deadline + self.grace
-
     def keep_time(self) -> None:
         """Look at the program shortly before the deadline, and interrupt it from then on."""
         now = time.monotonic()
@@ -303,7 +296,8 @@ class Supervisor:
         if "id" not in message:
             pending.reached |= bool(message.get("reached"))
             if "paused" in message:
-                pending.paused()
+                # From here on the debugger runs, and the program's code only for it.
+                pending.next_signal = min(pending.next_signal, time.monotonic() + TICK)
             self.notes += message.get("notes", [])
             return
         self.pending = None
@@ -376,7 +370,7 @@ class Supervisor:
         pending = self.pending
         if pending is None or self.status is not None or self.killed is not None:
             return
-        if pending.overdue():
+        if time.monotonic() >= pending.deadline + pending.grace:
             # The interrupt went unanswered: record the program's stack, from C, and kill it.
             found = pending.last_diagnosis()
             os.kill(self.child, DUMP)

@@ -54,7 +54,10 @@ class Target:
 
 
 def run_script(target: Target) -> object:
-    path = find_script(target)
+    try:
+        path = find_file(target.session.workspace, target.names[0])
+    except Refusal as refusal:
+        raise NoSuchTest(str(refusal)) from None
     sys.argv = list(target.names)
     sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
     module = types.ModuleType("__main__")
@@ -68,13 +71,6 @@ def run_script(target: Target) -> object:
     if target.stop_at_entry:
         target.arm_code(code)
     return guard(target.session, lambda: exec(code, module.__dict__))
-
-
-def find_script(target: Target) -> str:
-    try:
-        return find_file(target.session.workspace, target.names[0])
-    except Refusal as refusal:
-        raise NoSuchTest(str(refusal)) from None
 
 
 def run_module(target: Target) -> object:
