@@ -199,6 +199,7 @@ class Sandbox(Protocol):
 
     def write_file(self, path: str, data: bytes) -> None:
         """Write a file and its parent folders. Raises SandboxFileError."""
+        self.write_files({path: data})
 
     def write_files(self, files: Mapping[str, bytes]) -> None:
         """Write many files at once, as when laying out a workspace. Raises SandboxFileError."""

@@ -34,7 +34,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import IO
 
 from sandbox.base import SandboxConfig
 from sandbox.environment import HOME, WORKSPACE
@@ -312,14 +311,6 @@ def require_filters() -> None:
             "the local sandbox needs a kernel with seccomp filters (CONFIG_SECCOMP_FILTER), and "
             "this one has none: set sandbox.backend: docker, or use another machine"
         )
-
-
-def filter_file() -> IO[bytes]:
-    """A file with the filter, for one start of bubblewrap."""
-    file = os.fdopen(os.memfd_create("seccomp", os.MFD_CLOEXEC), "w+b")
-    file.write(filter_program())
-    file.seek(0)
-    return file
 
 
 @lru_cache

@@ -284,6 +284,7 @@ class ContainerSandbox(Sandbox):
                 uid=None if workspace else self._uid,
                 folder="/" if workspace else WORKSPACE,
             )
+            self.container_id = str(self._container.id)
             own = (self._client, self.container_id)
             ending.callback(remove_container, *own)
             self._execs = ContainerExecs(self._client.api, self.container_id)
@@ -297,10 +298,6 @@ class ContainerSandbox(Sandbox):
             guard.watch(self._disk)
             ending.callback(guard.forget, self._disk)
             self._ending = ending.pop_all()
-
-    @property
-    def container_id(self) -> str:
-        return str(self._container.id)
 
     def run(self, command: Command) -> CommandResult:
         kept = BoundedOutput(self.config.output_limit)

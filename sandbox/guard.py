@@ -56,15 +56,11 @@ class ResourceUse:
     ) -> None:
         """`error` is raised for a sandbox that was killed for it. `measure` returns bytes, `kill`
         ends all processes of the sandbox; both are called from another thread."""
-        self._error, self._limit_mb = error, limit_mb
+        self._error, self._limit_mb, self.limit = error, limit_mb, limit_mb * 1024 * 1024
         self._measure, self._kill = measure, kill
         self.exceeded = False
         """Whether it exceeded its limit, for which it is killed."""
         self._killed = False
-
-    @property
-    def limit(self) -> int:
-        return self._limit_mb * 1024 * 1024
 
     def check(self) -> None:
         """Measure the sandbox, and kill it if it takes too much."""

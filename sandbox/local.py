@@ -34,7 +34,7 @@ from sandbox.bubblewrap import (
     INSTALL_HINT,
     Bubblewrap,
     choose_uid,
-    filter_file,
+    filter_program,
     find_interpreter,
     limit_arguments,
     require_filters,
@@ -116,7 +116,8 @@ class LocalSandbox(Sandbox):
         reader, writer = os.pipe()
         try:
             give(writer, self._uid)
-            with stdin_file(command.stdin, self._uid) as stdin:
+            with memory_file("stdin", command.stdin) as stdin:
+                give(stdin.fileno(), self._uid)
                 process = self._start(command, stdin.fileno(), writer, interactive=False)
             os.close(writer)
             writer = -1
@@ -160,9 +161,6 @@ class LocalSandbox(Sandbox):
         self._require_open()
         return self._folder.read_file(below(self.workspace, path), limit)
 
-    def write_file(self, path: str, data: bytes) -> None:
-        self.write_files({path: data})
-
     def write_files(self, files: Mapping[str, bytes]) -> None:
         self._require_open()
         # All paths are checked before the first file is written.
@@ -201,7 +199,7 @@ class LocalSandbox(Sandbox):
         folder = command.cwd or self.workspace
         inner = [*session, "env", *reset, "-C", folder, *settings, *command_argv(command)]
         if is_wrapped:
-            with filter_file() as rules:
+            with memory_file("seccomp", filter_program()) as rules:
                 status, filter_fd = os.pipe(), rules.fileno()
                 wrapped = self._bubblewrap.arguments(status[1], filter_fd, command.read_only)
                 argv = [*wrapped, *inner]
@@ -214,8 +212,8 @@ class LocalSandbox(Sandbox):
 
     def _exit_code(self, process: HostProcess, kept: BoundedOutput) -> int:
         code = process.finish()
-        if process.reported_exit_code is not None:
-            return process.reported_exit_code
+        if "exit-code" in process.status:
+            return process.status["exit-code"]
         self._running.require()
         if not self._bubblewrap.program:
             return code if code >= 0 else 128 - code
@@ -244,18 +242,14 @@ class HostProcess:
         self.pid = popen.pid
         """Its number on the host; may be reused once there is a `return_code`."""
         self.pidfd = os.pidfd_open(popen.pid)
-        self._status: dict[str, int] = {}
+        self.status: dict[str, int] = {}
+        """bubblewrap's reports: `child-pid`, and the command's `exit-code` if it ran to an end."""
         self._read_status()
 
     @property
     def return_code(self) -> int | None:
         """None while it runs; minus the signal's number if a signal ended it."""
         return self._popen.poll()
-
-    @property
-    def reported_exit_code(self) -> int | None:
-        """The sandboxed command's exit code from bubblewrap; None if it never ran to an end."""
-        return self._status.get("exit-code")
 
     def kill(self) -> None:
         """Kill the process with its PID namespace, or if unsandboxed with its group."""
@@ -292,18 +286,18 @@ class HostProcess:
         """Read bubblewrap's reports; the first one comes as soon as its child exists."""
         pending = b""
         while self._status_fd is not None and (
-            "child-pid" not in self._status or self._popen.poll() is not None
+            "child-pid" not in self.status or self._popen.poll() is not None
         ):
             chunk = os.read(self._status_fd, 4096)
             pending += chunk
             *lines, pending = pending.split(b"\n")
             for line in lines:
-                self._status.update(json.loads(line))
+                self.status.update(json.loads(line))
             if not chunk:
                 break
-            if "child-pid" in self._status and self._inner_pidfd is None:
+            if "child-pid" in self.status and self._inner_pidfd is None:
                 with contextlib.suppress(ProcessLookupError):
-                    self._inner_pidfd = os.pidfd_open(self._status["child-pid"])
+                    self._inner_pidfd = os.pidfd_open(self.status["child-pid"])
 
 
 def start(
@@ -384,12 +378,10 @@ def wait_readable(fd: int, seconds: float) -> bool:
     return bool(poller.poll(seconds * 1000))
 
 
-def stdin_file(data: bytes, owner: int) -> IO[bytes]:
-    """A file with a command's standard input, which `owner` may reopen."""
-    file = os.fdopen(os.memfd_create("stdin", os.MFD_CLOEXEC), "w+b")
+def memory_file(name: str, data: bytes) -> IO[bytes]:
+    file = os.fdopen(os.memfd_create(name, os.MFD_CLOEXEC), "w+b")
     file.write(data)
     file.seek(0)
-    give(file.fileno(), owner)
     return file
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Mapping
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -54,20 +53,13 @@ class Channel:
         message = {"nonce": self._nonce, "output_chars": output_chars}
         return self._exchange(message, time.monotonic() + timeout)
 
-    def request(
-        self, action: str, arguments: Mapping[str, Any], timeout: float, grace: float
-    ) -> Json:
+    def request(self, action: str, arguments: Json, timeout: float, grace: float) -> Json:
         """Send a request and wait for its answer: `timeout` until an interrupt, `grace` more until
         a kill.
 
         Raises DebuggerError if the probe is gone or does not answer in time.
         """
-        message = {
-            "action": action,
-            "arguments": dict(arguments),
-            "timeout": timeout,
-            "grace": grace,
-        }
+        message = {"action": action, "arguments": arguments, "timeout": timeout, "grace": grace}
         return self._exchange(message, time.monotonic() + timeout + grace + MARGIN)
 
     def close(self) -> None:

@@ -8,7 +8,6 @@ import importlib.util
 import json
 import marshal
 import re
-import shlex
 import zlib
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +19,7 @@ from sandbox.debugger import probe
 from sandbox.debugger.channel import Channel, Json
 from sandbox.debugger.records import DebugLimits, ErrorKind, Launch
 from sandbox.debugger.session import LaunchRefused
+from sandbox.shell import split_words
 
 # Canonical mode would cut lines at 4096 bytes, so the terminal is made raw before anything is sent.
 # The workspace is removed from `sys.path` until the program is launched. The probe's modules are
@@ -188,10 +188,7 @@ def _split(text: str) -> list[str]:
     if node is not None:
         name = node[node.lastindex or 0]
         return [*_split(text[: node.start()]), name, *_split(text[node.end() :])]
-    try:
-        return shlex.split(text)
-    except ValueError:
-        return text.split()
+    return split_words(text)
 
 
 def _without_command(words: list[str]) -> list[str]:

@@ -238,6 +238,8 @@ class Debugger:
     def _start(self, action: Action, arguments: Json) -> DebugEvent:
         assert self._launch is not None
         began = time.monotonic()
+        # After a failed launch a restart can be tried again, and breakpoints are kept.
+        failed_state = State.DONE if action is Action.RESTART else State.START
         self._child_processes = self._ran_code = False
         try:
             target = self._launcher.target(self._sandbox, self._launch, self._limits)
@@ -258,12 +260,12 @@ class Debugger:
             answer = self._channel.request("launch", message, timeout, grace)
         except (LaunchRefused, DebuggerError) as error:
             self._end_program()
-            self.state = failed_state(action)
+            self.state = failed_state
             kind = error.kind if isinstance(error, LaunchRefused) else ErrorKind.LAUNCH_FAILED
             return self._error(action, arguments, kind, str(error))
         if answer.get("error", {}).get("kind") in LAUNCH_ERRORS:
             self._end_program()
-            answer = {**answer, "state": failed_state(action)}
+            answer = {**answer, "state": failed_state}
             answer |= {"all_breakpoints": None, "breakpoint_news": None}
         return self._event(action, arguments, answer, time.monotonic() - began)
 
@@ -407,18 +409,8 @@ class Debugger:
         return replace(event, allowed=ALLOWED[self.state])
 
     def _error(self, action: Action, arguments: Json, kind: ErrorKind, message: str) -> DebugEvent:
-        return DebugEvent(
-            action=action,
-            arguments=json.dumps(arguments),
-            state=self.state,
-            error_kind=kind,
-            error=message,
-        )
-
-
-def failed_state(action: Action) -> State:
-    """The state after a failed launch: a restart can be tried again, and breakpoints are kept."""
-    return State.DONE if action is Action.RESTART else State.START
+        given = json.dumps(arguments)
+        return DebugEvent(action, given, self.state, error_kind=kind, error=message)
 
 
 def _given(request: BreakpointRequest) -> Json:

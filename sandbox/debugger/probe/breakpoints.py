@@ -163,6 +163,11 @@ def follow(lines: list[str], line: int, known: list[str]) -> tuple[int, bool]:
     return best, bool(text) and surroundings(lines, best)[REACH] == text
 
 
+DESCRIBED = (
+    *("number", "line", "function", "condition", "temporary", "hits", "exception", "uncaught"),
+    *("pending", "watch"),
+)
+"""Fields of a breakpoint that the host is told as they are."""
 MANY_CODES = 200_000
 """Most code objects remembered, for programs that compile without end."""
 
@@ -262,10 +267,6 @@ class BreakpointTable:
                     self.only_raising.pop(key, None)
         return True
 
-    def count_hit(self, point: Breakpoint) -> None:
-        point.hits += 1
-        self.untold.add(point.number)
-
     def news(self) -> Json:
         """Changes since the last call."""
         self.untold.update(p.number for p in self.by_path.get("", ()) if self._has_come(p))
@@ -275,10 +276,6 @@ class BreakpointTable:
         changed = [self.breakpoints[number] for number in numbers if number in self.breakpoints]
         gone = [number for number in numbers if number not in self.breakpoints]
         return {"changed": [self.describe(point) for point in changed], "gone": gone}
-
-    def holds(self, point: Breakpoint) -> bool:
-        """Whether a breakpoint that was hit is still set."""
-        return point.temporary or point.number in self.breakpoints
 
     def _sort_raised(self) -> None:
         raised = self.by_path.get("", [])
@@ -318,9 +315,6 @@ class BreakpointTable:
             self.quiet[id(code)] = code
         return plan
 
-    def lines(self, path: str) -> set[int]:
-        return {point.line for point in self.by_path.get(path, [])}
-
     @staticmethod
     def _has_come(point: Breakpoint) -> bool:
         """Whether the class of a pending breakpoint has been loaded meanwhile."""
@@ -336,20 +330,8 @@ class BreakpointTable:
         if point.path:
             around = surroundings(self.workspace.text(point.path), point.line)
             text = {"source": around[REACH], "around": around}
-        return {
-            "number": point.number,
-            "file": self.workspace.relative(point.path) if point.path else "",
-            "line": point.line,
-            "function": point.function,
-            "condition": point.condition,
-            "temporary": point.temporary,
-            "hits": point.hits,
-            "exception": point.exception,
-            "uncaught": point.uncaught,
-            "pending": point.pending,
-            "watch": point.watch,
-            **text,
-        }
+        file = self.workspace.relative(point.path) if point.path else ""
+        return {**{name: getattr(point, name) for name in DESCRIBED}, "file": file, **text}
 
 
 DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\Z")

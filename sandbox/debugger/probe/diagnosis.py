@@ -49,11 +49,7 @@ def descendants(root: int) -> list[int]:
 
 def stat_fields(folder: str) -> list[str]:
     """The fields of a process's or thread's `stat` from its state on; none if it has ended."""
-    try:
-        with open(folder + "/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].decode("ascii").split()
-    except OSError:
-        return []
+    return " ".join(read_words(folder + "/stat")).rpartition(")")[2].split()
 
 
 def waited_for_children(pid: int) -> bool:
@@ -121,12 +117,8 @@ def signal_set(pid: int, field: str) -> frozenset[int]:
 
 def memory_kills() -> int | None:
     """Number of processes that the kernel has killed for lack of memory; None if unknown."""
-    try:
-        with open("/proc/vmstat", encoding="ascii") as file:
-            counts = [int(line.split()[1]) for line in file if line.startswith("oom_kill ")]
-    except OSError:
-        return None
-    return counts[0] if counts else None
+    words = read_words("/proc/vmstat")
+    return int(words[words.index("oom_kill") + 1]) if "oom_kill" in words else None
 
 
 def signal_name(number: int) -> str:
@@ -225,8 +217,12 @@ class Diagnosis(NamedTuple):
 
 def look(pid: int) -> dict[int, Task]:
     """All threads of a process by id."""
-    found = {}
-    for name in listed(f"/proc/{pid}/task"):
+    found: dict[int, Task] = {}
+    try:
+        names = sorted(os.listdir(f"/proc/{pid}/task"), key=int)
+    except OSError:
+        return found
+    for name in names:
         folder = f"/proc/{pid}/task/{name}"
         state = process_state(folder)
         numbers = read_words(folder + "/schedstat")
@@ -348,13 +344,6 @@ def descriptor(pid: int, number: int) -> str:
         return os.readlink(f"/proc/{pid}/fd/{number}")
     except OSError:
         return ""
-
-
-def listed(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder), key=int)
-    except (OSError, ValueError):
-        return []
 
 
 def read_words(path: str) -> list[str]:

@@ -8,7 +8,7 @@ import sys
 import threading
 import types
 from contextlib import suppress
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable
 
 from .breakpoints import Breakpoint
 from .interpreter import (
@@ -97,16 +97,8 @@ class Expulsion:
 MESSAGE = Bounds(chars=200, depth=1, items=1, lines=3)
 
 
-class Running(NamedTuple):
-    """A condition that is being evaluated."""
-
-    frame: types.FrameType
-    """The program's frame at the breakpoint."""
-    started: float
-
-
-RUNNING_CONDITIONS: dict[int, Running] = {}
-"""Keyed by thread."""
+RUNNING_CONDITIONS: dict[int, tuple[types.FrameType, float]] = {}
+"""By thread: the program's frame at the breakpoint of a condition, and when it began."""
 
 
 def condition_holds(
@@ -119,7 +111,7 @@ def condition_holds(
     if point.code is None:
         return True, None
     thread = get_ident()
-    RUNNING_CONDITIONS[thread] = Running(frame, monotonic())
+    RUNNING_CONDITIONS[thread] = frame, monotonic()
     try:
         names = {**frame.f_globals, **frame_locals(frame)}
         if raised is not None:
@@ -142,15 +134,15 @@ def interrupt_conditions(frame: types.FrameType | None) -> types.FrameType | Non
     Returns the program's frame to show for the main thread.
     """
     now, own = monotonic(), get_ident()
-    for thread, other in list(RUNNING_CONDITIONS.items()):
-        if now - other.started > TICK / 4 and thread != own:
+    for thread, (_, started) in list(RUNNING_CONDITIONS.items()):
+        if now - started > TICK / 4 and thread != own:
             raise_in(thread, Interrupted)
-    running = RUNNING_CONDITIONS.get(own)
-    if running is None:
+    if own not in RUNNING_CONDITIONS:
         return frame
-    if now - running.started > TICK / 4 and interruptible(frame):
+    shown, started = RUNNING_CONDITIONS[own]
+    if now - started > TICK / 4 and interruptible(frame):
         raise Interrupted
-    return running.frame
+    return shown
 
 
 IDLE, RUNNING, EVALUATING = "idle", "running", "evaluating"

@@ -16,17 +16,10 @@ PROLOGUE = {
 }  # fmt: skip
 
 
-def first_offset(code: types.CodeType) -> int:
-    """Where a function's own instructions begin, after the compiler's prefix."""
-    for instruction in dis.get_instructions(code):
-        if instruction.opname not in PROLOGUE:
-            return instruction.offset
-    return 0
-
-
 def entry_offset(code: types.CodeType) -> int:
-    """The offset of a function's first line event."""
-    first = first_offset(code)
+    """The offset of a function's first line event, after the compiler's prefix."""
+    own = (at.offset for at in dis.get_instructions(code) if at.opname not in PROLOGUE)
+    first = next(own, 0)
     starts = [offset for offset, line in dis.findlinestarts(code) if line]
     return max((offset for offset in starts if offset <= first), default=first)
 

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import types
-from typing import Any, Callable, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, NamedTuple, Sequence
 
 from .breakpoints import Breakpoint, BreakpointTable
 from .evaluation import EVALUATING, IDLE, RUNNING, Evaluator, interrupt_conditions, run_code
@@ -26,7 +26,7 @@ from .interpreter import (
 from .memory import SPARE, widen_tracebacks
 from .own import INTERRUPT, get_ident, monotonic, set_handler, sleep
 from .tracer import INTO, OUT, OVER, Tracer
-from .values import Bounds, Rendered, exception_text, fields_of, render, type_name
+from .values import Bounds, Field, Rendered, exception_text, fields_of, render, type_name
 from .wire import CONTROL, RUN_ACTIONS, TICK, Interrupted, Json, Link, Refusal
 from .workspace import Workspace
 
@@ -89,9 +89,6 @@ def in_a_stop(frame: types.FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-Items = Sequence[Tuple[str, object]]
 
 
 class Describer:
@@ -183,7 +180,7 @@ class Describer:
         notes = [f"{left} more threads are not shown"] if left else []
         return {"threads": shown, "notes": notes}
 
-    def page(self, items: Items, start: int, total: int) -> Json:
+    def page(self, items: Sequence[Field], start: int, total: int) -> Json:
         """One page of values, beginning with the `start`-th of `total`."""
         require_page(start, total, "values")
         shown = self.values(items[: self.limits["max_values"]])
@@ -194,7 +191,7 @@ class Describer:
             answer["notes"] = [f"{range_text}{len(shown)} of {total} shown"]
         return answer
 
-    def values(self, items: Items) -> list[Json]:
+    def values(self, items: Sequence[Field]) -> list[Json]:
         return [self.value(name, value)[0] for name, value in items]
 
     def value(self, name: str, value: object, start: int = 0) -> tuple[Json, int | None]:
@@ -228,7 +225,7 @@ class Describer:
         """Numbered lines around a stop: `->` marks the current one, `*` a breakpoint."""
         filename = at.frame.f_code.co_filename
         lines = self.workspace.text(filename)
-        watched = self.table.lines(self.workspace.canonical(filename))
+        watched = {p.line for p in self.table.by_path.get(self.workspace.canonical(filename), ())}
         around = self.limits["context_lines"]
         shown = range(max(at.line - around, 1), min(at.line + around, len(lines)) + 1)
         return [
@@ -424,7 +421,7 @@ class Session:
         if self.serving_here() or self.tracer.off:
             return
         with self.lock, MoreStack():
-            if hit and not any(self.table.holds(point) for point in hit):
+            if hit and not any(p.temporary or p.number in self.table.breakpoints for p in hit):
                 return  # removed while this thread waited for its turn
             self.evaluator.pause()
             shown = returned is not None and type(returned[1]) not in PLAIN_TYPES

@@ -416,3 +416,12 @@ def plugin_for(target: Target, pytest: Any) -> Plugin:
     pytest.hookimpl(tryfirst=True)(Plugin.pytest_exception_interact)
     pytest.hookimpl(tryfirst=True, optionalhook=True)(Plugin.pytest_timeout_set_timer)
     return Plugin(target)
+
+
+KINDS: dict[str, Callable[[Target], object]] = {
+    "name": run_name,
+    "pytest": run_pytest,
+    "unittest": run_unittest,
+    "script": run_script,
+    "module": run_module,
+}

@@ -424,7 +424,8 @@ class Tracer:
     def _enterable(self, frame: types.FrameType) -> bool:
         if get_ident() != self.step_thread:
             return False
-        if self.step_frame is None and self.entry_module not in (None, frame_module(frame)):
+        wanted = self.entry_module if self.step_frame is None else None
+        if wanted is not None and frame.f_globals.get("__name__") != wanted:
             return False
         return self._steppable(frame)
 
@@ -540,7 +541,8 @@ class Tracer:
             hits.notes.extend([note] if note else [])
             # Another thread may have been the first to hit a temporary one.
             if holds and (not point.temporary or self.table.discard(point)):
-                self.table.count_hit(point)
+                point.hits += 1
+                self.table.untold.add(point.number)
                 hits.points.append(point)
         return hits
 
@@ -575,7 +577,3 @@ class Tracer:
         if frame is self.step_frame or (self.mode is INTO and self._enterable(frame)):
             self.raising = frame
             self.session.stop(frame, "exception", exception=error)
-
-
-def frame_module(frame: types.FrameType) -> str:
-    return str(frame.f_globals.get("__name__"))

@@ -164,17 +164,14 @@ class Workspace:
         known = self.internal_cache.get(filename)
         if known is None:
             known = filename.startswith(("<stepinto", "<frozen", *self.internal_prefixes))
-            known = known or self.in_runner(filename)
+            # An installed test runner, not one that is itself under test.
+            folders = [filename[: found.start()] for found in RUNNERS.finditer(filename)]
+            known = known or any(
+                basename(folder) in INSTALLED or realpath(folder) in self.import_folders
+                for folder in folders
+            )
             self.internal_cache[filename] = known
         return known
-
-    def in_runner(self, filename: str) -> bool:
-        """Whether a file is of an installed test runner, not one that is itself under test."""
-        folders = [filename[: found.start()] for found in RUNNERS.finditer(filename)]
-        return any(
-            basename(folder) in INSTALLED or realpath(folder) in self.import_folders
-            for folder in folders
-        )
 
     def mine(self, filename: str) -> bool:
         """Whether a file is the program's own: below the workspace and not installed there."""
