@@ -133,8 +133,7 @@ class ImageWorkspace:
     folder: str
     """Absolute path in the image."""
     programs: tuple[str, ...] = ()
-    """Folders put before the image's own PATH, such as a virtual environment's `bin`. Missing ones
-    do no harm."""
+    """Folders before the image's own PATH, such as a virtual environment's `bin`, if they exist."""
 
 
 @dataclass(frozen=True)
@@ -144,8 +143,7 @@ class CommandResult:
     exit_code: int
     """The process's own; 124 if killed at its time-out, 137 if killed otherwise."""
     output: str
-    """Standard output and standard error in the order they came, decoded as UTF-8 with
-    replacement."""
+    """Standard output and error in the order they came, decoded as UTF-8 with replacement."""
     timed_out: bool
     truncated: bool
     """Whether the middle of the output was cut to the limit."""
@@ -281,8 +279,7 @@ def retry_while_down(request: Callable[[], Answer], patience: float) -> Answer:
 
 
 def backend_name(config: SandboxConfig) -> str:
-    """The backend's name in records; `local-unsafe` if commands run on the host itself, for lack of
-    bubblewrap."""
+    """The backend's name in records; `local-unsafe` if commands run on the host itself."""
     on_host = config.backend == "local" and config.unsafe and shutil.which("bwrap") is None
     return "local-unsafe" if on_host else config.backend
 

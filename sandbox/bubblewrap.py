@@ -148,8 +148,7 @@ class Bubblewrap:
             *self._system(),
             *self._mounts(read_only),
             *("--seccomp", str(filter_fd), "--json-status-fd", str(status_fd)),
-            # Not the workspace, which a program may have made inaccessible (chmod 0); the command
-            # should report that, not bubblewrap.
+            # Not the workspace, maybe inaccessible (chmod 0): the command should report that.
             *("--chdir", "/", "--"),
             *switch,
             *limit_arguments(self.config),
@@ -237,8 +236,7 @@ class Bubblewrap:
             bind_here = bind if path.startswith(WORKSPACE) else "--bind"
             yield from (bind_here, str(self.folder / path[1:]), path)
         made = {"/", "/usr", "/etc", "/tmp"}
-        # After /tmp, which may contain them. Outer folders first, so that none is mounted over an
-        # inner one.
+        # After /tmp, which may contain them. Outer folders first, as they would hide inner ones.
         for path in self._readable_paths:
             for parent in [str(p) for p in reversed(Path(path).parents) if str(p) not in made]:
                 yield from ("--perms", "0755", "--dir", parent)
@@ -367,8 +365,7 @@ def _case(value: int, body: list[Instruction]) -> list[Instruction]:
 
 
 def _load_argument(index: int) -> Instruction:
-    """Load its lower half, which is all that the kernel reads of flags, families and ioctl
-    numbers."""
+    """Load its lower half, all that the kernel reads of flags, families and ioctl numbers."""
     return (LOAD, 0, 0, ARGUMENTS_AT + 8 * index)
 
 

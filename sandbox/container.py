@@ -170,8 +170,7 @@ def _unpacked(data: IO[bytes], shown: str) -> dict[str, bytes]:
         with tarfile.open(fileobj=data, mode="r:") as archive:
             for member in archive:
                 path = posixpath.normpath(member.name)
-                # A second name of a file is a link to the first. `getmember` would scan all
-                # members.
+                # A second name of a file is a link to the first. `getmember` would scan all.
                 held = named[member.linkname] if member.islnk() else member
                 named[member.name] = held
                 if not held.isreg() or SKIPPED_FOLDERS & set(path.split("/")[:-1]):
@@ -223,8 +222,7 @@ class ContainerDisk:
         return sum(int(each.get("SizeRw", 0)) for each in found)
 
     def _unlinked(self) -> int:
-        """Bytes of deleted files that are still open. Only root may look at those of other
-        users."""
+        """Bytes of deleted files that are still open. Only root may look at those of others."""
         sizes: dict[int, int] = {}
         try:
             listed = self._client.api.top(self._container, ps_args="-eo pid")["Processes"]
@@ -275,8 +273,7 @@ class ContainerSandbox(Sandbox):
             store_here().note_use(image)
             self._uid, self._reader = choose_users(self._image)
             self._groups = itertools.count(self._reader + 1)
-            # The engine creates a missing working folder, but a workspace held by the image must
-            # exist.
+            # The engine creates a missing working folder, but an image's workspace must exist.
             self._container = create_container(
                 self._client,
                 config,

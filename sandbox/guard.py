@@ -34,8 +34,7 @@ from pathlib import Path
 from sandbox.errors import DiskExceeded, OutOfMemory, SandboxDead
 
 LARGEST_STEP = 256 * 1024 * 1024
-"""Fall of the free bytes after which sandboxes are measured; less if one may take less than four
-times as much."""
+"""Fall of the free bytes after which all are measured, or a quarter of the smallest limit."""
 REST = 4
 """Each look is followed by a pause at least this many times as long, whatever it measures."""
 TOLD: dict[type[SandboxDead], str] = {
@@ -238,8 +237,7 @@ def same(kind: int, first: int, second: int) -> bool:
 
 
 def _in_files(processes: Iterable[int]) -> int:
-    """What these processes' files in memory take, without file systems that this process sees
-    too."""
+    """What these processes' files in memory take, without file systems mounted here too."""
     mounts: dict[int, str] = {}
     memfds: dict[int, int] = {}
     for pid in processes:
@@ -302,8 +300,7 @@ def _figures(path: str) -> dict[str, int]:
 
 MEMORY_LOOK = 0.1
 MEMORY_LONGEST = 1.0
-"""Longest time between measurements in seconds, since memory that one sandbox takes may have been
-freed by others."""
+"""Most seconds between measurements: others may have freed what one sandbox takes."""
 
 
 @lru_cache
@@ -439,8 +436,7 @@ def _unnamed(roots: list[int], devices: set[int]) -> dict[int, int]:
         # Bubblewrap's two processes hold none, and can't be inspected while they start.
         if process in roots or parent in roots:
             continue
-        # Threads may have open files of their own. The first thread may have ended, which hides
-        # what it shared.
+        # Threads may have own open files. The first may have ended, which hides what it shared.
         different: list[int] = []
         with suppress(OSError):
             for thread in map(int, os.listdir(f"/proc/{process}/task")):
@@ -489,8 +485,7 @@ def _size(found: os.stat_result) -> int:
 
 DISK_LOOK = 0.5
 DISK_LONGEST = 20.0
-"""Sandboxes are measured at least this often: if others free as much of the disk as one writes,
-free space does not fall."""
+"""Most seconds between measurements: others may free as much as one sandbox writes."""
 
 
 def disk_guard(free: Callable[[], int]) -> ResourceGuard:

@@ -393,8 +393,7 @@ def give(fd: int, owner: int) -> None:
 
 @lru_cache(maxsize=1)
 def _starter(pid: int) -> ThreadPoolExecutor:
-    """A thread that lives as long as this process, keyed by its number, since a forked child has
-    none of its threads."""
+    """A thread that lives as long as this process; keyed, since a forked child has no threads."""
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"sandbox-starter-{pid}")
 
 

@@ -77,8 +77,7 @@ class Terminal:
             if flags & (select.POLLHUP | select.POLLERR):
                 self._require()
                 raise SandboxDead("the process behind the terminal has ended: start a new one")
-            # Otherwise a process that prints before it reads could wait for us while we wait for
-            # it.
+            # Otherwise a process that prints before it reads would wait for us, and we for it.
             if flags & select.POLLIN:
                 self._read(0)
             if flags & select.POLLOUT:

@@ -44,10 +44,6 @@ class Channel:
             self._keep_stray(line)
         raise DebuggerError(f"the debugger did not start within {timeout:g} s{self._stray_text()}")
 
-    def send_line(self, line: bytes) -> None:
-        """Send a line outside the protocol, as when delivering the probe."""
-        self._terminal.send_line(line)
-
     def hello(self, output_chars: int, timeout: float) -> Json:
         """Send the probe its nonce; its answer describes it."""
         message = {"nonce": self._nonce, "output_chars": output_chars}
@@ -93,8 +89,7 @@ class Channel:
 
 
 def _fields(line: bytes) -> Json:
-    """Parse an answer. A program's text may have lone surrogates, which JSON allows but no file can
-    hold."""
+    """Parse an answer; its text may have lone surrogates, which JSON allows but no file holds."""
     fields: Json = json.loads(line)
     if b"\\ud" in line:
         fields = json.loads(storable(json.dumps(fields, ensure_ascii=False)))

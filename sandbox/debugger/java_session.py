@@ -62,17 +62,16 @@ class JavaLauncher:
             self._started = start_probe(sandbox, jdk)
             found, project = built_test(sandbox, launch.test, limits.build_timeout)
             return launch_target(sandbox, jdk, found, project)
-        except (JavaError, SandboxFileError) as error:
+        except BaseException as error:
             self._drop_started()
+            if not isinstance(error, (JavaError, SandboxFileError)):
+                raise
             kind = ErrorKind.LAUNCH_FAILED
             if isinstance(error, BuildFailed):
                 kind = ErrorKind.BUILD_FAILED
             elif isinstance(error, NoSuchTest):
                 kind = ErrorKind.NO_SUCH_TEST
             raise LaunchRefused(str(error), kind) from None
-        except BaseException:
-            self._drop_started()
-            raise
 
     def connect(self, sandbox: Sandbox, limits: DebugLimits) -> Channel:
         channel, self._started = self._started, None
@@ -86,8 +85,7 @@ class JavaLauncher:
             channel.hello(limits.output_chars, limits.start_timeout)
         except BaseException:
             channel.close()
-            # The program may have removed or changed the jar, so deliver it again at the next
-            # start.
+            # The program may have removed or changed the jar: deliver it again at the next start.
             forget_delivery(sandbox)
             raise
         return channel

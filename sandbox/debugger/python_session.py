@@ -101,7 +101,7 @@ class PythonLauncher:
         channel = Channel(terminal)
         try:
             magic = channel.await_marker(b"STEPINTO ready", limits.start_timeout)
-            channel.send_line(message_for(magic))
+            terminal.send_line(message_for(magic))
             channel.await_marker(b"STEPINTO forked", limits.start_timeout)
             channel.hello(limits.output_chars, limits.start_timeout)
         except BaseException:
@@ -215,8 +215,7 @@ def _runner(words: list[str]) -> Target:
 
 
 def _unittest_arguments(words: list[str]) -> tuple[str, ...]:
-    """The arguments that choose tests, or `discover` with its own; drops the rest, which is about
-    output."""
+    """The arguments that choose tests, or `discover` with its own, without those about output."""
     if words[:1] == ["discover"]:
         return tuple(words)
     chosen: list[str] = []

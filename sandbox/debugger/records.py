@@ -19,8 +19,7 @@ class State(StrEnum):
     RUNTIME_ERROR = "runtime_error"
     """Paused at an exception that was just raised; the program can go on."""
     POST_MORTEM = "post_mortem"
-    """An exception ended the test or the program; its frames can be read, but nothing can run
-    on."""
+    """An exception ended the test or program; its frames can be read, but nothing can run on."""
     DONE = "done"
     """The program is gone."""
 
@@ -171,8 +170,7 @@ class Breakpoint:
     file: str
     """Empty for an exception breakpoint."""
     line: int
-    """The actual line: the first executable line at or after the requested one. 0 for an exception
-    breakpoint."""
+    """The actual one: the first executable line from the requested one on; 0 for an exception."""
     function: str | None = None
     """Set for a function breakpoint."""
     condition: str | None = None
@@ -251,8 +249,7 @@ class DebugEvent:
     line: int | None = None
     function: str | None = None
     depth: int | None = None
-    """Number of the program's frames, without those of the debugger and the test runner; 1 is the
-    outermost."""
+    """Number of the program's frames, without debugger and test runner; 1 is the outermost."""
     thread: str | None = None
     exception: ExceptionInfo | None = None
     return_value: Value | None = None
@@ -346,8 +343,7 @@ class DebugLimits:
     max_values: int = 60
     """Variables, items or threads in one answer, which says where the next ones begin."""
     collected_chars: int = 6_000
-    """Characters of the values that one action collects; a value has at most a quarter of
-    `value_chars`."""
+    """Characters of all values that one action collects; each has at most `value_chars` / 4."""
     context_lines: int = 4
     """Source lines shown above and below a stop."""
 

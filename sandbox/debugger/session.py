@@ -188,14 +188,12 @@ class Debugger:
         return self._ask(Action.EVALUATE, arguments)
 
     def fields(self, expression: str, frame: int = 0, start: int = 0) -> DebugEvent:
-        """The fields of an expression's object: attributes, or items by key or index, from the
-        `start`-th on."""
+        """An object's attributes, or its items by key or index, from the `start`-th on."""
         arguments = {"expression": expression, "frame": frame, **_page(start)}
         return self._ask(Action.FIELDS, arguments)
 
     def stack(self, start: int = 0) -> DebugEvent:
-        """The program's stack from the `start`-th frame outwards, without frames of the debugger
-        and the test runner."""
+        """The program's stack from the `start`-th frame on, without debugger and test runner."""
         return self._ask(Action.STACK, _page(start))
 
     def threads(self) -> DebugEvent:

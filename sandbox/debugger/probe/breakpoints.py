@@ -80,8 +80,7 @@ class Breakpoint:
         self._bind(function, source)
 
     def on_exception(self, workspace: Workspace, kept: bool) -> None:
-        """Bind to a class by its name. `kept` is from an earlier run, in which the class was
-        known."""
+        """Bind to a class by its name, which is known to exist if `kept` from an earlier run."""
         assert self.exception is not None
         self.exception = self.exception.strip()
         if not kept:
@@ -146,8 +145,7 @@ def surroundings(lines: list[str], line: int) -> list[str]:
 
 
 def follow(lines: list[str], line: int, known: list[str]) -> tuple[int, bool]:
-    """The current number of a line with known surroundings, and whether its own text is still
-    there."""
+    """The current number of a line with known surroundings, and whether its text is still there."""
 
     def likeness(number: int) -> int:
         weights = [1] * REACH + [OWN_WEIGHT] + [1] * REACH
@@ -228,7 +226,6 @@ class BreakpointTable:
         self.by_path.setdefault(path, []).append(point)
         self.untold.add(number)
         self._forget_plans()
-        self._sort_raised()
         return point, notes
 
     def _line(self, path: str, arguments: Json) -> tuple[int, list[str]]:
@@ -259,7 +256,6 @@ class BreakpointTable:
         self.untold.add(point.number)
         if point.exception:
             self._forget_plans()
-            self._sort_raised()
         else:  # the plans of other code stay, as one of many breakpoints is removed
             for key, plan in list(self.plans.items()):
                 if point in plan.points:
@@ -277,16 +273,14 @@ class BreakpointTable:
         gone = [number for number in numbers if number not in self.breakpoints]
         return {"changed": [self.describe(point) for point in changed], "gone": gone}
 
-    def _sort_raised(self) -> None:
-        raised = self.by_path.get("", [])
-        self.raised = KindCache([point for point in raised if not point.uncaught])
-        self.uncaught = KindCache([point for point in raised if point.uncaught])
-
     def arm_entry(self, code: types.CodeType | None) -> None:
         self.entry_code = code
         self._forget_plans()
 
     def _forget_plans(self) -> None:
+        raised = self.by_path.get("", [])
+        self.raised = KindCache([point for point in raised if not point.uncaught])
+        self.uncaught = KindCache([point for point in raised if point.uncaught])
         self.plans.clear()
         self.quiet.clear()
         self.only_raising.clear()

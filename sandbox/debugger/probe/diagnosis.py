@@ -157,8 +157,7 @@ def dumped_frames(text: str) -> list[Json]:
 LOOK = 0.06
 """Seconds between the two looks."""
 BUSY = 0.5
-"""Share of that time from which on a thread counts as busy: it runs, or waits for a processor on a
-shared machine."""
+"""Share of that time from which on a thread is busy: it runs, or waits for a processor."""
 
 ENDLESS_LOOP, WAITING_FOR_STDIN, DEADLOCK = "endless_loop", "waiting_for_stdin", "deadlock"
 NATIVE_CODE, EXITED, CRASHED = "native_code", "exited", "crashed"

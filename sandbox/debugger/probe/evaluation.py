@@ -31,8 +31,7 @@ MACHINERY = frozenset(
         "_interrupt_elsewhere", "reached", "_send", "begin", "_add", "__bool__",
     )
 )  # fmt: skip
-"""The debugger's functions that begin, end and interrupt an evaluation, and must run to their
-end."""
+"""The debugger's functions around an evaluation and its interrupt, which must run to their end."""
 
 
 def interruptible(frame: types.FrameType | None) -> bool:
@@ -339,8 +338,7 @@ def run_code(code: str, frame: types.FrameType) -> list[str]:
 
 
 class Fitted(ast.NodeTransformer):
-    """Rewrites statements to fit into the inner function, where the frame's variables are
-    nonlocal."""
+    """Rewrites statements for the inner function, where the frame's variables are nonlocal."""
 
     def visit(self, node: ast.AST) -> Any:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
@@ -360,8 +358,7 @@ class Fitted(ast.NodeTransformer):
 def inner_function(
     tree: ast.Module, known: dict[str, Any], namespace: dict[str, Any]
 ) -> Callable[[], object]:
-    """The code as a function whose free variables are the known ones, and the names that it
-    binds."""
+    """The code as a function with the known names, and those that it binds, as free variables."""
     code = wrapped(tree, [*known], [*known], "pass")
     for name in ("variables", "_stepinto_code"):
         inner_codes = [item for item in code.co_consts if isinstance(item, types.CodeType)]

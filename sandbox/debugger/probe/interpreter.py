@@ -141,8 +141,7 @@ def way_out(frame: types.FrameType) -> str:
     name = dis.opname[code[at]]
     if name in SUSPENDS:
         return "suspends"
-    # Before 3.11 an await suspends at the instruction before it, and from 3.13 on a yield at the
-    # one after it.
+    # An await before 3.11 suspends at the instruction before it, a yield from 3.13 on after it.
     if sys.version_info < (3, 11) and dis.opname[code[min(at + 2, len(code) - 2)]] == "YIELD_FROM":
         return "suspends"
     if name == "RESUME" and at >= 2 and dis.opname[code[at - 2]] == "YIELD_VALUE":

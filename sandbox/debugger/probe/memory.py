@@ -52,8 +52,7 @@ class SpareMemory:
         self.room = kept
 
     def take(self) -> None:
-        """Reserve memory, as the program goes on. It is never touched, so it only counts against
-        the limit."""
+        """Reserve memory, as the program goes on. Untouched, it only counts against the limit."""
         try:
             self.reserve = mmap.mmap(-1, RESERVE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         except (OSError, MemoryError):

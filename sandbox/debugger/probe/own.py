@@ -9,24 +9,19 @@ import faulthandler
 import os
 import signal
 import sys
+import threading
+import time
 from io import StringIO
 from io import open as open_file
 from json import JSONDecoder, JSONEncoder
-from os import read, walk, write
-from os.path import basename, join, realpath
 from stat import S_ISREG
-from threading import get_ident
-from time import clock_gettime_ns, monotonic, monotonic_ns, sleep
 from typing import Any, Callable
 
-__all__ = [
-    "basename", "decode", "encode_json", "get_ident", "isfile", "join", "modified", "monotonic",
-    "monotonic_ns", "passed_file_time", "read", "read_file", "realpath", "sleep", "source_lines",
-    "walk", "write",
-]  # fmt: skip
-decode = JSONDecoder().decode
-encode_json = JSONEncoder(separators=(",", ":")).encode
-_stat = os.stat
+decode, encode_json = JSONDecoder().decode, JSONEncoder(separators=(",", ":")).encode
+read, walk, write, _stat = os.read, os.walk, os.write, os.stat
+basename, join, realpath = os.path.basename, os.path.join, os.path.realpath
+get_ident, sleep, clock_gettime_ns = threading.get_ident, time.sleep, time.clock_gettime_ns
+monotonic, monotonic_ns = time.monotonic, time.monotonic_ns
 _CLOCK_REALTIME_COARSE = 5
 
 

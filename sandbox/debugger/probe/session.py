@@ -41,8 +41,7 @@ class ThreadAt(NamedTuple):
     current: bool
     doing: str
     frames: list[FrameAt]
-    """All its frames, including the debugger's and the test runner's; those of the stop are not
-    here."""
+    """All its frames, with the debugger's and the test runner's, but not those of the stop."""
 
 
 def all_threads() -> list[ThreadAt]:
@@ -94,13 +93,9 @@ def in_a_stop(frame: types.FrameType | None) -> bool:
 class Describer:
     """Describes the program's state within the launch's limits."""
 
-    def __init__(
-        self, workspace: Workspace, table: BreakpointTable, evaluator: Evaluator, limits: Json
-    ) -> None:
-        self.workspace = workspace
-        self.table = table
-        self.evaluator = evaluator
-        self.limits = limits
+    def __init__(self, session: Session, limits: Json) -> None:
+        self.workspace, self.table = session.workspace, session.table
+        self.evaluator, self.limits = session.evaluator, limits
 
     def visible(self, frames: list[FrameAt]) -> list[FrameAt]:
         """The program's frames; if there are none, also those of a test runner."""
@@ -371,7 +366,7 @@ class Session:
         self.table = BreakpointTable(self.workspace)
         self.tracer = Tracer(self.workspace, self.table, self)
         self.evaluator = Evaluator(Bounds.of(limits), self.workspace)
-        self.describer = Describer(self.workspace, self.table, self.evaluator, limits)
+        self.describer = Describer(self, limits)
         self.actions = Actions(self)
         self.lock = threading.RLock()
         self.notes: list[str] = []
@@ -463,8 +458,7 @@ class Session:
             self.tracer.step(STEPS[action], mine[0])
 
     def _after_end(self, error: BaseException, state: str, notes: list[str]) -> str:
-        """Serve requests on the frames of an exception that ended something; returns the action
-        that lets the program go on."""
+        """Serve requests on an exception's frames; returns the action that lets the program on."""
         with self.lock, MoreStack():
             self.evaluator.pause()
             self.link.paused()

@@ -283,8 +283,7 @@ class Supervisor:
         return True
 
     def _relay(self, line: bytes) -> None:
-        """Relay the debuggee's answers. A token tells them from what the program wrote into the
-        debugger's descriptor."""
+        """Relay the debuggee's answers; a token tells them from what the program wrote there."""
         pending = self.pending
         try:
             message = json.loads(line)

@@ -1,5 +1,4 @@
-"""Run what a launch names, and choose where it stops first: scripts, modules, and tests by unittest
-or pytest."""
+"""Run what a launch names, up to where it stops first: scripts, modules, unittest and pytest."""
 
 from __future__ import annotations
 
@@ -370,8 +369,7 @@ class Plugin:
             self.session.post_mortem(self._cause(call.excinfo.value))
 
     def _cause(self, error: Any) -> Any:
-        """The exception that a program raised in a doctest; for an example with other output, both
-        are shown."""
+        """The exception of a program in a doctest; for an example with other output, says both."""
         doctest = sys.modules.get("doctest")
         if doctest is not None and isinstance(error, doctest.UnexpectedException):
             return error.exc_info[1]

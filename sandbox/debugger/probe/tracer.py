@@ -51,10 +51,6 @@ class TraceHook:
         self.new_threads: Any = None
         self.programs_threads: Any = None
 
-    def share(self) -> None:
-        """Replace `sys.settrace`."""
-        sys.settrace, sys.gettrace = self.set_programs, self.get_programs
-
     def set_programs(self, function: Any) -> None:
         """The program's `sys.settrace`, also for the module `threading`."""
         if function is not None and function is self.new_threads:
@@ -140,8 +136,7 @@ class Monitor:
         self.tool = tool
         self.watched: list[types.CodeType] = []
         self.stopped_at: dict[int, tuple[types.FrameType, int]] = {}
-        """By thread: the frame and line where a step has already stopped, before the line's
-        event."""
+        """By thread: the frame and offset where a step has stopped, before the line's event."""
         events = monitoring.events
         monitoring.use_tool_id(tool, "stepinto")
         monitoring.register_callback(tool, events.PY_START, self._on_start)
@@ -366,7 +361,7 @@ class Tracer:
 
     def share_trace_function(self) -> None:
         """Let the program set its own trace function; the debugger still stops it."""
-        self.hook.share()
+        sys.settrace, sys.gettrace = self.hook.set_programs, self.hook.get_programs
         if not self.monitor:
             self.hook.install_in_new_threads(self.filter)
 

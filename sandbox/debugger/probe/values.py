@@ -190,8 +190,7 @@ MANY_CHARS = 1_000_000
 
 
 class Shape(NamedTuple):
-    """How a built-in container is written, and how to iterate it without running a subclass's
-    code."""
+    """How a built-in container is written, and is iterated without running a subclass's code."""
 
     opening: str
     closing: str

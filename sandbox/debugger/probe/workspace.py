@@ -40,8 +40,7 @@ class Function(NamedTuple):
 
 
 class SourceFile:
-    """The functions and the executable lines of one file, according to this interpreter's
-    compiler."""
+    """The functions and executable lines of one file, by this interpreter's compiler."""
 
     def __init__(self, path: str) -> None:
         data = read_file(path)
