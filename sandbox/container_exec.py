@@ -283,8 +283,7 @@ class ContainerExecs:
             raise SandboxDead(f"the container {name} has ended (exit code {state['ExitCode']})")
 
     def _await_notice(self) -> None:
-        """For a moment after its end the engine still reports a container as running. Raises
-        SandboxDead once it no longer does."""
+        """Give the engine a moment to notice the container's end; if so, raises SandboxDead."""
         for delay in (0.05, 0.2, 0.5, 1.0, 2.0):
             self.require_running()
             time.sleep(delay)

@@ -54,8 +54,7 @@ def remove_leftovers() -> list[Path]:
 
 
 def _kill_bubblewraps(folder: Path) -> None:
-    """Kill the bubblewraps of a sandbox's folder. They normally end with their owner, unless it is
-    killed while they start."""
+    """Kill a folder's bubblewraps, left if their owner was killed while they started."""
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # ended meanwhile, or another user's
             pidfd = os.pidfd_open(int(process.name))

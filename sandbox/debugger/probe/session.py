@@ -1,5 +1,4 @@
-"""One debug session inside the debuggee: stop the program, and meanwhile describe it and serve the
-host's requests to inspect or change it."""
+"""One debug session in the debuggee: stop the program, describe it, serve the host's requests."""
 
 from __future__ import annotations
 
