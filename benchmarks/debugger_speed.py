@@ -31,9 +31,8 @@ from sandbox.debugger import (
     DebugLimits,
     Launch,
     StopReason,
+    open_debugger,
 )
-from sandbox.debugger.opening import open_debugger
-from sandbox.debugger.python_session import PythonDebugger
 from sandbox.errors import DebuggerError
 from tests.interpreters import VERSIONS, Interpreter, find_interpreter
 
@@ -215,7 +214,7 @@ def launches(interpreter: Interpreter, quick: bool) -> Row:
     program = ("-m", "pytest", PYTEST.file)
     with (
         _python_sandbox(interpreter, PYTEST) as sandbox,
-        closing(PythonDebugger(sandbox, LIMITS)) as debugger,
+        closing(open_debugger("python", sandbox, LIMITS)) as debugger,
     ):
         works = {
             "ours": lambda: milliseconds(lambda: PYTEST.start(debugger)),
@@ -233,7 +232,7 @@ def slow_downs(interpreter: Interpreter, quick: bool) -> Iterator[Row]:
     pdb_commands = (f"break {HOT.file}:{HOT.line}", "continue")
     with (
         _python_sandbox(interpreter, HOT) as sandbox,
-        closing(PythonDebugger(sandbox, LIMITS)) as debugger,
+        closing(open_debugger("python", sandbox, LIMITS)) as debugger,
     ):
         for kind, target in (("loop", LOOP_TARGET), ("recursion", RECURSION_TARGET)):
             command = Command((sandbox.python, HOT.file, kind))

@@ -36,8 +36,7 @@ from collect.benchmarks.bundled import BundledBenchmark
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.oracle.candidates import gold_candidate
 from sandbox import Command, SandboxConfig
-from sandbox.debugger import BreakpointRequest, DebugLimits, Launch
-from sandbox.debugger.opening import open_debugger
+from sandbox.debugger import BreakpointRequest, DebugLimits, Launch, open_debugger
 
 CONFIG = Path(__file__).parent.parent / "configs" / "quickstart.yaml"
 SECTIONS = ("places", "runners", "parts")

@@ -6,9 +6,10 @@ from sandbox.base import (
     ImageWorkspace,
     Sandbox,
     SandboxConfig,
-    Terminal,
+    clean_up,
+    open_sandbox,
 )
-from sandbox.opening import clean_up, open_sandbox
+from sandbox.terminal import Terminal
 
 __all__ = [
     "Command",

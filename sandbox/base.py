@@ -1,13 +1,19 @@
-"""The sandbox interface: where commands chosen by a model, and the programs under test, run."""
+"""Sandboxes: where commands chosen by a model, and the programs under test, run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, Protocol, Self
+from typing import Annotated, Literal, Protocol, Self, TypeVar
 
 from packaging.requirements import InvalidRequirement, Requirement
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from sandbox.errors import EngineDown, SandboxUnavailable
+from sandbox.terminal import Terminal
 
 
 def require_package_name(text: str) -> str:
@@ -127,8 +133,7 @@ class ImageWorkspace:
     folder: str
     """Absolute path in the image."""
     programs: tuple[str, ...] = ()
-    """Folders put before the image's own PATH, such as a virtual environment's `bin`. Missing ones
-    do no harm."""
+    """Folders before the image's own PATH, such as a virtual environment's `bin`, if they exist."""
 
 
 @dataclass(frozen=True)
@@ -138,8 +143,7 @@ class CommandResult:
     exit_code: int
     """The process's own; 124 if killed at its time-out, 137 if killed otherwise."""
     output: str
-    """Standard output and standard error in the order they came, decoded as UTF-8 with
-    replacement."""
+    """Standard output and error in the order they came, decoded as UTF-8 with replacement."""
     timed_out: bool
     truncated: bool
     """Whether the middle of the output was cut to the limit."""
@@ -162,32 +166,6 @@ class Command:
     """Refuse every write below the workspace, enforced by the kernel; /tmp stays writable."""
 
 
-class Terminal(Protocol):
-    """An interactive process behind a pseudo-terminal, driven through pexpect by one owner."""
-
-    def send_line(self, line: bytes) -> None:
-        """Write one line. Raises SandboxDead if the process is gone."""
-
-    def send(self, data: bytes) -> None:
-        """Write bytes unchanged: Ctrl-C is byte 3. Raises SandboxDead as `send_line` does."""
-
-    def read_available(self, timeout: float) -> bytes:
-        """The available output, including a prompt without a line end; empty after `timeout`
-        seconds of silence. Raises EOFError as `read_line` does."""
-
-    def read_line(self, timeout: float) -> bytes | None:
-        """The next line without its end; None if no whole line comes within `timeout` seconds.
-
-        Raises EOFError once the process has closed its side and all its output was read.
-        """
-
-    def alive(self) -> bool:
-        """Whether the process still runs."""
-
-    def close(self) -> int:
-        """Kill the process and all that it started; returns its exit code (128+n for signal n)."""
-
-
 class Sandbox(Protocol):
     """One isolated machine with one writable folder, the workspace.
 
@@ -195,20 +173,13 @@ class Sandbox(Protocol):
     processes and file size are limited. `close` leaves nothing behind, and is safe to call twice.
     """
 
-    @property
-    def config(self) -> SandboxConfig: ...
-
-    @property
-    def workspace(self) -> str:
-        """Absolute path, inside the sandbox, of the writable folder with the code under test."""
-
-    @property
-    def python(self) -> str:
-        """The interpreter, inside the sandbox, that runs the bugs' tests."""
-
-    @property
-    def image_digest(self) -> str | None:
-        """The digest of the image; None if there is no image."""
+    config: SandboxConfig
+    workspace: str
+    """Absolute path, inside the sandbox, of the writable folder with the code under test."""
+    python: str
+    """The interpreter, inside the sandbox, that runs the bugs' tests."""
+    image_digest: str | None
+    """The digest of the image; None if there is no image."""
 
     def run(self, command: Command) -> CommandResult:
         """Run a command to its end or its time-out; afterwards none of its processes is left."""
@@ -226,6 +197,7 @@ class Sandbox(Protocol):
 
     def write_file(self, path: str, data: bytes) -> None:
         """Write a file and its parent folders. Raises SandboxFileError."""
+        self.write_files({path: data})
 
     def write_files(self, files: Mapping[str, bytes]) -> None:
         """Write many files at once, as when laying out a workspace. Raises SandboxFileError."""
@@ -239,6 +211,86 @@ class Sandbox(Protocol):
 
     def close(self) -> None: ...
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(self, *exc_info: object) -> None: ...
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+
+Answer = TypeVar("Answer")
+FIRST_WAIT, LONGEST_WAIT = 1.0, 15.0
+"""Seconds between requests to an engine that is down."""
+_starts: dict[int, threading.BoundedSemaphore] = {}
+"""One for each value of `starts_at_once` in this process."""
+
+
+def open_sandbox(
+    config: SandboxConfig, image: str | None = None, workspace: ImageWorkspace | None = None
+) -> Sandbox:
+    """Open a fresh sandbox with an empty workspace, or with the image's `workspace`.
+
+    `image` is the instance's own image, used if the config names none. Raises SandboxUnavailable,
+    ImageMissing.
+    """
+    if config.backend == "local":
+        if workspace is not None:
+            raise SandboxUnavailable(
+                f"the code under test lies in {workspace.folder} of the image {image}: set "
+                "sandbox.backend=docker"
+            )
+        from sandbox.local import LocalSandbox
+
+        return LocalSandbox(config)
+    chosen = config.image or image
+    if chosen is None:
+        raise SandboxUnavailable(
+            "the docker sandbox needs an image: set sandbox.image, or use a benchmark whose "
+            "instances name one"
+        )
+    from sandbox.container import ContainerSandbox
+
+    slots = _starts.setdefault(
+        config.starts_at_once, threading.BoundedSemaphore(config.starts_at_once)
+    )
+
+    def start() -> Sandbox:
+        with slots:
+            return ContainerSandbox(config, chosen, workspace)
+
+    return retry_while_down(start, config.engine_wait)
+
+
+def retry_while_down(request: Callable[[], Answer], patience: float) -> Answer:
+    """Send a request to the container engine, and again while the engine is down. Raises EngineDown
+    `patience` seconds after the first failure, and whatever else `request` raises."""
+    deadline: float | None = None
+    wait = FIRST_WAIT
+    while True:
+        try:
+            return request()
+        except EngineDown:
+            # A slow request must not use up the patience before its first failure.
+            deadline = deadline or time.monotonic() + patience
+            if time.monotonic() + wait >= deadline:
+                raise
+        time.sleep(wait)
+        wait = min(2 * wait, LONGEST_WAIT)
+
+
+def backend_name(config: SandboxConfig) -> str:
+    """The backend's name in records; `local-unsafe` if commands run on the host itself."""
+    on_host = config.backend == "local" and config.unsafe and shutil.which("bwrap") is None
+    return "local-unsafe" if on_host else config.backend
+
+
+def clean_up(config: SandboxConfig) -> None:
+    """Remove folders or containers that killed runs left behind on this machine."""
+    if config.backend == "local":
+        from sandbox.leftovers import remove_leftovers
+
+        remove_leftovers()
+        return
+    from sandbox.engine import remove_leftover_containers
+
+    remove_leftover_containers()

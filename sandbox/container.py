@@ -23,16 +23,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any
 
-from sandbox.base import Command, CommandResult, ImageWorkspace, SandboxConfig
-from sandbox.container_exec import (
-    AfterReady,
-    ContainerExecs,
-    Output,
-    translated,
-)
-from sandbox.disk import disk_guard, guard_of
+from sandbox.base import Command, CommandResult, ImageWorkspace, Sandbox, SandboxConfig
+from sandbox.container_exec import AfterReady, ContainerExecs, Output, translated
 from sandbox.engine import (
     choose_users,
     client_errors,
@@ -63,9 +57,9 @@ from sandbox.errors import (
     SandboxUnavailable,
 )
 from sandbox.folder import SKIPPED_FOLDERS, TREE_DEPTH, TREE_FILES, TREE_LIMIT, below
-from sandbox.guard import ResourceGuard, ResourceUse
+from sandbox.guard import ResourceGuard, ResourceUse, disk_guard, guard_of
 from sandbox.images import store_here
-from sandbox.terminal import READY, PtyTerminal
+from sandbox.terminal import READY, Terminal
 from sandbox.text import BoundedOutput
 
 FILES_TIMEOUT = 60.0
@@ -176,8 +170,7 @@ def _unpacked(data: IO[bytes], shown: str) -> dict[str, bytes]:
         with tarfile.open(fileobj=data, mode="r:") as archive:
             for member in archive:
                 path = posixpath.normpath(member.name)
-                # A second name of a file is a link to the first. `getmember` would scan all
-                # members.
+                # A second name of a file is a link to the first. `getmember` would scan all.
                 held = named[member.linkname] if member.islnk() else member
                 named[member.name] = held
                 if not held.isreg() or SKIPPED_FOLDERS & set(path.split("/")[:-1]):
@@ -229,8 +222,7 @@ class ContainerDisk:
         return sum(int(each.get("SizeRw", 0)) for each in found)
 
     def _unlinked(self) -> int:
-        """Bytes of deleted files that are still open. Only root may look at those of other
-        users."""
+        """Bytes of deleted files that are still open. Only root may look at those of others."""
         sizes: dict[int, int] = {}
         try:
             listed = self._client.api.top(self._container, ps_args="-eo pid")["Processes"]
@@ -263,24 +255,25 @@ def engine_disk(host: str | None) -> tuple[ResourceGuard, Path | None]:
     return (disk_guard(lambda: 0) if root is None else guard_of(str(root))), root
 
 
-class ContainerSandbox:
+class ContainerSandbox(Sandbox):
     """A `Sandbox` in a container of a local image."""
 
     def __init__(
         self, config: SandboxConfig, image: str, workspace: ImageWorkspace | None = None
     ) -> None:
-        self._config = config
+        self.config = config
         self._held = workspace
+        self.workspace = WORKSPACE if workspace is None else workspace.folder
         self._closed = False
         with ExitStack() as ending:
             self._client = connect()
             ending.callback(self._client.close)
             self._image = find_image(self._client, image)
+            self.image_digest = digest_of(self._image)
             store_here().note_use(image)
             self._uid, self._reader = choose_users(self._image)
             self._groups = itertools.count(self._reader + 1)
-            # The engine creates a missing working folder, but a workspace held by the image must
-            # exist.
+            # The engine creates a missing working folder, but an image's workspace must exist.
             self._container = create_container(
                 self._client,
                 config,
@@ -288,6 +281,7 @@ class ContainerSandbox:
                 uid=None if workspace else self._uid,
                 folder="/" if workspace else WORKSPACE,
             )
+            self.container_id = str(self._container.id)
             own = (self._client, self.container_id)
             ending.callback(remove_container, *own)
             self._execs = ContainerExecs(self._client.api, self.container_id)
@@ -297,39 +291,19 @@ class ContainerSandbox:
             guard, root = engine_disk(os.environ.get("DOCKER_HOST"))
             taken = ContainerDisk(*own, root)
             self._disk = ResourceUse(DiskExceeded, config.disk_mb, taken.bytes, self._kill)
-            self._python = config.python or self._find_python(image)
+            self.python = config.python or self._find_python(image)
             guard.watch(self._disk)
             ending.callback(guard.forget, self._disk)
             self._ending = ending.pop_all()
 
-    @property
-    def config(self) -> SandboxConfig:
-        return self._config
-
-    @property
-    def workspace(self) -> str:
-        return WORKSPACE if self._held is None else self._held.folder
-
-    @property
-    def python(self) -> str:
-        return self._python
-
-    @property
-    def image_digest(self) -> str | None:
-        return digest_of(self._image)
-
-    @property
-    def container_id(self) -> str:
-        return str(self._container.id)
-
     def run(self, command: Command) -> CommandResult:
-        kept = BoundedOutput(self._config.output_limit)
+        kept = BoundedOutput(self.config.output_limit)
         code, seconds = self._execute(command, self._environment(command), kept.add)
         timed_out = code is None
         code = TIMED_OUT if code is None else code
         return CommandResult(code, kept.text(), timed_out, kept.truncated, seconds)
 
-    def spawn(self, command: Command) -> PtyTerminal:
+    def spawn(self, command: Command) -> Terminal:
         self._require_open()
         user = str(self._reader if command.read_only else self._uid)
         group = next(self._groups)
@@ -359,11 +333,11 @@ class ContainerSandbox:
                         return KILLED
                     raise error
 
-        terminal = PtyTerminal(os.dup(stream.connection.fileno()), alive, kill, stream.early)
+        terminal = Terminal(os.dup(stream.connection.fileno()), alive, kill, stream.early)
         return terminal.await_ready()
 
     def read_file(self, path: str, limit: int | None = None) -> bytes:
-        largest = self._config.file_size_mb * 1024 * 1024
+        largest = self.config.file_size_mb * 1024 * 1024
         largest = largest if limit is None else min(limit, largest)
         data = io.BytesIO()
         arguments = [below(self.workspace, path), str(largest), READY.decode()]
@@ -447,12 +421,6 @@ class ContainerSandbox:
         self._closed = True
         self._ending.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
-
     def _prepare(self) -> None:
         """Start the container, with a workspace and a home owned by the sandbox's user."""
         own = [] if self._held else [(WORKSPACE, 0o755)]
@@ -479,7 +447,7 @@ class ContainerSandbox:
             ) from error
 
     def _environment(self, command: Command) -> dict[str, str]:
-        configured = configured_environment(self._config, self.workspace)
+        configured = configured_environment(self.config, self.workspace)
         return {**self._own_environment(), **configured, **command.env}
 
     def _own_environment(self) -> dict[str, str]:
@@ -494,7 +462,7 @@ class ContainerSandbox:
         self, command: Command, env: Mapping[str, str], kept: Output
     ) -> tuple[int | None, float]:
         self._require_open()
-        timeout = self._config.command_timeout if command.timeout is None else command.timeout
+        timeout = self.config.command_timeout if command.timeout is None else command.timeout
         try:
             return self._execs.run(
                 command_argv(command),

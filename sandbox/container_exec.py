@@ -173,8 +173,7 @@ SWEEP_TIMEOUT = 60.0
 
 @dataclass(frozen=True)
 class ExecStream:
-    """An exec's input and output; `early` came with the engine's response, before the connection's
-    data."""
+    """An exec's input and output; `early` came with the engine's response, before the rest."""
 
     exec_id: str
     connection: socket.socket
@@ -245,8 +244,7 @@ class ContainerExecs:
                 raise SandboxDead(f"what a command left running could not be ended (code {code})")
 
     def _require_started(self, connection: socket.socket, output: AfterReady, into: Output) -> None:
-        """Wait for the READY line. The engine sends earlier errors as if the command had printed
-        them."""
+        """Wait for the READY line. The engine sends earlier errors as if a command printed them."""
         deadline = time.monotonic() + START_TIMEOUT
         poller = select.poll()
         poller.register(connection, select.POLLIN)
@@ -285,8 +283,7 @@ class ContainerExecs:
             raise SandboxDead(f"the container {name} has ended (exit code {state['ExitCode']})")
 
     def _await_notice(self) -> None:
-        """For a moment after its end the engine still reports a container as running. Raises
-        SandboxDead once it no longer does."""
+        """Give the engine a moment to notice the container's end; if so, raises SandboxDead."""
         for delay in (0.05, 0.2, 0.5, 1.0, 2.0):
             self.require_running()
             time.sleep(delay)

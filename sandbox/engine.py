@@ -29,8 +29,7 @@ def client_errors() -> tuple[type[Exception], ...]:
 
 @contextmanager
 def engine_errors() -> Iterator[None]:
-    """Raises SandboxUnavailable if the engine refuses a request, EngineDown if it fails or does not
-    answer."""
+    """Raises SandboxUnavailable if the engine refuses a request, EngineDown if it is down."""
     from docker.errors import APIError
 
     try:
@@ -162,8 +161,7 @@ def create_container(
         Ulimit(name="core", soft=0, hard=0),
     ]
     if uid is not None and uid in OWN_UIDS:
-        # The kernel counts a user's processes on the whole machine, so this needs a user of its
-        # own.
+        # The kernel counts a user's processes on the whole machine, so it must be an own user.
         ulimits.append(Ulimit(name="nproc", soft=config.pids, hard=config.pids))
     try:
         return client.containers.create(

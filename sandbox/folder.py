@@ -81,8 +81,7 @@ class WorkspaceFolder:
                 file.write(data)
 
     def read_tree(self, relative: str) -> dict[str, bytes]:
-        """Every regular file below a folder. Raises SandboxFileError, also if the tree is too
-        large."""
+        """Every regular file below a folder. Raises SandboxFileError, also for too large a tree."""
         files: dict[str, bytes] = {}
         with _explained("read", relative), self._open_folder(relative) as folder:
             self._read_below(folder, "", files, TREE_LIMIT, TREE_DEPTH)

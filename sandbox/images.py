@@ -94,8 +94,7 @@ class ImageStore:
 
     @contextmanager
     def if_free(self, name: str) -> Iterator[bool]:
-        """Whether nobody holds an image; if so, nobody can while the context is open. Raises
-        SandboxUnavailable."""
+        """Whether nobody holds an image, nor can while this is open. Raises SandboxUnavailable."""
         with ExitStack() as held:
             with self._noting():
                 file = held.enter_context(self._open_hold(name))

@@ -40,8 +40,7 @@ class OwnedFolder:
 
 
 def remove_leftovers() -> list[Path]:
-    """Remove this user's sandbox folders whose owner is dead, kill what still runs in them, and
-    return them."""
+    """Remove and return this user's folders of dead owners, and kill what still runs in them."""
     removed = []
     for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         lock = _lock(path)
@@ -55,8 +54,7 @@ def remove_leftovers() -> list[Path]:
 
 
 def _kill_bubblewraps(folder: Path) -> None:
-    """Kill the bubblewraps of a sandbox's folder. They normally end with their owner, unless it is
-    killed while they start."""
+    """Kill a folder's bubblewraps, left if their owner was killed while they started."""
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # ended meanwhile, or another user's
             pidfd = os.pidfd_open(int(process.name))
@@ -97,8 +95,7 @@ def _lock(path: Path) -> int | None:
 
 
 INITIAL_NAMESPACE = str(0xEFFFFFFC)
-"""The PID namespace of a machine at boot (Linux, PROC_PID_INIT_INO); containers' namespaces have
-another number each time."""
+"""The PID namespace of a machine at boot (Linux, PROC_PID_INIT_INO); containers have others."""
 
 
 def owner_tag() -> str:
@@ -131,8 +128,7 @@ def owner_is_dead(tag: str) -> bool | None:
 
 
 def _machine() -> str:
-    """The machine's id and name: containers of one image may share the first, and machines the
-    second."""
+    """The machine's id, which containers of one image may share, and name, which machines may."""
     try:
         machine = Path("/etc/machine-id").read_text().strip()
     except OSError:

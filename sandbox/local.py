@@ -1,8 +1,8 @@
 """The local sandbox: bubblewrap around each command, a host folder as the workspace.
 
 Limited are each process's private memory (RLIMIT_DATA) and all memory together
-(`sandbox.memory`), the number of processes and threads (RLIMIT_NPROC), the size of each file and of
-all together (`sandbox.disk`), and /dev/shm. `config.cpus` is not enforced. /tmp is private, and
+(`sandbox.guard`), the number of processes and threads (RLIMIT_NPROC), the size of each file and of
+all together (`sandbox.guard`), and /dev/shm. `config.cpus` is not enforced. /tmp is private, and
 keeps its files from one command to the next, as in a container.
 
 Running a process waits on its output pipe, its pidfd and bubblewrap's status pipe together, so
@@ -27,18 +27,18 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Self
+from typing import IO
 
-from sandbox import seccomp
-from sandbox.base import Command, CommandResult, SandboxConfig
+from sandbox.base import Command, CommandResult, Sandbox, SandboxConfig
 from sandbox.bubblewrap import (
     INSTALL_HINT,
     Bubblewrap,
     choose_uid,
+    filter_program,
     find_interpreter,
     limit_arguments,
+    require_filters,
 )
-from sandbox.disk import bytes_taken, guard_of
 from sandbox.environment import (
     BASE_ENVIRONMENT,
     HOME,
@@ -50,11 +50,10 @@ from sandbox.environment import (
 )
 from sandbox.errors import DiskExceeded, OutOfMemory, SandboxDead, SandboxUnavailable
 from sandbox.folder import WorkspaceFolder, below
-from sandbox.guard import ResourceUse
+from sandbox.guard import ResourceUse, bytes_taken, guard_of, memory_below, memory_guard
 from sandbox.leftovers import OwnedFolder
-from sandbox.memory import memory_below, memory_guard
 from sandbox.packages import packages_folder
-from sandbox.terminal import READY, PtyTerminal, open_pty
+from sandbox.terminal import READY, Terminal, open_pty
 from sandbox.text import BoundedOutput
 
 IGNORED_IN_BACKGROUND = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
@@ -68,7 +67,7 @@ END_GRACE = 5.0
 """Seconds to wait after a kill until the processes are gone."""
 
 
-class LocalSandbox:
+class LocalSandbox(Sandbox):
     """A `Sandbox` on this machine.
 
     With `config.unsafe`, and only if bubblewrap is missing, commands run on the host itself: limits
@@ -76,13 +75,14 @@ class LocalSandbox:
     """
 
     def __init__(self, config: SandboxConfig) -> None:
-        self._config = config
-        self._interpreter = find_interpreter(config.python or sys.executable)
+        self.config, self.image_digest = config, None
+        interpreter = find_interpreter(config.python or sys.executable)
+        self.python = interpreter.executable
         program = shutil.which("bwrap")
         if program is None and not config.unsafe:
             raise SandboxUnavailable(INSTALL_HINT)
         if program:
-            seccomp.require_filters()
+            require_filters()
         self._packages: str | None = None
         visible = config
         if config.packages:
@@ -92,7 +92,7 @@ class LocalSandbox:
         self._owned = OwnedFolder()
         self._uid = choose_uid() if program else os.geteuid()
         self._bubblewrap = Bubblewrap(
-            visible, self._interpreter, self._owned.path, self._uid, program or ""
+            visible, interpreter, self._owned.path, self._uid, program or ""
         )
         try:
             self._bubblewrap.prepare()
@@ -102,36 +102,22 @@ class LocalSandbox:
         self._folder = WorkspaceFolder(
             self._owned.path / "workspace", self._uid, config.file_size_mb * 1024 * 1024
         )
+        self.workspace = WORKSPACE if program else str(self._folder.root)
         self._running = RunningProcesses(config, self._owned.path)
         self._closed = False
         if program is None:
             warnings.warn("sandbox.unsafe: commands run on the host unsandboxed", stacklevel=2)
 
-    @property
-    def config(self) -> SandboxConfig:
-        return self._config
-
-    @property
-    def workspace(self) -> str:
-        return WORKSPACE if self._bubblewrap.program else str(self._folder.root)
-
-    @property
-    def python(self) -> str:
-        return self._interpreter.executable
-
-    @property
-    def image_digest(self) -> str | None:
-        return None
-
     def run(self, command: Command) -> CommandResult:
         self._require_open()
-        timeout = self._config.command_timeout if command.timeout is None else command.timeout
-        kept = BoundedOutput(self._config.output_limit)
+        timeout = self.config.command_timeout if command.timeout is None else command.timeout
+        kept = BoundedOutput(self.config.output_limit)
         began = time.monotonic()
         reader, writer = os.pipe()
         try:
             give(writer, self._uid)
-            with stdin_file(command.stdin, self._uid) as stdin:
+            with memory_file("stdin", command.stdin) as stdin:
+                give(stdin.fileno(), self._uid)
                 process = self._start(command, stdin.fileno(), writer, interactive=False)
             os.close(writer)
             writer = -1
@@ -145,7 +131,7 @@ class LocalSandbox:
         seconds = time.monotonic() - began
         return CommandResult(code, kept.text(), timed_out, kept.truncated, seconds)
 
-    def spawn(self, command: Command) -> PtyTerminal:
+    def spawn(self, command: Command) -> Terminal:
         self._require_open()
         master, slave = open_pty()
         try:
@@ -166,7 +152,7 @@ class LocalSandbox:
             self._running.discard(process)
             return code if code >= 0 else 128 - code
 
-        terminal = PtyTerminal(
+        terminal = Terminal(
             master, lambda: process.return_code is None, kill, require=self._running.require
         )
         return terminal.await_ready()
@@ -174,9 +160,6 @@ class LocalSandbox:
     def read_file(self, path: str, limit: int | None = None) -> bytes:
         self._require_open()
         return self._folder.read_file(below(self.workspace, path), limit)
-
-    def write_file(self, path: str, data: bytes) -> None:
-        self.write_files({path: data})
 
     def write_files(self, files: Mapping[str, bytes]) -> None:
         self._require_open()
@@ -194,12 +177,6 @@ class LocalSandbox:
         self._running.close()
         self._owned.remove()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
-
     def _start(self, command: Command, stdin: int, output: int, interactive: bool) -> HostProcess:
         # The terminal's session is created inside, since Ctrl-C must not reach bubblewrap.
         ready = ["sh", "-c", 'echo "$0"; exec "$@"', READY.decode()]
@@ -215,28 +192,28 @@ class LocalSandbox:
             "HOME": HOME if is_wrapped else f"{temporary}/home",
             "TMPDIR": temporary,
             **BASE_ENVIRONMENT,
-            **configured_environment(self._config, self.workspace, self._packages),
+            **configured_environment(self.config, self.workspace, self._packages),
             **command.env,
         }
         settings = [f"{name}={value}" for name, value in variables.items()]
         folder = command.cwd or self.workspace
         inner = [*session, "env", *reset, "-C", folder, *settings, *command_argv(command)]
         if is_wrapped:
-            with seccomp.filter_file() as rules:
+            with memory_file("seccomp", filter_program()) as rules:
                 status, filter_fd = os.pipe(), rules.fileno()
                 wrapped = self._bubblewrap.arguments(status[1], filter_fd, command.read_only)
                 argv = [*wrapped, *inner]
                 process = start(argv, stdin=stdin, output=output, status=status, passed=[filter_fd])
         else:
-            argv = [*limit_arguments(self._config), *inner]
+            argv = [*limit_arguments(self.config), *inner]
             process = start(argv, stdin=stdin, output=output, new_group=not interactive)
         self._running.add(process)
         return process
 
     def _exit_code(self, process: HostProcess, kept: BoundedOutput) -> int:
         code = process.finish()
-        if process.reported_exit_code is not None:
-            return process.reported_exit_code
+        if "exit-code" in process.status:
+            return process.status["exit-code"]
         self._running.require()
         if not self._bubblewrap.program:
             return code if code >= 0 else 128 - code
@@ -265,18 +242,14 @@ class HostProcess:
         self.pid = popen.pid
         """Its number on the host; may be reused once there is a `return_code`."""
         self.pidfd = os.pidfd_open(popen.pid)
-        self._status: dict[str, int] = {}
+        self.status: dict[str, int] = {}
+        """bubblewrap's reports: `child-pid`, and the command's `exit-code` if it ran to an end."""
         self._read_status()
 
     @property
     def return_code(self) -> int | None:
         """None while it runs; minus the signal's number if a signal ended it."""
         return self._popen.poll()
-
-    @property
-    def reported_exit_code(self) -> int | None:
-        """The sandboxed command's exit code from bubblewrap; None if it never ran to an end."""
-        return self._status.get("exit-code")
 
     def kill(self) -> None:
         """Kill the process with its PID namespace, or if unsandboxed with its group."""
@@ -313,18 +286,18 @@ class HostProcess:
         """Read bubblewrap's reports; the first one comes as soon as its child exists."""
         pending = b""
         while self._status_fd is not None and (
-            "child-pid" not in self._status or self._popen.poll() is not None
+            "child-pid" not in self.status or self._popen.poll() is not None
         ):
             chunk = os.read(self._status_fd, 4096)
             pending += chunk
             *lines, pending = pending.split(b"\n")
             for line in lines:
-                self._status.update(json.loads(line))
+                self.status.update(json.loads(line))
             if not chunk:
                 break
-            if "child-pid" in self._status and self._inner_pidfd is None:
+            if "child-pid" in self.status and self._inner_pidfd is None:
                 with contextlib.suppress(ProcessLookupError):
-                    self._inner_pidfd = os.pidfd_open(self._status["child-pid"])
+                    self._inner_pidfd = os.pidfd_open(self.status["child-pid"])
 
 
 def start(
@@ -405,12 +378,10 @@ def wait_readable(fd: int, seconds: float) -> bool:
     return bool(poller.poll(seconds * 1000))
 
 
-def stdin_file(data: bytes, owner: int) -> IO[bytes]:
-    """A file with a command's standard input, which `owner` may reopen."""
-    file = os.fdopen(os.memfd_create("stdin", os.MFD_CLOEXEC), "w+b")
+def memory_file(name: str, data: bytes) -> IO[bytes]:
+    file = os.fdopen(os.memfd_create(name, os.MFD_CLOEXEC), "w+b")
     file.write(data)
     file.seek(0)
-    give(file.fileno(), owner)
     return file
 
 
@@ -422,8 +393,7 @@ def give(fd: int, owner: int) -> None:
 
 @lru_cache(maxsize=1)
 def _starter(pid: int) -> ThreadPoolExecutor:
-    """A thread that lives as long as this process, keyed by its number, since a forked child has
-    none of its threads."""
+    """A thread that lives as long as this process; keyed, since a forked child has no threads."""
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"sandbox-starter-{pid}")
 
 

@@ -1,4 +1,4 @@
-"""Interactive processes behind a pseudo-terminal, read line by line through pexpect."""
+"""Interactive processes behind a pseudo-terminal, driven through pexpect by one owner."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ SEND_TIMEOUT = 30.0
 """Seconds in which the process must read a line."""
 
 
-class PtyTerminal:
-    """A `Terminal` over the descriptor of a pseudo-terminal's master or of a container's socket.
+class Terminal:
+    """A process behind the descriptor of a pseudo-terminal's master or of a container's socket.
 
     `alive` tells whether the process behind it runs, `kill` ends it with all that it started and
     returns its exit code. `early` is output already read from the descriptor. `require` raises the
@@ -54,9 +54,11 @@ class PtyTerminal:
         self._exit_code: int | None = None
 
     def send_line(self, line: bytes) -> None:
+        """Write one line. Raises SandboxDead if the process is gone."""
         self.send(line + b"\n")
 
     def send(self, data: bytes) -> None:
+        """Write bytes unchanged: Ctrl-C is byte 3. Raises SandboxDead as `send_line` does."""
         left = memoryview(data)
         deadline = time.monotonic() + SEND_TIMEOUT
         poller = select.poll()
@@ -75,8 +77,7 @@ class PtyTerminal:
             if flags & (select.POLLHUP | select.POLLERR):
                 self._require()
                 raise SandboxDead("the process behind the terminal has ended: start a new one")
-            # Otherwise a process that prints before it reads could wait for us while we wait for
-            # it.
+            # Otherwise a process that prints before it reads would wait for us, and we for it.
             if flags & select.POLLIN:
                 self._read(0)
             if flags & select.POLLOUT:
@@ -90,6 +91,10 @@ class PtyTerminal:
                     ) from error
 
     def read_line(self, timeout: float) -> bytes | None:
+        """The next line without its end; None if no whole line comes within `timeout` seconds.
+
+        Raises EOFError once the process has closed its side and all its output was read.
+        """
         deadline = time.monotonic() + timeout
         while (end := self._buffer.find(b"\n", self._searched)) < 0:
             self._searched = len(self._buffer)
@@ -106,6 +111,8 @@ class PtyTerminal:
         return line
 
     def read_available(self, timeout: float) -> bytes:
+        """The available output, including a prompt without a line end; empty after `timeout`
+        seconds of silence. Raises EOFError as `read_line` does."""
         if not self._buffer and not self._ended:
             self._read(timeout)
         if not self._buffer and self._ended:
@@ -138,9 +145,11 @@ class PtyTerminal:
         raise SandboxUnavailable(f"the sandbox could not start a terminal: {shown}")
 
     def alive(self) -> bool:
+        """Whether the process still runs."""
         return self._exit_code is None and self._alive()
 
     def close(self) -> int:
+        """Kill the process and all that it started; returns its exit code (128+n for signal n)."""
         if self._exit_code is None:
             self._exit_code = self._kill()
             self._ended = True

@@ -29,8 +29,14 @@ from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.oracle.candidates import gold_candidate
 from sandbox import SandboxConfig
-from sandbox.debugger import BreakpointRequest, DebugEvent, DebugLimits, Launch, StopReason
-from sandbox.debugger.opening import open_debugger
+from sandbox.debugger import (
+    BreakpointRequest,
+    DebugEvent,
+    DebugLimits,
+    Launch,
+    StopReason,
+    open_debugger,
+)
 
 
 def descendants(of: int | None = None) -> set[int]:

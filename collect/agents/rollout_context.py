@@ -19,8 +19,7 @@ from collect.question_records import Ask
 from collect.rollout_log import NO_LOG, RolloutLog
 from collect.store.records import MODEL_TEACHER, ORACLE_TEACHER, Role
 from sandbox import Sandbox
-from sandbox.debugger import Debugger, State
-from sandbox.debugger.opening import open_debugger
+from sandbox.debugger import Debugger, State, open_debugger
 
 
 @dataclass(frozen=True)

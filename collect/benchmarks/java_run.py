@@ -25,8 +25,7 @@ from dataclasses import dataclass, replace
 
 from collect.benchmarks.base import TestResults, TestStatus
 from sandbox import Command, CommandResult, Sandbox
-from sandbox.debugger.java_delivery import deliver_probe
-from sandbox.debugger.java_session import RUNNER_CLASS
+from sandbox.debugger.java_session import RUNNER_CLASS, deliver_probe
 from sandbox.errors import (
     BuildFailed,
     BuildFailure,

@@ -18,11 +18,11 @@ from collect.benchmarks.base import Instance, Language
 from collect.quantities import first_of
 from collect.store.record_lines import StrictRecord
 from sandbox import Command, SandboxConfig, open_sandbox
+from sandbox.base import backend_name
 from sandbox.engine import connect, digest_of, find_image, image_or_none
 from sandbox.environment import cache_folder
 from sandbox.errors import ImageMissing, JavaUnavailable, SandboxError, SandboxUnavailable
 from sandbox.java.jdk import find_jdk
-from sandbox.opening import backend_name
 
 NO_GOLD = "no gold patch is known: only that the tests fail was checked"
 

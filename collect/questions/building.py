@@ -37,8 +37,7 @@ from collect.store.build_info import code_version, digest
 from collect.store.work_file import WorkFile
 from collect.threads import run_in_threads
 from sandbox import SandboxConfig, clean_up
-from sandbox.debugger import DebugLimits
-from sandbox.debugger.opening import open_debugger
+from sandbox.debugger import DebugLimits, open_debugger
 from sandbox.errors import SandboxError, SandboxUnavailable
 
 LIMITS = DebugLimits(value_chars=400, max_frames=60)

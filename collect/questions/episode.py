@@ -25,8 +25,7 @@ from collect.questions.rows import arguments_for
 from collect.store.messages import ToolCall, ToolSchema
 from collect.store.records import ToolOutcome
 from sandbox import Sandbox, SandboxConfig
-from sandbox.debugger import Debugger
-from sandbox.debugger.opening import open_debugger
+from sandbox.debugger import Debugger, open_debugger
 from sandbox.text import storable
 
 

@@ -33,8 +33,8 @@ from collect.rollout_log import NO_LOG, RolloutLog
 from collect.rollouts.scoring import Verdict, score
 from collect.store.records import Role, StopReason
 from sandbox import Sandbox, SandboxConfig
+from sandbox.base import backend_name
 from sandbox.errors import SandboxError, SandboxFileError
-from sandbox.opening import backend_name
 
 MAX_FAILURE_CHARS = 4_000
 MAX_PATCH_CHARS = 8_000_000

@@ -24,8 +24,8 @@ from collect.store.records import (
     ToolOutcome,
     combined_teacher,
 )
+from sandbox.base import backend_name
 from sandbox.debugger import DebugEvent, StopReason
-from sandbox.opening import backend_name
 
 _PROC = r"/proc/(?:self|\d|\$|\{|['\"%])"
 _ALWAYS = (

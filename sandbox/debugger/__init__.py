@@ -1,13 +1,11 @@
 """Debug sessions inside a sandbox, behind one protocol for every language."""
 
-from sandbox.debugger.base import Debugger
-from sandbox.debugger.limits import DebugLimits
-from sandbox.debugger.opening import open_debugger
 from sandbox.debugger.records import (
     Action,
     Breakpoint,
     BreakpointRequest,
     DebugEvent,
+    DebugLimits,
     ErrorKind,
     ExceptionInfo,
     Frame,
@@ -21,7 +19,7 @@ from sandbox.debugger.records import (
     Value,
 )
 from sandbox.debugger.rendering import render
-from sandbox.debugger.session import INSPECTIONS, LAUNCHES
+from sandbox.debugger.session import INSPECTIONS, LAUNCHES, Debugger, open_debugger
 
 __all__ = [
     "INSPECTIONS",

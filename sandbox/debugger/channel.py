@@ -1,15 +1,18 @@
-"""The host's end of the protocol that a debug probe speaks over a pseudo-terminal."""
+"""The host's end of the protocol that a debug probe speaks over a pseudo-terminal: requests, and
+answers as records."""
 
 from __future__ import annotations
 
 import json
 import secrets
 import time
-from collections.abc import Mapping
 from typing import Any
 
-from sandbox.base import Terminal
+from pydantic import TypeAdapter
+
+from sandbox.debugger.records import Action, Breakpoint, DebugEvent, ErrorKind, KillReason
 from sandbox.errors import DebuggerError
+from sandbox.terminal import Terminal
 from sandbox.text import storable
 
 Json = dict[str, Any]
@@ -41,29 +44,18 @@ class Channel:
             self._keep_stray(line)
         raise DebuggerError(f"the debugger did not start within {timeout:g} s{self._stray_text()}")
 
-    def send_line(self, line: bytes) -> None:
-        """Send a line outside the protocol, as when delivering the probe."""
-        self._terminal.send_line(line)
-
     def hello(self, output_chars: int, timeout: float) -> Json:
         """Send the probe its nonce; its answer describes it."""
         message = {"nonce": self._nonce, "output_chars": output_chars}
         return self._exchange(message, time.monotonic() + timeout)
 
-    def request(
-        self, action: str, arguments: Mapping[str, Any], timeout: float, grace: float
-    ) -> Json:
+    def request(self, action: str, arguments: Json, timeout: float, grace: float) -> Json:
         """Send a request and wait for its answer: `timeout` until an interrupt, `grace` more until
         a kill.
 
         Raises DebuggerError if the probe is gone or does not answer in time.
         """
-        message = {
-            "action": action,
-            "arguments": dict(arguments),
-            "timeout": timeout,
-            "grace": grace,
-        }
+        message = {"action": action, "arguments": arguments, "timeout": timeout, "grace": grace}
         return self._exchange(message, time.monotonic() + timeout + grace + MARGIN)
 
     def close(self) -> None:
@@ -97,9 +89,78 @@ class Channel:
 
 
 def _fields(line: bytes) -> Json:
-    """Parse an answer. A program's text may have lone surrogates, which JSON allows but no file can
-    hold."""
+    """Parse an answer; its text may have lone surrogates, which JSON allows but no file holds."""
     fields: Json = json.loads(line)
     if b"\\ud" in line:
         fields = json.loads(storable(json.dumps(fields, ensure_ascii=False)))
     return fields
+
+
+EVENT, BREAKPOINT = TypeAdapter(DebugEvent), TypeAdapter(Breakpoint)
+"""Convert what a probe describes, ignoring what it keeps for itself."""
+CHOICES = (
+    "the program is paused where it was: look around, step to see what it does, continue to let "
+    "it run on, or restart"
+)
+ADVICE = {
+    KillReason.ENDLESS_LOOP: "step a few lines, and look at what should end the loop",
+    KillReason.WAITING_FOR_STDIN: "what a program is to read must be given when it is started",
+    KillReason.DEADLOCK: "look at who holds the lock: the threads' stacks show it",
+    KillReason.NATIVE_CODE: "look at the arguments of the call it was in",
+    KillReason.OUT_OF_MEMORY: "restart, and stop before it allocates",
+}
+"""Advice on how to find out more, by reason."""
+
+
+def event_from_answer(action: Action, arguments: str, answer: Json, seconds: float) -> DebugEvent:
+    """Convert one answer of the probe. Raises DebuggerError."""
+    stop: Json = answer.get("stop") or {}
+    kind, message = _error(action, answer, stop)
+    reason = KillReason(answer["kill_reason"]) if answer.get("kill_reason") else None
+    if reason is None and "lost" in answer:
+        reason = KillReason.EXITED
+    elif reason is None and stop.get("exception", {}).get("type") == "MemoryError":
+        reason = KillReason.OUT_OF_MEMORY
+    notes = [*answer.get("notes", ())]
+    if stop.get("reason") == "interrupted":
+        notes.append(CHOICES)
+    if reason in ADVICE and stop.get("reason") != "exited":
+        notes.append(ADVICE[reason])
+    own = {"action": action, "arguments": arguments, "seconds": seconds, "notes": notes}
+    found = {"stop_reason": stop.get("reason"), "kill_reason": reason}
+    failed = {"error_kind": kind, "error": message}
+    return EVENT.validate_python({**answer, **stop, **own, **found, **failed})
+
+
+def _error(action: Action, answer: Json, stop: Json) -> tuple[ErrorKind | None, str | None]:
+    error: dict[str, Any] | None = answer.get("error")
+    if error is not None and error["kind"] == "internal":
+        raise DebuggerError(f"the debugger failed inside the program: {error['message']}")
+    if error is not None:
+        return ErrorKind(error["kind"]), error["message"] + _diagnosis(answer)
+    if stop.get("reason") == "killed":
+        return ErrorKind.UNRESPONSIVE, answer.get("lost") or _killed(answer)
+    if "signal" in answer:
+        place = f" at {stop['file']}:{stop['line']} in {stop['function']}" if "file" in stop else ""
+        memory = ", out of memory" if answer.get("kill_reason") == "out_of_memory" else ""
+        return ErrorKind.CRASHED, f"the interpreter died of {answer['signal']}{place}{memory}"
+    if stop.get("reason") == "interrupted":
+        message = f"{action} ran past its time-out; the program was interrupted where it was"
+        return ErrorKind.TIMEOUT, message + _diagnosis(answer)
+    return None, None
+
+
+def _diagnosis(answer: Json) -> str:
+    return f": it {answer['diagnosis']}" if "diagnosis" in answer else ""
+
+
+def _killed(answer: Json) -> str:
+    """Describe why the program had to be killed, and where it was."""
+    where = "".join(
+        f"\n  {frame['file']}:{frame['line']} in {frame['function']}"
+        for frame in answer.get("frames", ())[:5]
+    )
+    return (
+        f"the program did not answer the interrupt and was killed{_diagnosis(answer)}"
+        f"{where and ', at'}{where}"
+    )

@@ -15,12 +15,11 @@ import time
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from sandbox.base import Command, Sandbox, Terminal
-from sandbox.debugger.channel import Json
-from sandbox.debugger.limits import DebugLimits
-from sandbox.debugger.records import Action, DebugEvent, ErrorKind, KillReason, State
-from sandbox.debugger.session import event_from_answer
+from sandbox.base import Command, Sandbox
+from sandbox.debugger.channel import Json, event_from_answer
+from sandbox.debugger.records import Action, DebugEvent, DebugLimits, ErrorKind, KillReason, State
 from sandbox.errors import SandboxDead
+from sandbox.terminal import Terminal
 
 MAX_COMMAND = 8_000
 """Characters of one command."""

@@ -1,4 +1,4 @@
-"""The records of a debug session: the same for every language, stored unchanged.
+"""The records of a debug session, the same for every language and stored unchanged, and its limits.
 
 The states are InspectWare's (InspectCoder, section 2.5.1).
 """
@@ -19,8 +19,7 @@ class State(StrEnum):
     RUNTIME_ERROR = "runtime_error"
     """Paused at an exception that was just raised; the program can go on."""
     POST_MORTEM = "post_mortem"
-    """An exception ended the test or the program; its frames can be read, but nothing can run
-    on."""
+    """An exception ended the test or program; its frames can be read, but nothing can run on."""
     DONE = "done"
     """The program is gone."""
 
@@ -171,8 +170,7 @@ class Breakpoint:
     file: str
     """Empty for an exception breakpoint."""
     line: int
-    """The actual line: the first executable line at or after the requested one. 0 for an exception
-    breakpoint."""
+    """The actual one: the first executable line from the requested one on; 0 for an exception."""
     function: str | None = None
     """Set for a function breakpoint."""
     condition: str | None = None
@@ -251,8 +249,7 @@ class DebugEvent:
     line: int | None = None
     function: str | None = None
     depth: int | None = None
-    """Number of the program's frames, without those of the debugger and the test runner; 1 is the
-    outermost."""
+    """Number of the program's frames, without debugger and test runner; 1 is the outermost."""
     thread: str | None = None
     exception: ExceptionInfo | None = None
     return_value: Value | None = None
@@ -311,3 +308,46 @@ class Snapshot:
     frames: tuple[Frame, ...] = ()
     """Index 0 the innermost, if the program is paused."""
     breakpoints: tuple[Breakpoint, ...] = ()
+
+
+MAY_BE_ZERO = ("context_lines", "interrupt_grace")
+
+
+@dataclass(frozen=True)
+class DebugLimits:
+    """Bounds of a session. Times are in seconds, sizes in characters. Raises ValueError for a bound
+    that leaves nothing."""
+
+    start_timeout: float = 60.0
+    """Seconds from the launch to the first stop or the end."""
+    build_timeout: float = 300.0
+    """Seconds for a build tool (Maven, Gradle, a compiler), before the launch."""
+    action_timeout: float = 30.0
+    """Seconds of one action, after which the program is interrupted."""
+    watch_timeout: float = 3.0
+    """Seconds of one watched expression."""
+    interrupt_grace: float = 3.0
+    """Seconds in which an interrupted program must show where it is."""
+    value_chars: int = 600
+    """Characters of one value."""
+    value_depth: int = 6
+    """Nesting of containers."""
+    value_items: int = 100
+    """Items per container."""
+    value_lines: int = 40
+    """Lines of one value."""
+    output_chars: int = 4_000
+    """Characters of the program's output since the last answer; the end is kept."""
+    max_frames: int = 40
+    """Frames of one stack."""
+    max_values: int = 60
+    """Variables, items or threads in one answer, which says where the next ones begin."""
+    collected_chars: int = 6_000
+    """Characters of all values that one action collects; each has at most `value_chars` / 4."""
+    context_lines: int = 4
+    """Source lines shown above and below a stop."""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value < 0 or (value == 0 and name not in MAY_BE_ZERO):
+                raise ValueError(f"{name} is {value}; it must be above 0")

@@ -86,13 +86,7 @@ def read_paused_frame(snapshot: str) -> Frame | None:
     if not found or not snapshot.startswith(f"State: {State.RUNTIME}\n"):
         return None
     last = found[-1]
-    return Frame(
-        index=0,
-        file=last["file"],
-        line=int(last["line"]),
-        function=last["function"],
-        source=last["source"],
-    )
+    return Frame(0, last["file"], int(last["line"]), last["function"], last["source"])
 
 
 def _headline(event: DebugEvent) -> str:

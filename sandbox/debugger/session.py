@@ -6,136 +6,26 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
-from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from sandbox.base import Sandbox
-from sandbox.debugger.channel import Channel, Json
-from sandbox.debugger.limits import DebugLimits
+from sandbox.debugger.channel import BREAKPOINT, Channel, Json, event_from_answer
 from sandbox.debugger.records import (
     CONTROL_ACTIONS,
     Action,
     Breakpoint,
     BreakpointRequest,
     DebugEvent,
+    DebugLimits,
     ErrorKind,
-    ExceptionInfo,
-    Frame,
-    KillReason,
+    Hit,
     Launch,
     Snapshot,
     State,
     StopReason,
-    ThreadStack,
     Value,
 )
-from sandbox.debugger.watching import Watching
 from sandbox.errors import DebuggerError, SandboxDead
-
-CHANGED_LIVE = (
-    "code that you ran in the program may have changed this run; the files are as they were"
-)
-CHOICES = (
-    "the program is paused where it was: look around, step to see what it does, continue to let "
-    "it run on, or restart"
-)
-ADVICE = {
-    KillReason.ENDLESS_LOOP: "step a few lines, and look at what should end the loop",
-    KillReason.WAITING_FOR_STDIN: "what a program is to read must be given when it is started",
-    KillReason.DEADLOCK: "look at who holds the lock: the threads' stacks show it",
-    KillReason.NATIVE_CODE: "look at the arguments of the call it was in",
-    KillReason.OUT_OF_MEMORY: "restart, and stop before it allocates",
-}
-"""Advice on how to find out more, by reason."""
-
-
-def event_from_answer(action: Action, arguments: str, answer: Json, seconds: float) -> DebugEvent:
-    """Convert one answer of the probe. Raises DebuggerError."""
-    stop: Json = answer.get("stop") or {}
-    kind, message = _error(action, answer, stop)
-    reason = KillReason(answer["kill_reason"]) if answer.get("kill_reason") else None
-    if reason is None and "lost" in answer:
-        reason = KillReason.EXITED
-    elif reason is None and stop.get("exception", {}).get("type") == "MemoryError":
-        reason = KillReason.OUT_OF_MEMORY
-    notes = [*answer.get("notes", ())]
-    if stop.get("reason") == "interrupted":
-        notes.append(CHOICES)
-    if reason in ADVICE and stop.get("reason") != "exited":
-        notes.append(ADVICE[reason])
-    exception, returned = stop.get("exception"), stop.get("return_value")
-    return DebugEvent(
-        action=action,
-        arguments=arguments,
-        state=State(answer["state"]),
-        stop_reason=StopReason(stop["reason"]) if stop else None,
-        file=stop.get("file"),
-        line=stop.get("line"),
-        function=stop.get("function"),
-        depth=stop.get("depth"),
-        thread=stop.get("thread"),
-        exception=ExceptionInfo(**exception) if exception else None,
-        return_value=Value(**returned) if returned else None,
-        exit_code=stop.get("exit_code"),
-        output=answer.get("output", ""),
-        output_truncated=answer.get("output_truncated", False),
-        frames=tuple(Frame(**frame) for frame in answer.get("frames", ())),
-        values=tuple(Value(**value) for value in answer.get("values", ())),
-        breakpoints=tuple(breakpoint_record(fields) for fields in answer.get("breakpoints", ())),
-        threads=tuple(
-            ThreadStack(**{**fields, "frames": tuple(Frame(**each) for each in fields["frames"])})
-            for fields in answer.get("threads", ())
-        ),
-        next_start=answer.get("next_start"),
-        source=tuple(stop.get("source", ())),
-        notes=tuple(notes),
-        error_kind=kind,
-        error=message,
-        kill_reason=reason,
-        seconds=seconds,
-    )
-
-
-def breakpoint_record(fields: Json) -> Breakpoint:
-    """Convert a breakpoint as a probe describes it."""
-    names = Breakpoint.__dataclass_fields__
-    known = {name: value for name, value in fields.items() if name in names}
-    return Breakpoint(**{**known, "watch": tuple(fields.get("watch", ()))})
-
-
-def _error(action: Action, answer: Json, stop: Json) -> tuple[ErrorKind | None, str | None]:
-    error: dict[str, Any] | None = answer.get("error")
-    if error is not None and error["kind"] == "internal":
-        raise DebuggerError(f"the debugger failed inside the program: {error['message']}")
-    if error is not None:
-        return ErrorKind(error["kind"]), error["message"] + _diagnosis(answer)
-    if stop.get("reason") == "killed":
-        return ErrorKind.UNRESPONSIVE, answer.get("lost") or _killed(answer)
-    if "signal" in answer:
-        place = f" at {stop['file']}:{stop['line']} in {stop['function']}" if "file" in stop else ""
-        memory = ", out of memory" if answer.get("kill_reason") == "out_of_memory" else ""
-        return ErrorKind.CRASHED, f"the interpreter died of {answer['signal']}{place}{memory}"
-    if stop.get("reason") == "interrupted":
-        message = f"{action} ran past its time-out; the program was interrupted where it was"
-        return ErrorKind.TIMEOUT, message + _diagnosis(answer)
-    return None, None
-
-
-def _diagnosis(answer: Json) -> str:
-    return f": it {answer['diagnosis']}" if "diagnosis" in answer else ""
-
-
-def _killed(answer: Json) -> str:
-    """Describe why the program had to be killed, and where it was."""
-    where = "".join(
-        f"\n  {frame['file']}:{frame['line']} in {frame['function']}"
-        for frame in answer.get("frames", ())[:5]
-    )
-    return (
-        f"the program did not answer the interrupt and was killed{_diagnosis(answer)}"
-        f"{where and ', at'}{where}"
-    )
-
 
 INSPECTIONS = (
     Action.LOCALS,
@@ -165,6 +55,11 @@ in a paused program.
 """
 
 
+MAX_ERROR = 160
+"""Characters of the error of a watched expression that fails."""
+CHANGED_LIVE = (
+    "code that you ran in the program may have changed this run; the files are as they were"
+)
 CHILD_PROCESSES = (
     "the program has started child processes, which are not debugged: a breakpoint neither stops "
     "nor counts there, so one that was hit 0 times may have been reached in one"
@@ -191,18 +86,20 @@ class Launcher(Protocol):
         """Start a probe in the sandbox. Raises DebuggerError, SandboxDead."""
 
 
-class DebugSession:
-    """Implements `Debugger` over a probe."""
+class Debugger:
+    """One debug session in one sandbox, over a probe.
 
-    def __init__(
-        self, sandbox: Sandbox, launcher: Launcher, limits: DebugLimits | None = None
-    ) -> None:
+    Every method returns a DebugEvent, even if the action is refused or fails. Raises only
+    SandboxDead if the sandbox dies, and DebuggerError if the protocol breaks.
+    """
+
+    def __init__(self, sandbox: Sandbox, launcher: Launcher, limits: DebugLimits) -> None:
         self._sandbox = sandbox
         self._launcher = launcher
-        self._limits = limits or DebugLimits()
+        self._limits = limits
         self._channel: Channel | None = None
         self._launch: Launch | None = None
-        self._state = State.START
+        self.state = State.START
         self._requested: list[Json] = []
         """The launch's breakpoints, until the probe has reported them."""
         self._points: dict[int, Json] | None = None
@@ -214,41 +111,49 @@ class DebugSession:
         """The test, if only its runner's exit code says whether it failed."""
         self._ran_code = False
         """Whether code was run in the program since its start."""
-        self._watching = Watching(
-            partial(self._look_at, seconds=self._limits.watch_timeout),
-            partial(self._ask, Action.CONTINUE, {}),
-            self._watched_at,
-            self._limits,
-        )
-
-    @property
-    def state(self) -> State:
-        return self._state
 
     def start(self, launch: Launch) -> DebugEvent:
+        """Launch the test suspended, set the breakpoints, run to the first stop. At every stop of
+        the session `launch.watch` is evaluated.
+
+        Atomic (Debug2Fix, section 4.2): it returns the first stop, or why there is none. Closes a
+        session that is already running.
+        """
         self.close()
         self._launch = launch
         self._requested = [asdict(request) for request in launch.breakpoints]
         arguments: Json = {"test": launch.test, "breakpoints": self._requested}
         if launch.watch:
             arguments["watch"] = launch.watch
-        return self._watching.shown(self._start(Action.START, arguments))
+        return self._shown(self._start(Action.START, arguments))
 
     def restart(self) -> DebugEvent:
-        if self._launch is None or Action.RESTART not in ALLOWED[self._state]:
+        """Launch the same test again with the breakpoints kept, to its first stop."""
+        if self._launch is None or Action.RESTART not in ALLOWED[self.state]:
             return self._refuse(Action.RESTART, {})
         self._end_program()
-        return self._watching.shown(self._start(Action.RESTART, {}))
+        return self._shown(self._start(Action.RESTART, {}))
 
     def control(self, action: Action, timeout: float | None = None) -> DebugEvent:
+        """Continue, step over, step into or step out, to the next stop.
+
+        After `timeout` seconds (None: the limits' `action_timeout`) the program is interrupted, and
+        the event shows where it was.
+        """
         if action not in CONTROL_ACTIONS:
             message = f"{action} is no control action; use one of {', '.join(CONTROL_ACTIONS)}"
             return self._error(action, {}, ErrorKind.BAD_REQUEST, message)
-        return self._watching.shown(self._ask(action, {}, timeout))
+        return self._shown(self._ask(action, {}, timeout))
 
     def collect(self, request: BreakpointRequest, hits: int) -> DebugEvent:
+        """Run to the `hits`-th hit of a breakpoint and evaluate `request.watch` at each, by default
+        what is watched there. An exception breakpoint, an exception that ends the test, the
+        program's end and the limits end it earlier; other breakpoints only count their hits.
+
+        The breakpoint is removed afterwards, unless it was there before.
+        """
         asked, began = {**_given(request), "hits": hits}, time.monotonic()
-        if Action.CONTINUE not in ALLOWED[self._state]:
+        if Action.CONTINUE not in ALLOWED[self.state]:
             return self._refuse(Action.COLLECT, asked)
         earlier = {number for number, point in self._records.items() if not point.temporary}
         given = _given(replace(request, temporary=False, watch=()))
@@ -256,11 +161,11 @@ class DebugSession:
         event = self._event(Action.SET_BREAKPOINT, given, answer, 0.0)
         if event.error_kind is None:
             number = answer["breakpoints"][0]["number"]
-            found = self._watching.collect(number, request.watch, hits)
+            found = self._collect(number, request.watch, hits)
             event = replace(found, notes=(*event.notes, *found.notes))
             if number not in earlier:
                 # From the next start too, if the program has ended.
-                if self._state is not State.DONE and number in self._records:
+                if self.state is not State.DONE and number in self._records:
                     self.remove_breakpoint(number)
                 self._records.pop(number, None)
                 if self._points is not None:
@@ -269,27 +174,34 @@ class DebugSession:
             event,
             action=Action.COLLECT,
             arguments=json.dumps(asked),
-            state=self._state,
+            state=self.state,
             seconds=time.monotonic() - began,
         )
 
     def locals(self, frame: int = 0, start: int = 0) -> DebugEvent:
+        """The local variables of a frame, index 0 the innermost, from the `start`-th on."""
         return self._ask(Action.LOCALS, {"frame": frame, **_page(start)})
 
     def evaluate(self, expression: str, frame: int = 0, start: int = 0) -> DebugEvent:
-        return self._look_at(expression, frame, start)
+        """The value of one expression in a frame, as text from the `start`-th character on."""
+        arguments = {"expression": expression, "frame": frame, **_page(start)}
+        return self._ask(Action.EVALUATE, arguments)
 
     def fields(self, expression: str, frame: int = 0, start: int = 0) -> DebugEvent:
+        """An object's attributes, or its items by key or index, from the `start`-th on."""
         arguments = {"expression": expression, "frame": frame, **_page(start)}
         return self._ask(Action.FIELDS, arguments)
 
     def stack(self, start: int = 0) -> DebugEvent:
+        """The program's stack from the `start`-th frame on, without debugger and test runner."""
         return self._ask(Action.STACK, _page(start))
 
     def threads(self) -> DebugEvent:
+        """Every thread of the program, and its stack."""
         return self._ask(Action.THREADS, {})
 
     def run_code(self, code: str, frame: int = 0) -> DebugEvent:
+        """Run statements in a frame; assignments to its variables take effect."""
         return self._ask(Action.RUN_CODE, {"code": code, "frame": frame})
 
     def set_breakpoint(self, request: BreakpointRequest) -> DebugEvent:
@@ -299,18 +211,20 @@ class DebugSession:
         return self._ask(Action.REMOVE_BREAKPOINT, {"number": number})
 
     def list_breakpoints(self) -> DebugEvent:
-        if self._state is State.DONE:
+        if self.state is State.DONE:
             return self._event(Action.LIST_BREAKPOINTS, {}, {"state": "done"}, 0.0)
         return self._ask(Action.LIST_BREAKPOINTS, {})
 
     def snapshot(self) -> Snapshot:
-        frames = self.stack().frames if Action.STACK in ALLOWED[self._state] else ()
-        points = self.list_breakpoints().breakpoints if self._state is not State.START else ()
-        return Snapshot(self._state, frames, points)
+        """The session's state, the stack and the breakpoints; allowed in every state."""
+        frames = self.stack().frames if Action.STACK in ALLOWED[self.state] else ()
+        points = self.list_breakpoints().breakpoints if self.state is not State.START else ()
+        return Snapshot(self.state, frames, points)
 
     def close(self) -> None:
+        """End the program and the session. Safe to call twice."""
         self._end_program()
-        self._state = State.START
+        self.state = State.START
         self._launch = None
         self._requested, self._points, self._records = [], None, {}
 
@@ -322,6 +236,8 @@ class DebugSession:
     def _start(self, action: Action, arguments: Json) -> DebugEvent:
         assert self._launch is not None
         began = time.monotonic()
+        # After a failed launch a restart can be tried again, and breakpoints are kept.
+        failed_state = State.DONE if action is Action.RESTART else State.START
         self._child_processes = self._ran_code = False
         try:
             target = self._launcher.target(self._sandbox, self._launch, self._limits)
@@ -342,17 +258,17 @@ class DebugSession:
             answer = self._channel.request("launch", message, timeout, grace)
         except (LaunchRefused, DebuggerError) as error:
             self._end_program()
-            self._state = failed_state(action)
+            self.state = failed_state
             kind = error.kind if isinstance(error, LaunchRefused) else ErrorKind.LAUNCH_FAILED
             return self._error(action, arguments, kind, str(error))
         if answer.get("error", {}).get("kind") in LAUNCH_ERRORS:
             self._end_program()
-            answer = {**answer, "state": failed_state(action)}
+            answer = {**answer, "state": failed_state}
             answer |= {"all_breakpoints": None, "breakpoint_news": None}
         return self._event(action, arguments, answer, time.monotonic() - began)
 
     def _ask(self, action: Action, arguments: Json, timeout: float | None = None) -> DebugEvent:
-        if action not in ALLOWED[self._state] or self._channel is None:
+        if action not in ALLOWED[self.state] or self._channel is None:
             return self._refuse(action, arguments)
         began = time.monotonic()
         seconds = self._limits.action_timeout if timeout is None else timeout
@@ -367,14 +283,79 @@ class DebugSession:
             return {"state": "done", "stop": {"reason": "killed"}, "lost": str(error)}
         except SandboxDead:
             self._end_program()
-            self._state = State.DONE
+            self.state = State.DONE
             raise
 
-    def _look_at(
-        self, expression: str, frame: int = 0, start: int = 0, seconds: float | None = None
-    ) -> DebugEvent:
-        arguments = {"expression": expression, "frame": frame, **_page(start)}
-        return self._ask(Action.EVALUATE, arguments, seconds)
+    def _shown(self, stop: DebugEvent, expressions: Iterable[str] | None = None) -> DebugEvent:
+        """The stop with the values of the expressions, by default those that are watched there.
+
+        An expression that ends the program is reported instead of the stop.
+        """
+        if not stop.stops_program or not stop.file:
+            return stop
+        values, output = list[Value](), stop.output
+        for expression in self._watched_at(stop) if expressions is None else expressions:
+            arguments = {"expression": expression, "frame": 0}
+            seen = self._ask(Action.EVALUATE, arguments, self._limits.watch_timeout)
+            output += seen.output
+            if seen.state is State.DONE:
+                note = f"this came of evaluating the watched expression {expression}"
+                notes = (*stop.notes, *seen.notes, note)
+                ended = replace(seen, action=stop.action, arguments=stop.arguments)
+                return replace(ended, output=output, notes=notes)
+            error = (seen.error or "").partition("\n")[0]
+            cut = len(error) > MAX_ERROR
+            failed = Value(expression, "", error[:MAX_ERROR], truncated=cut, failed=True)
+            values += seen.values or [failed]
+        return replace(stop, values=(*stop.values, *values), output=output)
+
+    def _collect(self, number: int, expressions: tuple[str, ...], hits: int) -> DebugEvent:
+        """Continue to the `hits`-th hit of a breakpoint, past other line and function breakpoints,
+        and evaluate at each. Returns the last stop, which may be another one, with the hits.
+        """
+        found, space = list[Hit](), self._limits.collected_chars
+        output, notes = "", dict[str, None]()
+        deadline = time.monotonic() + self._limits.action_timeout
+        most = min(hits, self._limits.max_values)
+        while True:
+            stop = self._ask(Action.CONTINUE, {}, max(deadline - time.monotonic(), 0.0))
+            hit = next((point for point in stop.hit if point.number == number), None)
+            if hit is None and stop.stop_reason is StopReason.BREAKPOINT:
+                if time.monotonic() < deadline:
+                    output += stop.output
+                    notes |= dict.fromkeys(stop.notes)
+                    continue
+                notes["the time-out passed at this other breakpoint: collect again to go on"] = None
+            here = expressions if hit is not None else ()
+            stop = self._shown(stop, here or self._watched_at(stop))
+            output += stop.output
+            notes |= dict.fromkeys(stop.notes)
+            if hit is None or not stop.file or not stop.stops_program:
+                break
+            chars = max(self._limits.value_chars // 4, 1)
+            values = tuple(
+                value
+                if len(value.text) <= chars
+                else replace(value, text=value.text[:chars], truncated=True)
+                for value in stop.values
+            )
+            place = stop.file, stop.line or 0, stop.function or ""
+            found.append(Hit(hit.hits, *place, values))
+            stop = replace(stop, values=())
+            space -= sum(len(value.text) for value in values)
+            full = len(found) == most or space <= 0 or time.monotonic() > deadline
+            if full and len(found) < hits:
+                notes["this is as much as one answer holds: collect again to go on"] = None
+            if full or stop.state is State.POST_MORTEM:
+                break
+        kept = output[-self._limits.output_chars :]
+        return replace(
+            stop,
+            collected=tuple(found),
+            output=kept,
+            output_truncated=stop.output_truncated or kept != output,
+            notes=tuple(notes),
+        )
 
     def _watched_at(self, stop: DebugEvent) -> Iterable[str]:
         session = self._launch.watch if self._launch is not None else ()
@@ -400,7 +381,7 @@ class DebugSession:
         unseen = listed and any(not point.hits for point in self._records.values())
         if self._child_processes and (unseen or event.stop_reason is StopReason.EXITED):
             event = replace(event, notes=(*event.notes, CHILD_PROCESSES))
-        self._state = event.state
+        self.state = event.state
         if event.state is State.DONE and event.stop_reason is not None:
             self._end_program()
         return event
@@ -415,29 +396,19 @@ class DebugSession:
             self._points, self._records = {}, {}
         for point in news["changed"]:
             self._points[point["number"]] = point
-            self._records[point["number"]] = breakpoint_record(point)
+            self._records[point["number"]] = BREAKPOINT.validate_python(point)
         for number in news["gone"]:
             self._points.pop(number, None)
             self._records.pop(number, None)
 
     def _refuse(self, action: Action, arguments: Json) -> DebugEvent:
-        message = f"{action} is not possible {WHY[self._state]}; nothing changed"
+        message = f"{action} is not possible {WHY[self.state]}; nothing changed"
         event = self._error(action, arguments, ErrorKind.NOT_ALLOWED, message)
-        return replace(event, allowed=ALLOWED[self._state])
+        return replace(event, allowed=ALLOWED[self.state])
 
     def _error(self, action: Action, arguments: Json, kind: ErrorKind, message: str) -> DebugEvent:
-        return DebugEvent(
-            action=action,
-            arguments=json.dumps(arguments),
-            state=self._state,
-            error_kind=kind,
-            error=message,
-        )
-
-
-def failed_state(action: Action) -> State:
-    """The state after a failed launch: a restart can be tried again, and breakpoints are kept."""
-    return State.DONE if action is Action.RESTART else State.START
+        given = json.dumps(arguments)
+        return DebugEvent(action, given, self.state, error_kind=kind, error=message)
 
 
 def _given(request: BreakpointRequest) -> Json:
@@ -458,3 +429,21 @@ WHY: Mapping[State, str] = {
     State.POST_MORTEM: "post mortem: an exception has ended the test",
     State.DONE: "after the program has ended",
 }
+
+
+def open_debugger(language: str, sandbox: Sandbox, limits: DebugLimits | None = None) -> Debugger:
+    """A debugger that has not been started. Raises DebuggerError for an unknown language."""
+    launcher: Launcher
+    if language == "java":
+        from sandbox.debugger.java_session import JavaLauncher
+
+        launcher = JavaLauncher()
+    elif language == "python":
+        from sandbox.debugger.python_session import PythonLauncher
+
+        launcher = PythonLauncher()
+    else:
+        raise DebuggerError(
+            f"there is no debugger for {language!r}; there is one for: python, java"
+        )
+    return Debugger(sandbox, launcher, limits or DebugLimits())

@@ -30,8 +30,7 @@ from format.config import FormatConfig, Vocabulary
 from format.stage import run_format
 from format.translation import MAPPING, Untranslatable, to_debug2fix
 from sandbox import SandboxConfig, open_sandbox
-from sandbox.debugger import DebugEvent, DebugLimits
-from sandbox.debugger.opening import open_debugger
+from sandbox.debugger import DebugEvent, DebugLimits, open_debugger
 from tests.format.conversations import make_rollouts, write_run
 from tests.format.inspections import (
     ENDED,

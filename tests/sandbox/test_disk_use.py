@@ -105,7 +105,7 @@ def test_files_that_do_not_show_count_too(user: str) -> None:
 CLOSED = """
 import os
 from pathlib import Path
-from sandbox.disk import bytes_taken
+from sandbox.guard import bytes_taken
 folder = Path("measured")
 for name in ("a", "a/b", "c"):
     (folder / name).mkdir(parents=True)

@@ -12,9 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from sandbox import Command, SandboxConfig, container, open_sandbox, opening
+from sandbox import Command, SandboxConfig, base, container, open_sandbox
+from sandbox.base import retry_while_down
 from sandbox.errors import EngineDown, SandboxUnavailable
-from sandbox.opening import retry_while_down
 from tests.sandbox.image import TAG
 
 
@@ -27,7 +27,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str | float]:
         return sum(each for each in said if not isinstance(each, str))
 
     clock = SimpleNamespace(sleep=said.append, monotonic=slept)
-    monkeypatch.setattr(opening, "time", clock)
+    monkeypatch.setattr(base, "time", clock)
     return said
 
 

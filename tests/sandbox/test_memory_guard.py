@@ -9,8 +9,7 @@ import sys
 import pytest
 
 from sandbox import Command, CommandResult, SandboxConfig
-from sandbox.debugger import Action, DebugLimits, Launch
-from sandbox.debugger.python_session import PythonDebugger
+from sandbox.debugger import Action, DebugLimits, Launch, open_debugger
 from sandbox.errors import OutOfMemory
 from sandbox.local import LocalSandbox
 
@@ -126,7 +125,7 @@ def test_memory_that_processes_share_counts_once(program: str) -> None:
 def test_a_debugged_program_that_takes_too_much_is_no_observation() -> None:
     with LocalSandbox(SandboxConfig(memory_mb=512)) as box:
         box.write_file("program.py", FORKS.encode())
-        debugger = PythonDebugger(box, DebugLimits(action_timeout=30))
+        debugger = open_debugger("python", box, DebugLimits(action_timeout=30))
         debugger.start(Launch("program.py"))
         with pytest.raises(OutOfMemory):
             debugger.control(Action.CONTINUE)

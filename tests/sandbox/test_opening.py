@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sandbox import SandboxConfig
-from sandbox.opening import backend_name
+from sandbox.base import backend_name
 
 
 def test_an_unsandboxed_run_is_called_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import termios
 
 import pytest
 
-from sandbox import seccomp
+from sandbox import bubblewrap
 from sandbox.errors import SandboxUnavailable
 
 X86, ARM = 0xC000003E, 0xC00000B7
@@ -18,55 +18,57 @@ X86, ARM = 0xC000003E, 0xC00000B7
 
 def answer(machine: str, number: int, first: int = 0, second: int = 0, audit: int = 0) -> str:
     """What the kernel would make of a system call, for the few instructions that filters use."""
-    program = list(struct.iter_unpack("<HBBI", seccomp.filter_program(machine)))
+    program = list(struct.iter_unpack("<HBBI", bubblewrap.filter_program(machine)))
     audit = audit or {"x86_64": X86, "aarch64": ARM}[machine]
     data = struct.pack("<IIQQQQQQQ", number, audit, 0, first, second, 0, 0, 0, 0)
     at = loaded = 0
     while True:
         code, yes, no, operand = program[at]
         at += 1
-        if code == seccomp.RETURN:
+        if code == bubblewrap.RETURN:
             break
-        if code == seccomp.LOAD:
+        if code == bubblewrap.LOAD:
             (loaded,) = struct.unpack_from("<I", data, operand)
         else:
             holds = {
-                seccomp.EQUAL: loaded == operand,
-                seccomp.AT_LEAST: loaded >= operand,
-                seccomp.ANY_BIT: bool(loaded & operand),
+                bubblewrap.EQUAL: loaded == operand,
+                bubblewrap.AT_LEAST: loaded >= operand,
+                bubblewrap.ANY_BIT: bool(loaded & operand),
             }[code]
             at += yes if holds else no
-    if operand & 0xFFFF0000 == seccomp.REFUSE:
+    if operand & 0xFFFF0000 == bubblewrap.REFUSE:
         return errno.errorcode[operand & 0xFFFF]
-    return {seccomp.ALLOW: "allowed", seccomp.KILL: "killed"}[operand]
+    return {bubblewrap.ALLOW: "allowed", bubblewrap.KILL: "killed"}[operand]
 
 
 @pytest.mark.parametrize(("machine", "column"), [("x86_64", 0), ("aarch64", 1)])
 def test_each_machine_has_its_numbers(machine: str, column: int) -> None:
-    for name, numbers in seccomp.DENIED.items():
+    for name, numbers in bubblewrap.DENIED.items():
         assert answer(machine, numbers[column]) == "EPERM", name
-    clone, ioctl = seccomp.CLONE[column], seccomp.IOCTL[column]
-    assert answer(machine, seccomp.CLONE3[column]) == "ENOSYS"
+    clone, ioctl = bubblewrap.CLONE[column], bubblewrap.IOCTL[column]
+    assert answer(machine, bubblewrap.CLONE3[column]) == "ENOSYS"
     assert answer(machine, clone, 0x003D0F00) == "allowed"
     for shift in (17, 25, 26, 27, 28, 29, 30):
         assert answer(machine, clone, 0x003D0F00 | 1 << shift) == "EPERM", shift
     assert answer(machine, ioctl, 0, termios.TIOCSTI) == "EPERM"
     assert answer(machine, ioctl, 0, termios.TIOCSTI | 1 << 32) == "EPERM"
     assert answer(machine, ioctl, 0, termios.TCGETS) == "allowed"
-    families = [answer(machine, seccomp.SOCKET[column], family) for family in (1, 2, 10, 16)]
+    families = [answer(machine, bubblewrap.SOCKET[column], family) for family in (1, 2, 10, 16)]
     assert families == ["allowed"] * 4
-    assert answer(machine, seccomp.SOCKET[column], 40) == "EAFNOSUPPORT"
+    assert answer(machine, bubblewrap.SOCKET[column], 40) == "EAFNOSUPPORT"
     assert answer(machine, 0x40000000) == "ENOSYS"
     assert answer(machine, 1, audit=0x40000003) == "killed"
     # The first and last denied, and those around them.
-    refused = {numbers[column] for numbers in seccomp.DENIED.values()} | {seccomp.CLONE3[column]}
-    allowed = set(range(1000)) - refused - {seccomp.SOCKET[column]}
+    refused = {numbers[column] for numbers in bubblewrap.DENIED.values()} | {
+        bubblewrap.CLONE3[column]
+    }
+    allowed = set(range(1000)) - refused - {bubblewrap.SOCKET[column]}
     assert {answer(machine, number) for number in allowed} == {"allowed"}
 
 
 def test_an_unknown_machine_is_refused() -> None:
     with pytest.raises(SandboxUnavailable, match="no system calls of riscv64 machines"):
-        seccomp.filter_program("riscv64")
+        bubblewrap.filter_program("riscv64")
 
 
 NO_FILTERS = """

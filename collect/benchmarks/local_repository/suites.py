@@ -20,7 +20,7 @@ from collect.benchmarks.pytest_run import ISOLATED, PytestJob, run_to_the_end, s
 from collect.benchmarks.running import run_tests
 from collect.errors import ConfigError
 from sandbox import Command, Sandbox
-from sandbox.debugger.targets import VALUED_OPTIONS, TargetError, parse_target
+from sandbox.debugger.python_session import VALUED_OPTIONS, TargetError, parse_target
 from sandbox.errors import SandboxFileError
 from sandbox.java.lookup import Sources
 from sandbox.java.scan import GRADLE_FILES, scan_workspace

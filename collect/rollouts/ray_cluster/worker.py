@@ -22,10 +22,10 @@ from collect.models.waiting import raise_if_stopped
 from collect.rollouts.executor import Rows, Setup, ThisMachine, Work
 from collect.rollouts.ray_cluster.shared_state import SharedJournal, SharedLimits, SharedLog
 from collect.store.build_info import code_version
+from sandbox.base import retry_while_down
 from sandbox.engine import connect, engine_errors
 from sandbox.errors import NoRoomForImage, SandboxError
 from sandbox.images import ImagePuller
-from sandbox.opening import retry_while_down
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")

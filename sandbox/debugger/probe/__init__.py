@@ -4,8 +4,10 @@ Standard library only, CPython 3.8 to 3.14. The host sends the sources of these 
 pseudo-terminal (see `sandbox.debugger.python_session`), so none of them are in the workspace. They
 are loaded in the order of `MODULES`, then `entry.main` is called.
 
-There are two processes: the *supervisor*, which collects the program's output, keeps the deadlines,
-interrupts, and finally kills; and the *debuggee*, which is forked from it. See `entry`.
+There are two processes. The *supervisor* owns the pseudo-terminal and talks to the host in JSON
+lines, each prefixed with a nonce that the other process never learns; it collects the program's
+output, keeps the deadlines, interrupts, and finally kills. The *debuggee*, forked from it, runs the
+program under a tracer, and serves requests whenever the program stops.
 
 Stops come from `sys.monitoring` if available (3.12 on) and otherwise from `sys.settrace`, with a
 filter by code object: only functions that hold a breakpoint pay for line events. Steps always use
@@ -24,28 +26,7 @@ descriptors is ignored.
 """
 
 MODULES = (
-    "own",
-    "wire",
-    "hook",
-    "interpreter",
-    "source",
-    "workspace",
-    "lookup",
-    "exceptions",
-    "breakpoints",
-    "frames",
-    "values",
-    "memory",
-    "evaluation",
-    "tracer",
-    "guards",
-    "link",
-    "describing",
-    "session",
-    "targets",
-    "pytest_target",
-    "diagnosis",
-    "supervisor",
-    "entry",
+    *("own", "wire", "interpreter", "workspace", "breakpoints", "values", "memory", "evaluation"),
+    *("tracer", "session", "targets", "diagnosis", "supervisor", "entry"),
 )
 """Each module comes after those that it imports."""

@@ -10,9 +10,10 @@ import os
 import re
 import signal
 import time
-from typing import Dict, FrozenSet, List, NamedTuple, Optional, Tuple
+from typing import NamedTuple
 
-from .wire import CONTROL, INTERRUPT, Json
+from .own import INTERRUPT
+from .wire import CONTROL, Json
 from .workspace import Workspace
 
 MAX_DUMPED = 40
@@ -31,14 +32,14 @@ def adopt_orphans() -> None:
         return  # without ctypes both are lost, but the sandbox still kills what is left
 
 
-def descendants(root: int) -> List[int]:
+def descendants(root: int) -> list[int]:
     """Every process below `root`, found in /proc."""
-    parents: Dict[int, int] = {}
+    parents: dict[int, int] = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         fields = stat_fields(f"/proc/{name}")
         if fields and (fields[0] != "Z" or int(fields[1]) == root):
             parents[int(name)] = int(fields[1])
-    found: List[int] = []
+    found: list[int] = []
     frontier = {root}
     while frontier:
         frontier = {pid for pid, parent in parents.items() if parent in frontier}
@@ -46,13 +47,9 @@ def descendants(root: int) -> List[int]:
     return found
 
 
-def stat_fields(folder: str) -> List[str]:
+def stat_fields(folder: str) -> list[str]:
     """The fields of a process's or thread's `stat` from its state on; none if it has ended."""
-    try:
-        with open(folder + "/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].decode("ascii").split()
-    except OSError:
-        return []
+    return " ".join(read_words(folder + "/stat")).rpartition(")")[2].split()
 
 
 def waited_for_children(pid: int) -> bool:
@@ -88,7 +85,7 @@ def process_state(folder: str) -> str:
     return (stat_fields(folder) or ["?"])[0]
 
 
-def children(pid: int) -> List[int]:
+def children(pid: int) -> list[int]:
     """The running children of a process, oldest first."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
@@ -108,7 +105,7 @@ def command_line(pid: int) -> str:
     return " ".join(words).strip().translate(CONTROL)[:80]
 
 
-def signal_set(pid: int, field: str) -> FrozenSet[int]:
+def signal_set(pid: int, field: str) -> frozenset[int]:
     """The signals in a set of a process's main thread: `SigBlk`, `SigIgn` or `SigCgt`."""
     try:
         with open(f"/proc/{pid}/status", encoding="utf-8") as file:
@@ -118,14 +115,10 @@ def signal_set(pid: int, field: str) -> FrozenSet[int]:
     return frozenset(number for number in range(1, 65) if masks and masks[0] >> (number - 1) & 1)
 
 
-def memory_kills() -> Optional[int]:
+def memory_kills() -> int | None:
     """Number of processes that the kernel has killed for lack of memory; None if unknown."""
-    try:
-        with open("/proc/vmstat", encoding="ascii") as file:
-            counts = [int(line.split()[1]) for line in file if line.startswith("oom_kill ")]
-    except OSError:
-        return None
-    return counts[0] if counts else None
+    words = read_words("/proc/vmstat")
+    return int(words[words.index("oom_kill") + 1]) if "oom_kill" in words else None
 
 
 def signal_name(number: int) -> str:
@@ -135,13 +128,13 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def dumped_frames(text: str) -> List[Json]:
+def dumped_frames(text: str) -> list[Json]:
     """The program's frames of the main thread in a `faulthandler` dump, innermost first.
 
     The dump has a block for each thread, the main one last.
     """
     workspace = Workspace(os.getcwd())
-    frames: List[Json] = []
+    frames: list[Json] = []
     for block in re.split(r"\n\s*\n", text):
         found = [
             (file, int(line), function)
@@ -164,8 +157,7 @@ def dumped_frames(text: str) -> List[Json]:
 LOOK = 0.06
 """Seconds between the two looks."""
 BUSY = 0.5
-"""Share of that time from which on a thread counts as busy: it runs, or waits for a processor on a
-shared machine."""
+"""Share of that time from which on a thread is busy: it runs, or waits for a processor."""
 
 ENDLESS_LOOP, WAITING_FOR_STDIN, DEADLOCK = "endless_loop", "waiting_for_stdin", "deadlock"
 NATIVE_CODE, EXITED, CRASHED = "native_code", "exited", "crashed"
@@ -222,10 +214,14 @@ class Diagnosis(NamedTuple):
     """The kernel's id of the thread concerned, unless it is the main one."""
 
 
-def look(pid: int) -> Dict[int, Task]:
+def look(pid: int) -> dict[int, Task]:
     """All threads of a process by id."""
-    found = {}
-    for name in listed(f"/proc/{pid}/task"):
+    found: dict[int, Task] = {}
+    try:
+        names = sorted(os.listdir(f"/proc/{pid}/task"), key=int)
+    except OSError:
+        return found
+    for name in names:
         folder = f"/proc/{pid}/task/{name}"
         state = process_state(folder)
         numbers = read_words(folder + "/schedstat")
@@ -234,7 +230,7 @@ def look(pid: int) -> Dict[int, Task]:
     return found
 
 
-def waiting_call(folder: str) -> Tuple[str, int]:
+def waiting_call(folder: str) -> tuple[str, int]:
     words = read_words(folder + "/syscall")
     if len(words) > 1:
         number, first = int(words[0]), int(words[1], 16)
@@ -248,7 +244,7 @@ def waiting_call(folder: str) -> Tuple[str, int]:
     return "", -1
 
 
-def diagnose(pid: int, before: Dict[int, Task], seconds: float) -> Diagnosis:
+def diagnose(pid: int, before: dict[int, Task], seconds: float) -> Diagnosis:
     """What a process is doing, `seconds` after a first look at it."""
     after = look(pid)
     ran = {
@@ -272,7 +268,7 @@ def diagnose(pid: int, before: Dict[int, Task], seconds: float) -> Diagnosis:
     return waiting(pid, after)
 
 
-def waiting(pid: int, tasks: Dict[int, Task]) -> Diagnosis:
+def waiting(pid: int, tasks: dict[int, Task]) -> Diagnosis:
     """What a process waits for if none of its threads runs."""
     others = {tid: task for tid, task in tasks.items() if task.call != "futex"}
     if not others:
@@ -306,7 +302,7 @@ def one_wait(pid: int, task: Task) -> Diagnosis:
     return Diagnosis(NATIVE_CODE, f"waited in {task.call or 'a call'}")
 
 
-def child_wait(pid: int) -> Optional[Diagnosis]:
+def child_wait(pid: int) -> Diagnosis | None:
     """What the child process is doing that a process seems to wait for."""
     running = children(pid)
     if not running:
@@ -349,14 +345,7 @@ def descriptor(pid: int, number: int) -> str:
         return ""
 
 
-def listed(folder: str) -> List[str]:
-    try:
-        return sorted(os.listdir(folder), key=int)
-    except (OSError, ValueError):
-        return []
-
-
-def read_words(path: str) -> List[str]:
+def read_words(path: str) -> list[str]:
     try:
         with open(path, "rb") as file:
             return file.read().decode("ascii", "replace").split()

@@ -1,9 +1,4 @@
-"""The probe's entry point: two processes, one of which becomes the program under test.
-
-The *supervisor* owns the pseudo-terminal and talks to the host in JSON lines, each prefixed with a
-nonce that the other process never learns. The *debuggee* is forked from it: it runs the program
-under a tracer, and serves requests whenever the program stops.
-"""
+"""The probe's entry point: two processes, one of which becomes the program under test."""
 
 from __future__ import annotations
 
@@ -11,26 +6,16 @@ import faulthandler
 import fcntl
 import os
 import sys
-from typing import Callable, Dict
 
-from .guards import install as install_guards
 from .interpreter import import_standard
-from .link import Link
-from .pytest_target import preload, run_name, run_pytest
+from .own import DUMP, install_guards
 from .session import Session
 from .supervisor import Supervisor
-from .targets import Target, run_module, run_script, run_unittest
-from .wire import DUMP, Refusal, write_all
+from .targets import KINDS, Target, preload
+from .wire import Link, Refusal, write_all
 
 HIGH_FD = 700
 """The debuggee's descriptors start here, above those that programs close in bulk."""
-KINDS: Dict[str, Callable[[Target], object]] = {
-    "name": run_name,
-    "pytest": run_pytest,
-    "unittest": run_unittest,
-    "script": run_script,
-    "module": run_module,
-}
 
 
 def main() -> None:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import sys
 import threading
 import types
 from contextlib import suppress
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable
 
 from .breakpoints import Breakpoint
-from .frames import frame_locals, qualified_name, traceback_frames
-from .interpreter import import_standard
+from .interpreter import (
+    assign_locals,
+    delete_locals,
+    frame_locals,
+    import_standard,
+    qualified_name,
+    traceback_frames,
+)
 from .memory import SPARE
 from .own import get_ident, monotonic, monotonic_ns
 from .values import Bounds, exception_text, type_name
@@ -21,14 +28,13 @@ from .workspace import Workspace
 MACHINERY = frozenset(
     (
         "__enter__", "__exit__", "ended", "on_interrupt", "interrupt", "interrupt_conditions",
-        "_interrupt_elsewhere", "reached", "_send", "begin", "end", "_add", "__bool__",
+        "_interrupt_elsewhere", "reached", "_send", "begin", "_add", "__bool__",
     )
 )  # fmt: skip
-"""The debugger's functions that begin, end and interrupt an evaluation, and must run to their
-end."""
+"""The debugger's functions around an evaluation and its interrupt, which must run to their end."""
 
 
-def interruptible(frame: Optional[types.FrameType]) -> bool:
+def interruptible(frame: types.FrameType | None) -> bool:
     """Whether `Interrupted` may be raised in a frame: in the program's code below an evaluation, or
     where a value is rendered, but not in the debugger's code around those."""
     top = frame
@@ -41,7 +47,7 @@ def interruptible(frame: Optional[types.FrameType]) -> bool:
     return False
 
 
-def raise_in(thread: int, kind: Optional[type]) -> None:
+def raise_in(thread: int, kind: type | None) -> None:
     """Raise an exception in another thread, at its next instruction; None cancels it."""
     ctypes = import_standard("ctypes")
     ctypes.pythonapi.PyThreadState_SetAsyncExc(
@@ -60,16 +66,13 @@ class Expulsion:
 
     def __init__(self) -> None:
         self.active = False
+        """Whether an evaluation is to be left, and not over yet."""
         self.beginning = False
 
     def begin(self) -> None:
         """Called in the main thread's handler; usually raises `Interrupted` there already."""
         self.active = self.beginning = True
         self._add()
-
-    def end(self) -> None:
-        """The evaluation is over: raise nothing from now on."""
-        self.active = False
 
     def _add(self) -> None:
         ctypes = import_standard("ctypes")
@@ -93,21 +96,13 @@ class Expulsion:
 MESSAGE = Bounds(chars=200, depth=1, items=1, lines=3)
 
 
-class Running(NamedTuple):
-    """A condition that is being evaluated."""
-
-    frame: types.FrameType
-    """The program's frame at the breakpoint."""
-    started: float
-
-
-RUNNING_CONDITIONS: Dict[int, Running] = {}
-"""Keyed by thread."""
+RUNNING_CONDITIONS: dict[int, tuple[types.FrameType, float]] = {}
+"""By thread: the program's frame at the breakpoint of a condition, and when it began."""
 
 
 def condition_holds(
-    point: Breakpoint, frame: types.FrameType, raised: Optional[BaseException] = None
-) -> Tuple[bool, Optional[str]]:
+    point: Breakpoint, frame: types.FrameType, raised: BaseException | None = None
+) -> tuple[bool, str | None]:
     """Whether to stop, and a note. A condition that fails or runs too long stops too.
 
     The condition of an exception breakpoint sees the exception as `__exception__`.
@@ -115,7 +110,7 @@ def condition_holds(
     if point.code is None:
         return True, None
     thread = get_ident()
-    RUNNING_CONDITIONS[thread] = Running(frame, monotonic())
+    RUNNING_CONDITIONS[thread] = frame, monotonic()
     try:
         names = {**frame.f_globals, **frame_locals(frame)}
         if raised is not None:
@@ -132,21 +127,21 @@ def condition_holds(
         del RUNNING_CONDITIONS[thread]
 
 
-def interrupt_conditions(frame: Optional[types.FrameType]) -> Optional[types.FrameType]:
+def interrupt_conditions(frame: types.FrameType | None) -> types.FrameType | None:
     """End conditions that run too long; called in the main thread's handler, at `frame`.
 
     Returns the program's frame to show for the main thread.
     """
     now, own = monotonic(), get_ident()
-    for thread, other in list(RUNNING_CONDITIONS.items()):
-        if now - other.started > TICK / 4 and thread != own:
+    for thread, (_, started) in list(RUNNING_CONDITIONS.items()):
+        if now - started > TICK / 4 and thread != own:
             raise_in(thread, Interrupted)
-    running = RUNNING_CONDITIONS.get(own)
-    if running is None:
+    if own not in RUNNING_CONDITIONS:
         return frame
-    if now - running.started > TICK / 4 and interruptible(frame):
+    shown, started = RUNNING_CONDITIONS[own]
+    if now - started > TICK / 4 and interruptible(frame):
         raise Interrupted
-    return running.frame
+    return shown
 
 
 IDLE, RUNNING, EVALUATING = "idle", "running", "evaluating"
@@ -196,7 +191,7 @@ class Evaluator:
     def evaluating(self) -> Evaluating:
         return Evaluating(self)
 
-    def interrupt(self, frame: Optional[types.FrameType]) -> None:
+    def interrupt(self, frame: types.FrameType | None) -> None:
         """Interrupt what takes too long: a value, or the whole request. Called by the main thread's
         handler, which runs between two instructions of `frame`."""
         now = monotonic()
@@ -223,7 +218,7 @@ class Evaluator:
         if get_ident() == MAIN_THREAD:
             self.phase = phase
             self.raised = 0
-            self.expulsion.end()
+            self.expulsion.active = False
             return
         with self.handover:
             self.phase = phase
@@ -231,7 +226,7 @@ class Evaluator:
                 raise_in(get_ident(), None)
                 self.sent = False
 
-    def guarded(self, work: Callable[[], Any]) -> Tuple[Any, Json]:
+    def guarded(self, work: Callable[[], Any]) -> tuple[Any, Json]:
         """Run the host's code; its exceptions become an answer instead of ending the session."""
         value, failed, raised_at = None, None, ""
         with self.evaluating() as evaluation:
@@ -262,12 +257,12 @@ class Evaluator:
         ]
         return f", raised at {', called from '.join(places[:ORIGIN_FRAMES])}" if places else ""
 
-    def evaluate(self, expression: str, frame: types.FrameType) -> Tuple[object, Json]:
+    def evaluate(self, expression: str, frame: types.FrameType) -> tuple[object, Json]:
         """The value of an expression in a frame, or the error that it raised."""
         namespace = {**frame.f_globals, **frame_locals(frame)}
         return self.guarded(lambda: eval(compile(expression, "<expression>", "eval"), namespace))
 
-    def flush(self, streams: List[Any]) -> None:
+    def flush(self, streams: list[Any]) -> None:
         """Flush the program's streams, whatever the program made of them."""
         for stream in streams:
             if type(stream) is io.TextIOWrapper:
@@ -301,3 +296,113 @@ class Evaluating:
         self.evaluator.ended(self.outer)
         self.interrupted = kind is Interrupted
         return self.interrupted
+
+
+WRAPPER = """\
+def variables({known}):
+    if False:
+        {names} = None
+    def _stepinto_code():
+        {statement}
+    return _stepinto_code
+"""
+NO_VARIABLE = "_stepinto_none"
+
+
+def run_code(code: str, frame: types.FrameType) -> list[str]:
+    """Run statements in a frame; returns notes about them.
+
+    The code becomes an inner function of one that has the frame's variables, so all that it defines
+    (functions, lambdas, comprehensions, classes) sees them, and its globals are the program's own.
+    Afterwards its changes are copied to the frame, even if it raises.
+    """
+    tree = ast.parse(code, "<code>", "exec")
+    if frame.f_locals is frame.f_globals:
+        exec(compile(tree, "<code>", "exec"), frame.f_globals)
+        return []
+    tree = Fitted().visit(tree)
+    declared = {
+        name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names
+    }
+    before = {
+        name: value
+        for name, value in frame_locals(frame).items()
+        if name.isidentifier() and name not in declared
+    }
+    inner = inner_function(tree, before, frame.f_globals)
+    try:
+        inner()
+    finally:
+        notes = take_back(frame, before, inner)
+    return notes
+
+
+class Fitted(ast.NodeTransformer):
+    """Rewrites statements for the inner function, where the frame's variables are nonlocal."""
+
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            return node
+        if isinstance(node, (ast.Return, ast.Yield, ast.YieldFrom)):
+            raise SyntaxError(f"'{type(node).__name__.lower()[:6]}' outside function")
+        if isinstance(node, ast.Nonlocal):
+            return ast.copy_location(ast.Pass(), node)
+        if isinstance(node, ast.AnnAssign):  # a nonlocal variable can't be annotated
+            bare: Any = ast.Pass()
+            if node.value is not None:
+                bare = ast.Assign(targets=[node.target], value=node.value)
+            return ast.copy_location(bare, node)
+        return self.generic_visit(node)
+
+
+def inner_function(
+    tree: ast.Module, known: dict[str, Any], namespace: dict[str, Any]
+) -> Callable[[], object]:
+    """The code as a function with the known names, and those that it binds, as free variables."""
+    code = wrapped(tree, [*known], [*known], "pass")
+    for name in ("variables", "_stepinto_code"):
+        inner_codes = [item for item in code.co_consts if isinstance(item, types.CodeType)]
+        code = next(item for item in inner_codes if item.co_name == name)
+    # What the code assigns, imports, defines or deletes, according to the compiler.
+    bound = {name for name in (*code.co_varnames, *code.co_cellvars) if name.isidentifier()}
+    names = [*known, *sorted(bound - set(known))]
+    found: dict[str, Any] = {}
+    exec(wrapped(tree, [*known], names, "nonlocal {names}"), namespace, found)
+    inner: Callable[[], object] = found["variables"](**known)
+    return inner
+
+
+def wrapped(tree: ast.Module, known: list[str], names: list[str], statement: str) -> types.CodeType:
+    """The code as an inner function, after one statement."""
+    listed = ", ".join(names) or NO_VARIABLE
+    text = WRAPPER.format(
+        known=", ".join(known), names=listed, statement=statement.format(names=listed)
+    )
+    module = ast.parse(text)
+    outer: Any = module.body[0]
+    function = next(node for node in outer.body if isinstance(node, ast.FunctionDef))
+    function.body += tree.body
+    return compile(module, "<code>", "exec")
+
+
+def take_back(frame: types.FrameType, before: dict[str, Any], inner: Any) -> list[str]:
+    """Copy the code's changes of variables to the frame."""
+    missing = object()
+    changed, deleted = {}, []
+    for name, cell in zip(  # noqa: B905  # 3.8 has no strict
+        inner.__code__.co_freevars, inner.__closure__ or ()
+    ):
+        try:
+            value = cell.cell_contents
+        except ValueError:  # deleted, or never assigned
+            value = missing
+        if value is missing and name in before:
+            deleted.append(name)
+        elif value is not before.get(name, missing):
+            changed[name] = value
+    assign_locals(frame, changed)
+    if not deleted or delete_locals(frame, deleted):
+        return []
+    version = "{}.{}".format(*sys.version_info)
+    listed = ", ".join(deleted)
+    return [f"CPython {version} can't delete variables of a running frame: {listed} stay"]

@@ -1,11 +1,13 @@
-"""CPython internals that differ by version: bytecode, imports, stack."""
+"""CPython internals that differ by version: bytecode, imports, stack, and frames' variables."""
 
 from __future__ import annotations
 
 import dis
 import sys
 import types
-from typing import Any, Dict, List, NamedTuple, Optional, Set
+from typing import Any, Iterator, NamedTuple
+
+from .wire import Json
 
 STARTUP_PATH = list(sys.path)
 PROLOGUE = {
@@ -14,17 +16,10 @@ PROLOGUE = {
 }  # fmt: skip
 
 
-def first_offset(code: types.CodeType) -> int:
-    """Where a function's own instructions begin, after the compiler's prefix."""
-    for instruction in dis.get_instructions(code):
-        if instruction.opname not in PROLOGUE:
-            return instruction.offset
-    return 0
-
-
 def entry_offset(code: types.CodeType) -> int:
-    """The offset of a function's first line event."""
-    first = first_offset(code)
+    """The offset of a function's first line event, after the compiler's prefix."""
+    own = (at.offset for at in dis.get_instructions(code) if at.opname not in PROLOGUE)
+    first = next(own, 0)
     starts = [offset for offset, line in dis.findlinestarts(code) if line]
     return max((offset for offset in starts if offset <= first), default=first)
 
@@ -39,7 +34,7 @@ def line_at(code: types.CodeType, offset: int) -> int:
     return line
 
 
-def body_lines(code: types.CodeType) -> Set[int]:
+def body_lines(code: types.CodeType) -> set[int]:
     """The lines that a code object runs, without the line that only enters it."""
     first = entry_offset(code) if code.co_flags & 0x2 else 0
     return {line for offset, line in dis.findlinestarts(code) if line and offset >= first}
@@ -56,11 +51,11 @@ class Inlined(NamedTuple):
     3.13 at the jump back to it; and each line of a comprehension on several lines.
     """
 
-    turns: Set[int]
+    turns: set[int]
     """Where an iteration begins within one line."""
-    inside: Dict[int, int]
+    inside: dict[int, int]
     """Offsets that run for each iteration, with the number of comprehensions around them."""
-    repeated: Set[int]
+    repeated: set[int]
     """Where an iteration comes back to a line that began outside of the comprehension."""
 
 
@@ -72,7 +67,7 @@ def inlined_comprehensions(code: types.CodeType) -> Inlined:
     if sys.version_info < (3, 12):
         return found
     instructions = {at.offset: at for at in dis.get_instructions(code)}
-    jumps: Dict[int, List[int]] = {}
+    jumps: dict[int, list[int]] = {}
     for at in instructions.values():
         if at.opname == "JUMP_BACKWARD" and instructions[at.argval].opname in LOOP_HEADS:
             jumps.setdefault(at.argval, []).append(at.offset)
@@ -94,9 +89,9 @@ def inlined_comprehensions(code: types.CodeType) -> Inlined:
     return found
 
 
-def repeated_lines(lines: Dict[int, Any], depths: Dict[int, int]) -> Set[int]:
+def repeated_lines(lines: dict[int, Any], depths: dict[int, int]) -> set[int]:
     """The offsets whose line also has offsets in fewer comprehensions."""
-    least: Dict[int, int] = {}
+    least: dict[int, int] = {}
     for offset, line in lines.items():
         if line:
             least[line] = min(least.get(line, 99), depths.get(offset, 0))
@@ -111,15 +106,15 @@ ENDS_PATH = {
 """Instructions after which a line that begins again may begin another execution of it."""
 
 
-def resumed_lines(code: types.CodeType) -> Set[int]:
+def resumed_lines(code: types.CodeType) -> set[int]:
     """The offsets where a statement of several lines comes back to a line in which it has begun.
 
     There the values of its first part are on the stack.
     """
-    found: Set[int] = set()
-    starts: Dict[int, Optional[int]] = dict(dis.findlinestarts(code))
-    depths: Dict[Optional[int], int] = {}
-    line: Optional[int] = None
+    found: set[int] = set()
+    starts: dict[int, int | None] = dict(dis.findlinestarts(code))
+    depths: dict[int | None, int] = {}
+    line: int | None = None
     for at in dis.get_instructions(code):
         begins = at.offset in starts
         line = starts.get(at.offset, line)
@@ -146,8 +141,7 @@ def way_out(frame: types.FrameType) -> str:
     name = dis.opname[code[at]]
     if name in SUSPENDS:
         return "suspends"
-    # Before 3.11 an await suspends at the instruction before it, and from 3.13 on a yield at the
-    # one after it.
+    # An await before 3.11 suspends at the instruction before it, a yield from 3.13 on after it.
     if sys.version_info < (3, 11) and dis.opname[code[min(at + 2, len(code) - 2)]] == "YIELD_FROM":
         return "suspends"
     if name == "RESUME" and at >= 2 and dis.opname[code[at - 2]] == "YIELD_VALUE":
@@ -176,3 +170,122 @@ class MoreStack:
             sys.setrecursionlimit(self.limit)
         except RecursionError:
             return  # it is still that deep; a little more stack does no harm
+
+
+DEEPEST = 20_000
+CALLBACKS = "<stepinto tracer>"
+"""The module whose functions CPython calls at an event; whatever they call is not the program's."""
+
+
+class FrameAt(NamedTuple):
+    """A frame and its current line, which for a traceback is not `f_lineno`."""
+
+    frame: types.FrameType
+    line: int
+
+
+def running_frames() -> Iterator[types.FrameType]:
+    """Every frame of every thread."""
+    for innermost in list(sys._current_frames().values()):
+        frame: types.FrameType | None = innermost
+        while frame is not None:
+            yield frame
+            frame = frame.f_back
+
+
+ENTRY = "<stepinto entry>"
+"""Frames outside it only started the probe."""
+
+
+def live_frames(frame: types.FrameType | None) -> list[FrameAt]:
+    """A frame and its callers, innermost first, up to the debuggee's entry.
+
+    In endless recursion only the `DEEPEST` innermost, since all would take too long.
+    """
+    found: list[FrameAt] = []
+    while frame is not None and frame.f_code.co_filename != ENTRY and len(found) < DEEPEST:
+        if frame.f_code.co_filename == CALLBACKS:
+            found = []
+        else:
+            found.append(FrameAt(frame, frame.f_lineno))
+        frame = frame.f_back
+    return found
+
+
+def traceback_frames(error: BaseException) -> list[FrameAt]:
+    """The frames that an exception passed through, innermost first."""
+    found = []
+    entry = error.__traceback__
+    while entry is not None:
+        found.append(FrameAt(entry.tb_frame, entry.tb_lineno))
+        entry = entry.tb_next
+    return found[::-1]
+
+
+def qualified_name(frame: types.FrameType) -> str:
+    """`Cart.total`, also before CPython 3.11 gave code objects that name."""
+    code = frame.f_code
+    name = getattr(code, "co_qualname", None)
+    if name is not None:
+        return str(name).replace("<locals>.", "")
+    if code.co_argcount and code.co_varnames[0] in ("self", "cls"):
+        owner = frame.f_locals.get(code.co_varnames[0])
+        kind = owner if isinstance(owner, type) else type(owner)
+        for base in kind.__mro__:
+            if base is not object and code.co_name in base.__dict__:
+                return "{}.{}".format(base.__qualname__.replace("<locals>.", ""), code.co_name)
+    return code.co_name
+
+
+def frame_locals(frame: types.FrameType) -> Json:
+    """The variables of a frame, as a snapshot.
+
+    Leaves out variables of inlined comprehensions that an inner function captures: CPython 3.13
+    crashes some lines after they are read.
+    """
+    values, code = frame.f_locals, frame.f_code
+    if sys.version_info[:2] != (3, 13) or not code.co_cellvars or values is frame.f_globals:
+        return dict(values)
+    cleared = {
+        instruction.argval
+        for instruction in dis.get_instructions(code)
+        if instruction.opname == "LOAD_FAST_AND_CLEAR"
+    }
+    unsafe = cleared.intersection(code.co_cellvars)
+    return {name: values[name] for name in values if name not in unsafe}
+
+
+def assign_locals(frame: types.FrameType, values: Json) -> None:
+    """Set variables of a running frame, by PEP 667 from 3.13 on, before that by a C call."""
+    if not values:
+        return
+    frame.f_locals.update(values)
+    if sys.version_info < (3, 13):
+        ctypes = import_standard("ctypes")
+        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
+
+
+def keep_cells(frame: types.FrameType | None) -> None:
+    """Keep what inner functions have changed in a frame's variables, before a trace function ends.
+
+    Before 3.12, CPython then writes the frame's variables back as they were last read.
+    """
+    if frame is not None and sys.version_info < (3, 12):
+        _ = frame.f_locals
+
+
+def delete_locals(frame: types.FrameType, names: list[str]) -> bool:
+    """Delete variables of a running frame; False if CPython can't.
+
+    From 3.12 on its bytecode does not check whether a variable that was once set still exists.
+    """
+    optimized = frame.f_code.co_flags & 0x1
+    if optimized and sys.version_info >= (3, 12):
+        return False
+    variables = frame.f_locals
+    for name in names:
+        del variables[name]
+    if optimized:
+        ctypes = import_standard("ctypes")
+        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(1))
+    return True

@@ -16,7 +16,7 @@ import inspect
 import mmap
 import sys
 import types
-from typing import Any, List, Optional
+from typing import Any
 
 from .interpreter import import_standard
 
@@ -37,16 +37,26 @@ class SpareMemory:
     """Memory for the debugger, and for CPython, once the program finds no more."""
 
     def __init__(self) -> None:
-        self.reserve: Optional[mmap.mmap] = None
-        self.room: List[bytes] = []
+        self.reserve: mmap.mmap | None = None
+        self.room: list[bytes] = []
 
     def make_room(self) -> None:
-        """Free memory for a traceback again; the program may have used the earlier blocks."""
-        self.room = room()
+        """Free blocks for a traceback and its frames again, as long as `room` is kept; the program
+        may have used the earlier ones."""
+        try:
+            kept = blocks(STEP + TRACEBACK, ENTRIES)
+            for size in FRAMES:
+                kept += blocks(size, FRAMES_OF_A_SIZE)
+        except MemoryError:
+            kept = []
+        self.room = kept
 
     def take(self) -> None:
-        """Reserve memory, as the program goes on."""
-        self.reserve = reserve()
+        """Reserve memory, as the program goes on. Untouched, it only counts against the limit."""
+        try:
+            self.reserve = mmap.mmap(-1, RESERVE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        except (OSError, MemoryError):
+            self.reserve = None
 
     def release(self) -> None:
         """Free the reserve for the debugger.
@@ -60,26 +70,7 @@ SPARE = SpareMemory()
 """The debuggee's."""
 
 
-def reserve() -> Optional[mmap.mmap]:
-    """Memory that is never touched, so it only counts against the limit."""
-    try:
-        return mmap.mmap(-1, RESERVE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    except (OSError, MemoryError):
-        return None
-
-
-def room() -> List[bytes]:
-    """Free blocks for a traceback and its frames, as long as the result is kept."""
-    try:
-        kept = blocks(STEP + TRACEBACK, ENTRIES)
-        for size in FRAMES:
-            kept += blocks(size, FRAMES_OF_A_SIZE)
-        return kept
-    except MemoryError:
-        return []
-
-
-def blocks(size: int, count: int) -> List[bytes]:
+def blocks(size: int, count: int) -> list[bytes]:
     """Allocate `count` objects of a size in bytes, and keep every KEPT-th one."""
     return [bytes(size - bytes.__basicsize__) for _ in range(count)][::KEPT]
 

@@ -1,27 +1,27 @@
-"""The standard library's functions that the debugger uses while the program runs, saved before a
-test can replace them: `mock.patch("builtins.open")` must not affect the debugger."""
+"""What the debugger keeps for itself in the program's process: functions of the standard library,
+saved before a test can replace them (`mock.patch("builtins.open")` must not affect the debugger),
+and signals, which the program can neither block, ignore nor handle."""
 
 from __future__ import annotations
 
+import atexit
+import faulthandler
 import os
+import signal
+import sys
+import threading
+import time
 from io import StringIO
 from io import open as open_file
 from json import JSONDecoder, JSONEncoder
-from os import read, walk, write
-from os.path import basename, join, realpath
 from stat import S_ISREG
-from threading import get_ident
-from time import clock_gettime_ns, monotonic, monotonic_ns, sleep
-from typing import List
+from typing import Any, Callable
 
-__all__ = [
-    "basename", "decode", "encode_json", "get_ident", "isfile", "join", "modified", "monotonic",
-    "monotonic_ns", "passed_file_time", "read", "read_file", "realpath", "sleep", "source_lines",
-    "walk", "write",
-]  # fmt: skip
-decode = JSONDecoder().decode
-encode_json = JSONEncoder(separators=(",", ":")).encode
-_stat = os.stat
+decode, encode_json = JSONDecoder().decode, JSONEncoder(separators=(",", ":")).encode
+read, walk, write, _stat = os.read, os.walk, os.write, os.stat
+basename, join, realpath = os.path.basename, os.path.join, os.path.realpath
+get_ident, sleep, clock_gettime_ns = threading.get_ident, time.sleep, time.clock_gettime_ns
+monotonic, monotonic_ns = time.monotonic, time.monotonic_ns
 _CLOCK_REALTIME_COARSE = 5
 
 
@@ -31,7 +31,7 @@ def read_file(path: str) -> bytes:
         return file.read()
 
 
-def source_lines(text: str) -> List[str]:
+def source_lines(text: str) -> list[str]:
     """The lines of a source file as the compiler counts them, without their ends. `str.splitlines`
     would also split at form feeds, U+2028 and others."""
     return [line.rstrip("\r\n") for line in StringIO(text, newline="")]
@@ -59,3 +59,54 @@ def isfile(path: str) -> bool:
         return S_ISREG(_stat(path).st_mode)
     except (OSError, ValueError):
         return False
+
+
+INTERRUPT = signal.SIGRTMAX - 1
+"""Sent by the supervisor: stop where you are."""
+DUMP = signal.SIGRTMAX - 2
+"""Sent before a kill: write the Python stack, from C, to the dump pipe."""
+KEPT = frozenset((INTERRUPT, DUMP))
+SETS = ("pthread_sigmask", "sigwait", "sigwaitinfo", "sigtimedwait")
+"""Functions of `_signal` that take a set of signals, and the index of that argument."""
+
+native: Any = sys.modules["_signal"]
+"""The module that `signal` wraps."""
+set_handler: Callable[[int, Any], Any] = native.signal
+"""For the debugger's own use."""
+
+
+def install_guards() -> None:
+    """Called before the program starts, to protect interrupts and crash dumps."""
+    native.signal = keep_handlers
+    for name in SETS:
+        original = getattr(native, name, None)
+        if original is not None:
+            guarded = without_kept(original, 1 if name == "pthread_sigmask" else 0)
+            if getattr(signal, name) is original:
+                setattr(signal, name, guarded)
+            setattr(native, name, guarded)
+    # The interpreter's exit resets signals to their default, which kills for these. This runs after
+    # all the program's own exit handlers.
+    atexit.register(set_handler, INTERRUPT, int(signal.SIG_IGN))
+    # A test runner redirects the dumps to its own stream, and disables them when it is done.
+    for name in ("enable", "disable", "unregister"):
+        setattr(faulthandler, name, lambda *_, **__: None)
+
+
+def keep_handlers(number: Any, handler: Any) -> Any:
+    """`signal.signal`, except that it ignores the debugger's signals."""
+    return signal.SIG_DFL if number in KEPT else set_handler(number, handler)
+
+
+def without_kept(function: Callable[..., Any], at: int) -> Callable[..., Any]:
+    """Wrap a function that takes a set of signals, to remove the debugger's from it."""
+
+    def guarded(*arguments: Any) -> Any:
+        if len(arguments) <= at:
+            return function(*arguments)
+        numbers = set(arguments[at])
+        if numbers & KEPT:
+            numbers = (numbers & set(signal.valid_signals())) - KEPT
+        return function(*arguments[:at], numbers, *arguments[at + 1 :])
+
+    return guarded

@@ -1,210 +1,253 @@
-"""One debug session inside the debuggee: stop the program, and meanwhile serve the host's requests
-to inspect or change it."""
+"""One debug session in the debuggee: stop the program, describe it, serve the host's requests."""
 
 from __future__ import annotations
 
-import ast
 import os
 import signal
 import sys
 import threading
+import time
 import types
-from collections import deque
-from itertools import islice
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, NamedTuple, Sequence
 
 from .breakpoints import Breakpoint, BreakpointTable
-from .describing import Describer
-from .evaluation import EVALUATING, IDLE, RUNNING, Evaluator, interrupt_conditions
-from .frames import (
+from .evaluation import EVALUATING, IDLE, RUNNING, Evaluator, interrupt_conditions, run_code
+from .interpreter import (
     FrameAt,
-    assign_locals,
-    delete_locals,
+    MoreStack,
     frame_locals,
+    import_standard,
     keep_cells,
     live_frames,
+    qualified_name,
     traceback_frames,
 )
-from .guards import set_handler
-from .interpreter import MoreStack, import_standard
-from .link import Link
 from .memory import SPARE, widen_tracebacks
-from .own import monotonic
+from .own import INTERRUPT, get_ident, monotonic, set_handler, sleep
 from .tracer import INTO, OUT, OVER, Tracer
-from .values import Bounds, Field, instance_attributes, properties_of, render, size_of
-from .wire import INTERRUPT, RUN_ACTIONS, Interrupted, Json, Refusal
+from .values import Bounds, Field, Rendered, exception_text, fields_of, render, type_name
+from .wire import CONTROL, RUN_ACTIONS, TICK, Interrupted, Json, Link, Refusal
 from .workspace import Workspace
 
-KEY = Bounds(chars=80, depth=3, items=20, lines=1)
-"""For a key that serves as an item's name."""
+SAMPLE = 0.002
+"""Seconds for which threads are watched to tell running from waiting ones."""
 
 
-def fields_of(value: Any, start: int, count: int) -> Tuple[List[Field], int]:
-    """`count` items by key or index, otherwise attributes, from the `start`-th on; and their total
-    number. Properties are named, not run.
+class ThreadAt(NamedTuple):
+    """One thread and its position."""
 
-    Uses `type(value)`, since `isinstance` would run a `__class__` of the program's.
-    """
-    size = size_of(value)
-    if size is None:
-        own = [item for item in instance_attributes(value) if not item[0].startswith("__")]
-        own += properties_of(type(value))
-        return own[start : start + count], len(own)
-    found = items_of(value, start, start + count)
-    more = properties_of(type(value))
-    last = max(start - size, 0)
-    return (found + more[last:])[:count], size + len(more)
+    name: str
+    current: bool
+    doing: str
+    frames: list[FrameAt]
+    """All its frames, with the debugger's and the test runner's, but not those of the stop."""
 
 
-def items_of(value: Any, start: int, end: int) -> List[Field]:
-    """Some items of a built-in container, without running a subclass's methods."""
-    kind = type(value)
-    if issubclass(kind, dict):
-        chosen = islice(dict.items(value), start, end)
-        return [(f"[{render(key, KEY)[0]}]", item) for key, item in chosen]
-    for base in (list, tuple, deque):
-        if issubclass(kind, base):
-            names = getattr(kind, "_fields", None)
-            chosen = islice(base.__iter__(value), start, end)
-            return [
-                (names[index] if type(names) is tuple else f"[{index}]", item)
-                for index, item in enumerate(chosen, start)
-            ]
-    base_set = set if issubclass(kind, set) else frozenset
-    chosen = islice(base_set.__iter__(value), start, end)
-    return [(f"{{{index}}}", item) for index, item in enumerate(chosen, start)]
+def all_threads() -> list[ThreadAt]:
+    """Every thread that runs Python code, the current one first."""
+    before = processor_times()
+    if len(before) > 1:
+        sleep(SAMPLE)
+    after = processor_times()
+    names = {ident: thread.name for ident, thread in threading._active.items()}  # type: ignore[attr-defined]
+    own = get_ident()
+    found = [ThreadAt(names.get(own, str(own)), True, "stopped", [])]
+    for ident, frame in sys._current_frames().items():
+        if ident != own:
+            busy = after.get(ident, 0.0) - before.get(ident, 0.0) > SAMPLE / 10
+            name, frames = names.get(ident, f"thread {ident}"), live_frames(frame)
+            at = frames[0].frame if frames else frame
+            found.append(ThreadAt(name, False, doing(frame, at, busy), frames))
+    return found
 
 
-WRAPPER = """\
-def variables({known}):
-    if False:
-        {names} = None
-    def _stepinto_code():
-        {statement}
-    return _stepinto_code
-"""
-NO_VARIABLE = "_stepinto_none"
-
-
-def run_code(code: str, frame: types.FrameType) -> List[str]:
-    """Run statements in a frame; returns notes about them.
-
-    The code becomes an inner function of one that has the frame's variables, so all that it defines
-    (functions, lambdas, comprehensions, classes) sees them, and its globals are the program's own.
-    Afterwards its changes are copied to the frame, even if it raises.
-    """
-    tree = ast.parse(code, "<code>", "exec")
-    if frame.f_locals is frame.f_globals:
-        exec(compile(tree, "<code>", "exec"), frame.f_globals)
-        return []
-    tree = Fitted().visit(tree)
-    declared = {
-        name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names
-    }
-    before = {
-        name: value
-        for name, value in frame_locals(frame).items()
-        if name.isidentifier() and name not in declared
-    }
-    inner = inner_function(tree, before, frame.f_globals)
-    try:
-        inner()
-    finally:
-        notes = take_back(frame, before, inner)
-    return notes
-
-
-class Fitted(ast.NodeTransformer):
-    """Rewrites statements to fit into the inner function, where the frame's variables are
-    nonlocal."""
-
-    def visit(self, node: ast.AST) -> Any:
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            return node
-        if isinstance(node, (ast.Return, ast.Yield, ast.YieldFrom)):
-            raise SyntaxError(f"'{type(node).__name__.lower()[:6]}' outside function")
-        if isinstance(node, ast.Nonlocal):
-            return ast.copy_location(ast.Pass(), node)
-        if isinstance(node, ast.AnnAssign):  # a nonlocal variable can't be annotated
-            bare: Any = ast.Pass()
-            if node.value is not None:
-                bare = ast.Assign(targets=[node.target], value=node.value)
-            return ast.copy_location(bare, node)
-        return self.generic_visit(node)
-
-
-def inner_function(
-    tree: ast.Module, known: Dict[str, Any], namespace: Dict[str, Any]
-) -> Callable[[], object]:
-    """The code as a function whose free variables are the known ones, and the names that it
-    binds."""
-    code = wrapped(tree, [*known], [*known], "pass")
-    for name in ("variables", "_stepinto_code"):
-        inner_codes = [item for item in code.co_consts if isinstance(item, types.CodeType)]
-        code = next(item for item in inner_codes if item.co_name == name)
-    # What the code assigns, imports, defines or deletes, according to the compiler.
-    bound = {name for name in (*code.co_varnames, *code.co_cellvars) if name.isidentifier()}
-    names = [*known, *sorted(bound - set(known))]
-    found: Dict[str, Any] = {}
-    exec(wrapped(tree, [*known], names, "nonlocal {names}"), namespace, found)
-    inner: Callable[[], object] = found["variables"](**known)
-    return inner
-
-
-def wrapped(tree: ast.Module, known: List[str], names: List[str], statement: str) -> types.CodeType:
-    """The code as an inner function, after one statement."""
-    listed = ", ".join(names) or NO_VARIABLE
-    text = WRAPPER.format(
-        known=", ".join(known), names=listed, statement=statement.format(names=listed)
-    )
-    module = ast.parse(text)
-    outer: Any = module.body[0]
-    function = next(node for node in outer.body if isinstance(node, ast.FunctionDef))
-    function.body += tree.body
-    return compile(module, "<code>", "exec")
-
-
-def take_back(frame: types.FrameType, before: Dict[str, Any], inner: Any) -> List[str]:
-    """Copy the code's changes of variables to the frame."""
-    missing = object()
-    changed, deleted = {}, []
-    for name, cell in zip(  # noqa: B905  # 3.8 has no strict
-        inner.__code__.co_freevars, inner.__closure__ or ()
-    ):
+def processor_times() -> dict[int, float]:
+    """The processor time of each thread in seconds."""
+    found = {}
+    for ident in sys._current_frames():
         try:
-            value = cell.cell_contents
-        except ValueError:  # deleted, or never assigned
-            value = missing
-        if value is missing and name in before:
-            deleted.append(name)
-        elif value is not before.get(name, missing):
-            changed[name] = value
-    assign_locals(frame, changed)
-    if not deleted or delete_locals(frame, deleted):
-        return []
-    version = "{}.{}".format(*sys.version_info)
-    listed = ", ".join(deleted)
-    return [f"CPython {version} can't delete variables of a running frame: {listed} stay"]
+            found[ident] = time.clock_gettime(time.pthread_getcpuclockid(ident))
+        except OSError:
+            continue  # the thread is ending
+    return found
+
+
+def doing(frame: types.FrameType, at: types.FrameType, busy: bool) -> str:
+    """What a thread is doing; `at` is its innermost frame outside the debugger."""
+    if in_a_stop(frame):
+        return "at a breakpoint too: it is served when this thread goes on"
+    if busy:
+        return "running"
+    return f"waiting in {qualified_name(at)}"
+
+
+def in_a_stop(frame: types.FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename == "<stepinto session>":
+            return True
+        frame = frame.f_back
+    return False
+
+
+class Describer:
+    """Describes the program's state within the launch's limits."""
+
+    def __init__(self, session: Session, limits: Json) -> None:
+        self.workspace, self.table = session.workspace, session.table
+        self.evaluator, self.limits = session.evaluator, limits
+
+    def visible(self, frames: list[FrameAt]) -> list[FrameAt]:
+        """The program's frames; if there are none, also those of a test runner."""
+        shown = [at for at in frames if not self.workspace.internal(at.frame.f_code.co_filename)]
+        return shown or [
+            at for at in frames if not at.frame.f_code.co_filename.startswith("<stepinto")
+        ]
+
+    def stop(
+        self,
+        frames: list[FrameAt],
+        reason: str,
+        exception: BaseException | None,
+        returned: tuple[str, object] | None,
+    ) -> Json:
+        # `current_thread` would create a record for a thread that has none.
+        thread = threading._active.get(get_ident())  # type: ignore[attr-defined]
+        main = threading.main_thread()
+        stop: Json = {
+            "reason": reason,
+            "depth": len(frames),
+            "thread": None if thread is main else getattr(thread, "name", str(get_ident())),
+        }
+        if frames:
+            stop.update(self._place(frames[0]), source=self._context(frames[0]))
+        if exception is not None:
+            kind = type(exception)
+            builtin = kind.__module__ in ("builtins", "__main__")
+            name = kind.__qualname__ if builtin else kind.__module__ + "." + kind.__qualname__
+            message = "<str did not end>"
+            with self.evaluator.evaluating():
+                message = exception_text(exception, self.evaluator.bounds)
+            stop["exception"] = {"type": name, "message": message}
+        if returned is not None:
+            stop["return_value"] = self.values([returned])[0]
+        return stop
+
+    def native_threads(self) -> dict[str, str]:
+        """The name and the location of each thread, by the kernel's id."""
+        frames, found = sys._current_frames(), {}
+        # `enumerate` would take a lock that the interrupted code may hold.
+        for ident, thread in list(threading._active.items()):  # type: ignore[attr-defined]
+            at = self.visible(live_frames(frames.get(ident)))[:1]
+            place = [" at {file}:{line} in {function}".format(**self._place(one)) for one in at]
+            found[str(getattr(thread, "native_id", ident))] = thread.name + "".join(place)
+        return found
+
+    def stack(self, frames: list[FrameAt], start: int | None = None) -> Json:
+        """As many frames as the limits allow; a page of them if `start` is given."""
+        first, limit = start or 0, self.limits["max_frames"]
+        require_page(first, len(frames), "frames")
+        shown = [
+            dict(
+                self._place(at),
+                index=index,
+                source=self.workspace.line(at.frame.f_code.co_filename, at.line),
+            )
+            for index, at in enumerate(frames[first : first + limit], first)
+        ]
+        more = len(frames) - first - len(shown)
+        answer: Json = {"frames": shown}
+        if more > 0:
+            answer["notes"] = [f"{more} outer frames are not shown"]
+            if start is not None:
+                answer["next_start"] = first + len(shown)
+        return answer
+
+    def threads(self, stopped: list[FrameAt]) -> Json:
+        """Every thread and its frames; `stopped` are those of the one that stopped."""
+        every, limit = all_threads(), self.limits["max_values"]
+        shown = []
+        for thread in every[:limit]:
+            frames = stopped if thread.current else self.visible(thread.frames)
+            stack = self.stack(frames)["frames"]
+            shown.append({**thread._asdict(), "frames": stack})
+        left = len(every) - len(shown)
+        notes = [f"{left} more threads are not shown"] if left else []
+        return {"threads": shown, "notes": notes}
+
+    def page(self, items: Sequence[Field], start: int, total: int) -> Json:
+        """One page of values, beginning with the `start`-th of `total`."""
+        require_page(start, total, "values")
+        shown = self.values(items[: self.limits["max_values"]])
+        answer: Json = {"values": shown}
+        if start + len(shown) < total:
+            answer["next_start"] = start + len(shown)
+            range_text = f"{start} to {start + len(shown) - 1}, " if start else ""
+            answer["notes"] = [f"{range_text}{len(shown)} of {total} shown"]
+        return answer
+
+    def values(self, items: Sequence[Field]) -> list[Json]:
+        return [self.value(name, value)[0] for name, value in items]
+
+    def value(self, name: str, value: object, start: int = 0) -> tuple[Json, int | None]:
+        """One value's text from its `start`-th character on, and the start of its next page."""
+        kind, evaluator = type_name(type(value)), self.evaluator
+        if evaluator.deadline and monotonic() > evaluator.deadline:
+            return {"name": name, "type": kind, "text": "<not shown: out of time>"}, None
+        shown = Rendered(f"<repr did not end within {TICK:g} s>", False, None)
+        evaluator.value_started = monotonic()
+        with evaluator.evaluating():
+            try:
+                shown = render(value, evaluator.bounds, start)
+            except Interrupted:
+                raise
+            except BaseException as error:
+                text = f"<repr raised {type_name(type(error))}>"
+                shown = Rendered(text, False, None)
+        evaluator.value_started = 0.0
+        fields = {"name": name, "type": kind, "text": shown.text, "truncated": shown.truncated}
+        return fields, shown.next_start
+
+    def _place(self, at: FrameAt) -> Json:
+        code = at.frame.f_code
+        return {
+            "file": self.workspace.relative(code.co_filename),
+            "line": at.line,
+            "function": qualified_name(at.frame),
+        }
+
+    def _context(self, at: FrameAt) -> list[str]:
+        """Numbered lines around a stop: `->` marks the current one, `*` a breakpoint."""
+        filename = at.frame.f_code.co_filename
+        lines = self.workspace.text(filename)
+        watched = {p.line for p in self.table.by_path.get(self.workspace.canonical(filename), ())}
+        around = self.limits["context_lines"]
+        shown = range(max(at.line - around, 1), min(at.line + around, len(lines)) + 1)
+        return [
+            "{:2} {:1} {:5}  {}".format(
+                "->" if number == at.line else "",
+                "*" if number in watched else "",
+                number,
+                lines[number - 1][:200].translate(CONTROL),
+            ).rstrip()
+            for number in shown
+        ]
+
+
+def require_page(start: int, total: int, what: str) -> None:
+    """Refuse a page that begins after the end."""
+    if start < 0 or (start and start >= total):
+        raise Refusal(f"there are {total} {what}, so no page begins at {start}; start below that")
 
 
 class Actions:
     """Carries out one request at a time, on the frames of one stop."""
 
-    def __init__(
-        self,
-        link: Link,
-        table: BreakpointTable,
-        tracer: Tracer,
-        evaluator: Evaluator,
-        describer: Describer,
-    ) -> None:
-        self.link = link
-        self.table = table
-        self.tracer = tracer
-        self.evaluator = evaluator
-        self.describer = describer
-        self.frames: List[FrameAt] = []
-        self.handlers: Dict[str, Callable[[Json], Json]] = {
+    def __init__(self, session: Session) -> None:
+        self.link, self.table, self.tracer = session.link, session.table, session.tracer
+        self.evaluator = session.evaluator
+        self.describer = describer = session.describer
+        self.frames: list[FrameAt] = []
+        self.handlers: dict[str, Callable[[Json], Json]] = {
             "locals": self._locals,
             "stack": lambda given: describer.stack(self.frames, given.get("start", 0)),
             "threads": lambda given: describer.threads(self.frames),
@@ -322,14 +365,14 @@ class Session:
         self.table = BreakpointTable(self.workspace)
         self.tracer = Tracer(self.workspace, self.table, self)
         self.evaluator = Evaluator(Bounds.of(limits), self.workspace)
-        self.describer = Describer(self.workspace, self.table, self.evaluator, limits)
-        self.actions = Actions(link, self.table, self.tracer, self.evaluator, self.describer)
+        self.describer = Describer(self, limits)
+        self.actions = Actions(self)
         self.lock = threading.RLock()
-        self.notes: List[str] = []
+        self.notes: list[str] = []
         self.state = "runtime"
         self.started = False
 
-    def prepare(self, breakpoints: List[Json]) -> None:
+    def prepare(self, breakpoints: list[Json]) -> None:
         """Set the launch's breakpoints, and get ready for the program to run."""
         for wanted in breakpoints:
             try:
@@ -348,7 +391,7 @@ class Session:
     def serving_here(self) -> bool:
         return self.evaluator.serving_here()
 
-    def on_interrupt(self, number: int, frame: Optional[types.FrameType]) -> None:
+    def on_interrupt(self, number: int, frame: types.FrameType | None) -> None:
         """Runs in the main thread, between any two instructions."""
         if self.evaluator.phase == RUNNING:
             if not self.tracer.off:
@@ -360,19 +403,19 @@ class Session:
 
     def stop(
         self,
-        frame: Optional[types.FrameType],
+        frame: types.FrameType | None,
         reason: str,
         *,
         hit: Sequence[Breakpoint] = (),
         notes: Sequence[str] = (),
-        exception: Optional[BaseException] = None,
-        returned: Optional[Tuple[str, object]] = None,
+        exception: BaseException | None = None,
+        returned: tuple[str, object] | None = None,
     ) -> None:
         """Report where the program is, and serve requests until one lets it go on."""
         if self.serving_here() or self.tracer.off:
             return
         with self.lock, MoreStack():
-            if hit and not any(self.table.holds(point) for point in hit):
+            if hit and not any(p.temporary or p.number in self.table.breakpoints for p in hit):
                 return  # removed while this thread waited for its turn
             self.evaluator.pause()
             shown = returned is not None and type(returned[1]) not in PLAIN_TYPES
@@ -413,16 +456,15 @@ class Session:
         else:
             self.tracer.step(STEPS[action], mine[0])
 
-    def _after_end(self, error: BaseException, state: str, notes: List[str]) -> str:
-        """Serve requests on the frames of an exception that ended something; returns the action
-        that lets the program go on."""
+    def _after_end(self, error: BaseException, state: str, notes: list[str]) -> str:
+        """Serve requests on an exception's frames; returns the action that lets the program on."""
         with self.lock, MoreStack():
             self.evaluator.pause()
             self.link.paused()
             self.tracer.run_freely(None)
             self.tracer.hook.install(None)
             frames = self.describer.visible(traceback_frames(error))
-            hits = self.tracer.hits.at_end(frames[0].frame if frames else None, error)
+            hits = self.tracer.hits_at_end(frames[0].frame if frames else None, error)
             self.state = state
             stop = self.describer.stop(frames, "exception", error, None)
             described = [self.table.describe(point) for point in hits.points]
@@ -432,7 +474,7 @@ class Session:
                 answer["notes"].append(PLACE_LOST)
             return self._serve_stop(frames, answer)
 
-    def _serve_stop(self, frames: List[FrameAt], fields: Json) -> str:
+    def _serve_stop(self, frames: list[FrameAt], fields: Json) -> str:
         """Answer with the stop, then serve; returns the action that lets the program go on."""
         self.started = True
         self.actions.frames = frames

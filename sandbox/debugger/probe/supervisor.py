@@ -12,7 +12,7 @@ import sys
 import termios
 import time
 from collections import deque
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import Callable
 
 from .diagnosis import (
     CRASHED,
@@ -33,18 +33,8 @@ from .diagnosis import (
     unanswered,
     waited_for_children,
 )
-from .wire import (
-    CONTROL,
-    DUMP,
-    INTERRUPT,
-    RESEND,
-    RUN_ACTIONS,
-    TICK,
-    Json,
-    LineReader,
-    encode,
-    write_all,
-)
+from .own import DUMP, INTERRUPT
+from .wire import CONTROL, RESEND, RUN_ACTIONS, TICK, Json, LineReader, encode, write_all
 
 
 class Pending:
@@ -61,9 +51,9 @@ class Pending:
         self.deadline: float = now + message["timeout"]
         self.grace: float = message["grace"]
         self.next_signal = self.deadline if self.runs else min(self.deadline, now + TICK)
-        self.first: Dict[int, Task] = {}
+        self.first: dict[int, Task] = {}
         self.first_at = 0.0
-        self.diagnosis: Optional[Diagnosis] = None
+        self.diagnosis: Diagnosis | None = None
         self.reached = False
         """Whether an interrupt has reached the program's Python code."""
 
@@ -75,13 +65,6 @@ class Pending:
     def interrupt_now(self) -> None:
         """Interrupt before the deadline, as the host asks."""
         self.deadline = self.next_signal = min(self.deadline, time.monotonic() + LOOK)
-
-    def paused(self) -> None:
-        """From here on the debugger runs, and the program's code only for it."""
-        self.next_signal = min(self.next_signal, time.monotonic() + TICK)
-
-    def overdue(self) -> bool:
-        return time.monotonic() >= self.deadline + self.grace
 
     def keep_time(self) -> None:
         """Look at the program shortly before the deadline, and interrupt it from then on."""
@@ -135,7 +118,7 @@ class OutputRing:
             self.tail_size -= dropped
             self.cut += dropped
 
-    def take(self) -> Tuple[str, bool]:
+    def take(self) -> tuple[str, bool]:
         """Return the text, and whether its middle was cut; then start over.
 
         Escapes characters that could affect a terminal.
@@ -155,7 +138,7 @@ MEMORY_ENDS = (signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV)
 OUT_OF_MEMORY_TEXTS = ("MemoryError", "Cannot allocate memory", "out of memory", "bad_alloc")
 
 
-def ended(status: int, runs: bool, dump: str, kills_before: Optional[int]) -> Json:
+def ended(status: int, runs: bool, dump: str, kills_before: int | None) -> Json:
     """The answer if the program ended by itself; `status` is that of `os.waitpid`.
 
     An exit is a normal answer to an action that `runs` the program, and otherwise a loss.
@@ -177,7 +160,7 @@ def ended(status: int, runs: bool, dump: str, kills_before: Optional[int]) -> Js
     }
 
 
-def crash_reason(number: int, dump: str, kills_before: Optional[int]) -> str:
+def crash_reason(number: int, dump: str, kills_before: int | None) -> str:
     """Whether lack of memory explains a signal: the kernel counts the processes killed for that."""
     kills = memory_kills()
     if number == signal.SIGKILL and (kills is None or kills != kills_before):
@@ -198,7 +181,7 @@ def killed(reason: str, text: str, dump: str) -> Json:
     }
 
 
-def place(frames: List[Json]) -> Json:
+def place(frames: list[Json]) -> Json:
     """The position of the innermost frame, as the fields of a stop."""
     return {name: frames[0][name] for name in ("file", "line", "function")} if frames else {}
 
@@ -220,16 +203,16 @@ class Supervisor:
         self.dump = dump
         self.nonce = b""
         self.ring = OutputRing(4000)
-        self.pending: Optional[Pending] = None
-        self.status: Optional[int] = None
-        self.killed: Optional[Json] = None
+        self.pending: Pending | None = None
+        self.status: int | None = None
+        self.killed: Json | None = None
         """The answer to send once the killed program has ended."""
         self.memory_kills = memory_kills()
         self.others = False
         """Whether the program is known to have started processes."""
         self.cut_off = False
         """Whether the program closed the link, or replaced itself by another."""
-        self.notes: List[str] = []
+        self.notes: list[str] = []
         self.wakeup, wakeup_write = os.pipe()
         for fd in (self.wakeup, wakeup_write, output, dump):
             os.set_blocking(fd, False)
@@ -243,7 +226,7 @@ class Supervisor:
         # Keeps the program from opening the terminal by its name.
         fcntl.ioctl(0, termios.TIOCEXCL)
         poller = select.poll()
-        handlers: Dict[int, Callable[[], bool]] = {
+        handlers: dict[int, Callable[[], bool]] = {
             0: self._on_host,
             self.answers.fd: self._on_answer,
             self.output: self._on_output,
@@ -300,8 +283,7 @@ class Supervisor:
         return True
 
     def _relay(self, line: bytes) -> None:
-        """Relay the debuggee's answers. A token tells them from what the program wrote into the
-        debugger's descriptor."""
+        """Relay the debuggee's answers; a token tells them from what the program wrote there."""
         pending = self.pending
         try:
             message = json.loads(line)
@@ -313,7 +295,8 @@ class Supervisor:
         if "id" not in message:
             pending.reached |= bool(message.get("reached"))
             if "paused" in message:
-                pending.paused()
+                # From here on the debugger runs, and the program's code only for it.
+                pending.next_signal = min(pending.next_signal, time.monotonic() + TICK)
             self.notes += message.get("notes", [])
             return
         self.pending = None
@@ -386,7 +369,7 @@ class Supervisor:
         pending = self.pending
         if pending is None or self.status is not None or self.killed is not None:
             return
-        if pending.overdue():
+        if time.monotonic() >= pending.deadline + pending.grace:
             # The interrupt went unanswered: record the program's stack, from C, and kill it.
             found = pending.last_diagnosis()
             os.kill(self.child, DUMP)

@@ -3,60 +3,140 @@
 from __future__ import annotations
 
 import sys
+import threading
 import types
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    Iterable,
-    List,
-    NamedTuple,
-    Optional,
-    Protocol,
-    Sequence,
-    Tuple,
-)
+from typing import Any, Callable, Iterable, NamedTuple, Protocol, Sequence
 
-from .breakpoints import Breakpoint, BreakpointTable
+from .breakpoints import Breakpoint, BreakpointTable, first_reached
 from .evaluation import condition_holds
-from .exceptions import first_reached
-from .frames import keep_cells, running_frames
-from .hook import TraceHook, get_trace
 from .interpreter import (
     NONE_INLINED,
     Inlined,
     MoreStack,
     inlined_comprehensions,
+    keep_cells,
+    running_frames,
     way_out,
 )
 from .memory import SPARE
 from .own import get_ident
 from .workspace import Workspace
 
-OnLine = Callable[[types.FrameType], None]
-OnRaise = Callable[[types.FrameType, BaseException, Optional[types.TracebackType]], None]
+set_trace, get_trace = sys.settrace, sys.gettrace
+set_trace_for_threads = threading.settrace
+
+
+class Functions(threading.local):
+    """The trace functions of one thread."""
+
+    ours: Any = None
+    programs: Any = None
+
+
+class TraceHook:
+    """The one trace function that CPython has per thread, shared by the debugger and the program.
+
+    A program that measures its coverage, or is itself a debugger, would end the debugger's tracing,
+    and the debugger the program's. So the program gets a replacement of `sys.settrace` that joins
+    the two. A tracer in C (such as coverage's) bypasses it: it ends the debugger's steps, and
+    before CPython 3.12 its breakpoints, until the next stop.
+    """
+
+    def __init__(self, local: Any, on_raise: Any) -> None:
+        self.local = local
+        """The debugger's trace function inside a frame."""
+        self.on_raise = on_raise
+        """The trace function inside frames for which only exceptions matter."""
+        self.functions = Functions()
+        self.new_threads: Any = None
+        self.programs_threads: Any = None
+
+    def set_programs(self, function: Any) -> None:
+        """The program's `sys.settrace`, also for the module `threading`."""
+        if function is not None and function is self.new_threads:
+            self.functions.ours, function = function, self.programs_threads
+        self.functions.programs = function
+        self._apply()
+
+    def get_programs(self) -> Any:
+        return self.functions.programs
+
+    def install(self, function: Any) -> None:
+        """Set the debugger's function in this thread; None: run it untraced."""
+        self.functions.ours = function
+        self._apply()
+
+    def install_in_new_threads(self, function: Any) -> None:
+        """Set the debugger's function in future threads, beside the program's own."""
+        self.new_threads = function
+        set_trace_for_threads(function)
+        setattr(threading, "settrace", self._set_programs_for_threads)  # noqa: B010
+
+    def _set_programs_for_threads(self, function: Any) -> None:
+        self.programs_threads = function
+
+    def watch(self, frame: types.FrameType, lines: bool) -> None:
+        """Trace a frame that already runs: its lines too, or only its exceptions."""
+        function = frame.f_trace
+        if isinstance(function, Joined):
+            function.ours, lines = self.local, True
+        elif function is None or function in (self.local, self.on_raise):
+            frame.f_trace = self.local
+        else:
+            frame.f_trace, lines = Joined(self.local, function), True
+        frame.f_trace_lines = lines
+
+    def leave(self, frame: types.FrameType) -> None:
+        """Stop tracing a frame."""
+        function = frame.f_trace
+        if isinstance(function, Joined):
+            frame.f_trace = function.programs
+        elif function in (self.local, self.on_raise):
+            frame.f_trace = None
+
+    def watches(self, frame: types.FrameType) -> bool:
+        function = frame.f_trace
+        return isinstance(function, Joined) or function in (self.local, self.on_raise)
+
+    def _apply(self) -> None:
+        set_trace(joined(self.functions.ours, self.functions.programs))
+
+
+class Joined:
+    """Two trace functions as one."""
+
+    def __init__(self, ours: Any, programs: Any) -> None:
+        self.ours = ours
+        self.programs = programs
+
+    def __call__(self, frame: types.FrameType, event: str, arg: Any) -> Any:
+        ours = self.ours(frame, event, arg) if self.ours is not None else None
+        programs = self.programs(frame, event, arg)
+        if event == "call":
+            return joined(ours, programs)
+        if programs is not None:
+            self.programs = programs
+        return None
+
+
+def joined(ours: Any, programs: Any) -> Any:
+    """One trace function that calls both; None if there is none."""
+    if ours is None or programs is None:
+        return programs if ours is None else ours
+    return Joined(ours, programs)
 
 
 class Monitor:
     """Breakpoints through `sys.monitoring`: code without one runs at its native speed."""
 
-    def __init__(
-        self,
-        table: BreakpointTable,
-        at_breakpoint: OnLine,
-        at_raise: OnRaise,
-        monitoring: Any,
-        tool: int,
-    ) -> None:
-        self.table = table
-        self.at_breakpoint = at_breakpoint
-        self.at_raise = at_raise
+    def __init__(self, tracer: Tracer, monitoring: Any, tool: int) -> None:
+        self.table = tracer.table
+        self.at_breakpoint, self.at_raise = tracer.at_breakpoint, tracer.at_raise
         self.monitoring = monitoring
         self.tool = tool
-        self.watched: List[types.CodeType] = []
-        self.stopped_at: Dict[int, Tuple[types.FrameType, int]] = {}
-        """By thread: the frame and line where a step has already stopped, before the line's
-        event."""
+        self.watched: list[types.CodeType] = []
+        self.stopped_at: dict[int, tuple[types.FrameType, int]] = {}
+        """By thread: the frame and offset where a step has stopped, before the line's event."""
         events = monitoring.events
         monitoring.use_tool_id(tool, "stepinto")
         monitoring.register_callback(tool, events.PY_START, self._on_start)
@@ -66,15 +146,11 @@ class Monitor:
         self._choose_events()
 
     @staticmethod
-    def available(
-        table: BreakpointTable, at_breakpoint: OnLine, at_raise: OnRaise
-    ) -> Optional[Monitor]:
-        monitoring = getattr(sys, "monitoring", None)
-        if monitoring is None:
-            return None
-        for tool in (monitoring.DEBUGGER_ID, 4, 3):
+    def available(tracer: Tracer) -> Monitor | None:
+        monitoring: Any = getattr(sys, "monitoring", None)
+        for tool in () if monitoring is None else (monitoring.DEBUGGER_ID, 4, 3):
             if monitoring.get_tool(tool) is None:
-                return Monitor(table, at_breakpoint, at_raise, monitoring, tool)
+                return Monitor(tracer, monitoring, tool)
         return None
 
     def _choose_events(self) -> None:
@@ -127,11 +203,8 @@ class Monitor:
         self.monitoring.free_tool_id(self.tool)
 
 
-OnLimit = Callable[[types.FrameType, RecursionError], None]
-
-
-def nested(depth: int) -> Tuple[Any, ...]:
-    value: Tuple[Any, ...] = ()
+def nested(depth: int) -> tuple[Any, ...]:
+    value: tuple[Any, ...] = ()
     for _ in range(depth):
         value = (value,)
     return value
@@ -173,7 +246,10 @@ class Mending:
 
 
 def call_filter(
-    table: BreakpointTable, hook: TraceHook, on_call: Any, at_limit: OnLimit
+    table: BreakpointTable,
+    hook: TraceHook,
+    on_call: Any,
+    at_limit: Callable[[types.FrameType, RecursionError], None],
 ) -> Callable[[types.FrameType, str, Any], Any]:
     """The trace function for calls: ignores those without a breakpoint."""
     quiet, only_raising, on_raise = table.quiet, table.only_raising, hook.on_raise
@@ -209,56 +285,8 @@ def raise_filter(on_event: Any) -> Callable[[types.FrameType, str, Any], None]:
 class Hits(NamedTuple):
     """The breakpoints that were hit, and notes about their conditions."""
 
-    points: List[Breakpoint]
-    notes: List[str]
-
-
-class HitCounter:
-    """Finds the breakpoints that are hit: those due whose conditions hold."""
-
-    def __init__(self, workspace: Workspace, table: BreakpointTable) -> None:
-        self.workspace = workspace
-        self.table = table
-
-    def at_line(self, frame: types.FrameType) -> Hits:
-        """At a line that is about to run."""
-        plan = self.table.plan(frame.f_code)
-        return self._count(plan.due(frame, frame.f_lineno) if plan else (), frame)
-
-    def at_raise(
-        self,
-        frame: types.FrameType,
-        error: BaseException,
-        trace: Optional[types.TracebackType],
-    ) -> Hits:
-        """In a frame that an exception has reached: only at the first of the program's own."""
-        points = self.table.raised.matching(type(error))
-        if not points or not first_reached(frame, error, trace, self.workspace.mine):
-            return Hits([], [])
-        return self._count(points, frame, error)
-
-    def at_end(self, frame: Optional[types.FrameType], error: BaseException) -> Hits:
-        """At an exception that has ended the program, or its test."""
-        points = self.table.uncaught.matching(type(error)) if frame is not None else ()
-        return self._count(points, frame, error)
-
-    def _count(
-        self,
-        due: Iterable[Breakpoint],
-        frame: Optional[types.FrameType],
-        error: Optional[BaseException] = None,
-    ) -> Hits:
-        hits = Hits([], [])
-        for point in due:
-            assert frame is not None
-            holds, note = condition_holds(point, frame, error)
-            keep_cells(frame if point.code else None)
-            hits.notes.extend([note] if note else [])
-            # Another thread may have been the first to hit a temporary one.
-            if holds and (not point.temporary or self.table.discard(point)):
-                self.table.count_hit(point)
-                hits.points.append(point)
-        return hits
+    points: list[Breakpoint]
+    notes: list[str]
 
 
 RUN, OVER, INTO, OUT = "run", "over", "into", "out"
@@ -269,20 +297,20 @@ QUIET = (StopIteration, StopAsyncIteration, GeneratorExit)
 class StopHandler(Protocol):
     """Handles stops of the program."""
 
-    notes: List[str]
+    notes: list[str]
 
     def serving_here(self) -> bool:
         """Whether the debugger itself runs in this thread."""
 
     def stop(
         self,
-        frame: Optional[types.FrameType],
+        frame: types.FrameType | None,
         reason: str,
         *,
         hit: Sequence[Breakpoint] = (),
         notes: Sequence[str] = (),
-        exception: Optional[BaseException] = None,
-        returned: Optional[Tuple[str, object]] = None,
+        exception: BaseException | None = None,
+        returned: tuple[str, object] | None = None,
     ) -> None:
         """Give control to the host; returns when the program is to go on."""
 
@@ -295,15 +323,14 @@ class Tracer:
         self.table = table
         self.session = session
         self.mode = RUN
-        self.step_frame: Optional[types.FrameType] = None
+        self.step_frame: types.FrameType | None = None
         self.step_thread = 0
-        self.raising: Optional[types.FrameType] = None
-        self.entry_module: Optional[str] = None
+        self.raising: types.FrameType | None = None
+        self.entry_module: str | None = None
         """Steps look for the entry only in the module of this name."""
-        self.hits = HitCounter(workspace, table)
-        self.monitor = Monitor.available(table, self.at_breakpoint, self.at_raise)
+        self.monitor = Monitor.available(self)
         table.trace_raises = self.monitor is None
-        self.inlined: Tuple[Optional[types.CodeType], Inlined] = None, NONE_INLINED
+        self.inlined: tuple[types.CodeType | None, Inlined] = None, NONE_INLINED
         """A cache for the last code object."""
         self.step_inside = False
         """Whether the step began inside an inlined comprehension."""
@@ -313,7 +340,7 @@ class Tracer:
         self.mending = None if self.monitor else Mending(self._trace_again)
         self.off = False
 
-    def run_freely(self, frame: Optional[types.FrameType]) -> None:
+    def run_freely(self, frame: types.FrameType | None) -> None:
         """Run to the next breakpoint, at full speed if nothing is watched."""
         self.mode = RUN
         self.step_frame = self.raising = None
@@ -334,11 +361,11 @@ class Tracer:
 
     def share_trace_function(self) -> None:
         """Let the program set its own trace function; the debugger still stops it."""
-        self.hook.share()
+        sys.settrace, sys.gettrace = self.hook.set_programs, self.hook.get_programs
         if not self.monitor:
             self.hook.install_in_new_threads(self.filter)
 
-    def step(self, mode: str, frame: Optional[types.FrameType]) -> None:
+    def step(self, mode: str, frame: types.FrameType | None) -> None:
         """Run to the end of a step that began in `frame`; None: to the next line of the program."""
         self.mode = mode
         self.step_frame = frame
@@ -392,7 +419,8 @@ class Tracer:
     def _enterable(self, frame: types.FrameType) -> bool:
         if get_ident() != self.step_thread:
             return False
-        if self.step_frame is None and self.entry_module not in (None, frame_module(frame)):
+        wanted = self.entry_module if self.step_frame is None else None
+        if wanted is not None and frame.f_globals.get("__name__") != wanted:
             return False
         return self._steppable(frame)
 
@@ -439,7 +467,7 @@ class Tracer:
                 watched = plan is not None and frame.f_lineno in plan.lines
                 if watched:
                     self.monitor.stopped_at[get_ident()] = frame, frame.f_lasti
-            hits = self.hits.at_line(frame)
+            hits = self._hits_at_line(frame)
             reason = "step" if self.step_frame is not None else "entry"
             reason = "breakpoint" if hits.points else reason
             self.session.stop(frame, reason, hit=hits.points, notes=hits.notes)
@@ -461,23 +489,57 @@ class Tracer:
             entry = plan is not None and frame.f_lasti == plan.offset
         if entry:
             self.table.arm_entry(None)
-        hits = self.hits.at_line(frame)
+        hits = self._hits_at_line(frame)
         if hits.points or entry:
             reason = "entry" if entry else "breakpoint"
             self.session.stop(frame, reason, hit=hits.points, notes=hits.notes)
 
     def at_raise(
-        self, frame: types.FrameType, error: BaseException, trace: Optional[types.TracebackType]
+        self, frame: types.FrameType, error: BaseException, trace: types.TracebackType | None
     ) -> None:
         """An exception has reached a frame: stop if a breakpoint names its class."""
         if self.off or self.session.serving_here():
             return
-        hits = self.hits.at_raise(frame, error, trace)
+        points = self.table.raised.matching(type(error))
+        # Only in the first of the program's own frames.
+        if not points or not first_reached(frame, error, trace, self.workspace.mine):
+            return
+        hits = self._count(points, frame, error)
         if hits.points:
             self.raising = frame
             self.session.stop(
                 frame, "exception", hit=hits.points, notes=hits.notes, exception=error
             )
+
+    def hits_at_end(self, frame: types.FrameType | None, error: BaseException) -> Hits:
+        """The breakpoints hit by an exception that has ended the program, or its test."""
+        points = self.table.uncaught.matching(type(error)) if frame is not None else ()
+        return self._count(points, frame, error)
+
+    def _hits_at_line(self, frame: types.FrameType) -> Hits:
+        """The breakpoints hit at a line that is about to run."""
+        plan = self.table.plan(frame.f_code)
+        return self._count(plan.due(frame, frame.f_lineno) if plan else (), frame)
+
+    def _count(
+        self,
+        due: Iterable[Breakpoint],
+        frame: types.FrameType | None,
+        error: BaseException | None = None,
+    ) -> Hits:
+        """Those of the breakpoints due whose conditions hold."""
+        hits = Hits([], [])
+        for point in due:
+            assert frame is not None
+            holds, note = condition_holds(point, frame, error)
+            keep_cells(frame if point.code else None)
+            hits.notes.extend([note] if note else [])
+            # Another thread may have been the first to hit a temporary one.
+            if holds and (not point.temporary or self.table.discard(point)):
+                point.hits += 1
+                self.table.untold.add(point.number)
+                hits.points.append(point)
+        return hits
 
     def _on_return(self, frame: types.FrameType, value: Any) -> None:
         if frame is not self.step_frame:
@@ -510,7 +572,3 @@ class Tracer:
         if frame is self.step_frame or (self.mode is INTO and self._enterable(frame)):
             self.raising = frame
             self.session.stop(frame, "exception", exception=error)
-
-
-def frame_module(frame: types.FrameType) -> str:
-    return str(frame.f_globals.get("__name__"))

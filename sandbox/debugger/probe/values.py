@@ -6,14 +6,14 @@ import collections
 import types
 from collections import deque
 from itertools import islice
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Iterator, NamedTuple, Tuple
 
 from .wire import CONTROL, Interrupted, Json
 
 Field = Tuple[str, object]
 
 
-def instance_attributes(value: object) -> List[Field]:
+def instance_attributes(value: object) -> list[Field]:
     """The attributes that an object itself holds: its `__dict__` and its slots."""
     found = {}
     try:
@@ -34,7 +34,7 @@ def instance_attributes(value: object) -> List[Field]:
     return [(str(name), item) for name, item in found.items()]
 
 
-def dataclass_fields(value: object) -> Optional[List[Field]]:
+def dataclass_fields(value: object) -> list[Field] | None:
     """The fields in a `repr` made by `dataclass`; None if there is none."""
     kind = type(value)
     written = getattr(getattr(kind, "__repr__", None), "__wrapped__", None)
@@ -46,7 +46,7 @@ def dataclass_fields(value: object) -> Optional[List[Field]]:
     return [(name, getattr(value, name)) for name in shown]
 
 
-def named_fields(value: Any) -> Optional[List[Field]]:
+def named_fields(value: Any) -> list[Field] | None:
     """The fields of a named tuple that has its original `repr`."""
     kind = type(value)
     code = getattr(getattr(kind, "__repr__", None), "__code__", None)
@@ -58,7 +58,7 @@ def named_fields(value: Any) -> Optional[List[Field]]:
     return list(zip(names, tuple.__iter__(value)))  # noqa: B905  # CPython 3.8 has no strict
 
 
-def size_of(value: Any) -> Optional[int]:
+def size_of(value: Any) -> int | None:
     """Number of items of a built-in container."""
     kind = type(value)
     for base in (dict, list, tuple, set, frozenset, deque):
@@ -74,7 +74,7 @@ class NotEvaluated:
         return "<property, not evaluated>"
 
 
-def properties_of(kind: type) -> List[Field]:
+def properties_of(kind: type) -> list[Field]:
     names = []
     for base in kind.__mro__:
         names += [name for name, item in base.__dict__.items() if type(item) is property]
@@ -115,7 +115,7 @@ class Window:
         self.skip = start
         self.left = bounds.chars
         self.lines = bounds.lines
-        self.parts: List[str] = []
+        self.parts: list[str] = []
         self.shown = 0
         self.rest = ""
         """A note of what is left, once the window is full."""
@@ -170,7 +170,7 @@ def bounded_text(text: str, bounds: Bounds) -> str:
     return window.text()
 
 
-def quoted(value: Any, opening: str) -> Iterator[Tuple[str, int]]:
+def quoted(value: Any, opening: str) -> Iterator[tuple[str, int]]:
     """The parts of the `repr` of a long text or bytes, with the number of characters after each."""
     single: Any = "'" if type(value) is str else b"'"
     double: Any = '"' if type(value) is str else b'"'
@@ -190,8 +190,7 @@ MANY_CHARS = 1_000_000
 
 
 class Shape(NamedTuple):
-    """How a built-in container is written, and how to iterate it without running a subclass's
-    code."""
+    """How a built-in container is written, and is iterated without running a subclass's code."""
 
     opening: str
     closing: str
@@ -200,7 +199,7 @@ class Shape(NamedTuple):
     """Shown if it contains itself, or lies too deep."""
 
 
-SHAPES: Dict[int, Shape] = {
+SHAPES: dict[int, Shape] = {
     id(list.__repr__): Shape("[", "]", list.__iter__),
     id(tuple.__repr__): Shape("(", ")", tuple.__iter__, "(...)"),
     id(dict.__repr__): Shape("{", "}", dict.items, "{...}"),
@@ -214,7 +213,7 @@ SHAPES: Dict[int, Shape] = {
 """By the identity of a class's `__repr__`, its own or a built-in one."""
 
 
-def shape_of(value: Any) -> Optional[Shape]:
+def shape_of(value: Any) -> Shape | None:
     """The shape of a value that is written like a built-in container, or None."""
     kind = type(value)
     shape = SHAPES.get(id(getattr(kind, "__repr__", None)))
@@ -237,7 +236,7 @@ class Rendered(NamedTuple):
 
     text: str
     truncated: bool
-    next_start: Optional[int]
+    next_start: int | None
     """Start of the next page; None if the text is complete."""
 
 
@@ -263,7 +262,7 @@ class Rendering:
         self.bounds = bounds
         self.window = Window(bounds, start)
         self.put = self.window.put
-        self.seen: List[int] = []
+        self.seen: list[int] = []
         self.cut = False
         """Whether anything inside was left out."""
         self.size = self.done = 0
@@ -336,7 +335,7 @@ class Rendering:
         return index
 
     def _object(
-        self, value: object, fields: List[Field], depth: int, form: Tuple[str, str, str]
+        self, value: object, fields: list[Field], depth: int, form: tuple[str, str, str]
     ) -> None:
         """An object by its fields, which say more than its address."""
         opening, lead, end = form
@@ -386,7 +385,7 @@ class Rendering:
             self.what = ""
 
 
-def plain_length(items: List[Any]) -> Optional[int]:
+def plain_length(items: list[Any]) -> int | None:
     """The length of some items' text with separators; None if some item is not plain."""
     kinds = set(map(type, items))
     if kinds == {int} and any(item.bit_length() > HUGE_BITS for item in (max(items), min(items))):
@@ -410,3 +409,43 @@ def exception_text(error: BaseException, bounds: Bounds) -> str:
     except BaseException as problem:
         text = f"<str raised {type_name(type(problem))}>"
     return bounded_text(text, bounds)
+
+
+KEY = Bounds(chars=80, depth=3, items=20, lines=1)
+"""For a key that serves as an item's name."""
+
+
+def fields_of(value: Any, start: int, count: int) -> tuple[list[Field], int]:
+    """`count` items by key or index, otherwise attributes, from the `start`-th on; and their total
+    number. Properties are named, not run.
+
+    Uses `type(value)`, since `isinstance` would run a `__class__` of the program's.
+    """
+    size = size_of(value)
+    if size is None:
+        own = [item for item in instance_attributes(value) if not item[0].startswith("__")]
+        own += properties_of(type(value))
+        return own[start : start + count], len(own)
+    found = items_of(value, start, start + count)
+    more = properties_of(type(value))
+    last = max(start - size, 0)
+    return (found + more[last:])[:count], size + len(more)
+
+
+def items_of(value: Any, start: int, end: int) -> list[Field]:
+    """Some items of a built-in container, without running a subclass's methods."""
+    kind = type(value)
+    if issubclass(kind, dict):
+        chosen = islice(dict.items(value), start, end)
+        return [(f"[{render(key, KEY)[0]}]", item) for key, item in chosen]
+    for base in (list, tuple, deque):
+        if issubclass(kind, base):
+            names = getattr(kind, "_fields", None)
+            chosen = islice(base.__iter__(value), start, end)
+            return [
+                (names[index] if type(names) is tuple else f"[{index}]", item)
+                for index, item in enumerate(chosen, start)
+            ]
+    base_set = set if issubclass(kind, set) else frozenset
+    chosen = islice(base_set.__iter__(value), start, end)
+    return [(f"{{{index}}}", item) for index, item in enumerate(chosen, start)]

@@ -1,15 +1,115 @@
-"""The folder under test: which files are the program's own, and their contents."""
+"""The folder under test: which files are the program's own, their text, functions and executable
+lines, and which of these a name means."""
 
 from __future__ import annotations
 
+import ast
 import os
 import re
-from typing import Dict, Iterator, List
+import types
+from typing import Iterator, NamedTuple
 
-from .interpreter import STARTUP_PATH
-from .own import basename, join, modified, passed_file_time, read_file, realpath, source_lines, walk
-from .source import SourceFile, decode_source
+from .interpreter import STARTUP_PATH, body_lines, entry_offset, import_standard, line_at
+from .own import (
+    basename,
+    isfile,
+    join,
+    modified,
+    passed_file_time,
+    read_file,
+    realpath,
+    source_lines,
+    walk,
+)
 from .wire import CONTROL, Refusal
+
+
+class Function(NamedTuple):
+    """One function of a source file."""
+
+    qualified: str
+    first_line: int
+    """The first decorator's line, as in `co_firstlineno`."""
+    def_line: int
+    body_line: int
+    """The first statement after the docstring."""
+
+    @property
+    def name(self) -> str:
+        return self.qualified.rpartition(".")[2]
+
+
+class SourceFile:
+    """The functions and executable lines of one file, by this interpreter's compiler."""
+
+    def __init__(self, path: str) -> None:
+        data = read_file(path)
+        tree = ast.parse(data, path)
+        self.functions: list[Function] = []
+        self._collect(tree, "")
+        self.owners: dict[int, set[tuple[str, int]]] = {}
+        self.entry_lines: dict[tuple[str, int], int] = {}
+        code = compile(tree, path, "exec", dont_inherit=True)
+        headers = {
+            line
+            for function in self.functions
+            for line in range(function.first_line, max(function.def_line + 1, function.body_line))
+        }
+        self._own(code, set(), headers)
+
+    def _collect(self, node: ast.AST, prefix: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            name = prefix
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                name = prefix + child.name
+                first = min([child.lineno, *(d.lineno for d in child.decorator_list)])
+                body = child.body[1:] if ast.get_docstring(child) is not None else child.body
+                line = (body or child.body)[0].lineno
+                self.functions.append(Function(name, first, child.lineno, line))
+                name += "."
+            elif isinstance(child, ast.ClassDef):
+                name = prefix + child.name + "."
+            self._collect(child, name)
+
+    def _own(self, code: types.CodeType, taken: set[int], headers: set[int]) -> None:
+        """Assign each line to the outermost code object that runs it, function headers to none."""
+        own = {line for line in body_lines(code) if line not in headers} - taken
+        for line in own:
+            self.owners.setdefault(line, set()).add((code.co_name, code.co_firstlineno))
+        self.entry_lines[code.co_name, code.co_firstlineno] = line_at(code, entry_offset(code))
+        for constant in code.co_consts:
+            if isinstance(constant, types.CodeType):
+                self._own(constant, taken | own, headers)
+
+    def function_at(self, line: int) -> Function | None:
+        """The function whose header (decorators, signature, docstring) contains a line."""
+        for function in self.functions:
+            if function.first_line <= line < max(function.def_line + 1, function.body_line):
+                return function
+        return None
+
+
+COOKIE = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+BLANK = re.compile(rb"[ \t\f]*(?:#|$)")
+
+
+def decode_source(data: bytes) -> str:
+    """The text of a source file, by its BOM or its coding cookie (PEP 263).
+
+    `tokenize.detect_encoding` refuses some files that CPython runs.
+    """
+    encoding = "utf-8-sig"
+    for line in data.splitlines()[:2]:
+        found = COOKIE.match(line)
+        if found is not None and not data.startswith(b"\xef\xbb\xbf"):
+            encoding = found.group(1).decode("ascii")
+        if found is not None or not BLANK.match(line):
+            break
+    try:
+        return data.decode(encoding, "replace")
+    except (LookupError, ValueError):
+        return data.decode("utf-8", "replace")
+
 
 SKIPPED_FOLDERS = {"node_modules", "__pycache__", "site-packages", "venv"}
 RUNNERS = re.compile(r"[/\\](?:_pytest|pluggy|pytest|xdist|pytest_\w+|hypothesis)(?:[/\\]|\.py$)")
@@ -23,15 +123,15 @@ class Workspace:
     def __init__(self, root: str) -> None:
         self.root = realpath(root)
         self.started = passed_file_time()
-        self.news: List[str] = []
+        self.news: list[str] = []
         """Notes for the next answer."""
-        self.sources: Dict[str, SourceFile] = {}
-        self.texts: Dict[str, List[str]] = {}
-        self.paths: Dict[str, str] = {}
+        self.sources: dict[str, SourceFile] = {}
+        self.texts: dict[str, list[str]] = {}
+        self.paths: dict[str, str] = {}
         self.script = ""
         """The script that is debugged, if it is outside of the folder."""
-        self.mine_cache: Dict[str, bool] = {}
-        self.internal_cache: Dict[str, bool] = {}
+        self.mine_cache: dict[str, bool] = {}
+        self.internal_cache: dict[str, bool] = {}
         below = self.root + os.sep
         paths = [realpath(path) for path in STARTUP_PATH]
         self.import_folders = {path for path in paths if not (path + os.sep).startswith(below)}
@@ -63,17 +163,14 @@ class Workspace:
         known = self.internal_cache.get(filename)
         if known is None:
             known = filename.startswith(("<stepinto", "<frozen", *self.internal_prefixes))
-            known = known or self.in_runner(filename)
+            # An installed test runner, not one that is itself under test.
+            folders = [filename[: found.start()] for found in RUNNERS.finditer(filename)]
+            known = known or any(
+                basename(folder) in INSTALLED or realpath(folder) in self.import_folders
+                for folder in folders
+            )
             self.internal_cache[filename] = known
         return known
-
-    def in_runner(self, filename: str) -> bool:
-        """Whether a file is of an installed test runner, not one that is itself under test."""
-        folders = [filename[: found.start()] for found in RUNNERS.finditer(filename)]
-        return any(
-            basename(folder) in INSTALLED or realpath(folder) in self.import_folders
-            for folder in folders
-        )
 
     def mine(self, filename: str) -> bool:
         """Whether a file is the program's own: below the workspace and not installed there."""
@@ -85,7 +182,7 @@ class Workspace:
             self.mine_cache[filename] = known
         return known
 
-    def text(self, filename: str) -> List[str]:
+    def text(self, filename: str) -> list[str]:
         """The lines of a file when first shown; empty if there is none."""
         path = self.canonical(filename)
         lines = self.texts.get(path)
@@ -98,7 +195,7 @@ class Workspace:
             self.texts[path] = lines
         return lines
 
-    def written_since(self, path: str) -> List[str]:
+    def written_since(self, path: str) -> list[str]:
         """A note if a file of the program has changed since the program started."""
         if not self.mine(path) or modified(path) <= self.started:
             return []
@@ -131,3 +228,144 @@ class Workspace:
             for name in sorted(files):
                 if name.endswith(".py"):
                     yield join(folder, name)
+
+
+def find_file(workspace: Workspace, name: str) -> str:
+    """The one file that a name means. Raises Refusal with the nearest names."""
+    direct = realpath(join(workspace.root, name))
+    if isfile(direct):
+        return direct
+    known = list(workspace.files())
+    ending = os.sep + name.lstrip("./")
+    matches = [path for path in known if path.endswith(ending)]
+    if len(matches) == 1:
+        return matches[0]
+    relative = [workspace.relative(path) for path in matches or known]
+    if matches:
+        raise Refusal("{} is ambiguous: {}".format(name, ", ".join(relative[:8])))
+    raise Refusal(f"there is no file {name}{nearest(name, relative)}")
+
+
+def list_tests(workspace: Workspace, files: list[str] | None = None) -> list[str]:
+    """The node ids of the test functions in the given files, by default in all test files."""
+    if files is None:
+        pattern = re.compile(r"(?:^|[/\\])(?:test_[^/\\]*|[^/\\]*_test|tests)\.py$")
+        files = [path for path in workspace.files() if pattern.search(path)]
+    found = []
+    for path in files[:500]:
+        try:
+            functions = workspace.source(path).functions
+        except Refusal:
+            continue  # a file that does not compile has no runnable tests
+        for function in functions:
+            if function.name.startswith("test"):
+                qualified = function.qualified.replace(".", "::")
+                found.append(f"{workspace.relative(path)}::{qualified}")
+    return found
+
+
+def find_tests(workspace: Workspace, name: str) -> list[str]:
+    """The node ids of the test functions, or of the test classes, with a bare name."""
+    tests = list_tests(workspace)
+    functions = [test for test in tests if test.endswith("::" + name)]
+    classes = [test.rpartition("::")[0] for test in tests if f"::{name}::" in test]
+    return functions or list(dict.fromkeys(classes))
+
+
+def find_function(workspace: Workspace, spec: str) -> tuple[str, Function]:
+    """The function that `name`, `Class.name`, `module.name` or `file.py:name` means."""
+    file, _, name = spec.rpartition(":") if ".py:" in spec else ("", "", spec)
+    parts = name.replace("::", ".").replace("()", "").strip().strip(".:").split(".")
+    if file:
+        paths = [find_file(workspace, file.rstrip(":"))]
+    else:
+        paths = files_defining(workspace, parts[-1])
+    found = matching_functions(workspace, paths, parts)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = [f"{workspace.relative(path)}:{f.qualified}" for path, f in found]
+        raise Refusal("{} is ambiguous: {}".format(spec, ", ".join(names[:8])))
+    raise Refusal(f"there is no function {spec}{near_functions(workspace, parts, paths)}")
+
+
+def matching_functions(
+    workspace: Workspace, paths: list[str], parts: list[str]
+) -> list[tuple[str, Function]]:
+    """Functions with exactly that qualified name, or else those whose name ends with it."""
+    exact: list[tuple[str, Function]] = []
+    loose: list[tuple[str, Function]] = []
+    for path in paths:
+        module = workspace.relative(path)[:-3].replace(os.sep, ".")
+        for function in workspace.source(path).functions:
+            match = match_quality(module, function, parts)
+            if match:
+                (exact if match == 2 else loose).append((path, function))
+    return exact or loose
+
+
+def match_quality(module: str, function: Function, parts: list[str]) -> int:
+    """2: the whole qualified name was given; 1: its last part; 0: another function."""
+    for size in range(len(parts), 0, -1):
+        prefix = parts[:-size]
+        if prefix and not ("." + module).endswith("." + ".".join(prefix)):
+            continue
+        suffix = ".".join(parts[-size:])
+        if function.qualified == suffix:
+            return 2
+        if function.qualified.endswith("." + suffix):
+            return 1
+    return 0
+
+
+def files_defining(workspace: Workspace, name: str) -> list[str]:
+    pattern = re.compile(rb"\bdef\s+" + re.escape(name.encode("utf-8")) + rb"\s*\(")
+    found = []
+    for path in workspace.files():
+        if not pattern.search(read_file(path)):
+            continue
+        try:
+            workspace.source(path)
+        except Refusal:
+            continue  # a file that does not compile can't hold a running function
+        found.append(path)
+    return found
+
+
+def near_functions(workspace: Workspace, parts: list[str], paths: list[str]) -> str:
+    names: dict[str, str] = {}
+    for path in paths or workspace.files():
+        for match in re.finditer(rb"^\s*(?:async\s+)?def\s+(\w+)", read_file(path), re.M):
+            names.setdefault(match.group(1).decode("utf-8"), workspace.relative(path))
+        if len(names) > 4000:
+            break
+    close = closest(parts[-1], list(names))
+    listed = ", ".join(f"{names[name]}:{name}" for name in close)
+    return "; nearest: " + listed if listed else ""
+
+
+def near_tests(workspace: Workspace, test_id: str) -> str:
+    """The tests with the nearest names, in the named file or in all."""
+    path, _, name = test_id.partition("::")
+    wanted = re.split(r"[.:]", name or path)[-1].partition("[")[0]
+    try:
+        files = [find_file(workspace, path)] if path.endswith(".py") else None
+    except Refusal as refusal:
+        return f"; {refusal}"
+    tests = list_tests(workspace, files)
+    names = {re.split("::", test)[-1]: test for test in reversed(tests)}
+    close = [names[found] for found in closest(wanted, list(names))] or tests[:8]
+    return "; nearest: " + ", ".join(close) if close else "; there are no tests here"
+
+
+def closest(name: str, names: list[str]) -> list[str]:
+    difflib = import_standard("difflib")
+    found: list[str] = difflib.get_close_matches(name, names[:4000], 5, 0.5)
+    return found
+
+
+def nearest(name: str, names: list[str]) -> str:
+    base = basename(name)
+    close = closest(name, names)
+    close += [path for path in names if basename(path) == base and path not in close]
+    return "; nearest: " + ", ".join(close[:5]) if close else ""

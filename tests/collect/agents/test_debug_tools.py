@@ -18,8 +18,7 @@ from collect.errors import ConfigError
 from collect.store.messages import ToolCall
 from collect.store.records import ToolOutcome
 from sandbox import SandboxConfig, open_sandbox
-from sandbox.debugger import BreakpointRequest, DebugLimits
-from sandbox.debugger.opening import open_debugger
+from sandbox.debugger import BreakpointRequest, DebugLimits, open_debugger
 from sandbox.debugger.rendering import CODE_RAN
 
 OTHER_LANGUAGE = {

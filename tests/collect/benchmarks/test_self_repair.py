@@ -15,8 +15,7 @@ from collect.benchmarks.verify import verify_instance
 from collect.code.patches import apply_patch
 from collect.rollouts.scoring import score
 from sandbox import SandboxConfig, open_sandbox
-from sandbox.debugger import BreakpointRequest, DebugLimits, Launch
-from sandbox.debugger.python_session import PythonDebugger
+from sandbox.debugger import BreakpointRequest, DebugLimits, Launch, open_debugger
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +99,7 @@ def test_a_debugger_stops_in_the_program(
     stop = BreakpointRequest(file=instance.solution, line=number)
     with open_sandbox(SandboxConfig()) as sandbox:
         benchmark.prepare(instance, sandbox)
-        debugger = PythonDebugger(sandbox, DebugLimits())
+        debugger = open_debugger("python", sandbox, DebugLimits())
         event = debugger.start(Launch(instance.public_tests[0], (stop,), stop_at_entry=False))
         debugger.close()
     assert (event.file, event.line, event.function) == ("solution.py", number, function)

@@ -15,8 +15,7 @@ from collect.benchmarks.local_repository.suites import PytestSuite
 from collect.benchmarks.pytest_run import run_pytest
 from collect.benchmarks.workspace import open_instance_sandbox
 from sandbox import Sandbox, SandboxConfig, open_sandbox
-from sandbox.debugger import BreakpointRequest, DebugLimits, Launch
-from sandbox.debugger.opening import open_debugger
+from sandbox.debugger import BreakpointRequest, DebugLimits, Launch, open_debugger
 from sandbox.errors import SandboxUnavailable
 
 STATUSES = """\

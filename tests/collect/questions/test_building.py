@@ -32,8 +32,7 @@ from collect.questions.config import QuestionsConfig
 from collect.questions.program import Program
 from collect.questions.tracing import Runs, Trace, trace_test
 from sandbox import SandboxConfig, open_sandbox
-from sandbox.debugger import DebugLimits
-from sandbox.debugger.opening import open_debugger
+from sandbox.debugger import DebugLimits, open_debugger
 
 
 def traced(shop: Instance, test: str) -> Trace:

@@ -14,8 +14,7 @@ from collect.benchmarks.projects.sources import fetch
 from collect.benchmarks.pytest_run import PytestJob, run_job, statuses
 from collect.benchmarks.workspace import with_environment, write_folder
 from sandbox import Command, SandboxConfig, open_sandbox
-from sandbox.debugger import DebugLimits
-from sandbox.debugger.opening import open_debugger
+from sandbox.debugger import DebugLimits, open_debugger
 from sandbox.debugger.records import Launch
 
 

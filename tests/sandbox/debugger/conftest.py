@@ -11,8 +11,14 @@ import pytest
 
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.base import Sandbox
-from sandbox.debugger import BreakpointRequest, DebugEvent, DebugLimits, Launch
-from sandbox.debugger.python_session import PythonDebugger
+from sandbox.debugger import (
+    BreakpointRequest,
+    DebugEvent,
+    Debugger,
+    DebugLimits,
+    Launch,
+    open_debugger,
+)
 from tests.interpreters import Interpreter, each_version, find_interpreter
 from tests.sandbox.debugger.java_bench import java_bench, open_java_bench
 
@@ -27,7 +33,7 @@ class Workbench:
 
     interpreter: Interpreter
     sandbox: Sandbox
-    debugger: PythonDebugger
+    debugger: Debugger
     files: dict[str, str] = field(default_factory=dict)
 
     def write(self, files: Mapping[str, str]) -> None:
@@ -86,7 +92,7 @@ def open_bench() -> Iterator[Callable[..., Workbench]]:
             environment=dict(environment or {}),
         )
         sandbox = open_sandbox(config)
-        bench = Workbench(interpreter, sandbox, PythonDebugger(sandbox, limits))
+        bench = Workbench(interpreter, sandbox, open_debugger("python", sandbox, limits))
         opened.append(bench)
         return bench
 

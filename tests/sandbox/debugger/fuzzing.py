@@ -19,8 +19,8 @@ from sandbox.debugger import (
     Launch,
     State,
     StopReason,
+    open_debugger,
 )
-from sandbox.debugger.opening import open_debugger
 from sandbox.debugger.rendering import render
 from sandbox.debugger.session import ALLOWED
 from tests.debugger_sessions import descendants, ended

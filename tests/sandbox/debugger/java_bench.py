@@ -13,8 +13,14 @@ import pytest
 
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.base import Sandbox
-from sandbox.debugger import BreakpointRequest, DebugEvent, DebugLimits, Launch
-from sandbox.debugger.java_session import JavaDebugger
+from sandbox.debugger import (
+    BreakpointRequest,
+    DebugEvent,
+    Debugger,
+    DebugLimits,
+    Launch,
+    open_debugger,
+)
 
 LIMITS = DebugLimits(start_timeout=30, action_timeout=15, interrupt_grace=4)
 PROGRAM = "Program.java"
@@ -25,7 +31,7 @@ class JavaBench:
     """A sandbox with one program in it, and the debugger on that program."""
 
     sandbox: Sandbox
-    debugger: JavaDebugger
+    debugger: Debugger
     files: dict[str, str] = field(default_factory=dict)
 
     def write(self, files: Mapping[str, str]) -> None:
@@ -87,7 +93,7 @@ def java_benches() -> Iterator[Callable[..., JavaBench]]:
 
     def open_one(limits: DebugLimits = LIMITS, config: SandboxConfig | None = None) -> JavaBench:
         sandbox = open_sandbox(config or SandboxConfig())
-        bench = JavaBench(sandbox, JavaDebugger(sandbox, limits))
+        bench = JavaBench(sandbox, open_debugger("java", sandbox, limits))
         opened.append(bench)
         return bench
 

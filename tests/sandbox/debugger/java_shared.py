@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sandbox import SandboxConfig, open_sandbox
-from sandbox.debugger.java_session import JavaDebugger
+from sandbox.debugger import open_debugger
 from tests.sandbox.debugger.java_bench import LIMITS, JavaBench
 
 PROGRAMS = Path(__file__).parent / "java_programs"
@@ -23,7 +23,7 @@ def paused_at_here(program: str) -> Iterator[JavaBench]:
         pytest.skip("there is no JDK on this machine")
     file = f"{program}.java"
     with open_sandbox(SandboxConfig()) as sandbox:
-        bench = JavaBench(sandbox, JavaDebugger(sandbox, LIMITS))
+        bench = JavaBench(sandbox, open_debugger("java", sandbox, LIMITS))
         try:
             bench.write({file: (PROGRAMS / file).read_text()})
             bench.start(bench.at("here", file), test=program)

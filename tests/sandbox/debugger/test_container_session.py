@@ -9,8 +9,15 @@ import pytest
 
 from sandbox import Command, SandboxConfig
 from sandbox.container import ContainerSandbox
-from sandbox.debugger import Action, BreakpointRequest, DebugLimits, Launch, State, StopReason
-from sandbox.debugger.python_session import PythonDebugger
+from sandbox.debugger import (
+    Action,
+    BreakpointRequest,
+    DebugLimits,
+    Launch,
+    State,
+    StopReason,
+    open_debugger,
+)
 from sandbox.debugger.records import KillReason
 from sandbox.errors import SandboxDead
 
@@ -39,7 +46,7 @@ def box(image: str) -> Iterator[ContainerSandbox]:
 
 @pytest.mark.slow
 def test_breakpoints_steps_an_interrupt_and_the_end(box: ContainerSandbox) -> None:
-    debugger = PythonDebugger(box, DebugLimits(start_timeout=60, action_timeout=20))
+    debugger = open_debugger("python", box, DebugLimits(start_timeout=60, action_timeout=20))
     point = BreakpointRequest(file="test_program.py", line=LOOP)
     event = debugger.start(Launch("test_program.py::test_doubling", (point,)))
     assert event.stop_reason is StopReason.ENTRY
@@ -65,7 +72,7 @@ def test_breakpoints_steps_an_interrupt_and_the_end(box: ContainerSandbox) -> No
 
 @pytest.mark.parametrize("running", [False, True], ids=["paused", "running"])
 def test_a_killed_container_ends_the_session(box: ContainerSandbox, running: bool) -> None:
-    debugger = PythonDebugger(box, DebugLimits(start_timeout=60, action_timeout=20))
+    debugger = open_debugger("python", box, DebugLimits(start_timeout=60, action_timeout=20))
     event = debugger.start(Launch("test_program.py::test_doubling"))
     assert event.stop_reason is StopReason.ENTRY
     killer = threading.Timer(1.0 if running else 0.0, box._container.kill)
@@ -87,7 +94,7 @@ def test_a_killed_container_ends_the_session(box: ContainerSandbox, running: boo
 def test_a_supervisor_that_the_program_kills(box: ContainerSandbox) -> None:
     code = b"import os, time\nos.kill(os.getppid(), 9)\nwhile True: time.sleep(1)\n"
     box.write_files({"program.py": code})
-    debugger = PythonDebugger(box, DebugLimits(start_timeout=60, action_timeout=20))
+    debugger = open_debugger("python", box, DebugLimits(start_timeout=60, action_timeout=20))
     debugger.start(Launch("program.py"))
     event = debugger.control(Action.CONTINUE)
     assert (event.state, event.stop_reason) == (State.DONE, StopReason.KILLED)
@@ -101,7 +108,7 @@ def test_a_program_that_the_memory_limit_kills(image: str) -> None:
     config = SandboxConfig(backend="docker", memory_mb=128)
     with ContainerSandbox(config, image) as box:
         box.write_files({"program.py": code})
-        debugger = PythonDebugger(box, DebugLimits(start_timeout=60, action_timeout=40))
+        debugger = open_debugger("python", box, DebugLimits(start_timeout=60, action_timeout=40))
         debugger.start(Launch("program.py"))
         event = debugger.control(Action.CONTINUE)
         assert event.state in {State.DONE, State.POST_MORTEM}, event
@@ -112,7 +119,7 @@ def test_a_program_that_the_memory_limit_kills(image: str) -> None:
 def test_a_full_disk(box: ContainerSandbox) -> None:
     code = b"with open('/dev/shm/full', 'wb') as file:\n    file.write(bytes(10 ** 9))\n"
     box.write_files({"program.py": code})
-    debugger = PythonDebugger(box, DebugLimits(start_timeout=60, action_timeout=20))
+    debugger = open_debugger("python", box, DebugLimits(start_timeout=60, action_timeout=20))
     debugger.start(Launch("program.py"))
     event = debugger.control(Action.CONTINUE)
     assert (event.state, event.exception and event.exception.type) == (

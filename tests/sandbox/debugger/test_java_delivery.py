@@ -11,7 +11,7 @@ import pytest
 
 from sandbox import Command, SandboxConfig, open_sandbox
 from sandbox.debugger import StopReason
-from sandbox.debugger.java_delivery import deliver_probe, probe_jar
+from sandbox.debugger.java_session import deliver_probe, probe_jar
 from sandbox.environment import cache_folder
 from sandbox.java.jdk import find_jdk
 from tests.sandbox.debugger.java_bench import JavaBench

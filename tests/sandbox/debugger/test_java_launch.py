@@ -18,8 +18,8 @@ from sandbox.debugger import (
     State,
     StopReason,
     java_session,
+    open_debugger,
 )
-from sandbox.debugger.java_session import JavaDebugger
 from sandbox.shell import FOLDER
 from tests.sandbox.debugger.java_bench import JavaBench, main_program
 from tests.sandbox.image import ensure_java_image
@@ -126,7 +126,7 @@ def test_without_a_jdk() -> None:
     config = SandboxConfig(java=JavaConfig(java_home="/nowhere"))
     with open_sandbox(config) as box:
         write(box, {"Main.java": main_program("")})
-        event = JavaDebugger(box, LIMITS).start(Launch("Main"))
+        event = open_debugger("java", box, LIMITS).start(Launch("Main"))
     assert event.error_kind is ErrorKind.LAUNCH_FAILED
     assert "/nowhere" in str(event.error)
     assert "default-jdk-headless" in str(event.error)
@@ -163,7 +163,7 @@ def container_bench(image: str) -> Iterator[JavaBench]:
     require_program("javac")
     config = SandboxConfig(backend="docker", image=ensure_java_image())
     with open_sandbox(config) as box:
-        bench = JavaBench(box, JavaDebugger(box, LIMITS))
+        bench = JavaBench(box, open_debugger("java", box, LIMITS))
         yield bench
         bench.debugger.close()
 

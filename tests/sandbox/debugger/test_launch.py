@@ -22,7 +22,7 @@ from sandbox.debugger import (
 )
 from sandbox.debugger.channel import Channel
 from sandbox.debugger.python_session import PythonLauncher
-from sandbox.debugger.session import DebugSession
+from sandbox.debugger.session import Debugger
 from sandbox.environment import WORKSPACE
 from tests.interpreters import find_interpreter
 from tests.sandbox.debugger.conftest import Workbench
@@ -602,7 +602,7 @@ def test_a_debugger_that_does_not_come_up_is_started_once_more(one: Workbench) -
 
     one.write({"program.py": "print(1)\n"})
     launcher = Late()
-    session = DebugSession(one.sandbox, launcher)
+    session = Debugger(one.sandbox, launcher, DebugLimits())
     assert session.start(Launch("program.py")).stop_reason is StopReason.ENTRY
     assert launcher.tries == 2
     session.close()

@@ -8,10 +8,18 @@ from contextlib import contextmanager
 import pytest
 
 from sandbox import SandboxConfig
-from sandbox.debugger import Action, BreakpointRequest, DebugEvent, DebugLimits, Launch, State
-from sandbox.debugger.python_session import PythonDebugger
+from sandbox.base import open_sandbox
+from sandbox.debugger import (
+    Action,
+    BreakpointRequest,
+    DebugEvent,
+    Debugger,
+    DebugLimits,
+    Launch,
+    State,
+    open_debugger,
+)
 from sandbox.debugger.records import KillReason
-from sandbox.opening import open_sandbox
 from tests.interpreters import each_version, find_interpreter
 
 SMALL = "[0] * 10"
@@ -20,7 +28,7 @@ TEST = "import unittest\nclass Test(unittest.TestCase):\n    def test_it(self):\
 
 
 @contextmanager
-def debugger_on(version: str, memory_mb: int, program: str) -> Iterator[PythonDebugger]:
+def debugger_on(version: str, memory_mb: int, program: str) -> Iterator[Debugger]:
     """A debugger in a sandbox of so much memory, with `program.py` in it."""
     interpreter = find_interpreter(version)
     if interpreter is None:
@@ -30,12 +38,12 @@ def debugger_on(version: str, memory_mb: int, program: str) -> Iterator[PythonDe
     )
     with open_sandbox(config) as sandbox:
         sandbox.write_file("program.py", program.encode())
-        debugger = PythonDebugger(sandbox, DebugLimits(action_timeout=60))
+        debugger = open_debugger("python", sandbox, DebugLimits(action_timeout=60))
         yield debugger
         debugger.close()
 
 
-def assert_looked_at(debugger: PythonDebugger, event: DebugEvent) -> None:
+def assert_looked_at(debugger: Debugger, event: DebugEvent) -> None:
     """The program stands where it ran out of memory, and its variables can be seen."""
     assert event.kill_reason is KillReason.OUT_OF_MEMORY
     assert (event.function, event.line) == ("grow", 4), event

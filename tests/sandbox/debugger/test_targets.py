@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from sandbox.debugger.targets import TargetError, parse_target
+from sandbox.debugger.python_session import TargetError, parse_target
 
 READ = {
     "tests/test_a.py::test_b": ("pytest", ("tests/test_a.py::test_b",)),

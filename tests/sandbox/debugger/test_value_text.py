@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.debugger.probe.session import fields_of
-from sandbox.debugger.probe.values import Bounds, render
+from sandbox.debugger.probe.values import Bounds, fields_of, render
 
 BOUNDS = Bounds(chars=200, depth=4, items=50, lines=10)
 Point = namedtuple("Point", "x y")

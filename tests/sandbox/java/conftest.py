@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
-from sandbox.debugger.java_delivery import deliver_probe
-from sandbox.debugger.java_session import RUNNER_CLASS
+from sandbox.debugger.java_session import RUNNER_CLASS, deliver_probe
 from sandbox.java.build import built_test, java_command
 from sandbox.java.jdk import find_jdk
 
