@@ -5,9 +5,12 @@ import com.sun.jdi.Value;
 import java.util.*;
 import stepinto.probe.program.*;
 import stepinto.probe.program.Stack;
-import stepinto.probe.rendering.Rendered;
+import stepinto.probe.program.Stack.FrameAt;
+import stepinto.probe.program.Variables.Named;
+import stepinto.probe.rendering.ValueText.Rendered;
 import stepinto.probe.rendering.ValueText;
 import stepinto.probe.stops.Breakpoint;
+import stepinto.probe.wire.Fields;
 import stepinto.probe.wire.Limits;
 import stepinto.probe.wire.Refusal;
 import stepinto.probe.wire.Request;
@@ -26,7 +29,7 @@ final class Actions {
         this.limits = limits;
     }
 
-    Map<String, Object> handle(Request request) throws Refusal {
+    Fields handle(Request request) throws Refusal {
         debugging.invoker.until(request.deadline);
         debugging.values.begin();
         try {
@@ -36,58 +39,55 @@ final class Actions {
         }
     }
 
-    private Map<String, Object> dispatch(Request request) throws Refusal, EvaluationFailed {
-        Map<String, Object> answer = new LinkedHashMap<>();
-        int start = Math.max(request.number("start"), 0);
+    private Fields dispatch(Request request) throws Refusal, EvaluationFailed {
+        int start = Math.max(request.arguments.number("start", 0), 0);
         switch (request.action) {
             case "locals":
                 Variables variables = Variables.of(frame(request));
                 int total = variables.values.size();
                 int first = Math.min(start, total);
-                answer = describer.values(variables.values.subList(first, total), first, total);
-                Describer.addNotes(answer, variables.notes);
-                return answer;
+                Fields locals =
+                        describer.values(variables.values.subList(first, total), first, total);
+                Describer.addNotes(locals, variables.notes);
+                return locals;
             case "stack":
                 return describer.stack(stack, Math.min(start, stack.size()));
             case "threads":
-                answer.put("threads", threads());
-                return answer;
+                return new Fields().with("threads", threads());
             case "evaluate":
                 Value value = valueOf(request);
                 Rendered text = debugging.values.render(value, start);
-                Named named = new Named(request.text("expression"), null, value);
-                answer.put("values", Collections.singletonList(describer.value(named, text)));
-                if (text.nextStart != Rendered.END) {
-                    answer.put("next_start", text.nextStart);
-                }
-                return answer;
+                Named named = new Named(request.arguments.text("expression"), null, value);
+                List<Fields> values = Collections.singletonList(describer.value(named, text));
+                Fields answer = new Fields().with("values", values);
+                return text.nextStart == Rendered.END
+                        ? answer : answer.with("next_start", text.nextStart);
             case "fields":
-                ValueText.Page page =
-                        debugging.values.page(valueOf(request), start, limits.maxValues);
+                ValueText.Page page = debugging.values.page(valueOf(request), start);
                 return describer.values(page.values, start, page.size);
             case "run_code":
-                String code = request.text("code");
-                debugging.evaluator.runCode(code, frame(request), request.millisLeft());
-                return answer;
+                String code = request.arguments.text("code");
+                debugging.evaluator.runCode(code, frame(request));
+                return new Fields();
             case "set_breakpoint":
                 List<String> notes = new ArrayList<>();
                 Breakpoint point = debugging.table.add(request.arguments, notes);
                 List<Breakpoint> points = Collections.singletonList(point);
-                answer.put("breakpoints", debugging.table.describe(points));
-                answer.put("notes", notes);
-                return answer;
+                return new Fields()
+                        .with("breakpoints", debugging.table.describe(points))
+                        .with("notes", notes);
             case "remove_breakpoint":
-                debugging.table.remove(request.number("number"));
-                return answer;
+                debugging.table.remove(request.arguments.number("number", 0));
+                return new Fields();
             case "list_breakpoints":
-                return answer;
+                return new Fields();
             default:
                 throw new Refusal("there is no action " + request.action);
         }
     }
 
     private FrameAt frame(Request request) throws Refusal {
-        int index = request.number("frame");
+        int index = request.arguments.number("frame", 0);
         if (stack == null || stack.isEmpty()) {
             throw new Refusal("the program has no frame to look at here");
         }
@@ -100,8 +100,8 @@ final class Actions {
     }
 
     private Value valueOf(Request request) throws Refusal, EvaluationFailed {
-        String expression = request.text("expression");
-        return debugging.evaluator.evaluate(expression, frame(request), request.millisLeft());
+        String expression = request.arguments.text("expression");
+        return debugging.evaluator.evaluate(expression, frame(request));
     }
 
     /** Every thread that is in the program's code, and where; the current one first. */
@@ -113,13 +113,12 @@ final class Actions {
         List<Object> shown = new ArrayList<>();
         for (ThreadReference thread : threads) {
             Stack frames = new Stack(thread, debugging.program);
-            Map<String, Object> fields = new LinkedHashMap<>();
-            fields.put("name", thread.name());
-            fields.put("current", thread.equals(current));
-            fields.put("doing", debugging.diagnosis.doing(thread));
             int end = Math.min(frames.size(), limits.maxFrames);
-            fields.put("frames", describer.frames(frames, 0, end));
-            shown.add(fields);
+            shown.add(new Fields()
+                    .with("name", thread.name())
+                    .with("current", thread.equals(current))
+                    .with("doing", debugging.diagnosis.doing(thread))
+                    .with("frames", describer.frames(frames, 0, end)));
         }
         return shown;
     }

@@ -20,14 +20,13 @@ import stepinto.probe.wire.Limits;
 
 /** The parts that debug one program. */
 final class Debugging {
-    final VirtualMachine machine;
     final Debuggee debuggee;
     final Program program;
     final Requests requests;
     final BreakpointTable table;
     final Entry entry;
     final Failures failures;
-    final Handlers handlers;
+    final Escape.Handlers handlers;
     final Stepper stepper;
     final Invoker invoker;
     final ValueText values;
@@ -47,7 +46,6 @@ final class Debugging {
             Target target,
             Limits limits,
             boolean stopAtEntry) {
-        this.machine = machine;
         this.debuggee = debuggee;
         Sources sources = new Sources(target);
         ClassFiles classFiles = new ClassFiles(target, sources);
@@ -56,7 +54,7 @@ final class Debugging {
         table = new BreakpointTable(sources, classFiles, requests);
         entry = new Entry(target, requests, stopAtEntry);
         failures = new Failures(machine, requests, target);
-        handlers = new Handlers(classFiles, table);
+        handlers = new Escape.Handlers(classFiles, table);
         stepper = new Stepper(program, requests);
         events = new EventInbox(machine.eventQueue());
         invoker = new Invoker(machine, requests, events);

@@ -9,15 +9,14 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import stepinto.probe.launch.Debuggee;
 import stepinto.probe.launch.Processes;
 import stepinto.probe.program.Stack;
 import stepinto.probe.program.Target;
 import stepinto.probe.stops.Stepper;
 import stepinto.probe.threads.Diagnosis;
+import stepinto.probe.wire.Fields;
 import stepinto.probe.wire.Limits;
 import stepinto.probe.wire.Refusal;
 import stepinto.probe.wire.Request;
@@ -47,7 +46,7 @@ final class Session {
     void serve() throws InterruptedException {
         while (true) {
             Request request = wire.next();
-            Map<String, Object> answer = outcome(request);
+            Fields answer = outcome(request);
             boolean lists = request.action.startsWith("list");
             if (debuggee != null && (lists || state.equals("post_mortem"))) {
                 debuggee.lookForChildren();
@@ -57,7 +56,7 @@ final class Session {
         }
     }
 
-    private Map<String, Object> outcome(Request request) throws InterruptedException {
+    private Fields outcome(Request request) throws InterruptedException {
         try {
             return carryOut(request);
         } catch (Refusal refusal) {
@@ -71,16 +70,12 @@ final class Session {
         }
     }
 
-    private static Map<String, Object> error(String kind, String message) {
-        Map<String, Object> error = new LinkedHashMap<>();
-        error.put("kind", kind);
-        error.put("message", message);
-        Map<String, Object> answer = new LinkedHashMap<>();
-        answer.put("error", error);
-        return answer;
+    private static Fields error(String kind, String message) {
+        Fields error = new Fields().with("kind", kind).with("message", message);
+        return new Fields().with("error", error);
     }
 
-    private Map<String, Object> carryOut(Request request)
+    private Fields carryOut(Request request)
             throws Refusal, IOException, InterruptedException, IncompatibleThreadStateException {
         switch (request.action) {
             case "launch":
@@ -104,12 +99,11 @@ final class Session {
         }
     }
 
-    @SuppressWarnings("unchecked")
-    private Map<String, Object> launch(Request request)
+    private Fields launch(Request request)
             throws Refusal, IOException, InterruptedException, IncompatibleThreadStateException {
-        Map<String, Object> arguments = request.arguments;
-        Limits limits = new Limits((Map<String, Object>) arguments.get("limits"));
-        Target target = new Target((Map<String, Object>) arguments.get("target"));
+        Fields arguments = request.arguments;
+        Limits limits = new Limits(arguments.fields("limits"));
+        Target target = new Target(arguments.fields("target"));
         String stdin = arguments.get("stdin") == null ? "" : (String) arguments.get("stdin");
         try {
             debuggee = new Debuggee(target, stdin, limits.outputChars);
@@ -118,11 +112,10 @@ final class Session {
             throw new Refusal("launch_failed", message);
         }
         VirtualMachine machine = debuggee.connect(request);
-        boolean atEntry = Boolean.TRUE.equals(arguments.get("stop_at_entry"));
+        boolean atEntry = arguments.flag("stop_at_entry");
         debugging = new Debugging(machine, debuggee, target, limits, atEntry);
         runner = new Runner(machine, debugging);
-        describer =
-                new Describer(debugging.program, debugging.table, debugging.values, limits);
+        describer = new Describer(debugging, limits);
         actions = new Actions(debugging, describer, limits);
         EventSet first = debugging.events.take(request.millisLeft());
         if (first == null || !(first.iterator().next() instanceof VMStartEvent)) {
@@ -131,10 +124,10 @@ final class Session {
         debugging.mainThread = ((VMStartEvent) first.iterator().next()).thread();
         runner.held = first;
         debugging.requests.await(target.entryClass);
-        List<Object> breakpoints = (List<Object>) arguments.get("breakpoints");
+        List<?> breakpoints = (List<?>) arguments.get("breakpoints");
         for (Object wanted : breakpoints == null ? new ArrayList<>() : breakpoints) {
             try {
-                debugging.table.add((Map<String, Object>) wanted, debugging.notes);
+                debugging.table.add((Fields) wanted, debugging.notes);
             } catch (Refusal refusal) {
                 debugging.notes.add("breakpoint not set: " + refusal.getMessage());
             }
@@ -142,14 +135,14 @@ final class Session {
         return run(request);
     }
 
-    private Map<String, Object> goOn(Request request)
+    private Fields goOn(Request request)
             throws Refusal, InterruptedException, IncompatibleThreadStateException {
         if (!state.startsWith("runtime")) {
             throw new Refusal("not_allowed", "the test has ended");
         }
         boolean step = !request.action.equals("continue");
         if (toCome != null && !(step && toCome.landing)) {
-            return describe(toCome);
+            return describe(toCome, true);
         }
         if (step && !stack.isEmpty()) {
             debugging.stepper.start(request.action, stack);
@@ -159,7 +152,7 @@ final class Session {
         return run(request);
     }
 
-    private Map<String, Object> run(Request request)
+    private Fields run(Request request)
             throws InterruptedException, IncompatibleThreadStateException {
         debugging.invoker.until(request.deadline);
         debugging.values.begin();
@@ -171,26 +164,22 @@ final class Session {
         }
         debugging.values.begin();
         boolean steps = !request.action.equals("continue") && !request.action.equals("launch");
-        if (stop.ending && steps) {
-            toCome = stop.again();
-            stop.ending = false;
-        }
-        Map<String, Object> answer = describe(stop);
+        toCome = stop.ending && steps ? stop : null;
+        Fields answer = describe(stop, stop.ending && !steps);
+        stop.hit.clear();
         debuggee.output.follow(false);
         return answer;
     }
 
-    private Map<String, Object> describe(Stop stop) {
+    private Fields describe(Stop stop, boolean ending) {
         stopped = true;
-        describer.main = debugging.mainThread;
         stack = new Stack(stop.thread, debugging.program);
         actions.stack = stack;
         boolean raised = stop.exception != null;
-        state = stop.ending ? "post_mortem" : raised ? "runtime_error" : "runtime";
-        Map<String, Object> answer =
-                stop.ending ? describer.stack(stack, 0) : new LinkedHashMap<String, Object>();
-        answer.put("stop", describer.stop(stop, stack));
-        answer.put("breakpoints", debugging.table.describe(stop.hit));
+        state = ending ? "post_mortem" : raised ? "runtime_error" : "runtime";
+        Fields answer = ending ? describer.stack(stack, 0) : new Fields();
+        answer.with("stop", describer.stop(stop, stack));
+        answer.with("breakpoints", debugging.table.describe(stop.hit));
         if (stop.doing != null) {
             answer.put("kill_reason", stop.doing);
         }
@@ -198,7 +187,7 @@ final class Session {
     }
 
     /** The program ended by itself, or crashed. */
-    private Map<String, Object> ended() {
+    private Fields ended() {
         if (debuggee == null) {
             return error("internal", "the virtual machine is gone before it was there");
         }
@@ -214,11 +203,8 @@ final class Session {
             String said = debuggee.output.take();
             return error(NO_SUCH_TEST, said.isEmpty() ? "there is no such test" : said);
         }
-        Map<String, Object> stop = new LinkedHashMap<>();
-        stop.put("reason", "exited");
-        stop.put("exit_code", code);
-        Map<String, Object> answer = new LinkedHashMap<>();
-        answer.put("stop", stop);
+        Fields stop = new Fields().with("reason", "exited").with("exit_code", code);
+        Fields answer = new Fields().with("stop", stop);
         String signal = code == null || inOrder ? null : Processes.signalName(code);
         if (signal != null) {
             answer.put("signal", signal);
@@ -230,7 +216,7 @@ final class Session {
         return answer;
     }
 
-    private void complete(Map<String, Object> answer) {
+    private void complete(Fields answer) {
         answer.put("state", state);
         if (debugging != null) {
             Describer.addNotes(answer, debugging.notes);
@@ -251,13 +237,11 @@ final class Session {
         Debuggee lost = debuggee;
         // What a method run for the debugger is doing; null if none runs.
         String late = debugging == null ? null : debugging.invoker.lateReason;
-        Map<String, Object> stop = new LinkedHashMap<>();
-        stop.put("reason", "killed");
-        Map<String, Object> answer = new LinkedHashMap<>();
-        answer.put("state", "done");
-        answer.put("stop", stop);
-        answer.put("kill_reason", late == null ? Diagnosis.NATIVE : late);
-        answer.put("lost", problem(lost, late) + ", so the program was killed; restart it");
+        Fields answer = new Fields()
+                .with("state", "done")
+                .with("stop", new Fields().with("reason", "killed"))
+                .with("kill_reason", late == null ? Diagnosis.NATIVE : late)
+                .with("lost", problem(lost, late) + ", so the program was killed; restart it");
         if (lost != null) {
             lost.output.putInto(answer);
         }

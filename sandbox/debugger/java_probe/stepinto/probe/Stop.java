@@ -24,15 +24,6 @@ final class Stop {
     String doing;
     final List<Breakpoint> hit = new ArrayList<>();
 
-    /** The same, for when the program would go on. */
-    Stop again() {
-        Stop copy = new Stop(reason, thread);
-        copy.exception = exception;
-        copy.ending = ending;
-        copy.landing = landing;
-        return copy;
-    }
-
     Stop(String reason, ThreadReference thread) {
         this.reason = reason;
         this.thread = thread;

@@ -2,7 +2,9 @@ package stepinto.runner;
 
 import java.lang.annotation.Annotation;
 import java.lang.reflect.AnnotatedElement;
+import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
 import java.util.Set;
 import java.util.TreeSet;
 
@@ -17,7 +19,7 @@ abstract class Framework {
     abstract Class<?> canary();
 
     /** The framework that a class is written for, else one that may know it. */
-    static Framework of(Class<?> type) throws NoSuchTestException {
+    static Framework of(Class<?> type) throws Selection.NoSuchTestException {
         Set<String> annotations = new TreeSet<String>();
         collect(type, annotations);
         boolean platform = present("org.junit.platform.launcher.core.LauncherFactory");
@@ -40,7 +42,7 @@ abstract class Framework {
         if (isTestCase(type)) {
             return new JUnit3Framework();
         }
-        throw new NoSuchTestException(type.getName()
+        throw new Selection.NoSuchTestException(type.getName()
                 + " is written for no test framework on the class path (JUnit 3, 4 or 5, TestNG)");
     }
 
@@ -91,6 +93,39 @@ abstract class Framework {
             if (!type.getName().startsWith("java.") && names.add(type.getName())) {
                 collectOf(type, names);
             }
+        }
+    }
+
+    /** No framework: a program that checks itself, and passes by its main method's return. */
+    private static final class MainFramework extends Framework {
+        static boolean isProgram(Class<?> type) {
+            try {
+                Method main = type.getMethod("main", String[].class);
+                return Modifier.isStatic(main.getModifiers()) && main.getReturnType() == void.class;
+            } catch (NoSuchMethodException none) {
+                return false;
+            }
+        }
+
+        @Override
+        Class<?> canary() {
+            return null;
+        }
+
+        @Override
+        boolean run(Selection selection, Report report) throws Exception {
+            String name = selection.type.getName();
+            Method main = selection.type.getMethod("main", String[].class);
+            main.setAccessible(true);
+            report.started(name);
+            try {
+                main.invoke(null, (Object) new String[0]);
+                report.passed(name, null);
+            } catch (InvocationTargetException error) {
+                error.getCause().printStackTrace();
+                report.failed(name, null, error.getCause());
+            }
+            return true;
         }
     }
 }

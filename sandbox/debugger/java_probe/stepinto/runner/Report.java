@@ -1,6 +1,8 @@
 package stepinto.runner;
 
 import java.io.*;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
@@ -189,6 +191,44 @@ final class Report {
                 file.write(text.getBytes("US-ASCII"));
             } catch (IOException error) {
                 System.err.println("can't write the report: " + error);
+            }
+        }
+    }
+
+    /**
+     * A class of the program that hears of each test: its static methods {@code started(String
+     * test)} and {@code ended(String test, boolean failed)}.
+     */
+    static final class Observer {
+        private final Method started;
+        private final Method ended;
+
+        private Observer(Method started, Method ended) {
+            this.started = started;
+            this.ended = ended;
+        }
+
+        static Observer of(String className) throws ReflectiveOperationException {
+            Class<?> type = Class.forName(className);
+            return new Observer(type.getMethod("started", String.class),
+                    type.getMethod("ended", String.class, boolean.class));
+        }
+
+        void started(String test) {
+            call(started, test);
+        }
+
+        void ended(String test, boolean failed) {
+            call(ended, test, failed);
+        }
+
+        private static void call(Method method, Object... arguments) {
+            try {
+                method.invoke(null, arguments);
+            } catch (IllegalAccessException error) {
+                throw new IllegalStateException(error);
+            } catch (InvocationTargetException error) {
+                throw new IllegalStateException(error.getCause());
             }
         }
     }

@@ -60,4 +60,13 @@ final class Selection {
         }
         return methods;
     }
+
+    /** A name that no test has. */
+    static final class NoSuchTestException extends Exception {
+        private static final long serialVersionUID = 1L;
+
+        NoSuchTestException(String message) {
+            super(message);
+        }
+    }
 }

@@ -10,10 +10,10 @@ import java.util.*;
  *
  * <p>Usage: {@code TestRunner [--report] [--observer CLASS] TEST...}, a test being
  * {@code pkg.Class}, {@code pkg.Class#method}, or the class of a program that checks itself, the
- * observer as {@link Observer} tells. With {@code --report} it reads three lines from its standard
- * input, where the program can't see them: the report's file, the key that signs it, in hex, and
- * random letters. The exit code is 0 where all tests passed, 1 where one failed, 2 where there is
- * no such test.
+ * observer as {@link Report.Observer} tells. With {@code --report} it reads three lines from its
+ * standard input, where the program can't see them: the report's file, the key that signs it, in
+ * hex, and random letters. The exit code is 0 where all tests passed, 1 where one failed, 2 where
+ * there is no such test.
  */
 public final class TestRunner {
     static final int PASSED = 0;
@@ -44,7 +44,7 @@ public final class TestRunner {
         }
         Canaries canaries = report.isKept() ? new Canaries(report, letters) : null;
         Surroundings surroundings = new Surroundings();
-        report.observe(observer == null ? null : Observer.of(observer));
+        report.observe(observer == null ? null : Report.Observer.of(observer));
         int code = PASSED;
         for (int i = 0; i < names.size(); i++) {
             surroundings.restore();
@@ -69,11 +69,11 @@ public final class TestRunner {
                 canaries.include(framework);
             }
             if (!framework.run(selection, report)) {
-                throw new NoSuchTestException(name + " holds no test");
+                throw new Selection.NoSuchTestException(name + " holds no test");
             }
             report.finished(name);
             return report.failures() > 0 ? FAILED : PASSED;
-        } catch (NoSuchTestException error) {
+        } catch (Selection.NoSuchTestException error) {
             System.err.println(error.getMessage());
             return NO_SUCH_TEST;
         } catch (Throwable error) {

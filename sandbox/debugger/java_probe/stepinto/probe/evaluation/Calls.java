@@ -7,10 +7,11 @@ import java.util.List;
 import stepinto.probe.program.EvaluationFailed;
 import stepinto.probe.program.Program;
 import stepinto.probe.program.TypeNames;
+import stepinto.probe.program.Variables;
 import stepinto.probe.rendering.JavaText;
 import stepinto.probe.rendering.ValueText;
-import stepinto.probe.threads.InvocationFailed;
 import stepinto.probe.threads.Invoker;
+import stepinto.probe.threads.Invoker.InvocationFailed;
 
 /** Runs methods of the program for the evaluator, and keeps alive what they return. */
 final class Calls {
@@ -87,7 +88,7 @@ final class Calls {
             List<Value> frames = ((ArrayReference) elements).getValues();
             int evaluated = frames.size() - invoker.thread().frameCount();
             for (Value frame : frames.subList(0, Math.max(evaluated, 0))) {
-                String place = place((ObjectReference) frame);
+                String place = place(frame);
                 if (place != null && places.size() < ORIGIN_FRAMES) {
                     places.add(place);
                 }
@@ -99,17 +100,15 @@ final class Calls {
     }
 
     /** {@code FILE:LINE in FUNCTION} of a StackTraceElement; null if it is not of the program. */
-    private String place(ObjectReference element) {
-        ReferenceType kind = element.referenceType();
-        Value declaring = element.getValue(kind.fieldByName("declaringClass"));
-        String name = ((StringReference) declaring).value();
+    private String place(Value element) {
+        String name = ((StringReference) Variables.field(element, "declaringClass")).value();
         for (ReferenceType type : types.machine.classesByName(name)) {
             try {
                 if (program.owns(type) && !type.allLineLocations().isEmpty()) {
                     String file = program.path(type.allLineLocations().get(0));
                     String path = program.sources.relative(file);
-                    Value line = element.getValue(kind.fieldByName("lineNumber"));
-                    Value method = element.getValue(kind.fieldByName("methodName"));
+                    Value line = Variables.field(element, "lineNumber");
+                    Value method = Variables.field(element, "methodName");
                     String shown = Program.name(((StringReference) method).value());
                     return path + ":" + line + " in " + TypeNames.simple(name) + "." + shown;
                 }

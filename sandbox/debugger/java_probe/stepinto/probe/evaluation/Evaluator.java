@@ -5,8 +5,9 @@ import com.sun.jdi.Value;
 import com.sun.jdi.VirtualMachine;
 import java.util.HashMap;
 import java.util.Map;
+import stepinto.probe.evaluation.Parser.NeedsCompiler;
 import stepinto.probe.program.EvaluationFailed;
-import stepinto.probe.program.FrameAt;
+import stepinto.probe.program.Stack.FrameAt;
 import stepinto.probe.program.Program;
 import stepinto.probe.rendering.ValueText;
 import stepinto.probe.threads.Invoker;
@@ -22,40 +23,45 @@ import stepinto.probe.threads.Invoker;
 public final class Evaluator {
     private static final int REMEMBERED = 100;
 
-    private final Services services;
+    final Invoker invoker;
+    final Types types;
+    final Calls calls;
+    final Operators operators;
     private final Snippets snippets;
     private final Map<String, Expression> parsed = new HashMap<>();
     private Map<String, Scope.Declared> declared = new HashMap<>();
 
     public Evaluator(VirtualMachine machine, ValueText values, Invoker invoker, Program program) {
-        services = new Services(machine, invoker, values, program);
-        snippets = new Snippets(services);
+        this.invoker = invoker;
+        types = new Types(machine, invoker, program.sources);
+        calls = new Calls(types, invoker, values, program);
+        operators = new Operators(types, calls);
+        snippets = new Snippets(types, calls);
     }
 
     /** The program runs on: variables that code declared are gone. */
     public void resumed() {
         declared = new HashMap<>();
-        services.calls.release();
-        services.types.forgetMissing();
+        calls.release();
+        types.forgetMissing();
     }
 
     /**
      * The value of an expression; JDI's void value for a call of a void method.
      *
-     * @param millis how long it may take
      * @throws EvaluationFailed with the reason: {@code Type: message} of what it raised, what is
      *     wrong with it, or that it did not end in time
      */
-    public Value evaluate(String expression, FrameAt at, long millis) throws EvaluationFailed {
-        Operand operand = operand(expression, scope(at, millis));
+    public Value evaluate(String expression, FrameAt at) throws EvaluationFailed {
+        Operand operand = operand(expression, new Scope(at, this, declared));
         return operand.isType() ? operand.type.classObject() : operand.value;
     }
 
     /** Whether a condition holds. */
-    public boolean condition(String expression, FrameAt at, long millis) throws EvaluationFailed {
-        Operand operand = operand(expression, scope(at, millis));
-        boolean truth = services.conversions.truth(operand, "the condition");
-        services.calls.release();
+    public boolean condition(String expression, FrameAt at) throws EvaluationFailed {
+        Operand operand = operand(expression, new Scope(at, this, declared));
+        boolean truth = operators.truth(operand, "the condition");
+        calls.release();
         return truth;
     }
 
@@ -100,10 +106,10 @@ public final class Evaluator {
      * <p>Variables that they declare outside of blocks are there for the code after them, until the
      * program runs on.
      */
-    public void runCode(String code, FrameAt at, long millis) throws EvaluationFailed {
-        Scope scope = scope(at, millis);
+    public void runCode(String code, FrameAt at) throws EvaluationFailed {
+        Scope scope = new Scope(at, this, declared);
         try {
-            Statement.all(scope, StatementParser.all(code));
+            StatementParser.Statement.all(scope, StatementParser.all(code));
         } catch (NeedsCompiler construct) {
             snippets.runCode(code, construct, scope);
         } catch (VMDisconnectedException gone) {
@@ -111,10 +117,5 @@ public final class Evaluator {
         } catch (RuntimeException problem) {
             throw unforeseen(problem);
         }
-    }
-
-    private Scope scope(FrameAt at, long millis) throws EvaluationFailed {
-        long deadline = System.nanoTime() + millis * 1_000_000;
-        return new Scope(at, services, declared, deadline);
     }
 }

@@ -3,7 +3,6 @@ package stepinto.probe.evaluation;
 import com.sun.jdi.*;
 import java.util.List;
 import stepinto.probe.program.EvaluationFailed;
-import stepinto.probe.program.TypeNames;
 
 /** A Java expression that can be evaluated in a paused frame. */
 interface Expression {
@@ -22,6 +21,17 @@ interface Expression {
         Operand set(Operand value) throws EvaluationFailed;
     }
 
+    /** What is read by way of the variable that it stands for. */
+    interface Place extends Expression {
+        @Override
+        Variable variable(Scope scope) throws EvaluationFailed;
+
+        @Override
+        default Operand evaluate(Scope scope) throws EvaluationFailed {
+            return variable(scope).get();
+        }
+    }
+
     final class Literal implements Expression {
         private final Object constant;
 
@@ -37,7 +47,7 @@ interface Expression {
         public Operand evaluate(Scope scope) {
             VirtualMachine machine = scope.machine();
             if (constant instanceof String) {
-                return Operand.of(scope.services.calls.create((String) constant), Calls.STRING);
+                return Operand.of(scope.calls.create((String) constant), Calls.STRING);
             } else if (constant instanceof Integer) {
                 return Operand.of(machine.mirrorOf((int) constant));
             } else if (constant instanceof Long) {
@@ -52,33 +62,6 @@ interface Expression {
                 return Operand.of(machine.mirrorOf((boolean) constant));
             }
             return Operand.of((Value) null);
-        }
-    }
-
-    /** An operator whose both sides are evaluated. */
-    final class Binary implements Expression {
-        private final String operator;
-        private final Expression left;
-        private final Expression right;
-
-        Binary(String operator, Expression left, Expression right) {
-            this.operator = operator;
-            this.left = left;
-            this.right = right;
-        }
-
-        @Override
-        public Operand evaluate(Scope scope) throws EvaluationFailed {
-            Operand first = operand(scope, left);
-            return scope.services.operators.binary(operator, first, operand(scope, right));
-        }
-
-        private Operand operand(Scope scope, Expression side) throws EvaluationFailed {
-            Operand operand = Operations.value(scope, side);
-            boolean identity = operator.equals("==") || operator.equals("!=");
-            // Java's == finds the strings of equal literals the same everywhere.
-            return identity && side instanceof Literal && ((Literal) side).isText()
-                    ? scope.services.calls.interned(operand) : operand;
         }
     }
 
@@ -97,7 +80,7 @@ interface Expression {
             int used = first == null ? 0 : 1;
             while (found == null && used < names.size()) {
                 String name = String.join(".", names.subList(0, ++used));
-                ReferenceType type = scope.services.types.named(name, scope.here);
+                ReferenceType type = scope.types.named(name, scope.here);
                 found = type == null ? null : Operand.of(type);
             }
             if (found == null) {
@@ -141,37 +124,6 @@ interface Expression {
         @Override
         public Variable variable(Scope scope) throws EvaluationFailed {
             return Operations.field(scope, owner.evaluate(scope), name);
-        }
-    }
-
-    final class Element implements Expression {
-        private final Expression array;
-        private final Expression index;
-
-        Element(Expression array, Expression index) {
-            this.array = array;
-            this.index = index;
-        }
-
-        @Override
-        public Operand evaluate(Scope scope) throws EvaluationFailed {
-            return variable(scope).get();
-        }
-
-        @Override
-        public Variable variable(Scope scope) throws EvaluationFailed {
-            Value owner = array.evaluate(scope).value;
-            Operand place = index.evaluate(scope);
-            if (owner == null) {
-                throw new EvaluationFailed("NullPointerException: the array is null");
-            }
-            if (!(owner instanceof ArrayReference)) {
-                throw new EvaluationFailed(
-                        "[] needs an array; this is a " + TypeNames.simple(owner.type().name()));
-            }
-            Value number = scope.services.conversions.assign(place, "int", scope.here);
-            return Slot.element(
-                    scope, (ArrayReference) owner, ((PrimitiveValue) number).intValue());
         }
     }
 }

@@ -1,8 +1,7 @@
 package stepinto.probe.evaluation;
 
 import com.sun.jdi.*;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.*;
 import stepinto.probe.program.EvaluationFailed;
 import stepinto.probe.program.Nearest;
 import stepinto.probe.program.Primitives;
@@ -11,6 +10,17 @@ import stepinto.probe.program.TypeNames;
 /** What expressions do: read members, call methods, create objects, assign. */
 final class Operations {
     private Operations() {}
+
+    /** A method, and whether its last parameter takes the remaining arguments as an array. */
+    private static final class Choice {
+        final Method method;
+        final boolean spread;
+
+        Choice(Method method, boolean spread) {
+            this.method = method;
+            this.spread = spread;
+        }
+    }
 
     /** The value of an expression that may not be a class. */
     static Operand value(Scope scope, Expression expression) throws EvaluationFailed {
@@ -26,16 +36,43 @@ final class Operations {
     static Operand combine(
             Scope scope, Expression.Variable variable, String operator, Operand right)
             throws EvaluationFailed {
-        Conversions conversions = scope.services.conversions;
         Operand old = variable.get();
-        Operand result = scope.services.operators.binary(operator, old, right);
+        Operand result = scope.operators.binary(operator, old, right);
         String type = old.typeName();
         String primitive = Primitives.unboxed(type);
         Operand unboxed = Operand.of(
                 primitive == null
                         ? result.value
-                        : conversions.cast(Operand.of(result.value), primitive, scope.here));
-        return variable.set(Operand.of(conversions.cast(unboxed, type, scope.here), type));
+                        : scope.operators.cast(Operand.of(result.value), primitive, scope.here));
+        return variable.set(Operand.of(scope.operators.cast(unboxed, type, scope.here), type));
+    }
+
+    /** A binary operator; Java's == finds the strings of equal literals the same everywhere. */
+    static Operand binary(Scope scope, String operator, Expression left, Expression right)
+            throws EvaluationFailed {
+        boolean identity = operator.equals("==") || operator.equals("!=");
+        List<Operand> operands = new ArrayList<>();
+        for (Expression side : Arrays.asList(left, right)) {
+            Operand operand = value(scope, side);
+            boolean literal = side instanceof Expression.Literal
+                    && ((Expression.Literal) side).isText();
+            operands.add(identity && literal ? scope.calls.interned(operand) : operand);
+        }
+        return scope.operators.binary(operator, operands.get(0), operands.get(1));
+    }
+
+    static Slot element(Scope scope, Expression array, Expression index) throws EvaluationFailed {
+        Value owner = array.evaluate(scope).value;
+        Operand place = index.evaluate(scope);
+        if (owner == null) {
+            throw new EvaluationFailed("NullPointerException: the array is null");
+        }
+        if (!(owner instanceof ArrayReference)) {
+            throw new EvaluationFailed(
+                    "[] needs an array; this is a " + TypeNames.simple(owner.type().name()));
+        }
+        Value number = scope.operators.assign(place, "int", scope.here);
+        return Slot.element(scope, (ArrayReference) owner, ((PrimitiveValue) number).intValue());
     }
 
     static Operand member(Scope scope, Operand owner, String name) throws EvaluationFailed {
@@ -45,7 +82,7 @@ final class Operations {
         }
         if (owner.isType() && staticField(owner.type, name) == null) {
             String nested = owner.type.name() + "$" + name;
-            ReferenceType type = scope.services.types.find(nested, scope.here);
+            ReferenceType type = scope.types.find(nested, scope.here);
             if (type != null) {
                 return Operand.of(type);
             }
@@ -81,7 +118,7 @@ final class Operations {
             type = object.referenceType();
             boolean declared = owner.declared != null && !owner.declared.endsWith("]");
             ReferenceType seen =
-                    declared ? scope.services.types.find(owner.declared, scope.here) : null;
+                    declared ? scope.types.find(owner.declared, scope.here) : null;
             field = seen == null ? null : seen.fieldByName(name);
             field = field == null ? type.fieldByName(name) : field;
         }
@@ -92,7 +129,7 @@ final class Operations {
         for (Field each : type.visibleFields()) {
             names.add(each.name());
         }
-        boolean method = !Overloads.named(type, name).isEmpty();
+        boolean method = !named(type, name).isEmpty();
         throw new EvaluationFailed(
                 TypeNames.simple(type.name()) + " has no field " + name
                         + (method ? "; " + name + "() is a method" : Nearest.names(name, names)));
@@ -132,14 +169,14 @@ final class Operations {
             throws EvaluationFailed {
         List<String> names = new ArrayList<>();
         for (Scope.Level level : scope.levels()) {
-            if (!Overloads.named(level.type, name).isEmpty()) {
+            if (!named(level.type, name).isEmpty()) {
                 return call(scope, level.type, level.instance, null, name, arguments);
             }
-            names.addAll(Overloads.names(level.type));
+            names.addAll(names(level.type));
         }
-        for (String imported : scope.services.types.imports(scope.here).memberClasses()) {
-            ReferenceType type = scope.services.types.find(imported, scope.here);
-            if (type != null && !Overloads.named(type, name).isEmpty()) {
+        for (String imported : scope.types.imports(scope.here).memberClasses) {
+            ReferenceType type = scope.types.find(imported, scope.here);
+            if (type != null && !named(type, name).isEmpty()) {
                 return call(scope, type, null, null, name, arguments);
             }
         }
@@ -156,16 +193,15 @@ final class Operations {
             String name,
             List<Expression> arguments)
             throws EvaluationFailed {
-        List<Method> methods = Overloads.named(type, name);
+        List<Method> methods = named(type, name);
         String what = TypeNames.simple(type.name()) + "." + name;
         if (methods.isEmpty()) {
             throw new EvaluationFailed(
                     TypeNames.simple(type.name()) + " has no method " + name
-                            + Nearest.names(name, Overloads.names(type)));
+                            + Nearest.names(name, names(type)));
         }
         List<Operand> operands = values(scope, arguments);
-        Overloads.Choice choice =
-                scope.services.overloads.choose(what, methods, operands, scope.here);
+        Choice choice = choose(scope, what, methods, operands);
         Method method = choice.method;
         if (!method.isStatic() && object == null) {
             throw new EvaluationFailed(
@@ -173,7 +209,7 @@ final class Operations {
         }
         List<Value> values = arguments(scope, choice, operands);
         boolean exact = method.isStatic() || direct != null;
-        Value result = scope.services.calls.invoke(
+        Value result = scope.calls.invoke(
                 method.isStatic() ? null : object,
                 exact ? method.declaringType() : null,
                 method,
@@ -193,20 +229,20 @@ final class Operations {
     }
 
     private static List<Value> arguments(
-            Scope scope, Overloads.Choice choice, List<Operand> operands) throws EvaluationFailed {
+            Scope scope, Choice choice, List<Operand> operands) throws EvaluationFailed {
         List<String> parameters = choice.method.argumentTypeNames();
         int fixed = choice.spread ? parameters.size() - 1 : parameters.size();
         List<Value> values = new ArrayList<>();
         for (int at = 0; at < fixed; at++) {
-            values.add(scope.services.calls.keep(scope.services.conversions.assign(
+            values.add(scope.calls.keep(scope.operators.assign(
                     operands.get(at), parameters.get(at), scope.here)));
         }
         if (choice.spread) {
             List<Operand> rest = operands.subList(fixed, operands.size());
             ArrayType type =
-                    (ArrayType) scope.services.types.find(parameters.get(fixed), scope.here);
+                    (ArrayType) scope.types.find(parameters.get(fixed), scope.here);
             ArrayReference array = type.newInstance(rest.size());
-            values.add(scope.services.calls.keep(array));
+            values.add(scope.calls.keep(array));
             for (int at = 0; at < rest.size(); at++) {
                 Slot.element(scope, array, at).set(rest.get(at));
             }
@@ -222,23 +258,22 @@ final class Operations {
             throw new EvaluationFailed(type + " is abstract; it can't be created");
         }
         List<Operand> operands = values(scope, arguments);
-        List<Method> constructors = Overloads.named(found, "<init>");
+        List<Method> constructors = named(found, "<init>");
         ObjectReference outer = outer(scope, found, constructors);
         if (outer != null) {
             operands.add(0, Operand.of(outer));
         }
         String what = "new " + TypeNames.simple(found.name());
-        Overloads.Choice choice =
-                scope.services.overloads.choose(what, constructors, operands, scope.here);
+        Choice choice = choose(scope, what, constructors, operands);
         List<Value> values = arguments(scope, choice, operands);
-        Value created = scope.services.calls.invoke(null, found, choice.method, values);
+        Value created = scope.calls.invoke(null, found, choice.method, values);
         return Operand.of(created, found.name());
     }
 
     /** The instance that an inner class lives in, which its constructors take first. */
     private static ObjectReference outer(
             Scope scope, ReferenceType type, List<Method> constructors) throws EvaluationFailed {
-        ReferenceType enclosing = scope.services.types.enclosing(type);
+        ReferenceType enclosing = scope.types.enclosing(type);
         if (enclosing == null) {
             return null;
         }
@@ -254,5 +289,165 @@ final class Operations {
             }
         }
         return null;
+    }
+
+    /** The methods of that name, private and inherited ones too; the nearest class first. */
+    static List<Method> named(ReferenceType type, String name) {
+        List<Method> found = new ArrayList<>();
+        Set<String> parameters = new HashSet<>();
+        for (ReferenceType each : Types.ancestry(type)) {
+            for (Method method : each.methods()) {
+                boolean fits = method.name().equals(name) && !method.isBridge();
+                String signature = method.signature();
+                if (fits && parameters.add(signature.substring(0, signature.indexOf(')')))) {
+                    found.add(method);
+                }
+            }
+            if (name.equals("<init>")) {
+                break;
+            }
+        }
+        return found;
+    }
+
+    /** The names of all methods that can be called, for the nearest ones to a misspelled name. */
+    static Set<String> names(ReferenceType type) {
+        Set<String> found = new LinkedHashSet<>();
+        for (ReferenceType each : Types.ancestry(type)) {
+            for (Method method : each.methods()) {
+                if (!method.isSynthetic() && method.name().indexOf('<') < 0) {
+                    found.add(method.name());
+                }
+            }
+        }
+        return found;
+    }
+
+    /**
+     * The method for these arguments, found in three phases as Java's overload resolution does;
+     * {@code what} names the call in an error.
+     */
+    private static Choice choose(
+            Scope scope, String what, List<Method> methods, List<Operand> operands)
+            throws EvaluationFailed {
+        List<String> arguments = new ArrayList<>();
+        for (Operand operand : operands) {
+            arguments.add(operand.typeName());
+        }
+        for (int phase = 0; phase < 3; phase++) {
+            List<Method> applicable = new ArrayList<>();
+            for (Method method : methods) {
+                if (applies(scope, method, arguments, phase)) {
+                    applicable.add(method);
+                }
+            }
+            if (!applicable.isEmpty()) {
+                boolean spread = phase == 2;
+                return new Choice(mostSpecific(scope, what, applicable, arguments, spread), spread);
+            }
+        }
+        throw new EvaluationFailed(
+                what + "(" + simple(arguments) + ") does not exist; there is "
+                        + described(what, methods));
+    }
+
+    private static String simple(List<String> types) {
+        List<String> names = new ArrayList<>();
+        for (String type : types) {
+            names.add(TypeNames.simple(type));
+        }
+        return String.join(", ", names);
+    }
+
+    private static String described(String what, List<Method> methods) {
+        List<String> texts = new ArrayList<>();
+        for (Method method : methods) {
+            texts.add(what + "(" + simple(method.argumentTypeNames()) + ")");
+        }
+        return Nearest.list(texts);
+    }
+
+    private static boolean applies(
+            Scope scope, Method method, List<String> arguments, int phase) {
+        List<String> parameters = method.argumentTypeNames();
+        boolean spread = phase == 2;
+        boolean counts = spread
+                ? method.isVarArgs() && arguments.size() >= parameters.size() - 1
+                : arguments.size() == parameters.size();
+        for (int at = 0; counts && at < arguments.size(); at++) {
+            String parameter = parameter(parameters, at, spread);
+            if (!converts(scope, arguments.get(at), parameter, phase > 0)) {
+                return false;
+            }
+        }
+        return counts;
+    }
+
+    /** The type of the parameter that takes an argument. */
+    private static String parameter(List<String> parameters, int at, boolean spread) {
+        int last = parameters.size() - 1;
+        if (!spread || at < last) {
+            return parameters.get(at);
+        }
+        String array = parameters.get(last);
+        return array.substring(0, array.length() - 2);
+    }
+
+    private static boolean converts(Scope scope, String from, String to, boolean boxing) {
+        boolean primitive = Primitives.isPrimitive(to);
+        if (from.equals("null")) {
+            return !primitive;
+        }
+        if (Primitives.isPrimitive(from)) {
+            return primitive
+                    ? Primitives.widens(from, to)
+                    : boxing && !from.equals("void")
+                            && scope.types.assignable(Primitives.boxed(from), to, scope.here);
+        }
+        if (primitive) {
+            String unboxed = Primitives.unboxed(from);
+            return boxing && unboxed != null && Primitives.widens(unboxed, to);
+        }
+        return scope.types.assignable(from, to, scope.here);
+    }
+
+    private static Method mostSpecific(
+            Scope scope,
+            String what,
+            List<Method> methods,
+            List<String> arguments,
+            boolean spread)
+            throws EvaluationFailed {
+        List<Method> best = new ArrayList<>();
+        for (Method method : methods) {
+            boolean beaten = false;
+            for (Method other : methods) {
+                beaten |= other != method
+                        && moreSpecific(scope, other, method, arguments.size(), spread)
+                        && !moreSpecific(scope, method, other, arguments.size(), spread);
+            }
+            if (!beaten) {
+                best.add(method);
+            }
+        }
+        if (best.size() > 1 && arguments.contains("null")) {
+            throw new EvaluationFailed(
+                    "the call is ambiguous between " + described(what, best) + "; cast null");
+        }
+        return best.isEmpty() ? methods.get(0) : best.get(0);
+    }
+
+    private static boolean moreSpecific(
+            Scope scope, Method first, Method second, int count, boolean spread) {
+        List<String> from = first.argumentTypeNames();
+        List<String> to = second.argumentTypeNames();
+        int compared = spread ? Math.max(count, Math.max(from.size(), to.size())) : count;
+        for (int at = 0; at < compared; at++) {
+            String taken = parameter(from, at, spread);
+            if (!converts(scope, taken, parameter(to, at, spread), false)) {
+                return false;
+            }
+        }
+        return true;
     }
 }

@@ -2,10 +2,22 @@ package stepinto.probe.evaluation;
 
 import com.sun.jdi.Value;
 import java.util.*;
+import stepinto.probe.evaluation.Lexer.Token;
 import stepinto.probe.program.EvaluationFailed;
+import stepinto.probe.program.Primitives;
 
 /** Parses Java expressions, by recursive descent. */
-class Parser extends Tokens {
+class Parser {
+    /** Java that the interpreter does not know: lambdas, anonymous classes, switch, try ... */
+    static final class NeedsCompiler extends EvaluationFailed {
+        private static final long serialVersionUID = 1;
+
+        /** The construct, as a reader calls it. */
+        NeedsCompiler(String construct) {
+            super(construct);
+        }
+    }
+
     /** Binary operators from the loosest to the tightest. {@code &&} and {@code ||} among them. */
     private static final List<List<String>> LEVELS =
             Arrays.asList(
@@ -26,12 +38,21 @@ class Parser extends Tokens {
     private static final Set<String> COMPILED =
             new HashSet<>(Arrays.asList("switch", "class", "enum", "interface"));
 
+    private static final List<String> IN_TYPE_ARGUMENTS =
+            Arrays.asList("<", ">", ",", ".", "?", "[", "]", "&", "extends", "super");
+
     private static final int DEEPEST = 200;
 
+    /** The place among the tokens. */
+    int at;
+
+    private final List<Token> tokens;
+    private final String source;
     private int depth;
 
     Parser(String source) throws EvaluationFailed {
-        super(source);
+        this.source = source;
+        this.tokens = Lexer.tokens(source);
     }
 
     /** One expression and nothing after it. */
@@ -69,7 +90,7 @@ class Parser extends Tokens {
         if (!shifts && !ASSIGNMENTS.contains(operator)) {
             return target;
         }
-        skip(shifts ? operator.length() : 1);
+        at += shifts ? operator.length() : 1;
         String plain = operator.substring(0, operator.length() - 1);
         Expression value = expression();
         return scope -> {
@@ -114,7 +135,7 @@ class Parser extends Tokens {
                 left = scope -> Operand.of(scope.machine().mirrorOf(
                         scope.truth(first, role) == and ? scope.truth(second, role) : !and));
             } else {
-                left = new Expression.Binary(operator, first, second);
+                left = scope -> Operations.binary(scope, operator, first, second);
             }
         }
     }
@@ -126,7 +147,7 @@ class Parser extends Tokens {
             boolean longer = !operator.endsWith("=")
                     && (atAdjacent(operator + ">") || atAdjacent(operator + "="));
             if (greater ? atAdjacent(operator) && !longer : at(operator)) {
-                skip(greater ? operator.length() : 1);
+                at += greater ? operator.length() : 1;
                 return operator;
             }
         }
@@ -147,7 +168,7 @@ class Parser extends Tokens {
             Value value = operand.evaluate(scope).value;
             String wanted = type.resolve(scope);
             boolean truth = value != null
-                    && scope.services.types.assignable(value.type().name(), wanted, scope.here);
+                    && scope.types.assignable(value.type().name(), wanted, scope.here);
             if (truth && name != null) {
                 scope.declare(name, type, Operand.of(value));
             }
@@ -164,7 +185,7 @@ class Parser extends Tokens {
             if (at("+") || at("-") || at("!") || at("~")) {
                 next();
                 Expression operand = unary();
-                return scope -> scope.services.operators.unary(operator, operand.evaluate(scope));
+                return scope -> scope.operators.unary(operator, operand.evaluate(scope));
             }
             if (at("++") || at("--")) {
                 next();
@@ -176,7 +197,7 @@ class Parser extends Tokens {
                 return scope -> {
                     String to = cast.resolve(scope);
                     Operand from = operand.evaluate(scope);
-                    return Operand.of(scope.services.conversions.cast(from, to, scope.here), to);
+                    return Operand.of(scope.operators.cast(from, to, scope.here), to);
                 };
             }
             Expression found = primary();
@@ -201,7 +222,7 @@ class Parser extends Tokens {
 
     /** The type of a cast, taken with its brackets; null if there is none. */
     private TypeName cast() {
-        int mark = mark();
+        int mark = at;
         if (accept("(")) {
             TypeName type = type();
             if (type != null && accept(")")) {
@@ -214,7 +235,7 @@ class Parser extends Tokens {
                 }
             }
         }
-        reset(mark);
+        at = mark;
         return null;
     }
 
@@ -225,7 +246,10 @@ class Parser extends Tokens {
             if (accept(".")) {
                 found = selected(found);
             } else if (accept("[")) {
-                found = new Expression.Element(found, expression());
+                Expression array = found;
+                Expression index = expression();
+                Expression.Place element = scope -> Operations.element(scope, array, index);
+                found = element;
                 expect("]");
             } else if (at("::")) {
                 throw new NeedsCompiler("a method reference");
@@ -341,10 +365,10 @@ class Parser extends Tokens {
 
     /** {@code String[].class} or {@code List<String>::size}. */
     private boolean atArrayOrGenericType() {
-        int mark = mark();
+        int mark = at;
         boolean bracket = type() != null && (peek(-1).is("]") || peek(-1).is(">"));
         boolean found = bracket && (at("::") || (at(".") && peek(1).is("class")));
-        reset(mark);
+        at = mark;
         return found;
     }
 
@@ -402,5 +426,136 @@ class Parser extends Tokens {
             }
         }
         return found;
+    }
+
+    final Token peek() {
+        return peek(0);
+    }
+
+    final Token peek(int ahead) {
+        return tokens.get(Math.min(at + ahead, tokens.size() - 1));
+    }
+
+    final Token next() {
+        Token token = peek();
+        at++;
+        return token;
+    }
+
+    final boolean at(String text) {
+        return peek().is(text);
+    }
+
+    final boolean atEnd() {
+        return peek().kind == Token.Kind.END;
+    }
+
+    final boolean atName() {
+        return peek().kind == Token.Kind.NAME;
+    }
+
+    final boolean accept(String text) {
+        if (at(text)) {
+            at++;
+            return true;
+        }
+        return false;
+    }
+
+    final void expect(String text) throws EvaluationFailed {
+        if (!accept(text)) {
+            throw unexpected("'" + text + "'");
+        }
+    }
+
+    final String name() throws EvaluationFailed {
+        if (!atName()) {
+            throw unexpected("a name");
+        }
+        return next().text;
+    }
+
+    final EvaluationFailed unexpected(String wanted) {
+        Token found = peek();
+        String shown = found.kind == Token.Kind.END ? "it ends" : "there is '" + found.text + "'";
+        String before = source.substring(Math.max(0, found.start - 20), found.start).trim();
+        String place = before.isEmpty() ? "at its start" : "after '" + before + "'";
+        return new EvaluationFailed("syntax error: " + wanted + " is needed where " + shown + " "
+                + place);
+    }
+
+    /** Whether the tokens here are the characters of one operator: {@code >>=} is read as three. */
+    final boolean atAdjacent(String operator) {
+        int from = peek().start;
+        for (int index = 0; index < operator.length(); index++) {
+            Token token = peek(index);
+            boolean fits = token.kind == Token.Kind.OPERATOR
+                    && token.start == from + index
+                    && token.text.equals(operator.substring(index, index + 1));
+            if (!fits) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    final boolean atPrimitive() {
+        return peek().kind == Token.Kind.KEYWORD && Primitives.isPrimitive(peek().text);
+    }
+
+    /** A type, or null with the place unchanged where there is none. */
+    final TypeName type() {
+        int mark = at;
+        TypeName item = itemType();
+        if (item == null) {
+            at = mark;
+            return null;
+        }
+        Token last = tokens.get(Math.min(at, tokens.size()) - 1);
+        String text = source.substring(tokens.get(mark).start, last.start + last.text.length());
+        return item.written(text).array(brackets());
+    }
+
+    /** As {@code type}, without dimensions. */
+    final TypeName itemType() {
+        if (atPrimitive()) {
+            return new TypeName(next().text, 0);
+        }
+        List<String> names = new ArrayList<>();
+        do {
+            if (!atName()) {
+                return null;
+            }
+            names.add(next().text);
+            if (at("<") && !skipTypeArguments()) {
+                return null;
+            }
+        } while (peek(1).kind == Token.Kind.NAME && accept("."));
+        return new TypeName(String.join(".", names), 0);
+    }
+
+    final int brackets() {
+        int count = 0;
+        while (at("[") && peek(1).is("]")) {
+            at += 2;
+            count++;
+        }
+        return count;
+    }
+
+    /** Skips {@code <...>}; false, with the place anywhere, if these are no type arguments. */
+    final boolean skipTypeArguments() {
+        int depth = 0;
+        do {
+            Token token = next();
+            boolean fits = token.kind == Token.Kind.NAME
+                    || Primitives.isPrimitive(token.text)
+                    || IN_TYPE_ARGUMENTS.contains(token.text);
+            if (!fits || token.kind == Token.Kind.LITERAL) {
+                return false;
+            }
+            depth += token.is("<") ? 1 : token.is(">") ? -1 : 0;
+        } while (depth > 0);
+        return true;
     }
 }

@@ -3,9 +3,10 @@ package stepinto.probe.evaluation;
 import com.sun.jdi.*;
 import java.util.*;
 import stepinto.probe.program.EvaluationFailed;
-import stepinto.probe.program.FrameAt;
+import stepinto.probe.program.Stack.FrameAt;
 import stepinto.probe.program.Nearest;
 import stepinto.probe.program.Variables;
+import stepinto.probe.threads.Invoker;
 
 /**
  * Where an expression is evaluated: the paused frame, what the code itself has declared, and what
@@ -24,21 +25,25 @@ final class Scope {
     }
 
     final FrameAt at;
-    final Services services;
+    final Types types;
+    final Calls calls;
+    final Operators operators;
     /** The class whose code the frame runs. */
     final ReferenceType here;
 
     private final Deque<Map<String, Declared>> blocks = new ArrayDeque<>();
-    private final long deadline;
+    private final Invoker invoker;
     private ObjectReference self;
     private boolean selfRead;
 
-    Scope(FrameAt at, Services services, Map<String, Declared> declared, long deadline)
+    Scope(FrameAt at, Evaluator evaluator, Map<String, Declared> declared)
             throws EvaluationFailed {
         this.at = at;
-        this.services = services;
-        this.deadline = deadline;
-        this.here = at.frame().location().declaringType();
+        invoker = evaluator.invoker;
+        types = evaluator.types;
+        calls = evaluator.calls;
+        operators = evaluator.operators;
+        here = at.frame().location().declaringType();
         blocks.push(declared);
     }
 
@@ -65,8 +70,7 @@ final class Scope {
 
         @Override
         public Operand set(Operand value) throws EvaluationFailed {
-            Conversions conversions = scope.services.conversions;
-            operand = Operand.of(conversions.assign(value, type, scope.here), type);
+            operand = Operand.of(scope.operators.assign(value, type, scope.here), type);
             return operand;
         }
     }
@@ -81,16 +85,16 @@ final class Scope {
     }
 
     VirtualMachine machine() {
-        return services.types.machine;
+        return types.machine;
     }
 
     boolean truth(Expression expression, String role) throws EvaluationFailed {
-        return services.conversions.truth(expression.evaluate(this), role);
+        return operators.truth(expression.evaluate(this), role);
     }
 
     /** Loops of the evaluated code itself end here when they run too long. */
     void checkTime() throws EvaluationFailed {
-        if (System.nanoTime() - deadline > 0) {
+        if (invoker.isLate()) {
             throw new EvaluationFailed("the code did not end in time and was interrupted", true);
         }
     }
@@ -149,8 +153,8 @@ final class Scope {
                 return Slot.field(this, field.isStatic() ? null : level.instance, field);
             }
         }
-        for (String imported : services.types.imports(here).memberClasses()) {
-            ReferenceType type = services.types.find(imported, here);
+        for (String imported : types.imports(here).memberClasses) {
+            ReferenceType type = types.find(imported, here);
             Field field = type == null ? null : type.fieldByName(name);
             if (field != null && field.isStatic()) {
                 return Slot.field(this, null, field);
@@ -163,7 +167,7 @@ final class Scope {
     List<Level> levels() throws EvaluationFailed {
         List<Level> levels = new ArrayList<>();
         ObjectReference instance = self();
-        for (ReferenceType type = here; type != null; type = services.types.enclosing(type)) {
+        for (ReferenceType type = here; type != null; type = types.enclosing(type)) {
             levels.add(new Level(type, instance));
             ObjectReference outer = null;
             for (Field field : instance == null ? Collections.<Field>emptyList() : type.fields()) {

@@ -29,7 +29,7 @@ abstract class Slot implements Expression.Variable {
 
     @Override
     public Operand set(Operand operand) throws EvaluationFailed {
-        Value value = scope.services.conversions.assign(operand, type, scope.here);
+        Value value = scope.operators.assign(operand, type, scope.here);
         for (boolean again = false; ; again = true) {
             try {
                 write(value);
@@ -41,7 +41,7 @@ abstract class Slot implements Expression.Variable {
                 if (again) {
                     throw new EvaluationFailed("the class " + type + " can't be loaded");
                 }
-                scope.services.types.link(missing.className(), scope.here);
+                scope.types.link(missing.className(), scope.here);
             }
         }
     }
@@ -75,7 +75,7 @@ abstract class Slot implements Expression.Variable {
             @Override
             Value read() {
                 if (object == null) {
-                    scope.services.types.initialise(field.declaringType());
+                    scope.types.initialise(field.declaringType());
                     return field.declaringType().getValue(field);
                 }
                 return object.getValue(field);
@@ -90,7 +90,7 @@ abstract class Slot implements Expression.Variable {
                     throw new EvaluationFailed(name + " is final; it can't be assigned");
                 }
                 if (object == null) {
-                    scope.services.types.initialise(field.declaringType());
+                    scope.types.initialise(field.declaringType());
                     ((ClassType) field.declaringType()).setValue(field, value);
                 } else {
                     object.setValue(field, value);

@@ -1,6 +1,5 @@
 package stepinto.probe.evaluation;
 
-import com.sun.jdi.Location;
 import com.sun.jdi.PathSearchingVirtualMachine;
 import com.sun.jdi.VirtualMachine;
 import java.io.*;
@@ -9,8 +8,8 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.*;
 import javax.tools.*;
-import stepinto.probe.program.ConstantPool;
-import stepinto.probe.program.EvaluationFailed;
+import stepinto.probe.evaluation.Snippets.NotCompiled;
+import stepinto.probe.program.ClassFile.ConstantPool;
 
 /** Compiles code against the classes of the program, with the JDK's own compiler. */
 final class SnippetCompiler {
@@ -26,12 +25,12 @@ final class SnippetCompiler {
      * The class files of a source, by the names of their classes.
      *
      * @param open whether the source may use private members
-     * @throws EvaluationFailed with the compiler's first error
+     * @throws NotCompiled with the compiler's first error
      */
-    Map<String, byte[]> compile(String source, boolean open) throws EvaluationFailed {
+    Map<String, byte[]> compile(String source, boolean open) throws NotCompiled {
         JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
         if (compiler == null) {
-            throw new EvaluationFailed("it takes a JDK to run this, and here is only a JRE");
+            throw new NotCompiled("it takes a JDK to run this, and here is only a JRE");
         }
         if (standard == null) {
             standard = compiler.getStandardFileManager(null, Locale.ROOT, StandardCharsets.UTF_8);
@@ -43,13 +42,13 @@ final class SnippetCompiler {
                     null, files, problems, options(), null,
                     Collections.singletonList(new Source(source))).call();
             if (!done) {
-                throw new EvaluationFailed(first(problems, source));
+                throw new NotCompiled(first(problems, source));
             }
             return files.made;
         } catch (RuntimeException | StackOverflowError error) {
-            throw new EvaluationFailed("the compiler failed: " + error);
+            throw new NotCompiled("the compiler failed: " + error);
         } catch (OutOfMemoryError error) {
-            throw new EvaluationFailed("the compiler ran out of memory; make the code smaller");
+            throw new NotCompiled("the compiler ran out of memory; make the code smaller");
         }
     }
 

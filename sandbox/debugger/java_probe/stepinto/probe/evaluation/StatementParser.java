@@ -1,14 +1,18 @@
 package stepinto.probe.evaluation;
 
+import com.sun.jdi.ArrayReference;
 import java.util.*;
+import stepinto.probe.evaluation.Lexer.Token;
 import stepinto.probe.program.EvaluationFailed;
 
+/** Parses Java statements, and runs them. */
 final class StatementParser extends Parser {
     private static final Set<String> COMPILED =
             new HashSet<>(Arrays.asList(
                     "switch", "try", "throw", "synchronized", "class", "interface", "enum",
                     "assert", "abstract", "static"));
 
+    private static final List<Statement> NONE = Collections.emptyList();
     private int depth;
 
     private StatementParser(String source) throws EvaluationFailed {
@@ -57,13 +61,14 @@ final class StatementParser extends Parser {
         } else if (accept("for")) {
             into.add(forLoop());
         } else if (accept("while")) {
-            List<Statement> none = Collections.emptyList();
-            into.add(new Statement.Loop(none, condition(), none, one(), false));
+            Expression condition = condition();
+            Statement body = one();
+            into.add(scope -> Statement.loop(scope, NONE, condition, NONE, body, false));
         } else if (accept("do")) {
-            List<Statement> none = Collections.emptyList();
             Statement body = one();
             expect("while");
-            into.add(new Statement.Loop(none, condition(), none, body, true));
+            Expression condition = condition();
+            into.add(scope -> Statement.loop(scope, NONE, condition, NONE, body, true));
             end();
         } else if (at("break") || at("continue") || at("return")) {
             jump(into);
@@ -99,7 +104,7 @@ final class StatementParser extends Parser {
 
     private Statement forLoop() throws EvaluationFailed {
         expect("(");
-        int mark = mark();
+        int mark = at;
         accept("final");
         TypeName type = type();
         if (type != null && atName() && peek(1).is(":")) {
@@ -113,12 +118,13 @@ final class StatementParser extends Parser {
                 return body.run(scope);
             });
         }
-        reset(mark);
+        at = mark;
         List<Statement> first = simples(";");
         Expression condition = at(";") ? null : expression();
         expect(";");
         List<Statement> update = simples(")");
-        return new Statement.Loop(first, condition, update, one(), false);
+        Statement body = one();
+        return scope -> Statement.loop(scope, first, condition, update, body, false);
     }
 
     /** Statements between commas, up to a token. */
@@ -151,7 +157,7 @@ final class StatementParser extends Parser {
 
     /** A declaration or an expression. */
     private void simple(List<Statement> into) throws EvaluationFailed {
-        int mark = mark();
+        int mark = at;
         accept("final");
         TypeName type = type();
         if (type != null && atName() && declares()) {
@@ -163,7 +169,7 @@ final class StatementParser extends Parser {
             } while (accept(","));
             return;
         }
-        reset(mark);
+        at = mark;
         Expression expression = expression();
         into.add(scope -> {
             expression.evaluate(scope);
@@ -191,12 +197,12 @@ final class StatementParser extends Parser {
         int nesting = 0;
         boolean starts = true;
         while (!parser.atEnd()) {
-            int mark = parser.mark();
+            int mark = parser.at;
             TypeName type = starts ? parser.type() : null;
             if (type != null && parser.atName() && parser.declares()) {
                 found.put(parser.peek().text, type);
             }
-            parser.reset(mark);
+            parser.at = mark;
             Token token = parser.next();
             boolean opens = token.is("{") || token.is("(") || token.is("[");
             boolean closes = token.is("}") || token.is(")") || token.is("]");
@@ -204,5 +210,113 @@ final class StatementParser extends Parser {
             starts = nesting == 0 && (token.is(";") || token.is("}") || token.is("final"));
         }
         return found;
+    }
+
+    /** A Java statement that can be carried out in a paused frame. */
+    interface Statement {
+        /** How a statement ended. */
+        enum Flow { NEXT, BREAK, CONTINUE, RETURN }
+
+        Flow run(Scope scope) throws EvaluationFailed;
+
+        /** In the scope itself: what is declared stays. */
+        static Flow all(Scope scope, List<Statement> statements) throws EvaluationFailed {
+            for (Statement statement : statements) {
+                scope.checkTime();
+                Flow flow = statement.run(scope);
+                if (flow != Flow.NEXT) {
+                    return flow;
+                }
+            }
+            return Flow.NEXT;
+        }
+
+        static Flow block(Scope scope, List<Statement> statements) throws EvaluationFailed {
+            scope.enterBlock();
+            try {
+                return all(scope, statements);
+            } finally {
+                scope.leaveBlock();
+            }
+        }
+
+        /** With null as the value for none. */
+        static Flow declare(Scope scope, TypeName type, String name, Expression value)
+                throws EvaluationFailed {
+            if (scope.local(name) != null) {
+                throw new EvaluationFailed(
+                        name + " is a local variable of the frame already; assign it without a"
+                                + " type, or take another name");
+            }
+            String binary = type.isVar() ? null : type.resolve(scope);
+            scope.declare(name, type, value == null
+                    ? scope.operators.zero(binary) : value.evaluate(scope));
+            return Flow.NEXT;
+        }
+
+        /** {@code for (;;)}, {@code while}, {@code do}; null for a condition that always holds. */
+        static Flow loop(
+                Scope scope,
+                List<Statement> first,
+                Expression condition,
+                List<Statement> update,
+                Statement body,
+                boolean bodyFirst)
+                throws EvaluationFailed {
+            scope.enterBlock();
+            try {
+                all(scope, first);
+                boolean free = bodyFirst || condition == null;
+                while (free || scope.truth(condition, "the condition of the loop")) {
+                    free = condition == null;
+                    scope.checkTime();
+                    Flow flow = body.run(scope);
+                    if (flow == Flow.BREAK || flow == Flow.RETURN) {
+                        return flow == Flow.BREAK ? Flow.NEXT : flow;
+                    }
+                    all(scope, update);
+                }
+                return Flow.NEXT;
+            } finally {
+                scope.leaveBlock();
+            }
+        }
+
+        interface Body {
+            Flow run(Operand item) throws EvaluationFailed;
+        }
+
+        /** Runs the body for each item of an array or an Iterable, in a block of its own. */
+        static Flow forEach(Scope scope, Expression items, Body body) throws EvaluationFailed {
+            Operand owner = items.evaluate(scope);
+            if (owner.value == null) {
+                throw new EvaluationFailed("NullPointerException: what is looped over is null");
+            }
+            ArrayReference array =
+                    owner.value instanceof ArrayReference ? (ArrayReference) owner.value : null;
+            Operand iterator = array == null ? call(scope, owner, "iterator") : null;
+            Expression hasNext = each -> call(each, iterator, "hasNext");
+            for (int at = 0; ; at++) {
+                if (array == null ? !scope.truth(hasNext, "hasNext()") : at == array.length()) {
+                    return Flow.NEXT;
+                }
+                Operand item = array == null
+                        ? call(scope, iterator, "next") : Slot.element(scope, array, at).get();
+                scope.checkTime();
+                scope.enterBlock();
+                try {
+                    Flow flow = body.run(item);
+                    if (flow == Flow.BREAK || flow == Flow.RETURN) {
+                        return flow == Flow.BREAK ? Flow.NEXT : flow;
+                    }
+                } finally {
+                    scope.leaveBlock();
+                }
+            }
+        }
+
+        static Operand call(Scope scope, Operand owner, String method) throws EvaluationFailed {
+            return Operations.call(scope, owner, method, Collections.<Expression>emptyList());
+        }
     }
 }

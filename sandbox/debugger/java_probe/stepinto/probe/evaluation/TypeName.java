@@ -46,7 +46,7 @@ final class TypeName {
         if (Primitives.isPrimitive(name)) {
             return toString();
         }
-        ReferenceType type = scope.services.types.named(name, scope.here);
+        ReferenceType type = scope.types.named(name, scope.here);
         if (type == null) {
             throw new EvaluationFailed(
                     "there is no class " + name + " here; write its full name, package and all");
@@ -61,7 +61,7 @@ final class TypeName {
     /** The class itself; a primitive has none. */
     ReferenceType type(Scope scope) throws EvaluationFailed {
         String binary = resolve(scope);
-        ReferenceType type = scope.services.types.find(binary, scope.here);
+        ReferenceType type = scope.types.find(binary, scope.here);
         if (type == null) {
             throw new EvaluationFailed("the class " + binary + " can't be loaded");
         }
@@ -71,7 +71,7 @@ final class TypeName {
     Operand mirror(Scope scope) throws EvaluationFailed {
         Value found;
         if (isPrimitive()) {
-            ReferenceType box = scope.services.types.find(Primitives.boxed(name), scope.here);
+            ReferenceType box = scope.types.find(Primitives.boxed(name), scope.here);
             found = box.getValue(box.fieldByName("TYPE"));
         } else {
             found = type(scope).classObject();

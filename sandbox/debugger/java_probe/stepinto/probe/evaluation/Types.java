@@ -2,12 +2,14 @@ package stepinto.probe.evaluation;
 
 import com.sun.jdi.*;
 import java.util.*;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import stepinto.probe.program.EvaluationFailed;
 import stepinto.probe.program.Primitives;
 import stepinto.probe.program.Sources;
 import stepinto.probe.program.TypeNames;
-import stepinto.probe.threads.InvocationFailed;
 import stepinto.probe.threads.Invoker;
+import stepinto.probe.threads.Invoker.InvocationFailed;
 
 /** Finds the program's classes by name, loads them if needed, and knows what extends what. */
 final class Types {
@@ -148,35 +150,30 @@ final class Types {
 
     /** The imports of the source file of a class. */
     Imports imports(ReferenceType here) {
-        Imports known = imports.get(here.name());
-        if (known == null) {
-            int dot = here.name().lastIndexOf('.');
+        return imports.computeIfAbsent(here.name(), name -> {
+            int dot = name.lastIndexOf('.');
             String[] lines = {};
             try {
-                String folder = here.name().substring(0, dot + 1).replace('.', '/');
+                String folder = name.substring(0, dot + 1).replace('.', '/');
                 String path = sources.find(folder + here.sourceName());
                 lines = path == null ? lines : sources.lines(path);
             } catch (AbsentInformationException absent) {
                 lines = new String[0];
             }
-            known = new Imports(here.name().substring(0, Math.max(dot, 0)), lines);
-            imports.put(here.name(), known);
-        }
-        return known;
+            return new Imports(name.substring(0, Math.max(dot, 0)), lines);
+        });
     }
 
     /** The names of a class, of what it extends and of what it implements, itself first. */
     private Set<String> ancestors(ReferenceType type) {
-        Set<String> known = ancestors.get(type.name());
-        if (known == null) {
-            known = new LinkedHashSet<>();
+        return ancestors.computeIfAbsent(type.name(), name -> {
+            Set<String> found = new LinkedHashSet<>();
             for (ReferenceType each : ancestry(type)) {
-                known.add(each.name());
+                found.add(each.name());
             }
-            known.add(OBJECT);
-            ancestors.put(type.name(), known);
-        }
-        return known;
+            found.add(OBJECT);
+            return found;
+        });
     }
 
     /** A class, what it extends and what it implements; an interface, those above and Object. */
@@ -214,5 +211,82 @@ final class Types {
         }
         ReferenceType type = Primitives.isPrimitive(from) ? null : find(from, here);
         return type != null && ancestors(type).contains(to);
+    }
+
+    /** What a source file imports: where a simple name may come from. */
+    static final class Imports {
+        private static final Pattern IMPORT =
+                Pattern.compile("^\\s*import\\s+(static\\s+)?([\\w.]+?)\\s*(?:\\.\\s*(\\*))?\\s*;");
+
+        /** As they stand in the source, for code that is compiled. */
+        final List<String> declarations = new ArrayList<>();
+
+        final String packageName;
+        private final List<String> single = new ArrayList<>();
+        private final Set<String> packages = new LinkedHashSet<>();
+        /** The classes whose static members are imported. */
+        final Set<String> memberClasses = new LinkedHashSet<>();
+
+        Imports(String packageName, String[] lines) {
+            this.packageName = packageName;
+            packages.add(packageName);
+            for (String line : lines) {
+                Matcher match = IMPORT.matcher(line);
+                if (match.find()) {
+                    add(match.group(1) != null, match.group(2), match.group(3) != null);
+                    declarations.add(match.group().trim());
+                }
+            }
+            packages.add("java.lang");
+            packages.add("java.util");
+        }
+
+        private void add(boolean isStatic, String name, boolean all) {
+            if (isStatic) {
+                memberClasses.addAll(
+                        nestings(all ? name : name.substring(0, name.lastIndexOf('.'))));
+            }
+            if (all && !isStatic) {
+                packages.add(name);
+            } else if (!all) {
+                single.add(name);
+            }
+        }
+
+        /** The binary names that a simple class name may stand for, the likeliest first. */
+        Set<String> candidates(String name) {
+            Set<String> found = new LinkedHashSet<>();
+            for (String imported : single) {
+                if (imported.endsWith("." + name)) {
+                    found.addAll(nestings(imported));
+                }
+            }
+            for (String each : packages) {
+                found.add(each.isEmpty() ? name : each + "." + name);
+                int last = each.lastIndexOf('.') + 1;
+                if (!each.isEmpty() && Character.isUpperCase(each.charAt(last))) {
+                    for (String outer : nestings(each)) {
+                        found.add(outer + "$" + name);
+                    }
+                }
+            }
+            return found;
+        }
+
+        /** {@code a.B.C} may be a class of its own, or one nested in {@code a.B}. */
+        private static List<String> nestings(String name) {
+            List<String> found = new ArrayList<>();
+            StringBuilder binary = new StringBuilder(name);
+            found.add(name);
+            for (int dot = name.lastIndexOf('.'); dot > 0; dot = name.lastIndexOf('.', dot - 1)) {
+                int before = name.lastIndexOf('.', dot - 1);
+                if (!Character.isUpperCase(name.charAt(before + 1))) {
+                    break;
+                }
+                binary.setCharAt(dot, '$');
+                found.add(0, binary.toString());
+            }
+            return found;
+        }
     }
 }

@@ -2,18 +2,20 @@ package stepinto.probe.launch;
 
 import com.sun.jdi.Bootstrap;
 import com.sun.jdi.VirtualMachine;
-import java.io.File;
-import java.io.IOException;
+import com.sun.jdi.connect.spi.Connection;
+import java.io.*;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.net.SocketTimeoutException;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import stepinto.probe.program.Target;
@@ -49,7 +51,8 @@ public final class Debuggee {
         try {
             ProcessBuilder builder = new ProcessBuilder(command);
             builder.directory(new File(target.folder));
-            builder.environment().putAll(target.environment);
+            target.environment.forEach(
+                    (name, value) -> builder.environment().put(name, (String) value));
             process = builder.redirectErrorStream(true).redirectInput(input.toFile()).start();
         } finally {
             Files.delete(input);
@@ -120,6 +123,63 @@ public final class Debuggee {
             return new String(data, StandardCharsets.UTF_8).contains("insufficient memory");
         } catch (IOException none) {
             return false;
+        }
+    }
+
+    /** The debugger's end of JDWP over a socket; JDI's own needs connectors, which load slowly. */
+    private static final class JdwpConnection extends Connection {
+        private static final byte[] HANDSHAKE =
+                "JDWP-Handshake".getBytes(StandardCharsets.US_ASCII);
+        private static final int LENGTH_BYTES = 4;
+        private final Socket socket;
+        private final DataInputStream in;
+        private final OutputStream out;
+        private final Object reading = new Object();
+        private final Object writing = new Object();
+
+        JdwpConnection(Socket socket) throws IOException {
+            this.socket = socket;
+            socket.setTcpNoDelay(true);
+            in = new DataInputStream(new BufferedInputStream(socket.getInputStream(), 1 << 16));
+            out = socket.getOutputStream();
+            out.write(HANDSHAKE);
+            byte[] answer = new byte[HANDSHAKE.length];
+            in.readFully(answer);
+            if (!Arrays.equals(answer, HANDSHAKE)) {
+                throw new IOException("what connected is no Java virtual machine under debug");
+            }
+        }
+
+        @Override
+        public byte[] readPacket() throws IOException {
+            synchronized (reading) {
+                try {
+                    int length = in.readInt();
+                    byte[] packet = new byte[length];
+                    ByteBuffer.wrap(packet).putInt(length);
+                    in.readFully(packet, LENGTH_BYTES, length - LENGTH_BYTES);
+                    return packet;
+                } catch (EOFException end) {
+                    return new byte[0]; // as the interface has it for a closed connection
+                }
+            }
+        }
+
+        @Override
+        public void writePacket(byte[] packet) throws IOException {
+            synchronized (writing) {
+                out.write(packet);
+            }
+        }
+
+        @Override
+        public void close() throws IOException {
+            socket.close();
+        }
+
+        @Override
+        public boolean isOpen() {
+            return !socket.isClosed();
         }
     }
 }

@@ -4,7 +4,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
-import java.util.Map;
+import stepinto.probe.wire.Fields;
 
 /**
  * What the program writes, in order and bounded.
@@ -69,7 +69,7 @@ public final class Output implements Runnable {
     }
 
     /** Put what was written since the last answer into an answer. */
-    public synchronized void putInto(Map<String, Object> answer) {
+    public synchronized void putInto(Fields answer) {
         drain();
         boolean truncated = late > tail.length;
         String text = taken();

@@ -45,12 +45,6 @@ public final class Primitives {
         return BOXES.get(NAMES.indexOf(primitive));
     }
 
-    /** The primitive numeric type of a type, a box among them; null for another. */
-    private static String numeric(String name) {
-        String primitive = unboxed(name) == null ? name : unboxed(name);
-        return NUMERIC.contains(primitive) || "char".equals(primitive) ? primitive : null;
-    }
-
     /** Whether one primitive type is widened to another without a cast. */
     public static boolean widens(String from, String to) {
         int first = NUMERIC.indexOf(from.equals("char") ? "int" : from);
@@ -92,8 +86,9 @@ public final class Primitives {
         if (!isPrimitive(type)) {
             return null;
         }
-        boolean number = numeric(type) != null;
-        return number ? narrow(machine.mirrorOf(0), type)
-                : type.equals("void") ? machine.mirrorOfVoid() : machine.mirrorOf(false);
+        boolean nothing = type.equals("void");
+        return nothing ? machine.mirrorOfVoid()
+                : type.equals("boolean") ? machine.mirrorOf(false)
+                : narrow(machine.mirrorOf(0), type);
     }
 }

@@ -73,12 +73,7 @@ public final class Program {
     }
 
     private Facts facts(ReferenceType type) {
-        Facts facts = known.get(type);
-        if (facts == null) {
-            facts = new Facts(type.name());
-            known.put(type, facts);
-        }
-        return facts;
+        return known.computeIfAbsent(type, each -> new Facts(each.name()));
     }
 
     private final class Facts {

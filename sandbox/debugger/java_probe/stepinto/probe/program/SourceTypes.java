@@ -30,7 +30,7 @@ public final class SourceTypes {
     }
 
     /** The types of the parameters of a method's descriptor. */
-    static List<String> parameters(String descriptor) {
+    public static List<String> parameters(String descriptor) {
         SourceTypes reader = new SourceTypes(descriptor);
         List<String> found = new ArrayList<>();
         reader.signature = descriptor;

@@ -3,7 +3,7 @@ package stepinto.probe.program;
 import java.io.File;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
+import stepinto.probe.wire.Fields;
 
 /** What to run, and which of its classes and sources are the program's own. */
 public final class Target {
@@ -11,7 +11,7 @@ public final class Target {
     public final List<String> command;
     public final String folder;
     final String workspace;
-    public final Map<String, String> environment;
+    public final Fields environment;
     final List<String> sourceRoots;
     public final List<String> classRoots;
     public final String entryClass;
@@ -36,22 +36,21 @@ public final class Target {
         return found;
     }
 
-    @SuppressWarnings("unchecked")
-    public Target(Map<String, Object> fields) {
-        Map<String, Object> entry = (Map<String, Object>) fields.get("entry");
-        command = (List<String>) fields.get("command");
+    public Target(Fields fields) {
+        Fields entry = fields.fields("entry");
+        command = fields.texts("command");
         folder = (String) fields.get("cwd");
         workspace = new File((String) fields.get("workspace")).getPath();
-        environment = (Map<String, String>) fields.get("env");
-        sourceRoots = (List<String>) fields.get("source_roots");
-        classRoots = (List<String>) fields.get("class_roots");
+        environment = fields.fields("env");
+        sourceRoots = fields.texts("source_roots");
+        classRoots = fields.texts("class_roots");
         entryClass = (String) entry.get("class");
-        entryMethods = new ArrayList<>((List<String>) entry.get("methods"));
+        entryMethods = new ArrayList<>(entry.texts("methods"));
         String method = (String) entry.get("method");
         if (method != null && !entryMethods.contains(method)) {
             entryMethods.add(method);
         }
-        test = Boolean.TRUE.equals(fields.get("test"));
+        test = fields.flag("test");
         attach = "attach".equals(fields.get("kind"));
     }
 

@@ -2,6 +2,7 @@ package stepinto.probe.program;
 
 import com.sun.jdi.*;
 import java.util.*;
+import stepinto.probe.program.Stack.FrameAt;
 
 /** The variables of one frame as they are now: {@code this}, the locals, what a class captured. */
 public final class Variables {
@@ -94,5 +95,21 @@ public final class Variables {
         }
         Field field = ((ObjectReference) object).referenceType().fieldByName(name);
         return field == null ? null : ((ObjectReference) object).getValue(field);
+    }
+
+    /** A value with the name it is shown under: a local, a field, an item. */
+    public static final class Named {
+        public final String name;
+
+        /** Its declared type, to be shown for null; null if unknown. */
+        public final String declared;
+
+        public final Value value;
+
+        public Named(String name, String declared, Value value) {
+            this.name = name;
+            this.declared = declared;
+            this.value = value;
+        }
     }
 }

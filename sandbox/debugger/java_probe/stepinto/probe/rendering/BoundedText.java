@@ -4,6 +4,10 @@ import java.util.Locale;
 
 /** Text that grows up to a number of characters and lines; what comes before a start is dropped. */
 final class BoundedText {
+    /** The quote of text that stands outside of quotes. */
+    static final char UNQUOTED = 0;
+
+    private static final int CHUNK = 16_384;
     private final StringBuilder text = new StringBuilder();
     private final int start;
     private final int limit;
@@ -17,11 +21,6 @@ final class BoundedText {
         this.start = start;
         this.limit = chars;
         this.linesLeft = lines;
-    }
-
-    /** How many characters still matter, those to be dropped included. */
-    int left() {
-        return start - skipped + limit - text.length();
     }
 
     /** Appends text that is fit to be shown. Throws {@link Full}. */
@@ -43,6 +42,30 @@ final class BoundedText {
         text.append(unit);
     }
 
+    /**
+     * Appends a long text of the program's, as {@link #putQuoted} or, without a quote, as {@link
+     * #putForeign} does.
+     *
+     * @param alone whether it is all there is, so that a cut can tell how much of it is left
+     */
+    void put(JavaText found, boolean alone, char quote) {
+        for (int at = 0; at < found.length; at += CHUNK) {
+            // Of a chunk no more than is shown, what is skipped included; each character takes one.
+            int left = start - skipped + limit - text.length();
+            String part = found.part(at, at + Math.min(CHUNK, left + 1));
+            for (int unit = 0; unit < part.length(); unit++) {
+                if (alone) {
+                    remaining = found.length - at - unit;
+                }
+                if (quote == UNQUOTED) {
+                    putForeign(part.charAt(unit));
+                } else {
+                    putQuoted(part.charAt(unit), quote);
+                }
+            }
+        }
+    }
+
     /** Appends a character of the program's as it stands inside quotes. */
     void putQuoted(char unit, char quote) {
         int known = "\n\t\r\\".indexOf(unit);
@@ -61,7 +84,7 @@ final class BoundedText {
         }
     }
 
-    void putForeign(char unit) {
+    private void putForeign(char unit) {
         int kind = Character.getType(unit);
         boolean hidden = kind == Character.CONTROL || kind == Character.FORMAT
                 || kind == Character.LINE_SEPARATOR || kind == Character.PARAGRAPH_SEPARATOR;
@@ -96,11 +119,11 @@ final class BoundedText {
         incomplete = true;
     }
 
-    Rendered rendered() {
-        int next = full && text.length() >= limit ? start + text.length() : Rendered.END;
+    ValueText.Rendered rendered() {
+        int next = full && text.length() >= limit ? start + text.length() : ValueText.Rendered.END;
         replaceLoneSurrogates();
         String tail = full ? (remaining > 0 ? more(remaining) : "...") : "";
-        return new Rendered(text + tail, full || incomplete, next);
+        return new ValueText.Rendered(text + tail, full || incomplete, next);
     }
 
     /** Half a character, the program's own or cut by a page, has no place in UTF-8. */

@@ -2,10 +2,10 @@ package stepinto.probe.rendering;
 
 import com.sun.jdi.*;
 import java.util.*;
+import java.util.function.IntFunction;
 import stepinto.probe.program.TypeNames;
-import stepinto.probe.rendering.Contents.Shape;
-import stepinto.probe.threads.InvocationFailed;
 import stepinto.probe.threads.Invoker;
+import stepinto.probe.threads.Invoker.InvocationFailed;
 
 /**
  * Recognises collections and opens them.
@@ -16,6 +16,7 @@ import stepinto.probe.threads.Invoker;
  */
 final class Containers {
     private static final long MILLIS = 1_000;
+    private static final int CHUNK = 128;
     private static final String OBJECT_ARRAY = "()[Ljava/lang/Object;";
 
     /** Reads one object as one class of its ancestry lays it out. */
@@ -40,14 +41,12 @@ final class Containers {
         add("ImmutableCollections$List12", this::oneOrTwo);
         add("LinkedList", (object, type) -> {
             List<Value> read = heap.values(object, type, "first", "size");
-            ObjectReference head = (ObjectReference) read.get(0);
-            int size = Heap.number(read.get(1));
-            return Contents.nodes(heap, Shape.LIST, head, null, size, null, "item", "next");
+            return nodes(Shape.LIST, read.get(0), null, read.get(1), null, "item", "next");
         });
         add("LinkedHashMap", (object, type) -> {
-            ObjectReference head = (ObjectReference) heap.value(object, "head");
-            int size = Heap.number(heap.value(object, "size"));
-            return Contents.nodes(heap, Shape.MAP, head, null, size, "key", "value", "after");
+            Value head = heap.value(object, "head");
+            Value size = heap.value(object, "size");
+            return nodes(Shape.MAP, head, null, size, "key", "value", "after");
         });
         table("HashMap", "size");
         table("Hashtable", "count");
@@ -68,34 +67,44 @@ final class Containers {
             ArrayReference array = (ArrayReference) heap.values(object, type, items).get(0);
             int count = size == null ? Heap.length(array)
                     : Heap.number(heap.values(object, type, size).get(0));
-            return Contents.arrays(Shape.LIST, null, array, count);
+            return arrays(Shape.LIST, null, array, count);
         });
     }
 
     private void table(String name, String count) {
         add(name, (object, type) -> {
             List<Value> read = heap.values(object, type, "table", count);
-            ArrayReference table = (ArrayReference) read.get(0);
-            int size = Heap.number(read.get(1));
-            return Contents.nodes(heap, Shape.MAP, null, table, size, "key", "value", "next");
+            return nodes(Shape.MAP, null, read.get(0), read.get(1), "key", "value", "next");
         });
+    }
+
+    /** The first items of arrays; the keys are null but for a map. */
+    private static Contents arrays(
+            Shape shape, ArrayReference keys, ArrayReference values, int size) {
+        int whole = values == null ? 0 : Math.max(0, Math.min(size, values.length()));
+        return new Contents(shape, whole, start -> new Items(keys, values, start, whole));
+    }
+
+    private Contents nodes(Shape shape, Value head, Value table, Value count, String... names) {
+        ObjectReference first = (ObjectReference) head;
+        ArrayReference heads = (ArrayReference) table;
+        int size = Heap.number(count);
+        return new Contents(
+                shape, size, start -> new Nodes(first, heads, size, names).from(start));
     }
 
     /** If there is only one item, the other field holds a marker or null. */
     private Contents oneOrTwo(ObjectReference object, ReferenceType type) {
-        List<Value> read = heap.values(object, type, "e0", "e1");
-        Value second = read.get(1);
-        boolean one = second == null || second.type().name().equals("java.lang.Object");
-        return new Contents(Shape.LIST, one ? 1 : 2) {
-            @Override
-            Iterator<Item> from(int start) {
-                List<Item> items = new ArrayList<>();
-                for (Value value : read.subList(Math.min(start, size), size)) {
-                    items.add(new Item(null, value));
-                }
-                return items.iterator();
+        List<Item> items = new ArrayList<>();
+        for (Value value : heap.values(object, type, "e0", "e1")) {
+            boolean none = value == null || value.type().name().equals("java.lang.Object");
+            if (items.isEmpty() || !none) {
+                items.add(new Item(null, value));
             }
-        };
+        }
+        int size = items.size();
+        return new Contents(
+                Shape.LIST, size, start -> items.listIterator(Math.min(start, size)));
     }
 
     /** What another object holds, on which this one is a view. */
@@ -112,14 +121,11 @@ final class Containers {
     Contents of(ObjectReference object) {
         if (object instanceof ArrayReference) {
             ArrayReference array = (ArrayReference) object;
-            return Contents.arrays(Shape.LIST, null, array, array.length());
+            return arrays(Shape.LIST, null, array, array.length());
         }
         ReferenceType type = object.referenceType();
-        Optional<ReferenceType> known = readable.get(type);
-        if (known == null) {
-            known = Optional.ofNullable(container(type));
-            readable.put(type, known);
-        }
+        Optional<ReferenceType> known =
+                readable.computeIfAbsent(type, each -> Optional.ofNullable(container(each)));
         if (!known.isPresent()) {
             return null;
         }
@@ -158,7 +164,7 @@ final class Containers {
                 keys = (ArrayReference) call(keySet, "toArray", OBJECT_ARRAY);
             }
             ArrayReference array = (ArrayReference) call(values, "toArray", OBJECT_ARRAY);
-            return Contents.arrays(shape, keys, array, array.length());
+            return arrays(shape, keys, array, array.length());
         } catch (InvocationFailed | RuntimeException error) {
             return null;
         }
@@ -186,5 +192,138 @@ final class Containers {
             }
         }
         return found;
+    }
+
+    enum Shape { LIST, SET, MAP }
+
+    static final class Item {
+        /** Null but in a map. */
+        final Value key;
+        final Value value;
+
+        Item(Value key, Value value) {
+            this.key = key;
+            this.value = value;
+        }
+    }
+
+    /** What a collection, a map or an array holds. */
+    static final class Contents {
+        final int size;
+        private final IntFunction<Iterator<Item>> items;
+        Shape shape;
+        private boolean keys;
+
+        Contents(Shape shape, int size, IntFunction<Iterator<Item>> items) {
+            this.shape = shape;
+            this.size = size;
+            this.items = items;
+        }
+
+        /** The items from the given one on; read bit by bit, so that a few cost little. */
+        Iterator<Item> from(int start) {
+            return items.apply(start);
+        }
+
+        /** The same of a map as a set of its keys. */
+        Contents keys() {
+            shape = Shape.SET;
+            keys = true;
+            return this;
+        }
+
+        /** The value to show for an item. */
+        Value value(Item item) {
+            return keys ? item.key : item.value;
+        }
+    }
+
+    private static final class Items implements Iterator<Item> {
+        private final ArrayReference keys;
+        private final ArrayReference values;
+        private final int end;
+        private int next;
+        private int chunkStart;
+        private List<Value> chunk = Collections.emptyList();
+        private List<Value> keyChunk;
+
+        Items(ArrayReference keys, ArrayReference values, int start, int end) {
+            this.keys = keys;
+            this.values = values;
+            this.end = end;
+            next = start;
+        }
+
+        @Override
+        public boolean hasNext() {
+            return next < end;
+        }
+
+        @Override
+        public Item next() {
+            if (next >= chunkStart + chunk.size()) {
+                int count = Math.min(CHUNK, end - next);
+                chunk = values.getValues(next, count);
+                keyChunk = keys == null ? null : keys.getValues(next, count);
+                chunkStart = next;
+            }
+            int at = next++ - chunkStart;
+            return new Item(keyChunk == null ? null : keyChunk.get(at), chunk.get(at));
+        }
+    }
+
+    /** The items of linked nodes: of the chain at a head, or of the chains of a table. */
+    private final class Nodes implements Iterator<Item> {
+        private final Iterator<Item> heads;
+        private final String[] names;
+        private int left;
+        private ObjectReference next;
+
+        /**
+         * @param names of a node's fields: its key (null for none), its value, its link to the next
+         * @param size items at most, whatever the links say: a structure caught half-changed may be
+         *     a ring
+         */
+        Nodes(ObjectReference head, ArrayReference table, int size, String... names) {
+            this.names = names;
+            heads = arrays(Shape.LIST, null, table, Heap.length(table)).from(0);
+            left = size;
+            next = head == null ? head() : head;
+        }
+
+        /** The items from one on. */
+        Nodes from(int start) {
+            for (int at = 0; at < start && hasNext(); at++) {
+                next();
+            }
+            return this;
+        }
+
+        /** The head of the next chain that is not empty; null if there is none. */
+        private ObjectReference head() {
+            Value head = null;
+            while (head == null && heads.hasNext()) {
+                head = heads.next().value;
+            }
+            return (ObjectReference) head;
+        }
+
+        @Override
+        public boolean hasNext() {
+            return left > 0 && next != null;
+        }
+
+        @Override
+        public Item next() {
+            ObjectReference node = next;
+            Value key = names[0] == null ? null : heap.value(node, names[0]);
+            Item item = new Item(key, heap.value(node, names[1]));
+            left--;
+            if (left > 0) {
+                ObjectReference linked = (ObjectReference) heap.value(node, names[2]);
+                next = linked == null ? head() : linked;
+            }
+            return item;
+        }
     }
 }

@@ -67,17 +67,17 @@ public final class Heap {
     }
 
     private Field field(ReferenceType type, String name) {
-        Map<String, Field> known = fields.get(type);
-        if (known == null) {
-            known = new HashMap<>();
-            for (Field field : instanceFields(type)) {
-                known.put(field.name(), field);
-            }
-            fields.put(type, known);
-        }
-        Field found = known.get(name);
+        Field found = fields.computeIfAbsent(type, Heap::byName).get(name);
         if (found == null) {
             throw new LayoutUnknown(type.name() + " has no field " + name);
+        }
+        return found;
+    }
+
+    private static Map<String, Field> byName(ReferenceType type) {
+        Map<String, Field> found = new HashMap<>();
+        for (Field field : instanceFields(type)) {
+            found.put(field.name(), field);
         }
         return found;
     }

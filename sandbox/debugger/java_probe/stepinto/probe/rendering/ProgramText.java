@@ -3,8 +3,8 @@ package stepinto.probe.rendering;
 import com.sun.jdi.*;
 import java.util.*;
 import stepinto.probe.program.TypeNames;
-import stepinto.probe.threads.InvocationFailed;
 import stepinto.probe.threads.Invoker;
+import stepinto.probe.threads.Invoker.InvocationFailed;
 
 /**
  * What the program's own {@code toString} and {@code getMessage} say: asked once an answer for each
@@ -15,7 +15,6 @@ final class ProgramText {
     /** For all the objects of one answer together. */
     private static final long ANSWER_MILLIS = 3_000;
     private static final String SIGNATURE = "()Ljava/lang/String;";
-    private static final int CHUNK = 16_384;
     private static final int MESSAGE_CHARS = 200;
 
     private final Heap heap;
@@ -112,7 +111,7 @@ final class ProgramText {
         } else if (answer.text == null) {
             text.put("<toString() returned null>");
         } else {
-            putLong(JavaText.of(answer.text, heap), text, alone);
+            text.put(JavaText.of(answer.text, heap), alone, BoundedText.UNQUOTED);
         }
         return true;
     }
@@ -134,21 +133,9 @@ final class ProgramText {
             message = answer == Said.IMPOSSIBLE ? detail(exception) : answer.text;
         }
         if (message != null) {
-            putLong(JavaText.of(message, heap), text, false);
+            text.put(JavaText.of(message, heap), false, BoundedText.UNQUOTED);
         }
         return message != null;
-    }
-
-    private static void putLong(JavaText found, BoundedText text, boolean alone) {
-        for (int at = 0; at < found.length; at += CHUNK) {
-            String part = found.part(at, at + CHUNK);
-            for (int unit = 0; unit < part.length(); unit++) {
-                if (alone) {
-                    text.tail(found.length - at - unit);
-                }
-                text.putForeign(part.charAt(unit));
-            }
-        }
     }
 
     private Said ask(ObjectReference object, String name) {

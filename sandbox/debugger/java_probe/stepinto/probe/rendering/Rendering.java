@@ -3,14 +3,14 @@ package stepinto.probe.rendering;
 import com.sun.jdi.*;
 import java.util.*;
 import stepinto.probe.program.TypeNames;
-import stepinto.probe.rendering.Contents.Item;
-import stepinto.probe.rendering.Contents.Shape;
+import stepinto.probe.rendering.Containers.Contents;
+import stepinto.probe.rendering.Containers.Item;
+import stepinto.probe.rendering.Containers.Shape;
+import stepinto.probe.rendering.ValueText.Kind;
 import stepinto.probe.wire.Limits;
 
 /** The rendering of one value, what it holds included. */
 final class Rendering {
-    private static final int CHUNK = 16_384;
-
     private final ValueText values;
     private final Limits limits;
     private final BoundedText text;
@@ -61,15 +61,7 @@ final class Rendering {
 
     private void quoted(JavaText found) {
         text.put("\"");
-        for (int at = 0; at < found.length; at += CHUNK) {
-            String part = found.part(at, Math.min(at + CHUNK, at + text.left() + 1));
-            for (int unit = 0; unit < part.length(); unit++) {
-                if (open.isEmpty()) {
-                    text.tail(found.length - at - unit);
-                }
-                text.putQuoted(part.charAt(unit), '"');
-            }
-        }
+        text.put(found, open.isEmpty(), '"');
         text.put("\"");
     }
 
@@ -83,15 +75,12 @@ final class Rendering {
             text.put("...");
             return;
         }
-        Contents contents = values.containers.of(object);
-        if (contents != null && saysItself(object.referenceType())) {
-            contents = null;
-        }
+        boolean says = saysItself(object.referenceType());
+        Contents contents = says ? null : values.containers.of(object);
         if (contents != null) {
             boolean map = contents.shape == Shape.MAP;
-            Contents opened = contents;
             text.put(map ? "{" : "[");
-            inside(object, contents.size == 0, () -> items(opened));
+            inside(object, contents.size == 0, () -> items(contents));
             text.put(map ? "}" : "]");
         } else if (object instanceof ClassObjectReference) {
             text.put(TypeNames.simple(((ClassObjectReference) object).reflectedType().name()));
@@ -103,7 +92,7 @@ final class Rendering {
         }
     }
 
-    /** Whether a collection of the program's own has a {@code toString} of its own. */
+    /** Whether an object of the program's own has a {@code toString} of its own. */
     private boolean saysItself(ReferenceType type) {
         if (TypeNames.isPlatform(type.name()) || values.kind(type) != Kind.TEXT) {
             return false;
@@ -200,7 +189,7 @@ final class Rendering {
             if (contents.shape == Shape.MAP) {
                 pair(item.key, item.value);
             } else {
-                put(item.value);
+                put(contents.value(item));
             }
         }
     }

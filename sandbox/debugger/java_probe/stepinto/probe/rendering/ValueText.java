@@ -2,8 +2,12 @@ package stepinto.probe.rendering;
 
 import com.sun.jdi.*;
 import java.util.*;
-import stepinto.probe.program.Named;
+import stepinto.probe.program.Variables.Named;
+import stepinto.probe.program.Primitives;
 import stepinto.probe.program.TypeNames;
+import stepinto.probe.rendering.Containers.Contents;
+import stepinto.probe.rendering.Containers.Item;
+import stepinto.probe.rendering.Containers.Shape;
 import stepinto.probe.threads.Invoker;
 import stepinto.probe.wire.Limits;
 
@@ -60,12 +64,7 @@ public final class ValueText {
     }
 
     Kind kind(ReferenceType type) {
-        Kind kind = kinds.get(type);
-        if (kind == null) {
-            kind = Kind.of(type);
-            kinds.put(type, kind);
-        }
-        return kind;
+        return kinds.computeIfAbsent(type, Kind::of);
     }
 
     /** What a value is made of: the items of a collection, else the fields. */
@@ -77,12 +76,12 @@ public final class ValueText {
     }
 
     /**
-     * The items or fields from the given one on, at most {@code limit}.
+     * The items or fields from the given one on, as many as the limits allow.
      *
      * <p>Null, primitives, strings and boxes have none. Static fields are left out; those of
      * superclasses come first.
      */
-    public Page page(Value value, int start, int limit) {
+    public Page page(Value value, int start) {
         Page page = new Page();
         if (!(value instanceof ObjectReference) || value instanceof StringReference) {
             return page;
@@ -90,28 +89,28 @@ public final class ValueText {
         ObjectReference object = (ObjectReference) value;
         Contents contents = containers.of(object);
         if (contents == null) {
-            addFields(object, start, limit, page);
+            addFields(object, start, page);
             return page;
         }
         page.size = contents.size;
         String array = object instanceof ArrayReference ? object.type().name() : null;
         String declared = array == null ? null : array.substring(0, array.length() - 2);
-        Iterator<Contents.Item> items = contents.from(start);
-        while (items.hasNext() && page.values.size() < limit) {
-            Contents.Item item = items.next();
+        Iterator<Item> items = contents.from(start);
+        while (items.hasNext() && page.values.size() < limits.maxValues) {
+            Item item = items.next();
             int index = start + page.values.size();
             String name = "[" + index + "]";
-            if (contents.shape == Contents.Shape.SET) {
+            if (contents.shape == Shape.SET) {
                 name = "{" + index + "}";
-            } else if (contents.shape == Contents.Shape.MAP) {
+            } else if (contents.shape == Shape.MAP) {
                 name = "[" + render(item.key, 0, KEY_CHARS).text + "]";
             }
-            page.values.add(new Named(name, declared, item.value));
+            page.values.add(new Named(name, declared, contents.value(item)));
         }
         return page;
     }
 
-    private void addFields(ObjectReference object, int start, int limit, Page page) {
+    private void addFields(ObjectReference object, int start, Page page) {
         ReferenceType type = object.referenceType();
         if (kind(type) == Kind.BOX) {
             return;
@@ -119,10 +118,90 @@ public final class ValueText {
         List<Field> all = Heap.instanceFields(type);
         page.size = all.size();
         int first = Math.min(start, all.size());
-        List<Field> shown = all.subList(first, Math.min(all.size(), first + limit));
+        List<Field> shown = all.subList(first, Math.min(all.size(), first + limits.maxValues));
         Map<Field, Value> read = object.getValues(shown);
         for (Field field : shown) {
             page.values.add(new Named(field.name(), field.typeName(), read.get(field)));
+        }
+    }
+
+    /** A value as text. */
+    public static final class Rendered {
+        /** There is no more. */
+        public static final int END = -1;
+
+        public final String text;
+
+        /** Whether the text was cut, or items or levels were left out. */
+        public final boolean truncated;
+
+        /** Where the next page of the text begins, in characters; {@link #END} if it was all. */
+        public final int nextStart;
+
+        Rendered(String text, boolean truncated, int nextStart) {
+            this.text = text;
+            this.truncated = truncated;
+            this.nextStart = nextStart;
+        }
+    }
+
+    /** The ways in which an object can be shown. */
+    enum Kind {
+        BOX, BUILDER, ENUM, THROWABLE, OPTIONAL, ENTRY, LAMBDA, RECORD,
+        /** By the fields, because it has no {@code toString} of its own. */
+        FIELDS,
+        /** By its {@code toString}. */
+        TEXT;
+
+        private static final String TO_STRING = "()Ljava/lang/String;";
+        private static final byte ALOAD_0 = 0x2a;
+        private static final byte INVOKEDYNAMIC = (byte) 0xba;
+
+        /** How objects of a class are shown; arrays, strings and collections are handled before. */
+        static Kind of(ReferenceType type) {
+            String name = type.name();
+            if (Primitives.unboxed(name) != null) {
+                return BOX;
+            }
+            if (name.equals("java.lang.StringBuilder") || name.equals("java.lang.StringBuffer")) {
+                return BUILDER;
+            }
+            if (name.equals("java.util.Optional")) {
+                return OPTIONAL;
+            }
+            if (TypeNames.isLambda(name)) {
+                return LAMBDA;
+            }
+            return type instanceof ClassType ? byAncestry((ClassType) type) : FIELDS;
+        }
+
+        private static Kind byAncestry(ClassType type) {
+            boolean record = false;
+            for (ClassType base = type; base != null; base = base.superclass()) {
+                String name = base.name();
+                if (name.equals("java.lang.Enum")) {
+                    return ENUM;
+                }
+                if (name.equals("java.lang.Throwable")) {
+                    return THROWABLE;
+                }
+                record |= name.equals("java.lang.Record");
+            }
+            if (TypeNames.isPlatform(type.name()) && type.fieldByName("key") != null) {
+                for (InterfaceType each : type.allInterfaces()) {
+                    if (each.name().equals("java.util.Map$Entry")) {
+                        return ENTRY;
+                    }
+                }
+            }
+            Method method = type.concreteMethodByName("toString", TO_STRING);
+            if (method == null || method.declaringType().name().equals("java.lang.Object")) {
+                return FIELDS;
+            }
+            // A record's own toString is one call of the JDK's, given the record.
+            byte[] code = record ? method.bytecodes() : new byte[0];
+            boolean generated = code.length == 7 && code[0] == ALOAD_0 && code[1] == INVOKEDYNAMIC;
+            return generated ? RECORD : TEXT;
         }
     }
 }

@@ -3,6 +3,7 @@ package stepinto.probe.stops;
 import com.sun.jdi.request.EventRequest;
 import java.util.*;
 import stepinto.probe.program.Sources;
+import stepinto.probe.wire.Fields;
 
 /** One breakpoint: where it is wanted, and the requests by which it is bound there. */
 public final class Breakpoint {
@@ -32,22 +33,17 @@ public final class Breakpoint {
     /** Whether it was removed, as a temporary one is once hit. */
     public boolean removed;
 
-    Breakpoint(int number, Map<String, Object> arguments) {
+    Breakpoint(int number, Fields arguments) {
         this.number = number;
-        condition = given(arguments.get("condition"));
-        temporary = Boolean.TRUE.equals(arguments.get("temporary"));
+        condition = given(arguments.text("condition"));
+        temporary = arguments.flag("temporary");
         watch = arguments.get("watch");
-        exception = given(arguments.get("exception"));
-        uncaught = Boolean.TRUE.equals(arguments.get("uncaught"));
+        exception = given(arguments.text("exception"));
+        uncaught = arguments.flag("uncaught");
     }
 
-    /** A text of a request; empty if there is none. */
-    static String text(Object value) {
-        return value == null ? "" : ((String) value).trim();
-    }
-
-    private static String given(Object value) {
-        return text(value).isEmpty() ? null : text(value);
+    private static String given(String text) {
+        return text.isEmpty() ? null : text;
     }
 
     boolean pending() {
@@ -64,21 +60,20 @@ public final class Breakpoint {
                 && methods.equals(other.methods);
     }
 
-    Map<String, Object> describe(Sources sources) {
-        Map<String, Object> fields = new LinkedHashMap<>();
-        fields.put("number", number);
-        fields.put("file", sources.relative(path));
-        fields.put("line", line);
-        fields.put("function", function);
-        fields.put("condition", condition);
-        fields.put("temporary", temporary);
-        fields.put("hits", hits);
-        fields.put("exception", exception);
-        fields.put("uncaught", uncaught);
-        fields.put("pending", pending());
-        fields.put("watch", watch == null ? new ArrayList<String>() : watch);
+    Fields describe(Sources sources) {
         calledPending |= pending();
-        fields.put("source", path.isEmpty() ? "" : sources.line(path, line));
-        return fields;
+        return new Fields()
+                .with("number", number)
+                .with("file", sources.relative(path))
+                .with("line", line)
+                .with("function", function)
+                .with("condition", condition)
+                .with("temporary", temporary)
+                .with("hits", hits)
+                .with("exception", exception)
+                .with("uncaught", uncaught)
+                .with("pending", pending())
+                .with("watch", watch == null ? new ArrayList<String>() : watch)
+                .with("source", path.isEmpty() ? "" : sources.line(path, line));
     }
 }

@@ -1,42 +1,42 @@
 package stepinto.probe.stops;
 
-import com.sun.jdi.AbsentInformationException;
-import com.sun.jdi.Location;
-import com.sun.jdi.Method;
-import com.sun.jdi.ReferenceType;
+import com.sun.jdi.*;
+import com.sun.jdi.event.BreakpointEvent;
 import com.sun.jdi.request.BreakpointRequest;
 import com.sun.jdi.request.EventRequest;
-import java.util.ArrayList;
-import java.util.List;
-import java.util.Map;
-import java.util.TreeMap;
+import java.util.*;
 import stepinto.probe.evaluation.Evaluator;
+import stepinto.probe.program.ByteCode;
 import stepinto.probe.program.ClassFiles;
 import stepinto.probe.program.EvaluationFailed;
 import stepinto.probe.program.Sources;
 import stepinto.probe.threads.Requests;
+import stepinto.probe.wire.Fields;
 import stepinto.probe.wire.Refusal;
 
 /** All breakpoints, bound to the classes that are loaded and waiting for those that are not. */
 public final class BreakpointTable {
+    /** Marks the requests that {@link #onRestart} is told of. */
+    public static final String RESTART = "stepinto.restart";
+
+    private static final int NONE = Integer.MIN_VALUE;
     final TreeMap<Integer, Breakpoint> breakpoints = new TreeMap<>();
     private final Sources sources;
     private final Places places;
     private final Requests requests;
-    public final Restarts restarts;
+    /** Threads that jump back to the first instruction of a method with a breakpoint. */
+    private final Set<ThreadReference> turning = new HashSet<>();
     private int nextNumber = 1;
 
     public BreakpointTable(Sources sources, ClassFiles classFiles, Requests requests) {
         this.sources = sources;
         this.places = new Places(sources, classFiles);
         this.requests = requests;
-        this.restarts = new Restarts(requests);
     }
 
     /** Set one. Raises Refusal if its file, line, function, exception or condition is wrong. */
-    public Breakpoint add(Map<String, Object> arguments, List<String> notes) throws Refusal {
-        Object kept = arguments.get("number");
-        int number = kept == null ? nextNumber : ((Number) kept).intValue();
+    public Breakpoint add(Fields arguments, List<String> notes) throws Refusal {
+        int number = arguments.number("number", nextNumber);
         Breakpoint point = new Breakpoint(number, arguments);
         try {
             if (point.condition != null) {
@@ -65,18 +65,18 @@ public final class BreakpointTable {
         return point;
     }
 
-    private void place(Breakpoint point, Map<String, Object> arguments, List<String> notes)
+    private void place(Breakpoint point, Fields arguments, List<String> notes)
             throws Refusal {
-        String file = Breakpoint.text(arguments.get("file"));
-        String function = Breakpoint.text(arguments.get("function"));
-        Object line = arguments.get("line");
+        String file = arguments.text("file");
+        String function = arguments.text("function");
+        int line = arguments.number("line", NONE);
         if (point.exception != null) {
             point.classes.addAll(places.exceptions(point.exception));
         } else if (!function.isEmpty()) {
             places.onFunction(point, file, function);
-        } else if (!file.isEmpty() && line instanceof Number) {
-            String source = Breakpoint.text(arguments.get("source"));
-            places.onLine(point, file, ((Number) line).intValue(), source, notes);
+        } else if (!file.isEmpty() && line != NONE) {
+            String source = arguments.text("source");
+            places.onLine(point, file, line, source, notes);
         } else {
             throw new Refusal(
                     "a breakpoint needs a file and a line, or a function, or an exception");
@@ -85,11 +85,11 @@ public final class BreakpointTable {
 
     private void bind(Breakpoint point, ReferenceType type) {
         if (point.exception != null) {
-            mark(point, requests.manager().createExceptionRequest(type, true, true));
+            enable(point, requests.manager().createExceptionRequest(type, true, true));
         } else if (point.function == null) {
             try {
                 for (Location place : type.locationsOfLine(point.line)) {
-                    mark(point, requests.manager().createBreakpointRequest(place));
+                    enable(point, requests.manager().createBreakpointRequest(place));
                 }
             } catch (AbsentInformationException absent) {
                 return; // another version of the class, without line numbers
@@ -97,16 +97,47 @@ public final class BreakpointTable {
         } else {
             for (Method method : type.methods()) {
                 if (point.methods.contains(method.name() + method.signature())) {
-                    mark(point, requests.manager().createBreakpointRequest(method.location()));
-                    point.requests.addAll(restarts.watch(method));
+                    enable(point, requests.manager().createBreakpointRequest(method.location()));
+                    watchRestarts(point, method);
                 }
             }
         }
     }
 
-    private void mark(Breakpoint point, EventRequest request) {
+    private void enable(Breakpoint point, EventRequest request) {
         request.putProperty(Breakpoint.PROPERTY, point);
         point.requests.add(requests.enable(request));
+    }
+
+    /** Tells calls of a method from loops that jump back to its first instruction; mostly none. */
+    private void watchRestarts(Breakpoint point, Method method) {
+        ByteCode code = new ByteCode(method);
+        for (int at : code.restarts) {
+            watchRestart(point, method, at, true);
+            if (code.isConditional(at)) {
+                watchRestart(point, method, at + code.size(at), false);
+            }
+        }
+    }
+
+    private void watchRestart(Breakpoint point, Method method, int at, boolean jumps) {
+        BreakpointRequest request =
+                requests.manager().createBreakpointRequest(method.locationOfCodeIndex(at));
+        request.putProperty(RESTART, jumps);
+        point.requests.add(requests.enable(request));
+    }
+
+    /** A thread stands at a jump back, or behind one that it has not taken. */
+    public void onRestart(BreakpointEvent event) {
+        turning.remove(event.thread());
+        if (Boolean.TRUE.equals(event.request().getProperty(RESTART))) {
+            turning.add(event.thread());
+        }
+    }
+
+    /** Whether a thread that stands at a method's first instruction came there by a loop. */
+    public boolean turned(ThreadReference thread) {
+        return turning.remove(thread);
     }
 
     /** A class was loaded: bind what waits for it; notes say what was. */

@@ -1,13 +1,11 @@
 package stepinto.probe.stops;
 
-import com.sun.jdi.Location;
-import com.sun.jdi.ObjectReference;
-import com.sun.jdi.ThreadReference;
+import com.sun.jdi.*;
 import com.sun.jdi.event.ExceptionEvent;
-import java.util.HashSet;
-import java.util.List;
-import java.util.Set;
-import stepinto.probe.program.Program;
+import java.util.*;
+import stepinto.probe.program.*;
+import stepinto.probe.program.ClassFile.Code;
+import stepinto.probe.program.ClassFile.Handler;
 import stepinto.probe.program.Stack;
 
 /** How far an exception gets: which frames it leaves, and where it is caught. */
@@ -74,7 +72,7 @@ public final class Escape {
             index++;
         }
         // Behind a finally block foreign code is taken to catch everything.
-        Set<String> classes = passedOn ? Handlers.classes(exception) : new HashSet<>();
+        Set<String> classes = passedOn ? classes(exception) : new HashSet<>();
         for (; passedOn && index < all.size(); index++) {
             Location place = all.get(index);
             boolean start = place.declaringType().name().equals("java.lang.Thread");
@@ -118,5 +116,80 @@ public final class Escape {
             }
         }
         return false;
+    }
+
+    /** The class of an exception and those above it. */
+    static Set<String> classes(ObjectReference exception) {
+        Set<String> names = new HashSet<>();
+        ClassType type = (ClassType) exception.referenceType();
+        for (; type != null; type = type.superclass()) {
+            names.add(type.name());
+        }
+        return names;
+    }
+
+    /**
+     * What the program's own methods do with exceptions, from their class files.
+     *
+     * <p>The virtual machine also calls an exception caught if a finally block or the end of a
+     * synchronized one only passes it on.
+     */
+    public static final class Handlers {
+        private final ClassFiles classFiles;
+        private final BreakpointTable table;
+        private final Map<Method, List<Handler>> known = new HashMap<>();
+        /** Where a handler raises again what it was given. */
+        private final Map<Handler, Integer> again = new HashMap<>();
+
+        public Handlers(ClassFiles classFiles, BreakpointTable table) {
+            this.classFiles = classFiles;
+            this.table = table;
+        }
+
+        /** Whether the handler at a place only passes exceptions on, with no breakpoint in it. */
+        boolean passesOn(Location place) {
+            boolean any = false;
+            for (Handler handler : of(place.method())) {
+                if (handler.entry == place.codeIndex()) {
+                    if (handler.type != null || !raisesAgain(place.method(), handler)) {
+                        return false;
+                    }
+                    any = true;
+                }
+            }
+            return any;
+        }
+
+        /** Whether the method of a frame that stands at a place catches an exception of a class. */
+        boolean catches(Location place, Set<String> classes) {
+            for (Handler handler : of(place.method())) {
+                long at = place.codeIndex();
+                boolean takes = handler.start <= at && at < handler.end && (handler.type == null
+                        ? !raisesAgain(place.method(), handler) : classes.contains(handler.type));
+                if (takes) {
+                    return true;
+                }
+            }
+            return false;
+        }
+
+        /** Whether it passes on what it was given: it may return instead, or raise another. */
+        private boolean raisesAgain(Method method, Handler handler) {
+            int at = again.computeIfAbsent(
+                    handler, each -> new ByteCode(method).raisesAgain(each.entry));
+            return at >= 0 && !table.watches(method, handler.entry, at);
+        }
+
+        private List<Handler> of(Method method) {
+            return known.computeIfAbsent(method, each -> {
+                ClassFile file = classFiles.exactly(each.declaringType().name());
+                for (Code code : file == null ? new ArrayList<Code>() : file.methods) {
+                    if (code.name.equals(each.name()) && code.descriptor.equals(each.signature())) {
+                        return code.handlers;
+                    }
+                }
+                return Collections.emptyList();
+            });
+        }
     }
 }

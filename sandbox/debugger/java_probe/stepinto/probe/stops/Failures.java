@@ -106,7 +106,7 @@ public final class Failures {
             Value value = runner.getValue(runner.fieldByName("expectedException"));
             if (value instanceof StringReference) {
                 String name = ((StringReference) value).value();
-                return Handlers.classes(escape.exception).contains(name);
+                return Escape.classes(escape.exception).contains(name);
             }
         }
         if (machine.classesByName(RULE).isEmpty()) {

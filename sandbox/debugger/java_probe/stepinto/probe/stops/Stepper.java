@@ -1,11 +1,12 @@
 package stepinto.probe.stops;
 
 import com.sun.jdi.*;
-import com.sun.jdi.request.ExceptionRequest;
-import com.sun.jdi.request.StepRequest;
+import com.sun.jdi.event.MethodExitEvent;
+import com.sun.jdi.request.*;
 import java.io.File;
 import java.util.*;
-import stepinto.probe.program.FrameAt;
+import stepinto.probe.program.ByteCode;
+import stepinto.probe.program.Stack.FrameAt;
 import stepinto.probe.program.Program;
 import stepinto.probe.program.Stack;
 import stepinto.probe.threads.Requests;
@@ -37,7 +38,7 @@ public final class Stepper {
     public static final String INTO = "step_into";
     public static final String OUT = "step_out";
     private static final int MANY_EXCEPTIONS = 500;
-    public final ReturnWatch returns;
+    public final ReturnWatch returns = new ReturnWatch();
     private final Program program;
     private final Requests requests;
     /** The classes that a step runs through without a stop, as patterns of JDI. */
@@ -63,7 +64,6 @@ public final class Stepper {
     public Stepper(Program program, Requests requests) {
         this.program = program;
         this.requests = requests;
-        returns = new ReturnWatch(requests);
         for (String pattern : FOREIGN) {
             String folder = pattern.substring(0, pattern.length() - 2).replace('.', '/');
             boolean own = false;
@@ -252,5 +252,101 @@ public final class Stepper {
         // A test runner raises an exception of its own for that of the test: no place to stop at.
         boolean leaves = !escape.caughtOutside(methods) && escape.catchDepth() <= base;
         return leaves && innermost() >= 0;
+    }
+
+    /**
+     * Learns what one frame returns.
+     *
+     * <p>An event for every method's exit slows a program down a hundredfold, so it is requested
+     * only once the frame stands at an instruction that returns.
+     */
+    public final class ReturnWatch {
+        public static final String PROPERTY = "stepinto.return";
+
+        /** So many returns of deeper calls of the same method are looked at, at most. */
+        private static final int MANY = 60;
+
+        /** The method that returned; null while unknown. */
+        public String left;
+
+        public Value returned;
+        /** Where methods return a value. */
+        private final Map<Method, List<Location>> points = new HashMap<>();
+        private final List<EventRequest> watching = new ArrayList<>();
+        private ThreadReference thread;
+        private int depth;
+        private int looked;
+
+        /** Watch the frame of that depth; if {@code lineOnly}, only while it stays on its line. */
+        void watch(ThreadReference inThread, int ofDepth, Location place, boolean lineOnly) {
+            thread = inThread;
+            depth = ofDepth;
+            looked = 0;
+            List<Location> found = points.computeIfAbsent(place.method(), method -> {
+                List<Location> returning = new ArrayList<>();
+                for (int at : new ByteCode(method).returns) {
+                    returning.add(method.locationOfCodeIndex(at));
+                }
+                return returning;
+            });
+            for (Location point : found) {
+                if (lineOnly && point.lineNumber() != place.lineNumber()) {
+                    continue;
+                }
+                BreakpointRequest request = requests.manager().createBreakpointRequest(point);
+                request.addThreadFilter(thread);
+                request.putProperty(PROPERTY, this);
+                watching.add(requests.enable(request));
+            }
+        }
+
+        /** The thread stands at an instruction that returns. */
+        public void onReturnPoint(Location place) throws IncompatibleThreadStateException {
+            if (thread.frameCount() != depth) {
+                if (++looked > MANY) {
+                    stop();
+                }
+                return;
+            }
+            stop();
+            MethodExitRequest request = requests.manager().createMethodExitRequest();
+            request.addThreadFilter(thread);
+            request.addClassFilter(place.declaringType());
+            request.putProperty(PROPERTY, this);
+            watching.add(requests.enable(request));
+        }
+
+        /**
+         * Whether the frame's caller is about to return too, without a step in it: of two steps to
+         * one instruction, as at the end of a recursion, the virtual machine tells only the first.
+         */
+        public boolean onExit(MethodExitEvent event) throws IncompatibleThreadStateException {
+            int at = thread.frameCount();
+            if (at == depth) {
+                left = Program.name(event.method().name());
+                returned = event.returnValue();
+            }
+            return left != null && at == depth - 1;
+        }
+
+        /** The virtual machine has stepped: the frame's caller is no longer waited for. */
+        void onStep() {
+            if (left != null) {
+                stop();
+            }
+        }
+
+        void stop() {
+            for (EventRequest request : watching) {
+                requests.delete(request);
+            }
+            watching.clear();
+        }
+
+        void forget() {
+            stop();
+            left = null;
+            returned = null;
+        }
     }
 }

@@ -2,6 +2,8 @@ package stepinto.probe.threads;
 
 import com.sun.jdi.*;
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Comparator;
 import java.util.List;
 import stepinto.probe.program.Program;
 import stepinto.probe.program.Stack;
@@ -47,13 +49,7 @@ public final class Diagnosis {
         if (own.contains(main) || own.isEmpty()) {
             return main;
         }
-        ThreadReference best = own.get(0);
-        for (ThreadReference thread : own) {
-            if (ownFrames(thread) > ownFrames(best)) {
-                best = thread;
-            }
-        }
-        return best;
+        return Collections.max(own, Comparator.comparingInt(this::ownFrames));
     }
 
     /** What keeps the program from ending, as a kill reason; notes give the details. */

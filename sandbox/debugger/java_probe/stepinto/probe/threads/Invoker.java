@@ -4,10 +4,15 @@ import com.sun.jdi.*;
 import com.sun.jdi.event.BreakpointEvent;
 import com.sun.jdi.event.Event;
 import com.sun.jdi.event.EventSet;
+import com.sun.jdi.event.StepEvent;
 import com.sun.jdi.request.BreakpointRequest;
 import com.sun.jdi.request.EventRequest;
+import com.sun.jdi.request.StepRequest;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import stepinto.probe.program.Primitives;
+import stepinto.probe.program.Variables;
 
 /**
  * Runs methods of the program in its stopped thread, and ends those that take too long.
@@ -76,8 +81,9 @@ public final class Invoker {
         return thread;
     }
 
-    public long millisLeft() {
-        return Math.max((actionDeadline - System.nanoTime()) / NANOS_PER_MILLI, 1);
+    /** Whether the action being answered is out of time. */
+    public boolean isLate() {
+        return System.nanoTime() > actionDeadline;
     }
 
     /**
@@ -102,15 +108,14 @@ public final class Invoker {
             throw new InvocationFailed(
                     "no method can be run while the thread is in native code or waits;"
                             + " look at variables and fields, or continue to a breakpoint",
-                    false);
+                    null, false);
         }
-        long now = System.nanoTime();
-        if (now > actionDeadline) {
-            throw new InvocationFailed("the action is out of time", true);
+        if (isLate()) {
+            throw new InvocationFailed("the action is out of time", null, true);
         }
         requests.pause();
         prepare();
-        long end = now + millis * NANOS_PER_MILLI;
+        long end = System.nanoTime() + millis * NANOS_PER_MILLI;
         deadline = millis == ACTION ? actionDeadline : Math.min(end, actionDeadline);
         tries = 0;
         stopped = false;
@@ -118,20 +123,23 @@ public final class Invoker {
         try {
             depth = thread.frameCount();
             running = thread;
-            Value value = call(object, type, method, arguments);
+            Value value = call(thread, object, type, method, arguments);
             if (tries > 0) {
-                throw new InvocationFailed(ENDED, true);
+                throw new InvocationFailed(ENDED, null, true);
             }
             return value;
         } catch (InvocationException raised) {
             if (tries > 0) {
-                throw new InvocationFailed(ENDED, true);
+                throw new InvocationFailed(ENDED, null, true);
             }
-            throw new InvocationFailed(raised.exception());
+            ObjectReference what = raised.exception();
+            throw new InvocationFailed("it raised " + what.referenceType().name(), what, false);
         } catch (InvalidTypeException | ClassNotLoadedException error) {
-            throw new InvocationFailed("its arguments do not fit: " + error.getMessage(), false);
+            String message = "its arguments do not fit: " + error.getMessage();
+            throw new InvocationFailed(message, null, false);
         } catch (IncompatibleThreadStateException error) {
-            throw new InvocationFailed("its thread is not paused where methods can be run", false);
+            throw new InvocationFailed(
+                    "its thread is not paused where methods can be run", null, false);
         } finally {
             synchronized (ending) {
                 running = null;
@@ -153,25 +161,27 @@ public final class Invoker {
             ReferenceType type = machine.classesByName("java.lang.Runtime").get(0);
             for (String name : new String[] {"exit", "halt"}) {
                 Method method = type.methodsByName(name, "(I)V").get(0);
-                BreakpointRequest request =
-                        machine.eventRequestManager().createBreakpointRequest(method.location());
-                request.setSuspendPolicy(EventRequest.SUSPEND_EVENT_THREAD);
-                request.putProperty(EXIT, true);
-                request.enable();
-                exits.add(request);
+                EventRequest exit = requests.manager().createBreakpointRequest(method.location());
+                exit.putProperty(EXIT, true);
+                enable(exit);
+                exits.add(exit);
             }
-            rescuer = new Rescuer(machine, thread, events);
-        } catch (InvocationException
-                | InvalidTypeException
-                | ClassNotLoadedException
-                | IncompatibleThreadStateException error) {
-            throw new InvocationFailed("no method can be run in its thread: " + error, false);
+            rescuer = new Rescuer();
+        } catch (InvocationException | IncompatibleThreadStateException error) {
+            throw new InvocationFailed("no method can be run in its thread: " + error, null, false);
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();
         }
     }
 
-    private Value call(
+    /** Stops only the thread at the event of a request. */
+    private static void enable(EventRequest request) {
+        request.setSuspendPolicy(EventRequest.SUSPEND_EVENT_THREAD);
+        request.enable();
+    }
+
+    private static Value call(
+            ThreadReference in,
             ObjectReference object,
             ReferenceType type,
             Method method,
@@ -181,15 +191,15 @@ public final class Invoker {
         int alone = ClassType.INVOKE_SINGLE_THREADED;
         if (object != null) {
             int exactly = type == null ? alone : alone | ObjectReference.INVOKE_NONVIRTUAL;
-            return object.invokeMethod(thread, method, arguments, exactly);
+            return object.invokeMethod(in, method, arguments, exactly);
         }
         if (type instanceof InterfaceType) {
-            return ((InterfaceType) type).invokeMethod(thread, method, arguments, alone);
+            return ((InterfaceType) type).invokeMethod(in, method, arguments, alone);
         }
         ClassType owner = (ClassType) type;
         return method.isConstructor()
-                ? owner.newInstance(thread, method, arguments, alone)
-                : owner.invokeMethod(thread, method, arguments, alone);
+                ? owner.newInstance(in, method, arguments, alone)
+                : owner.invokeMethod(in, method, arguments, alone);
     }
 
     /** What was raised in the thread too late must not hit the program. */
@@ -198,13 +208,11 @@ public final class Invoker {
         interruptions = RESUMES;
         for (int turn = 0; turn < CLEARINGS; turn++) {
             try {
-                rescuer.clear(thread);
+                rescuer.call(thread, null, "interrupted", "()Z");
                 return;
             } catch (InvocationException pending) {
                 continue; // that was it
-            } catch (InvalidTypeException
-                    | ClassNotLoadedException
-                    | IncompatibleThreadStateException error) {
+            } catch (IncompatibleThreadStateException error) {
                 throw new IllegalStateException(error);
             }
         }
@@ -254,10 +262,7 @@ public final class Invoker {
             if (System.nanoTime() > deadline) {
                 stop(late);
             }
-        } catch (InvalidTypeException
-                | InvocationException
-                | ClassNotLoadedException
-                | InterruptedException error) {
+        } catch (InvocationException | InterruptedException error) {
             throw new IllegalStateException(error);
         } catch (VMDisconnectedException gone) {
             running = null;
@@ -268,8 +273,7 @@ public final class Invoker {
     }
 
     private void stop(ThreadReference late)
-            throws InvocationException, InvalidTypeException, ClassNotLoadedException,
-                    IncompatibleThreadStateException, InterruptedException {
+            throws InvocationException, IncompatibleThreadStateException, InterruptedException {
         synchronized (ending) {
             if (running != late) {
                 return;
@@ -279,7 +283,7 @@ public final class Invoker {
             String state = rescuer.state(late);
             lateReason = state.equals("BLOCKED") ? Diagnosis.DEADLOCK
                     : state.equals("RUNNABLE") ? Diagnosis.ENDLESS_LOOP : Diagnosis.NATIVE;
-            if (tries > POPS || !rescuer.pop(late, depth)) {
+            if (tries > POPS || !rescuer.pop(late)) {
                 stopped = true;
                 rescuer.stop(late);
             }
@@ -301,5 +305,142 @@ public final class Invoker {
         }
         events.putAside(set);
         return false;
+    }
+
+    /** A method of the program that was invoked and did not return. */
+    public static final class InvocationFailed extends Exception {
+        private static final long serialVersionUID = 1;
+
+        /** What the method raised; null if it raised nothing. */
+        public final transient ObjectReference raised;
+
+        /** Whether the method did not end in time. */
+        public final boolean timedOut;
+
+        InvocationFailed(String message, ObjectReference raised, boolean timedOut) {
+            super(message);
+            this.raised = raised;
+            this.timedOut = timedOut;
+        }
+    }
+
+    /**
+     * A thread in the program, never allowed to run, from which others can be stopped.
+     *
+     * <p>The debug interface itself can't stop a thread that runs a method for the debugger: it
+     * puts that off until the method has ended, and takes the whole virtual machine down when asked
+     * twice.
+     */
+    private final class Rescuer {
+        private static final int WAITS = 50;
+        private static final int WAIT_MILLIS = 20;
+        private static final int POP_MILLIS = 300;
+        private final ClassType type = (ClassType) machine.classesByName("java.lang.Thread").get(0);
+        private final ThreadReference own;
+
+        /** Make it, by methods run in the stopped one. Events that come meanwhile are put aside. */
+        Rescuer()
+                throws InvocationException, IncompatibleThreadStateException,
+                        InterruptedException {
+            Value name = machine.mirrorOf("stepinto");
+            own = (ThreadReference) call(thread, null, "<init>", "(Ljava/lang/String;)V", name);
+            call(thread, own, "setDaemon", "(Z)V", machine.mirrorOf(true));
+            Location begin = type.concreteMethodByName("run", "()V").location();
+            BreakpointRequest first = requests.manager().createBreakpointRequest(begin);
+            first.addThreadFilter(own);
+            enable(first);
+            call(thread, own, "start", "()V");
+            awaitStart(first);
+            requests.manager().deleteEventRequest(first);
+        }
+
+        private void awaitStart(EventRequest first) throws InterruptedException {
+            for (int turn = 0; turn < WAITS; turn++) {
+                if (turn > 0 && own.suspendCount() > 0) {
+                    own.resume(); // it starts suspended, as all others are
+                }
+                EventSet set = events.take(WAIT_MILLIS);
+                if (set != null) {
+                    if (first.equals(set.iterator().next().request())) {
+                        return;
+                    }
+                    events.putAside(set);
+                }
+            }
+            throw new IllegalStateException("the thread that rescues others did not start");
+        }
+
+        /** Runs a method that all threads have; for null a static one or a constructor. */
+        private Value call(
+                ThreadReference in,
+                ThreadReference object,
+                String name,
+                String signature,
+                Value... arguments)
+                throws InvocationException, IncompatibleThreadStateException {
+            Method method = type.concreteMethodByName(name, signature);
+            ClassType owner = object == null ? type : null;
+            try {
+                return Invoker.call(in, object, owner, method, Arrays.asList(arguments));
+            } catch (InvalidTypeException | ClassNotLoadedException error) {
+                throw new IllegalStateException(error);
+            }
+        }
+
+        /** The name of a running thread's state; the debug interface would give one of before. */
+        String state(ThreadReference late)
+                throws InvocationException, IncompatibleThreadStateException {
+            Value state = call(own, late, "getState", "()Ljava/lang/Thread$State;");
+            return ((StringReference) Variables.field(state, "name")).value();
+        }
+
+        /**
+         * Raise an error in a thread that runs; it may take effect only later, or be caught. It
+         * also interrupts the thread, and from JDK 20 on does no more than that.
+         */
+        void stop(ThreadReference late)
+                throws InvocationException, IncompatibleThreadStateException {
+            try {
+                call(own, late, "stop", "()V");
+            } catch (InvocationException unsupported) {
+                call(own, late, "interrupt", "()V");
+            }
+        }
+
+        /**
+         * Whether the method, whose frame is the one above {@code depth} others, returns now.
+         *
+         * <p>Not if the thread waits or is in native code, nor where native code called a method of
+         * the frames above.
+         */
+        boolean pop(ThreadReference late)
+                throws InterruptedException, IncompatibleThreadStateException {
+            StepRequest step =
+                    requests.manager()
+                            .createStepRequest(late, StepRequest.STEP_MIN, StepRequest.STEP_INTO);
+            enable(step);
+            EventSet set = events.take(POP_MILLIS);
+            requests.manager().deleteEventRequest(step);
+            if (set == null) {
+                return false;
+            }
+            if (!(set.iterator().next() instanceof StepEvent)) {
+                events.putAside(set);
+                return false;
+            }
+            try {
+                int index = late.frameCount() - depth - 1;
+                if (index > 0) {
+                    late.popFrames(late.frame(index - 1));
+                }
+                Method method = late.frame(0).location().method();
+                late.forceEarlyReturn(Primitives.zero(machine, method.returnTypeName()));
+                return true;
+            } catch (InvalidTypeException | ClassNotLoadedException error) {
+                throw new IllegalStateException(error);
+            } finally {
+                set.resume();
+            }
+        }
     }
 }

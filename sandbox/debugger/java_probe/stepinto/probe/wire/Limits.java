@@ -1,7 +1,5 @@
 package stepinto.probe.wire;
 
-import java.util.Map;
-
 /** Bounds of a session, from the launch's limits; sizes in characters. */
 public final class Limits {
     public final int valueChars;
@@ -13,19 +11,14 @@ public final class Limits {
     public final int outputChars;
     public final int contextLines;
 
-    public Limits(Map<String, Object> fields) {
-        valueChars = number(fields, "value_chars", 600);
-        valueDepth = number(fields, "value_depth", 6);
-        valueItems = number(fields, "value_items", 100);
-        valueLines = number(fields, "value_lines", 40);
-        maxValues = number(fields, "max_values", 60);
-        maxFrames = number(fields, "max_frames", 40);
-        outputChars = number(fields, "output_chars", 4000);
-        contextLines = number(fields, "context_lines", 4);
-    }
-
-    private static int number(Map<String, Object> fields, String name, int missing) {
-        Object value = fields.get(name);
-        return value instanceof Number ? ((Number) value).intValue() : missing;
+    public Limits(Fields fields) {
+        valueChars = fields.number("value_chars", 600);
+        valueDepth = fields.number("value_depth", 6);
+        valueItems = fields.number("value_items", 100);
+        valueLines = fields.number("value_lines", 40);
+        maxValues = fields.number("max_values", 60);
+        maxFrames = fields.number("max_frames", 40);
+        outputChars = fields.number("output_chars", 4000);
+        contextLines = fields.number("context_lines", 4);
     }
 }

@@ -1,13 +1,11 @@
 package stepinto.probe.wire;
 
-import java.util.Map;
-
 /** One request of the host. Times are those of {@code System.nanoTime}. */
 public final class Request {
     private static final double NANOS = 1e9;
     final Object id;
     public final String action;
-    public final Map<String, Object> arguments;
+    public final Fields arguments;
 
     /** In seconds. */
     public final double timeout;
@@ -18,11 +16,10 @@ public final class Request {
     /** When the program is killed, if there is no answer yet. */
     public final long killAt;
 
-    @SuppressWarnings("unchecked")
-    Request(Map<String, Object> message) {
+    Request(Fields message) {
         id = message.get("id");
         action = (String) message.get("action");
-        arguments = (Map<String, Object>) message.get("arguments");
+        arguments = message.fields("arguments");
         timeout = ((Number) message.get("timeout")).doubleValue();
         deadline = System.nanoTime() + (long) (timeout * NANOS);
         killAt = deadline + (long) (((Number) message.get("grace")).doubleValue() * NANOS);
@@ -31,15 +28,5 @@ public final class Request {
     /** Milliseconds to the deadline, at least 1. */
     public long millisLeft() {
         return Math.max((deadline - System.nanoTime()) / 1_000_000, 1);
-    }
-
-    public String text(String name) {
-        Object value = arguments.get(name);
-        return value == null ? "" : value.toString().trim();
-    }
-
-    public int number(String name) {
-        Object value = arguments.get(name);
-        return value instanceof Number ? ((Number) value).intValue() : 0;
     }
 }

@@ -2,8 +2,6 @@ package stepinto.probe.wire;
 
 import java.io.*;
 import java.nio.charset.StandardCharsets;
-import java.util.LinkedHashMap;
-import java.util.Map;
 import java.util.concurrent.LinkedBlockingQueue;
 
 /** The host's requests and their answers, over the pseudo-terminal. */
@@ -32,7 +30,7 @@ public final class Wire implements Runnable {
                             new InputStreamReader(System.in, StandardCharsets.US_ASCII), 1 << 16);
             String line;
             while ((line = lines.readLine()) != null) {
-                take(Json.object(line));
+                take(Fields.parse(line));
             }
         } catch (IOException error) {
             nonce = null; // EIO: the other side of the pseudo-terminal is gone
@@ -41,12 +39,11 @@ public final class Wire implements Runnable {
         }
     }
 
-    private void take(Map<String, Object> message) throws IOException {
+    private void take(Fields message) throws IOException {
         if (nonce == null) {
             nonce = (String) message.get("nonce");
-            Map<String, Object> fields = new LinkedHashMap<>();
-            fields.put("version", System.getProperty("java.version"));
-            write(message.get("id"), fields);
+            String version = System.getProperty("java.version");
+            write(message.get("id"), new Fields().with("version", version));
         } else {
             requests.add(new Request(message));
         }
@@ -74,7 +71,7 @@ public final class Wire implements Runnable {
     }
 
     /** Answer a request, unless it was answered before. */
-    public synchronized void answer(Request request, Map<String, Object> fields) {
+    public synchronized void answer(Request request, Fields fields) {
         if (pending != request) {
             return;
         }
@@ -86,10 +83,9 @@ public final class Wire implements Runnable {
         }
     }
 
-    private synchronized void write(Object id, Map<String, Object> fields) throws IOException {
+    private synchronized void write(Object id, Fields fields) throws IOException {
         StringBuilder line = new StringBuilder(nonce).append(' ');
-        fields.put("id", id);
-        Json.write(fields, line);
+        Fields.write(fields.with("id", id), line);
         send(line.append('\n').toString());
     }
 
