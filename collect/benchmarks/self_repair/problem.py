@@ -13,7 +13,6 @@ from typing import Protocol, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from collect.benchmarks.row_files import Rows
 from collect.code.syntax import parse
 from collect.errors import ConfigError
 from collect.field_errors import first_wrong_field
@@ -68,9 +67,6 @@ class ProblemSource(Protocol):
     hub_id: str
     split: str
     """The default split."""
-
-    def hub_rows(self, hub_id: str, split: str) -> Rows:
-        """Raises ConfigError."""
 
     def problem(self, where: str, row: object) -> Problem:
         """Convert a row; `where` names it in errors. Raises ConfigError."""

@@ -1,4 +1,4 @@
-"""Open the problems that a config names."""
+"""The `self_repair` section of a config, and the problems that it names."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, Self
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from collect.benchmarks.row_files import Rows, checked, file_rows, hub_rows
+from collect.benchmarks.row_files import checked, file_rows, hub_rows
 from collect.benchmarks.self_repair.problem import (
     Problem,
     ProblemSource,
@@ -29,7 +29,54 @@ from collect.benchmarks.self_repair.problem import (
     unittest_names,
 )
 from collect.errors import ConfigError
-from collect.synthesis.self_repair.config import SelfRepairConfig
+
+SourceName = Literal["bundled", "bigcodebench", "livecodebench", "leetcodedataset"]
+
+
+class SelfRepairConfig(BaseModel):
+    """Which problems, who writes the solutions, and what to keep."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: SourceName = "bundled"
+    """The source of the problems."""
+    path: str | None = None
+    """A file of problems: .jsonl, .jsonl.gz, .parquet or .csv. None: the hub, or for `bundled` the
+    problems that come with StepInto."""
+    hub_id: str | None = None
+    """Data set on the hub, if `path` is null. None: the source's own."""
+    split: str | None = None
+    """Split of the data set on the hub, or LiveCodeBench's release. None: the source's own."""
+    from_date: date | None = None
+    """Only problems published on this day or later. Problems without a date are dropped."""
+    to_date: date | None = None
+    """Only problems published on this day or earlier."""
+    limit: int | None = Field(default=None, ge=1)
+    """Maximum number of problems, from the start of the date range."""
+    writer: str = "oracle"
+    """Who writes the solutions: a model in `models`. The oracle breaks canonical solutions."""
+    solutions: str | None = None
+    """A file of existing solutions, used instead of a writer: columns `task_id` or `question_id`,
+    and `solution` or `buggy_solution`. Only the problems that it names are tried."""
+    seed: int = 0
+    """Seed for the order of the oracle's edits, and for a model's sampling."""
+    max_edits: int = Field(default=24, ge=1)
+    """Maximum number of the oracle's edits per canonical solution."""
+    test_timeout: float = Field(default=30.0, gt=0)
+    """Seconds for one run of a problem's tests."""
+    allow_timeouts: bool = False
+    """Keep solutions that do not end within `test_timeout`."""
+    output: str | None = None
+    """The benchmark file; its card is written next to it. None: `self_repair.jsonl` in the run's
+    folder."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.from_date and self.to_date and self.to_date < self.from_date:
+            raise ValueError("to_date is before from_date")
+        if self.output is not None and not self.output.endswith(".jsonl"):
+            raise ValueError("output must end in .jsonl")
+        return self
 
 
 class _Row(BaseModel):
@@ -72,9 +119,6 @@ class BigCodeBench:
     name = "bigcodebench"
     hub_id = "bigcode/bigcodebench"
     split = "v0.1.4"
-
-    def hub_rows(self, hub_id: str, split: str) -> Rows:
-        return hub_rows(hub_id, "self_repair.path", split=split)
 
     def problem(self, where: str, row: object) -> Problem:
         task = checked(where, row, _BigCodeBenchRow, self.hub_id)
@@ -129,9 +173,6 @@ class LeetCodeDataset:
     name = "leetcodedataset"
     hub_id = "newfacade/LeetCodeDataset"
     split = "test"
-
-    def hub_rows(self, hub_id: str, split: str) -> Rows:
-        return hub_rows(hub_id, "self_repair.path", split=split)
 
     def problem(self, where: str, row: object) -> Problem:
         task = checked(where, row, _LeetCodeRow, self.hub_id)
@@ -218,9 +259,6 @@ class _StringsOnly(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> NoReturn:
         raise pickle.UnpicklingError(f"the pickle asks for {module}.{name}, and may hold only text")
 
-    def persistent_load(self, pid: object) -> NoReturn:
-        raise pickle.UnpicklingError("the pickle refers to something outside it")
-
 
 def decode_tests(where: str, column: str, text: str) -> object:
     """The JSON value. Raises ConfigError, also if the pickle is not a string."""
@@ -271,7 +309,9 @@ PRELUDE = (
 )
 """The code that upstream runs before every solution (testing_util.py, import_string), in its order.
 """
-RELEASES = {f"release_v{number}": number for number in range(1, 7)}
+_FILES = ["test.jsonl", *(f"test{number}.jsonl" for number in range(2, 7))]
+RELEASES = {f"release_v{count}": _FILES[:count] for count in range(1, 7)}
+"""The files of each release: all up to its own."""
 
 
 class _LiveCodeBenchRow(_Row):
@@ -302,17 +342,6 @@ class LiveCodeBench:
     name = "livecodebench"
     hub_id = "livecodebench/code_generation_lite"
     split = "release_v5"
-
-    def hub_rows(self, hub_id: str, split: str) -> Rows:
-        if split not in RELEASES:
-            raise ConfigError(
-                f"self_repair.split: {hub_id} has no release {split!r}; there are: "
-                f"{', '.join(RELEASES)}"
-            )
-        # A release consists of all files up to its own.
-        files = [f"test{number if number > 1 else ''}.jsonl" for number in range(1, 7)]
-        wanted = files[: RELEASES[split]]
-        return hub_rows(hub_id, "self_repair.path", split=split, data_files=wanted)
 
     def problem(self, where: str, row: object) -> Problem:
         task = checked(where, row, _LiveCodeBenchRow, self.hub_id)
@@ -416,6 +445,13 @@ def _problems(config: SelfRepairConfig) -> Iterator[Problem]:
     if config.path is not None:
         rows = file_rows(Path(config.path), "self_repair.path")
     else:
-        rows = source.hub_rows(config.hub_id or source.hub_id, config.split or source.split)
+        hub_id, split = config.hub_id or source.hub_id, config.split or source.split
+        files = RELEASES.get(split) if config.source == "livecodebench" else None
+        if files is None and config.source == "livecodebench":
+            raise ConfigError(
+                f"self_repair.split: {hub_id} has no release {split!r}; there are: "
+                f"{', '.join(RELEASES)}"
+            )
+        rows = hub_rows(hub_id, "self_repair.path", split=split, data_files=files)
     for where, row in rows:
         yield source.problem(where, row)

@@ -10,7 +10,7 @@ from collect.benchmarks.projects.layout import arrange
 from collect.benchmarks.projects.project import Project, ProjectRefused
 from collect.benchmarks.projects.sources import fetch
 from collect.synthesis import workbench as suites
-from collect.synthesis.candidates import find_candidates
+from collect.synthesis.making import find_candidates
 from collect.synthesis.workbench import run_suite
 from sandbox import SandboxConfig
 from tests.collect.synthesis.sample import FILES, STOCK, write_project
