@@ -40,8 +40,7 @@ from collect.synthesis.java_mutations.base import (
     replaced,
     swapped,
 )
-from collect.synthesis.mutations.base import Mutation, MutationKind, kinds_in
-from collect.synthesis.mutations.reading import one_way
+from collect.synthesis.mutations.base import Mutation, MutationKind, kinds_in, one_way
 
 # Conditions: wrong, missing, or slightly off.
 

@@ -9,14 +9,15 @@ from typing import Any
 
 import libcst as cst
 
-from collect.synthesis.mutations.base import Replacements, kind
-from collect.synthesis.mutations.reading import (
+from collect.synthesis.mutations.base import (
+    Replacements,
     Surroundings,
     calls,
     dotted,
     is_empty,
     is_none,
     is_read,
+    kind,
     minus_one,
     only,
     self_attribute,
@@ -139,19 +140,12 @@ def or_for_none(node: cst.IfExp | cst.If, around: Surroundings) -> Replacements:
                 value, fallback = fallback, value
             if value.deep_equals(test.left):
                 yield _in_place_of(node, cst.BooleanOperation(value, cst.Or(), _operand(fallback)))
-        case cst.If(
-            body=cst.IndentedBlock(
-                [
-                    cst.SimpleStatementLine(
-                        [cst.Assign([cst.AssignTarget(target), *_], fallback) as assign]
-                    ) as line
-                ]
-            ),
-            orelse=None,
-        ) if absent and target.deep_equals(test.left):
-            either = cst.BooleanOperation(test.left, cst.Or(), _operand(fallback))
-            changed = assign.with_changes(value=either)
-            yield line.with_changes(leading_lines=node.leading_lines, body=[changed])
+        case cst.If(body=cst.IndentedBlock([line]), orelse=None) if absent:
+            assign = only(line)
+            if isinstance(assign, cst.Assign) and assign.targets[0].target.deep_equals(test.left):
+                either = cst.BooleanOperation(test.left, cst.Or(), _operand(assign.value))
+                changed = assign.with_changes(value=either)
+                yield line.with_changes(leading_lines=node.leading_lines, body=[changed])
 
 
 @kind("boundary")
@@ -309,9 +303,8 @@ def off_by_one(
             yield from _neighbours(node, least=1 if positive else 0)
         case cst.Call(cst.Name("range"), [*first, stop]) if len(first) < 2 and _plain(node):
             if isinstance(stop.value, cst.Name | cst.Call):
-                yield node.with_changes(
-                    args=[*first, stop.with_changes(value=minus_one(stop.value))]
-                )
+                shorter = stop.with_changes(value=minus_one(stop.value))
+                yield node.with_changes(args=[*first, shorter])
             if not first:
                 yield node.with_changes(args=[cst.Arg(cst.Integer("1")), stop])
 
@@ -524,6 +517,7 @@ def _as_class_attribute(statement: cst.CSTNode) -> cst.Assign | None:
 
 _CLEARING = re.compile(r"(?:clear|cache_clear|invalidate\w*|_?reset\w*|_?clear\w*|expire|discard)$")
 _KEYED = re.compile(r"cache|memo|seen|visited", re.IGNORECASE)
+_COPIES = ("copy.copy", "copy.deepcopy", "deepcopy")
 _MAKERS = ("__init__", "__new__", "__setstate__", "__post_init__")
 
 
@@ -586,11 +580,7 @@ def shared_object(
     match node:
         case cst.Call(cst.Attribute(copied, cst.Name("copy")), []):
             yield copied
-        case cst.Call(func, [cst.Arg(copied), *_]) if dotted(func) in (
-            "copy.copy",
-            "copy.deepcopy",
-            "deepcopy",
-        ):
+        case cst.Call(func, [cst.Arg(copied), *_]) if dotted(func) in _COPIES:
             yield copied
         case cst.Call(
             cst.Name("list" | "dict" | "set"),
