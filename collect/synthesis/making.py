@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from pathlib import Path
 
 from rich.console import Console
@@ -164,13 +164,9 @@ def _sample(
     """At most `max_tests` of them, with a total duration of at most TEST_SECONDS."""
     order = sorted(covering)
     random.Random(seed).shuffle(order)
-    taken: list[int] = []
-    seconds = 0.0
-    for number in order:
-        seconds += suite.seconds[suite.tests[number]]
-        if taken and (len(taken) >= config.max_tests or seconds > TEST_SECONDS):
-            break
-        taken.append(number)
+    totals = accumulate(suite.seconds[suite.tests[number]] for number in order)
+    fitting = sum(total <= TEST_SECONDS for total in totals)
+    taken = order[: max(1, min(fitting, config.max_tests))]
     return tuple(suite.tests[number] for number in sorted(taken))
 
 
@@ -276,13 +272,10 @@ class Judge:
     def _neighbours(self, candidate: Candidate, failing: Sequence[str]) -> list[str]:
         """Tests that don't reach the fault, first those in the failing tests' files."""
         group_of = self.workbench.group_of
-        files = set(map(group_of, failing))
-        near = [test for test in self.suite.tests if group_of(test) in files]
-        others = [
-            test
-            for test in dict.fromkeys([*near, *self.suite.tests])
-            if test not in candidate.tests and self.suite.seconds[test] < MAX_TEST_SECONDS
-        ]
+        files, seconds = set(map(group_of, failing)), self.suite.seconds
+        near_first = sorted(self.suite.tests, key=lambda test: group_of(test) not in files)
+        short = [test for test in near_first if seconds[test] < MAX_TEST_SECONDS]
+        others = [test for test in short if test not in candidate.tests]
         wanted = self.config.max_pass_to_pass - len(candidate.tests) + len(failing)
         return others[: max(wanted, 0)]
 

@@ -3,6 +3,7 @@ that record which statements and methods run."""
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 import time
@@ -62,10 +63,8 @@ def test_classes(files: Mapping[str, bytes], folder: str) -> Iterator[str]:
 
 def _package_of(root: Node) -> str:
     """The package that a file declares; empty if none."""
-    for node in root.named_children:
-        if node.type == "package_declaration":
-            return text_of(node.named_children[-1])
-    return ""
+    declared = [node for node in root.named_children if node.type == "package_declaration"]
+    return text_of(declared[0].named_children[-1]) if declared else ""
 
 
 @dataclass(frozen=True)
@@ -197,7 +196,9 @@ class Compilation:
             own = self._with_class_path(step, step.output)
             words = [*own.options, "-implicit:none", self._job.absolute(path)]
             arguments = f"{FOLDER}/javac-one"
-            write_bytes(self._job.sandbox, arguments, "\n".join(map(_quoted, words)).encode())
+            # javac's argument files quote and escape as JSON does.
+            quoted = [json.dumps(word, ensure_ascii=False) for word in words]
+            write_bytes(self._job.sandbox, arguments, "\n".join(quoted).encode())
             argv = [self._job.jdk.javac, *FAST, f"@{arguments}"]
             patterns = " ".join(_class_files(self._files[path]))
             result = self._job.run(_COMPILE, step.output, patterns, *argv)
@@ -226,12 +227,6 @@ class Compilation:
                 options.append(word)
         whole = ":".join(filter(None, class_path))
         return replace(step, options=("-classpath", whole, *options) if whole else tuple(options))
-
-
-def _quoted(word: str) -> str:
-    """Quoted for javac's argument files."""
-    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 @lru_cache(maxsize=256)

@@ -261,7 +261,7 @@ def _assigned(statement: Node) -> tuple[Node | None, Node | None]:
 def _is_reset(statement: Node, variables: Variables) -> bool:
     target, value = _assigned(statement)
     if target is not None and value is not None:
-        return variables.is_field(target) and text_of(value) in _RESETS
+        return variables.field_of(target) != "" and text_of(value) in _RESETS
     return called_name(statement.named_children[0]) in _FORGETTING
 
 

@@ -479,28 +479,18 @@ def _other_defaults(param: cst.Param, around: Surroundings) -> Iterator[str]:
 
 def _guarded_default(statement: cst.CSTNode) -> tuple[str, cst.BaseExpression | None]:
     """`x` and `[]` in `if x is None: x = []` and in `x = x or []`."""
-    match statement:
-        case cst.If(
-            cst.Comparison(cst.Name(name), [cst.ComparisonTarget(cst.Is()), *_]),
-            cst.IndentedBlock(
-                [cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(target), *_], value)])]
-            ),
-            None,
-        ):
-            pass
-        case cst.SimpleStatementLine(
-            [
-                cst.Assign(
-                    [cst.AssignTarget(target), *_],
-                    cst.BooleanOperation(cst.Name(name), cst.Or(), value),
-                )
-            ]
-        ):
+    assign = only(statement)
+    match statement, assign:
+        case cst.If(cst.Comparison(tested, [cst.ComparisonTarget(cst.Is()), *_]), block, None), _:
+            assign = only(block.body[0]) if len(block.body) == 1 else None
+            value = assign.value if isinstance(assign, cst.Assign) else None
+        case _, cst.Assign(value=cst.BooleanOperation(tested, cst.Or(), value)):
             pass
         case _:
             return "", None
-    mutable = isinstance(value, cst.List | cst.Dict) and is_empty(value)
-    return name, value if mutable and dotted(target) == name else None
+    name, mutable = dotted(tested), isinstance(value, cst.List | cst.Dict) and is_empty(value)
+    assigned = isinstance(assign, cst.Assign) and dotted(assign.targets[0].target) == name
+    return name, value if mutable and assigned else None
 
 
 def _as_class_attribute(statement: cst.CSTNode) -> cst.Assign | None:

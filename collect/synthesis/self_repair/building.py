@@ -18,7 +18,6 @@ from dataclasses import astuple, dataclass
 from datetime import date
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
 
 from collect.agents.inspectcoder.code_blocks import fenced_blocks
 from collect.benchmarks.base import Instance
@@ -69,7 +68,8 @@ from sandbox.text import CUT
 
 logger = logging.getLogger(__name__)
 
-# Write solutions for problems: the oracle, a model, or a file.
+# Write solutions for problems: the oracle, a model, or a file. Each is thread-safe, and gives one
+# solution after another, until one is a bug worth keeping.
 
 ROLE = "solution_writer"
 """The role for which a model is opened; a recording for `replay` may name it."""
@@ -84,14 +84,6 @@ class Solution:
     written_by: str
     edit: Edit | None = None
     dollars: float = 0.0
-
-
-class SolutionWriter(Protocol):
-    """Writes solutions. Thread-safe."""
-
-    def solutions(self, problem: Problem) -> Iterator[Solution]:
-        """One solution after another, until one is a bug worth keeping. A model writes only one,
-        and none if it fails. Raises InfrastructureFailure, BudgetExhausted, RolloutStopped."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +104,8 @@ class OracleWriter:
 
 @dataclass(frozen=True)
 class ModelWriter:
-    """Asks a model once."""
+    """Asks a model once: no solution if it fails. Raises InfrastructureFailure, BudgetExhausted,
+    RolloutStopped."""
 
     backend: ModelBackend
     sampling: Sampling
@@ -183,6 +176,9 @@ class SolutionsFile:
             known = f"{len(found)} of {len(problems)} problems"
             logger.info(f"{self._path}: has solutions of {known}, and only these are tried")
         return found
+
+
+SolutionWriter = OracleWriter | ModelWriter | SolutionsFile
 
 
 def _cell(where: str, row: object, *columns: str) -> str:
