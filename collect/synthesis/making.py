@@ -363,7 +363,10 @@ class Selection:
         bug = outcome.bug
         if bug is None:
             self.dropped[outcome.dropped_at or Step.JUDGED] += 1
-        elif any(_are_alike(bug, other) for other in self.kept):
+        elif any(
+            bug.gold_patch == other.gold_patch or _symptom(bug) == _symptom(other)
+            for other in self.kept
+        ):
             self.dropped[Step.NEW] += 1
         elif self.is_crowded(bug.edits) or self.full:
             self.dropped[Step.WANTED] += 1
@@ -376,20 +379,15 @@ def _places(edits: Sequence[Mutation | EditRecord]) -> set[tuple[str, str]]:
     return {(edit.path, edit.scope) for edit in edits}
 
 
-def _are_alike(one: LocalBug, other: LocalBug) -> bool:
+def _symptom(bug: LocalBug) -> tuple[object, ...]:
     """For a user, two edits in one place that the same tests catch in the same way are one bug."""
-    return one.gold_patch == other.gold_patch or (
-        (_places(one.edits), one.fail_to_pass, one.failure)
-        == (_places(other.edits), other.fail_to_pass, other.failure)
-    )
+    return _places(bug.edits), bug.fail_to_pass, bug.failure
 
 
 def arrange(wanted: ProjectConfig, source: Source, sandbox: SandboxConfig) -> Project:
     """Separate a project's tests from its code, and find what they need. Raises ProjectRefused."""
-    language = wanted.language
-    if language is None and any(name in source.files for name in BUILD_FILES):
-        language = "java"
-    if language == "java":
+    unsaid = wanted.language is None
+    if wanted.language == "java" or (unsaid and not source.files.keys().isdisjoint(BUILD_FILES)):
         return layout.arrange_java(wanted, source)
     return layout.arrange(wanted, source, sandbox)
 

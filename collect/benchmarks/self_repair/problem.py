@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -58,18 +58,6 @@ class Problem:
     """Top-level packages that a solution or a test imports."""
     published: date | None = None
     difficulty: str | None = None
-
-
-class ProblemSource(Protocol):
-    """A data set of problems: its place on the hub, and how to read its rows."""
-
-    name: str
-    hub_id: str
-    split: str
-    """The default split."""
-
-    def problem(self, where: str, row: object) -> Problem:
-        """Convert a row; `where` names it in errors. Raises ConfigError."""
 
 
 def numbered(imports: str, bodies: Sequence[str], private: bool = False) -> TestFile:

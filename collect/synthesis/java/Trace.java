@@ -25,7 +25,11 @@ public final class Trace {
     private static final int MAX_STACKS = 1000;
     private static final boolean[] HITS =
             new boolean[Integer.getInteger("stepinto.trace.size", 0)];
-    private static final Set<Integer> FAULTS = faults();
+    private static final Set<Integer> FAULTS =
+            Arrays.stream(System.getProperty("stepinto.trace.faults", "").split(","))
+                    .filter(number -> !number.isEmpty())
+                    .map(Integer::valueOf)
+                    .collect(Collectors.toSet());
     private static final String TEST = System.getProperty("stepinto.trace.test", "");
     private static final Set<String> CLASSES = new HashSet<>();
 
@@ -90,16 +94,6 @@ public final class Trace {
             }
         }
         return count;
-    }
-
-    private static Set<Integer> faults() {
-        Set<Integer> found = new HashSet<Integer>();
-        for (String number : System.getProperty("stepinto.trace.faults", "").split(",")) {
-            if (!number.isEmpty()) {
-                found.add(Integer.valueOf(number));
-            }
-        }
-        return found;
     }
 
     private static void write(String line) throws IOException {

@@ -273,7 +273,6 @@ class Instrumented:
     """An instrumented file, and the meaning of its numbers."""
 
     next_number: int
-    """The next free number."""
     source: bytes = b""
     statements: dict[int, int] = field(default_factory=dict)
     """The line of each statement."""

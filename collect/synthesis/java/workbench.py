@@ -202,7 +202,13 @@ class JavaWorkbench:
         return test.partition("#")[0].partition("$")[0]
 
     def write_issue(self, failing: Sequence[str], run: TrialRun, seed: str) -> str:
-        return write_java_issue(self.project, failing, run.traces[failing[0]], seed)
+        files, failure = self.project.source.files, read_failure(run.traces[failing[0]])
+        tests = [path for path in files if is_below(path, self.project.test_paths)]
+        symptom = read_java_symptom(failing[0], failure, files, tests)
+        claim = read_java_claim(symptom)
+        exception = claim.actual if claim.outcome is Outcome.WRONG_ERROR else failure.type
+        name, snippet = self.project.source.name, java_snippet(symptom, claim)
+        return compose(claim, Shown(name, failing, exception, snippet), seed, "java")
 
     def _prepared(self) -> tuple[JavaBuild, TracedBuild]:
         """The builds, which are made once. Raises ProjectRefused, SandboxError."""
@@ -473,10 +479,8 @@ def _outer_call(statement: Node | None) -> tuple[str, list[Node]]:
 
 def _thrown_in(arguments: Sequence[Node]) -> Node | None:
     """The body of the lambda that an assertion calls."""
-    for argument in arguments:
-        if argument.type == "lambda_expression":
-            return argument.child_by_field_name("body")
-    return None
+    lambdas = [argument for argument in arguments if argument.type == "lambda_expression"]
+    return lambdas[0].child_by_field_name("body") if lambdas else None
 
 
 def _subject(name: str, given: Sequence[Node], statement: Node | None) -> Node | None:
@@ -556,19 +560,7 @@ def _visible(text: str, symptom: JavaSymptom) -> str:
     return "" if long or unseen or "..." in text else text.strip()
 
 
-# Issue texts for Java bugs, from the symptom alone.
-
-
-def write_java_issue(project: Project, failing: Sequence[str], trace: str, seed: str) -> str:
-    """A bug report: what was called, what happened, what was expected; from the first test's stack
-    trace. Deterministic for a seed."""
-    tests = [path for path in project.source.files if is_below(path, project.test_paths)]
-    failure = read_failure(trace)
-    symptom = read_java_symptom(failing[0], failure, project.source.files, tests)
-    claim = read_java_claim(symptom)
-    exception = claim.actual if claim.outcome is Outcome.WRONG_ERROR else failure.type
-    shown = Shown(project.source.name, failing, exception, java_snippet(symptom, claim))
-    return compose(claim, shown, seed, "java")
+# A short code snippet that shows a bug, from the failing test.
 
 
 def java_snippet(symptom: JavaSymptom, claim: Claim) -> str:

@@ -33,7 +33,6 @@ class Mutation:
     """Start of the replaced text, in characters."""
     end: int
     text: str
-    """The new text."""
     scope: str = ""
     """Qualified name of the enclosing function or class, such as `LRUCache.get`; empty at module
     level."""
@@ -42,7 +41,6 @@ class Mutation:
     path: str = ""
     """The program's path as passed to `find_project_mutations`."""
     source: str = field(default="", repr=False)
-    """The original program."""
 
     def apply(self) -> str:
         """The broken program."""
@@ -245,7 +243,6 @@ class Place:
     start: int
     """Start of its text, including its own comments and parentheses."""
     code_start: int
-    """Start of its code."""
     end: int = 0
     last: int = 0
     """Index after its last descendant."""
@@ -279,7 +276,6 @@ class Places:
         return bisect_right(self._line_starts, offset)
 
     def inside(self, place: Place) -> Iterator[Place]:
-        """The place's descendants."""
         return iter(self.all[place.index + 1 : place.last])
 
     def lines(self, place: Place) -> tuple[int, int]:
@@ -289,7 +285,6 @@ class Places:
         return self.line(place.code_start), self.line(last.end)
 
     def text(self, place: Place, replacement: cst.CSTNode) -> str:
-        """The replacement's text at this place."""
         state = CodegenState(self._module.default_indent, self._module.default_newline)
         state.indent_tokens.extend(place.indents)
         inside_if = place.parent is not None and isinstance(place.parent.node, cst.If)

@@ -216,7 +216,6 @@ _UPDATING = {"add", "append", "sort", "update", "extend", "discard", "remove", "
 
 @kind("flow")
 def dropped_branch(node: cst.If, around: Surroundings) -> Replacements:
-    """A missing `else` or `elif`."""
     if isinstance(node.orelse, cst.If):
         yield node.with_changes(orelse=node.orelse.orelse)
     elif node.orelse is not None:
@@ -335,7 +334,6 @@ _OPPOSITES = one_way("popleft pop, appendleft append, find rfind, extend append"
 
 @kind("call")
 def swapped_arguments(node: cst.Call, around: Surroundings) -> Replacements:
-    """Two neighbouring arguments swapped."""
     for index, (first, second) in enumerate(pairwise(node.args)):
         named = first.keyword or second.keyword or first.star or second.star
         if named or first.value.deep_equals(second.value):

@@ -42,35 +42,30 @@ _ORDERED = (cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqu
 
 @kind("condition")
 def wrong_comparison(node: cst.ComparisonTarget, around: Surroundings) -> Replacements:
-    """`<` for `<=`, `==` for `!=`, `in` for `not in` ..."""
     for other in _COMPARISONS.get(type(node.operator), ()):
         yield node.with_changes(operator=other())
 
 
 @kind("boundary")
 def wrong_boundary(node: cst.ComparisonTarget, around: Surroundings) -> Replacements:
-    """`<` for `<=`, `>` for `>=`, and the other way round."""
     if isinstance(node.operator, _ORDERED):
         yield node.with_changes(operator=_COMPARISONS[type(node.operator)][0]())
 
 
 @kind("condition")
 def inverted_test(node: cst.ComparisonTarget, around: Surroundings) -> Replacements:
-    """`==` for `!=`, `in` for `not in`, `is` for `is not`, and the other way round."""
     if not isinstance(node.operator, _ORDERED):
         yield node.with_changes(operator=_COMPARISONS[type(node.operator)][0]())
 
 
 @kind("condition")
 def wrong_boolean_operator(node: cst.And | cst.Or, around: Surroundings) -> Replacements:
-    """`and` for `or`, and the other way round."""
     other = cst.Or if isinstance(node, cst.And) else cst.And
     yield other(node.whitespace_before, node.whitespace_after)
 
 
 @kind("condition")
 def negated_condition(node: cst.If | cst.IfExp | cst.CompIf, around: Surroundings) -> Replacements:
-    """`if x` for `if not x`, and the other way round."""
     match node.test:
         case cst.UnaryOperation(cst.Not(), expression):
             yield node.with_changes(test=expression)
@@ -266,7 +261,6 @@ def _is_number(node: cst.BaseExpression) -> bool:
 
 @kind("arithmetic")
 def wrong_division(node: cst.BaseBinaryOp | cst.BaseAugOp, around: Surroundings) -> Replacements:
-    """`/` for `//`, and the other way round."""
     yield from _other_operator(node, _DIVISION)
 
 
@@ -375,7 +369,6 @@ _LITERALS = {'" "': '""', '","': '", "', '", "': '","', '"\\n"': '" "', '"-"': '
 
 @kind("default")
 def wrong_default(node: cst.Param, around: Surroundings) -> Replacements:
-    """A wrong default of a parameter."""
     for text in _other_defaults(node, around):
         yield node.with_changes(default=cst.parse_expression(text))
 
@@ -585,7 +578,6 @@ def shared_object(
 
 @kind("state")
 def shallow_copy(node: cst.Call, around: Surroundings) -> Replacements:
-    """A shallow copy instead of a deep one."""
     match node.func:
         case cst.Attribute(cst.Name("copy"), cst.Name("deepcopy")) as func:
             shallow = func.with_changes(attr=cst.Name("copy"))

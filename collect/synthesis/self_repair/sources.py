@@ -21,7 +21,6 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from collect.benchmarks.row_files import checked, file_rows, hub_rows
 from collect.benchmarks.self_repair.problem import (
     Problem,
-    ProblemSource,
     TestFile,
     imported_libraries,
     numbered,
@@ -79,12 +78,8 @@ class SelfRepairConfig(BaseModel):
         return self
 
 
-class _Row(BaseModel):
-    """Only the upstream columns that we use."""
-
-    model_config = ConfigDict(extra="ignore")
-
-
+# Of each data set, only the columns that we use.
+#
 # BigCodeBench (bigcode/bigcodebench): functions with library calls, tested by a unittest class.
 #
 # Upstream runs the program and its tests in one namespace. Here the test file imports every name of
@@ -101,12 +96,11 @@ for _name in list(globals()):
 """
 
 
-class _BigCodeBenchRow(_Row):
+class _BigCodeBenchRow(BaseModel):
     task_id: str
     complete_prompt: str
     instruct_prompt: str
     canonical_solution: str
-    code_prompt: str = ""
     test: str
     entry_point: str
     libs: str | list[str] = "[]"
@@ -155,7 +149,7 @@ PRELUDE_IMPORT = "from prelude import *\n\n\n"
 _EXAMPLE = re.compile(r"Example \d+:\s*Input: ?(.*?)\n\s*Output", re.DOTALL)
 
 
-class _LeetCodeRow(_Row):
+class _LeetCodeRow(BaseModel):
     task_id: str
     problem_description: str
     starter_code: str
@@ -314,7 +308,7 @@ RELEASES = {f"release_v{count}": _FILES[:count] for count in range(1, 7)}
 """The files of each release: all up to its own."""
 
 
-class _LiveCodeBenchRow(_Row):
+class _LiveCodeBenchRow(BaseModel):
     question_title: str
     question_content: str
     question_id: str
@@ -328,7 +322,7 @@ class _LiveCodeBenchRow(_Row):
     """A correct program, for the oracle to break. Upstream has no such column."""
 
 
-class _Case(_Row):
+class _Case(BaseModel):
     """One test in upstream's JSON."""
 
     input: str
@@ -407,7 +401,7 @@ def _value(where: str, text: str) -> Any:
 
 
 PROBLEMS = Path(__file__).parent / "bundled" / "problems"
-SOURCES: dict[str, ProblemSource] = {
+SOURCES: dict[str, BigCodeBench | LiveCodeBench | LeetCodeDataset] = {
     source.name: source for source in (BigCodeBench(), LiveCodeBench(), LeetCodeDataset())
 }
 
