@@ -11,7 +11,7 @@ from collect.benchmarks.held_out import HeldOutConfig
 from collect.benchmarks.projects.config import FactoryConfig
 from collect.config import CollectConfig, RuntimeConfig
 from collect.questions.config import QuestionsConfig
-from collect.synthesis.self_repair.config import SelfRepairConfig
+from collect.synthesis.self_repair.sources import SelfRepairConfig
 from eval.config import EvalConfig
 from format.config import FormatConfig
 from train.config import TrainConfig

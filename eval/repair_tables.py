@@ -10,8 +10,7 @@ from itertools import groupby
 from collect.benchmarks.base import Benchmark
 from collect.benchmarks.self_repair.benchmark import SelfRepairBenchmark
 from collect.benchmarks.self_repair.problem import card_path, read_card
-from collect.store.records import Rollout
-from collect.synthesis.self_repair.writers import ORACLE
+from collect.store.records import ORACLE_TEACHER, Rollout
 from eval.labels import REPAIR_NAMES, Labels, in_order
 from eval.metrics import (
     MISSING,
@@ -48,7 +47,7 @@ class FullSet:
     @property
     def scripted(self) -> bool:
         """Whether the first solutions are correct programs that the oracle broke on purpose."""
-        return self.writer == ORACLE
+        return self.writer == ORACLE_TEACHER
 
     @property
     def first_pass_rate(self) -> float:

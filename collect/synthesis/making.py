@@ -1,20 +1,24 @@
 """Make a folder of bugs for the `local` benchmark: `bugs.jsonl`, `repositories/` with the correct
-trees, and `card.json`. For each project: measure its suite, judge its candidates, select bugs.
+trees, and `card.json`. For each project: measure its suite, choose edits, judge them, select bugs.
 
-Candidates are judged in waves and selected in their order. So the result does not depend on
+Edits are judged in waves and selected in their order. So the result does not depend on
 parallelism, or on where an earlier run was killed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import platform
+import random
 import shutil
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import partial
+from itertools import accumulate, zip_longest
 from pathlib import Path
 
 from rich.console import Console
@@ -39,22 +43,134 @@ from collect.benchmarks.workspace import write_folder
 from collect.code.patches import diff_trees
 from collect.config import RuntimeConfig
 from collect.errors import ConfigError
-from collect.funnel import funnel
+from collect.funnel import FunnelStep, funnel
+from collect.quantities import counted, duration
 from collect.store.atomic_files import write_text
 from collect.store.build_info import code_version, digest
+from collect.store.record_lines import StrictRecord
 from collect.store.work_file import WorkFile
-from collect.synthesis.candidates import Candidate, Candidates, find_candidates
 from collect.synthesis.java.workbench import JavaWorkbench
+from collect.synthesis.java_mutations.finding import find_java_mutations
 from collect.synthesis.mutations.base import Mutation
-from collect.synthesis.records import Card, Outcome, ProjectCard, Step
+from collect.synthesis.mutations.finding import chosen, combined, find_project_mutations
 from collect.synthesis.workbench import PythonWorkbench, Suite, TrialRun, Workbench
 from collect.threads import run_in_threads
 from sandbox import SandboxConfig, clean_up
 from sandbox.errors import ImageMissing, SandboxUnavailable
 from sandbox.java.scan import BUILD_FILES
 
-# Judge an edit: some tests must catch it, twice for the same reason.
+# Choose the edits of a project to try, and the tests to run for each.
 
+TRIES_PER_FUNCTION = 3
+"""Candidates tried in one function for each bug that may be kept there."""
+TEST_SECONDS = 4.0
+"""Limit for the tests of one candidate, by their duration in the unedited project."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One edited version of a project."""
+
+    parts: tuple[Mutation, ...]
+    """Edits of one file, in text order."""
+    tests: tuple[str, ...]
+    """Tests to run, in suite order."""
+    covering: int
+    """Number of tests that reach the edited code; `tests` may be a sample of them."""
+
+    @property
+    def id(self) -> str:
+        """8 hex digits, equal for the same edit of the same project."""
+        facts = [f"{part.path}\0{part.start}\0{part.end}\0{part.text}" for part in self.parts]
+        return hashlib.sha256("\0\0".join(facts).encode()).hexdigest()[:8]
+
+    @property
+    def kind(self) -> str:
+        """The edits' kinds, joined by "+"."""
+        return "+".join(part.kind for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Candidates in the order to try them."""
+
+    chosen: Sequence[Candidate]
+    found: int
+    """Number of edits that the mutation kinds find."""
+    reached: int
+    """Number of those edits in code that tests run."""
+    unread: tuple[str, ...]
+    """Files that can't be parsed."""
+
+
+def find_candidates(project: Project, suite: Suite, config: FactoryConfig) -> Candidates:
+    """At most `candidates_per_project`; deterministic for a project, suite and seed."""
+    find = find_java_mutations if project.language == "java" else find_project_mutations
+    mutations: list[Mutation] = []
+    unread = []
+    for path in project.code_paths:
+        if path in suite.lines:
+            try:
+                mutations += find(project.source.files[path].decode(), path)
+            except (ConfigError, UnicodeDecodeError):
+                unread.append(path)
+    seed = f"{config.seed}:{project.source.name}"
+    reached = [mutation for mutation in mutations if _reaching(mutation, suite)]
+    per_scope = config.bugs_per_function * TRIES_PER_FUNCTION
+    single = chosen(reached, seed, config.candidates_per_project, per_scope=per_scope)
+    pairs = _pairs(single, seed, round(config.combined_share * len(single)))
+    # Single edits, with the pairs at even distances.
+    order: list[tuple[Mutation, ...]] = []
+    step = len(single) // len(pairs) if pairs else len(single) + 1
+    for number, mutation in enumerate(single, start=1):
+        order.append((mutation,))
+        if number % step == 0 and pairs:
+            order.append(pairs.pop(0))
+    candidates = []
+    for parts in order[: config.candidates_per_project]:
+        covering = frozenset().union(*(_reaching(part, suite) for part in parts))
+        candidates.append(Candidate(parts, _sample(covering, suite, config, seed), len(covering)))
+    return Candidates(candidates, len(mutations), len(reached), tuple(unread))
+
+
+def _pairs(single: Sequence[Mutation], seed: str, count: int) -> list[tuple[Mutation, Mutation]]:
+    """Pairs within files, alternating between the files."""
+    by_path: dict[str, list[Mutation]] = {}
+    for mutation in single:
+        by_path.setdefault(mutation.path, []).append(mutation)
+    share = -(-count // max(len(by_path), 1))
+    found = [combined(each, f"{seed}:{path}", share) for path, each in by_path.items()]
+    return [pair for turn in zip_longest(*found) for pair in turn if pair is not None][:count]
+
+
+def _reaching(mutation: Mutation, suite: Suite) -> frozenset[int]:
+    """The tests that run the edited line. For the header of a function or class, or module-level
+    code, all tests that run the code below it: the line itself runs only during import."""
+    lines = suite.lines.get(mutation.path, {})
+    first, last = mutation.scope_lines
+    inside = [line for line in lines if first <= line <= last] if mutation.scope else list(lines)
+    if mutation.scope and mutation.line in lines:
+        inside = [mutation.line]
+    elif mutation.scope and mutation.line > first:
+        # Coverage reports a statement of several lines at its first line.
+        before = [line for line in inside if line <= mutation.line]
+        inside = [max(before)] if before else inside
+    return frozenset(test for line in inside for test in lines[line])
+
+
+def _sample(
+    covering: frozenset[int], suite: Suite, config: FactoryConfig, seed: str
+) -> tuple[str, ...]:
+    """At most `max_tests` of them, with a total duration of at most TEST_SECONDS."""
+    order = sorted(covering)
+    random.Random(seed).shuffle(order)
+    totals = accumulate(suite.seconds[suite.tests[number]] for number in order)
+    fitting = sum(total <= TEST_SECONDS for total in totals)
+    taken = order[: max(1, min(fitting, config.max_tests))]
+    return tuple(suite.tests[number] for number in sorted(taken))
+
+
+# Judge an edit: some tests must catch it, twice for the same reason.
 
 PATIENCE = 5.0
 """An edit's tests may take this many times their normal duration, plus START_SECONDS."""
@@ -65,12 +181,37 @@ MAX_MESSAGE = 500
 """Maximum characters of a failure's message."""
 
 
-class _Dropped(Exception):
-    """A candidate does not pass a step of the funnel."""
+class Step(StrEnum):
+    """The steps that an edit must pass, in order."""
 
-    def __init__(self, step: Step) -> None:
-        super().__init__(step)
-        self.step = step
+    JUDGED = "its tests leave sandbox and factory whole"
+    PARSES = "still a program that parses"
+    LOADS = "its code and tests still compile and load"
+    ENDS = "its tests end"
+    FAILS = "a test fails"
+    FEW_FAIL = "not too many tests fail"
+    REPEATS = "the same tests fail for the same reason again"
+    OTHERS_PASS = "other tests pass"
+    FIXED = "its tests pass without the edit"
+    EACH = "of several edits, each makes a test fail"
+    NEW = "no like bug before it"
+    WANTED = "not more bugs of its function or project than wanted"
+
+
+class Outcome(StrictRecord):
+    """One candidate's way through the funnel."""
+
+    candidate_id: str
+    kind: str
+    dropped_at: Step | None = None
+    """None: it became a bug, before comparison with other candidates."""
+    problem: str = ""
+    """The error that prevented a judgement."""
+    bug: LocalBug | None = None
+
+
+class _Dropped(Exception):
+    """A candidate does not pass this step of the funnel."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +232,7 @@ class Judge:
         try:
             return outcome.model_copy(update={"bug": self._bug(candidate)})
         except _Dropped as dropped:
-            return outcome.model_copy(update={"dropped_at": dropped.step})
+            return outcome.model_copy(update={"dropped_at": dropped.args[0]})
         except (OSError, SandboxUnavailable, ImageMissing):
             raise
         except Exception as error:  # One edit of thousands must not end the run.
@@ -131,13 +272,10 @@ class Judge:
     def _neighbours(self, candidate: Candidate, failing: Sequence[str]) -> list[str]:
         """Tests that don't reach the fault, first those in the failing tests' files."""
         group_of = self.workbench.group_of
-        files = set(map(group_of, failing))
-        near = [test for test in self.suite.tests if group_of(test) in files]
-        others = [
-            test
-            for test in dict.fromkeys([*near, *self.suite.tests])
-            if test not in candidate.tests and self.suite.seconds[test] < MAX_TEST_SECONDS
-        ]
+        files, seconds = set(map(group_of, failing)), self.suite.seconds
+        near_first = sorted(self.suite.tests, key=lambda test: group_of(test) not in files)
+        short = [test for test in near_first if seconds[test] < MAX_TEST_SECONDS]
+        others = [test for test in short if test not in candidate.tests]
         wanted = self.config.max_pass_to_pass - len(candidate.tests) + len(failing)
         return others[: max(wanted, 0)]
 
@@ -198,28 +336,25 @@ class Judge:
 # Select among the verified bugs: no two alike, and not too many in one place.
 
 
+@dataclass(frozen=True)
 class Selection:
     """Takes a project's outcomes in order."""
 
-    def __init__(self, config: FactoryConfig) -> None:
-        self._config = config
-        self._patches: set[str] = set()
-        self._symptoms: set[tuple[object, ...]] = set()
-        self._functions: Counter[tuple[str, str]] = Counter()
-        self.kept: list[LocalBug] = []
-        self.dropped: Counter[Step] = Counter()
-        self.problems: list[str] = []
-        """Errors that kept candidates from being judged."""
+    config: FactoryConfig
+    kept: list[LocalBug] = field(default_factory=list)
+    dropped: Counter[Step] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+    """Errors that kept candidates from being judged."""
 
     @property
     def full(self) -> bool:
         """Whether there are as many bugs as requested."""
-        return len(self.kept) >= self._config.bugs_per_project
+        return len(self.kept) >= self.config.bugs_per_project
 
-    def is_crowded(self, places: set[tuple[str, str]]) -> bool:
-        """Whether one of these places already has as many bugs as allowed."""
-        wanted = self._config.bugs_per_function
-        return any(self._functions[place] >= wanted for place in places)
+    def is_crowded(self, edits: Sequence[Mutation | EditRecord]) -> bool:
+        """Whether the place of one of these edits already has as many bugs as allowed."""
+        taken = Counter(place for bug in self.kept for place in _places(bug.edits))
+        return any(taken[place] >= self.config.bugs_per_function for place in _places(edits))
 
     def add(self, outcome: Outcome) -> None:
         """Keep the outcome's bug, or count the step at which it was dropped."""
@@ -228,41 +363,36 @@ class Selection:
         bug = outcome.bug
         if bug is None:
             self.dropped[outcome.dropped_at or Step.JUDGED] += 1
-            return
-        places = {(edit.path, edit.scope) for edit in bug.edits}
-        # For a user, two edits in one place that the same tests catch in the same way are one bug.
-        symptom = (frozenset(places), bug.fail_to_pass, bug.failure)
-        if bug.gold_patch in self._patches or symptom in self._symptoms:
+        elif any(
+            bug.gold_patch == other.gold_patch or _symptom(bug) == _symptom(other)
+            for other in self.kept
+        ):
             self.dropped[Step.NEW] += 1
-        elif self.is_crowded(places) or self.full:
+        elif self.is_crowded(bug.edits) or self.full:
             self.dropped[Step.WANTED] += 1
         else:
-            self._patches.add(bug.gold_patch)
-            self._symptoms.add(symptom)
-            self._functions.update(places)
             self.kept.append(bug)
 
 
-# The supported languages.
+def _places(edits: Sequence[Mutation | EditRecord]) -> set[tuple[str, str]]:
+    """The file of each edit, and the qualified name of the function or class in it."""
+    return {(edit.path, edit.scope) for edit in edits}
+
+
+def _symptom(bug: LocalBug) -> tuple[object, ...]:
+    """For a user, two edits in one place that the same tests catch in the same way are one bug."""
+    return _places(bug.edits), bug.fail_to_pass, bug.failure
 
 
 def arrange(wanted: ProjectConfig, source: Source, sandbox: SandboxConfig) -> Project:
     """Separate a project's tests from its code, and find what they need. Raises ProjectRefused."""
-    language = wanted.language
-    if language is None and any(name in source.files for name in BUILD_FILES):
-        language = "java"
-    if language == "java":
+    unsaid = wanted.language is None
+    if wanted.language == "java" or (unsaid and not source.files.keys().isdisjoint(BUILD_FILES)):
         return layout.arrange_java(wanted, source)
     return layout.arrange(wanted, source, sandbox)
 
 
-def open_workbench(project: Project, sandbox: SandboxConfig, config: FactoryConfig) -> Workbench:
-    if project.language == "java":
-        return JavaWorkbench(project, sandbox, config)
-    return PythonWorkbench(project, sandbox, config)
-
-
-# A project's progress on disk: its suite, and the outcomes so far.
+# One project, with its suite and the outcomes so far on disk.
 
 WORK_FOLDER = ".work"
 ADVICE = (
@@ -271,52 +401,43 @@ ADVICE = (
 )
 LATER = {"projects", "bugs_per_project", "bugs_per_function", "output"}
 """Settings that select among outcomes or set where they go, and don't change any."""
-
-
-class Work:
-    """Results of earlier runs for one project."""
-
-    def __init__(
-        self, folder: Path, runtime: RuntimeConfig, config: FactoryConfig, project: Project
-    ) -> None:
-        """Raises ConfigError if the files are from a run with other settings."""
-        work = folder / WORK_FOLDER
-        work.mkdir(parents=True, exist_ok=True)
-        slug = project.source.slug
-        self._suite_file = work / f"{slug}.suite.json"
-        self._seconds_file = work / f"{slug}.seconds"
-        settings = {
-            "factory": config.model_dump(mode="json", exclude=LATER),
-            "sandbox": runtime.sandbox.model_dump(mode="json"),
-            "project": [project.source.origin, repr(project.environment)],
-            "paths": [project.test_paths, project.code_paths],
-            "code": code_version(),
-        }
-        self.file = WorkFile(
-            work / slug, digest(settings), Outcome, lambda outcome: outcome.candidate_id, ADVICE
-        )
-
-    def suite(self, workbench: Workbench) -> Suite:
-        """The suite that an earlier run measured, or else measures it now."""
-        if self._suite_file.is_file():
-            return Suite.model_validate_json(self._suite_file.read_text("utf-8"))
-        suite = workbench.run_suite()
-        write_text(self._suite_file, suite.model_dump_json())
-        return suite
-
-    @property
-    def seconds(self) -> float:
-        """Seconds of work over all runs."""
-        return float(self._seconds_file.read_text()) if self._seconds_file.is_file() else 0.0
-
-    def add_seconds(self, seconds: float) -> None:
-        write_text(self._seconds_file, str(self.seconds + seconds))
-
-
 SHOWN_PROBLEMS = 5
 """Limit of problems shown on a project's card."""
 MIN_WAVE = 8
 """Minimum number of candidates judged between checks whether there are enough bugs."""
+
+
+class ProjectCard(StrictRecord):
+    """The results for one project."""
+
+    name: str
+    version: str
+    origin: str
+    license: str
+    refused: str | None = None
+    """Why no bugs could be made from it."""
+    notes: tuple[str, ...] = ()
+    tests: int = 0
+    """Number of tests that passed in both runs of the unedited project's suite."""
+    failing_tests: int = 0
+    flaky_tests: int = 0
+    edits_found: int = 0
+    edits_reached: int = 0
+    """Number of edits in code that tests run."""
+    edits_tried: int = 0
+    steps: tuple[FunnelStep, ...] = ()
+    bugs: int = 0
+    seconds: float = 0.0
+    """Wall time of the work over all starts of the command, with `concurrency` candidates at
+    once."""
+
+    def summary(self) -> str:
+        """The results in one line."""
+        if self.refused is not None:
+            return f"{self.name}: nothing made: {self.refused}"
+        bugs, edits = counted(self.bugs, "bug"), counted(self.edits_tried, "edit")
+        took = f"{counted(self.tests, 'test')}, in {duration(self.seconds)}"
+        return f"{self.name} {self.version}: {bugs} of {edits}, with {took}"
 
 
 @dataclass(frozen=True)
@@ -347,24 +468,33 @@ class ProjectMaker:
         source = Source(wanted.place, "", wanted.place, "", {})
         try:
             source = fetch(wanted, self.config)
-            project = arrange(wanted, source, self.runtime.sandbox)
-            work = Work(self.folder, self.runtime, self.config, project)
-            return self._make(project, work, on_kept)
+            return self._make(arrange(wanted, source, self.runtime.sandbox), on_kept)
         except ProjectRefused as refusal:
             return ProjectBugs(_card(source, refused=str(refusal)))
 
-    def _make(
-        self, project: Project, work: Work, on_kept: Callable[..., None]
-    ) -> ProjectBugs | None:
-        workbench = open_workbench(project, self.runtime.sandbox, self.config)
+    def _make(self, project: Project, on_kept: Callable[..., None]) -> ProjectBugs | None:
+        work = self.folder / WORK_FOLDER / project.source.slug
+        outcomes = self._work_file(project, work)
+        kind = JavaWorkbench if project.language == "java" else PythonWorkbench
+        workbench: Workbench = kind(project, self.runtime.sandbox, self.config)
+        suite_file, clock = (
+            work.with_name(f"{work.name}.suite.json"),
+            work.with_name(f"{work.name}.seconds"),
+        )
+        earlier = float(clock.read_text()) if clock.is_file() else 0.0
         began = time.monotonic()
         try:
-            suite = work.suite(workbench)
+            if suite_file.is_file():
+                suite = Suite.model_validate_json(suite_file.read_text("utf-8"))
+            else:
+                suite = workbench.run_suite()
+                write_text(suite_file, suite.model_dump_json())
             candidates = find_candidates(project, suite, self.config)
             judge = Judge(project, suite, workbench, self.config)
-            selection = self._select(judge, candidates, work, on_kept)
+            selection = self._select(judge, candidates.chosen, outcomes, on_kept)
         finally:
-            work.add_seconds(time.monotonic() - began)
+            seconds = earlier + time.monotonic() - began
+            write_text(clock, str(seconds))
         if self.stop.is_set():
             return None
         unread = [f"not parsed: {', '.join(candidates.unread)}"] if candidates.unread else []
@@ -380,12 +510,30 @@ class ProjectMaker:
             edits_tried=tried,
             steps=funnel(Step, selection.dropped, tried),
             bugs=len(selection.kept),
-            seconds=work.seconds,
+            seconds=seconds,
         )
         return ProjectBugs(card, selection.kept, project.source.files)
 
+    def _work_file(self, project: Project, path: Path) -> WorkFile[Outcome]:
+        """The outcomes of earlier runs. Raises ConfigError if they are of other settings."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        settings = {
+            "factory": self.config.model_dump(mode="json", exclude=LATER),
+            "sandbox": self.runtime.sandbox.model_dump(mode="json"),
+            "project": [project.source.origin, repr(project.environment)],
+            "paths": [project.test_paths, project.code_paths],
+            "code": code_version(),
+        }
+        return WorkFile(
+            path, digest(settings), Outcome, lambda outcome: outcome.candidate_id, ADVICE
+        )
+
     def _select(
-        self, judge: Judge, candidates: Candidates, work: Work, on_kept: Callable[..., None]
+        self,
+        judge: Judge,
+        candidates: Sequence[Candidate],
+        work: WorkFile[Outcome],
+        on_kept: Callable[..., None],
     ) -> Selection:
         """Judge wave after wave, until there are enough bugs or no candidates are left.
 
@@ -393,23 +541,19 @@ class ProjectMaker:
         """
         selection = Selection(self.config)
         size = max(MIN_WAVE, self.config.bugs_per_project // 2)
-        for start in range(0, len(candidates.chosen), size):
-            wave = [
-                candidate
-                for candidate in candidates.chosen[start : start + size]
-                if not selection.is_crowded(candidate.places)
-            ]
-            missing = [candidate for candidate in wave if candidate.id not in work.file.outcomes]
+        for start in range(0, len(candidates), size):
+            whole = candidates[start : start + size]
+            wave = [each for each in whole if not selection.is_crowded(each.parts)]
             run_in_threads(
-                missing,
-                lambda candidate: work.file.add(judge.judge(candidate)),
+                [each for each in wave if each.id not in work.outcomes],
+                lambda candidate: work.add(judge.judge(candidate)),
                 self.runtime.runner.concurrency,
                 self.stop,
             )
             if self.stop.is_set():
                 break
             for candidate in wave:
-                selection.add(work.file.outcomes[candidate.id])
+                selection.add(work.outcomes[candidate.id])
             on_kept(completed=len(selection.kept))
             if selection.full:
                 break
@@ -424,6 +568,29 @@ def _card(source: Source, **results: object) -> ProjectCard:
 # All projects.
 
 CARD_FILE = "card.json"
+
+
+class Card(StrictRecord):
+    """How a folder of bugs was made."""
+
+    bugs: int
+    projects: tuple[ProjectCard, ...]
+    steps: tuple[FunnelStep, ...]
+    kinds: Mapping[str, int]
+    """Number of bugs by kind of mistake."""
+    categories: Mapping[str, int]
+    failures: Mapping[str, int]
+    """Number of bugs by the exception of their first failing test."""
+    concurrency: int
+    seconds: float
+    settings: Mapping[str, object]
+    """The config's `factory` section."""
+    versions: Mapping[str, str]
+
+    @property
+    def bugs_per_hour(self) -> float:
+        """Bugs per hour of wall time."""
+        return 3600 * self.bugs / self.seconds if self.seconds else 0.0
 
 
 @dataclass(frozen=True)

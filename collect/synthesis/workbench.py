@@ -9,28 +9,25 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from pydantic import BaseModel, ConfigDict
-
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.projects.config import FactoryConfig
 from collect.benchmarks.projects.issue_text import read_symptom, write_issue
 from collect.benchmarks.projects.project import Project, ProjectRefused, Reason, read_reasons
 from collect.benchmarks.pytest_run import PytestJob, PytestRun, run_job, statuses
 from collect.benchmarks.workspace import with_environment
+from collect.store.record_lines import StrictRecord
 from collect.synthesis.mutations.base import Mutation, apply_all
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.errors import SandboxUnavailable
 
-COVERAGE_FILE = "coverage.json"
-DISTANCE_FILE = "distance.json"
+WATCHED = "watched.json"
+"""What `watching_plugin` writes."""
 SHOWN_OUTPUT = 1500
 """Characters from the end of the runner's output that a message shows."""
 
 
-class Suite(BaseModel):
+class Suite(StrictRecord):
     """The results of two runs of the unedited project's suite."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     tests: tuple[str, ...]
     """Tests that passed in both runs, in run order."""
@@ -150,7 +147,43 @@ class PythonWorkbench:
     config: FactoryConfig
 
     def run_suite(self) -> Suite:
-        return run_suite(self.project, self.sandbox, self.config)
+        # The first time with coverage.
+        files, timeout = self.project.source.files, self.config.suite_timeout
+        job = PytestJob(self.project.test_paths)
+        first = self._run(files, watched(job, code=self.project.code_paths), timeout)
+        if WATCHED not in first.outputs:
+            raise self._refusal(first)
+        second = self._run(files, job, timeout)
+        if second.result.timed_out:
+            raise self._refusal(second)
+        coverage = json.loads(first.outputs[WATCHED])
+        names = coverage["tests"]
+        return read_suite(
+            self.project,
+            self.config,
+            statuses(first.reports),
+            statuses(second.reports),
+            seconds=[(str(each["nodeid"]), float(str(each["seconds"]))) for each in second.reports],
+            covered={
+                path: {int(line): [names[test] for test in tests] for line, tests in lines.items()}
+                for path, lines in coverage["lines"].items()
+            },
+            output=second.output,
+        )
+
+    def _refusal(self, run: PytestRun) -> Exception:
+        if "No module named 'coverage'" in run.output:
+            return SandboxUnavailable(
+                "the sandbox's Python has no coverage.py: install it there, or set sandbox.python "
+                "to an interpreter that has it"
+            )
+        why = f"does not run:\n{run.output.strip()[-SHOWN_OUTPUT:]}"
+        if run.result.timed_out:
+            why = (
+                f"did not end in factory.suite_timeout ({self.config.suite_timeout:.0f} s); name "
+                "fewer `tests`, or raise it"
+            )
+        return ProjectRefused(f"{self.project.source.slug}: its suite {why}")
 
     def edited(self, edits: Sequence[Mutation]) -> Mapping[str, bytes] | None:
         code = apply_all(edits)
@@ -170,32 +203,22 @@ class PythonWorkbench:
         job = PytestJob(list(dict.fromkeys(map(self.group_of, tests))), tests)
         if measured is not None:
             edits, test = measured
-            scopes = [
-                {
-                    "path": edit.path,
-                    "name": edit.scope.rpartition(".")[2],
-                    "first": edit.scope_lines[0],
-                    "last": edit.scope_lines[1],
-                }
-                for edit in edits
-            ]
-            plugin = Path(__file__).with_name("distance_plugin.py").read_bytes()
-            job = replace(
-                job,
-                plugins={"stepinto_distance": plugin},
-                inputs={"fault.json": json.dumps({"test": test, "scopes": scopes}).encode()},
-                outputs=(DISTANCE_FILE,),
-            )
-        with open_sandbox(with_environment(self.sandbox, self.project.environment)) as opened:
-            opened.write_files(files)
-            run = run_job(opened, job, timeout)
+            scopes = [(e.path, e.scope.rpartition(".")[2], *e.scope_lines) for e in edits]
+            job = watched(job, test=test, scopes=scopes)
+        run = self._run(files, job, timeout)
         return TrialRun(
             statuses(run.reports),
             read_reasons(run.reports),
             run.output,
             run.result.timed_out,
-            json.loads(run.outputs.get(DISTANCE_FILE, b"{}")),
+            json.loads(run.outputs.get(WATCHED, b"{}")),
         )
+
+    def _run(self, files: Mapping[str, bytes], job: PytestJob, timeout: float) -> PytestRun:
+        environment = with_environment(self.sandbox, self.project.environment)
+        with open_sandbox(environment) as opened:
+            opened.write_files(files)
+            return run_job(opened, job, timeout)
 
     def group_of(self, test: str) -> str:
         return test.partition("::")[0]
@@ -213,54 +236,8 @@ class PythonWorkbench:
         return write_issue(symptom, seed)
 
 
-def run_suite(project: Project, sandbox: SandboxConfig, config: FactoryConfig) -> Suite:
-    """Run a Python project's suite twice, the first time with coverage.
-
-    Raises ProjectRefused, SandboxError.
-    """
-    inputs = {"code.json": json.dumps(project.code_paths).encode()}
-    plugins = {"stepinto_coverage": Path(__file__).with_name("coverage_plugin.py").read_bytes()}
-    watched = PytestJob(project.test_paths, None, plugins, inputs, (COVERAGE_FILE,))
-    first = _run(project, sandbox, config, watched)
-    if COVERAGE_FILE not in first.outputs:
-        raise _refusal(project, first, config)
-    second = _run(project, sandbox, config, PytestJob(project.test_paths))
-    if second.result.timed_out:
-        raise _refusal(project, second, config)
-    coverage = json.loads(first.outputs[COVERAGE_FILE])
-    names = coverage["tests"]
-    return read_suite(
-        project,
-        config,
-        statuses(first.reports),
-        statuses(second.reports),
-        seconds=[(str(each["nodeid"]), float(str(each["seconds"]))) for each in second.reports],
-        covered={
-            path: {int(line): [names[test] for test in tests] for line, tests in by_line.items()}
-            for path, by_line in coverage["lines"].items()
-        },
-        output=second.output,
-    )
-
-
-def _run(
-    project: Project, sandbox: SandboxConfig, config: FactoryConfig, job: PytestJob
-) -> PytestRun:
-    with open_sandbox(with_environment(sandbox, project.environment)) as opened:
-        opened.write_files(project.source.files)
-        return run_job(opened, job, config.suite_timeout)
-
-
-def _refusal(project: Project, run: PytestRun, config: FactoryConfig) -> Exception:
-    if "No module named 'coverage'" in run.output:
-        return SandboxUnavailable(
-            "the sandbox's Python has no coverage.py: install it there, or set sandbox.python to "
-            "an interpreter that has it"
-        )
-    if run.result.timed_out:
-        return ProjectRefused(
-            f"{project.source.slug}: its suite did not end in factory.suite_timeout "
-            f"({config.suite_timeout:.0f} s); name fewer `tests`, or raise it"
-        )
-    end = run.output.strip()[-SHOWN_OUTPUT:]
-    return ProjectRefused(f"{project.source.slug}: its suite does not run:\n{end}")
+def watched(job: PytestJob, **told: object) -> PytestJob:
+    """The job with `watching_plugin`, which is told this."""
+    plugin = Path(__file__).with_name("watching_plugin.py").read_bytes()
+    inputs = {"watch.json": json.dumps(told).encode()}
+    return replace(job, plugins={"stepinto_watching": plugin}, inputs=inputs, outputs=(WATCHED,))

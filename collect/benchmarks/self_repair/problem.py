@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from collect.benchmarks.row_files import Rows
 from collect.code.syntax import parse
 from collect.errors import ConfigError
 from collect.field_errors import first_wrong_field
@@ -59,21 +58,6 @@ class Problem:
     """Top-level packages that a solution or a test imports."""
     published: date | None = None
     difficulty: str | None = None
-
-
-class ProblemSource(Protocol):
-    """A data set of problems: its place on the hub, and how to read its rows."""
-
-    name: str
-    hub_id: str
-    split: str
-    """The default split."""
-
-    def hub_rows(self, hub_id: str, split: str) -> Rows:
-        """Raises ConfigError."""
-
-    def problem(self, where: str, row: object) -> Problem:
-        """Convert a row; `where` names it in errors. Raises ConfigError."""
 
 
 def numbered(imports: str, bodies: Sequence[str], private: bool = False) -> TestFile:

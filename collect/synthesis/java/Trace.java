@@ -1,13 +1,16 @@
 package stepinto_trace;
 
-import java.io.BufferedReader;
-import java.io.FileInputStream;
-import java.io.FileOutputStream;
 import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.OutputStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.Paths;
+import java.nio.file.StandardOpenOption;
+import java.util.Arrays;
 import java.util.HashSet;
 import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 
 /**
  * What instrumented code calls: each of its statements, and each of its methods, has a number.
@@ -22,9 +25,13 @@ public final class Trace {
     private static final int MAX_STACKS = 1000;
     private static final boolean[] HITS =
             new boolean[Integer.getInteger("stepinto.trace.size", 0)];
-    private static final Set<Integer> FAULTS = faults();
+    private static final Set<Integer> FAULTS =
+            Arrays.stream(System.getProperty("stepinto.trace.faults", "").split(","))
+                    .filter(number -> !number.isEmpty())
+                    .map(Integer::valueOf)
+                    .collect(Collectors.toSet());
     private static final String TEST = System.getProperty("stepinto.trace.test", "");
-    private static final Set<String> CLASSES = new HashSet<String>();
+    private static final Set<String> CLASSES = new HashSet<>();
 
     private static Thread testing;
     private static boolean measured;
@@ -56,10 +63,10 @@ public final class Trace {
     /** A test begins. */
     public static void started(String test) throws IOException {
         if (!FAULTS.isEmpty() && CLASSES.isEmpty()) {
-            readClasses();
+            CLASSES.addAll(Files.readAllLines(path("classes")));
         }
         testing = Thread.currentThread();
-        java.util.Arrays.fill(HITS, false);
+        Arrays.fill(HITS, false);
         calls = 0;
         entries = 0;
         depth = -1;
@@ -68,7 +75,8 @@ public final class Trace {
     /** A test has ended. */
     public static void ended(String test, boolean failed) throws IOException {
         if (HITS.length > 0) {
-            write(test + "\t" + hits());
+            write(test + "\t" + IntStream.range(0, HITS.length).filter(i -> HITS[i])
+                    .mapToObj(String::valueOf).collect(Collectors.joining(",")));
         } else if (failed && !measured && test.equals(TEST)) {
             measured = true;
             write((calls - callsAtEntry) + "\t" + entries + "\t" + depth);
@@ -88,44 +96,12 @@ public final class Trace {
         return count;
     }
 
-    private static String hits() {
-        StringBuilder found = new StringBuilder();
-        for (int i = 0; i < HITS.length; i++) {
-            if (HITS[i]) {
-                found.append(found.length() == 0 ? "" : ",").append(i);
-            }
-        }
-        return found.toString();
-    }
-
-    private static Set<Integer> faults() {
-        Set<Integer> found = new HashSet<Integer>();
-        for (String number : System.getProperty("stepinto.trace.faults", "").split(",")) {
-            if (!number.isEmpty()) {
-                found.add(Integer.valueOf(number));
-            }
-        }
-        return found;
-    }
-
-    private static void readClasses() throws IOException {
-        BufferedReader reader = new BufferedReader(new InputStreamReader(
-                new FileInputStream(System.getProperty("stepinto.trace.classes")), "UTF-8"));
-        try {
-            for (String line = reader.readLine(); line != null; line = reader.readLine()) {
-                CLASSES.add(line);
-            }
-        } finally {
-            reader.close();
-        }
-    }
-
     private static void write(String line) throws IOException {
-        OutputStream file = new FileOutputStream(System.getProperty("stepinto.trace.output"), true);
-        try {
-            file.write((line + "\n").getBytes("UTF-8"));
-        } finally {
-            file.close();
-        }
+        byte[] text = (line + "\n").getBytes(StandardCharsets.UTF_8);
+        Files.write(path("output"), text, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+    }
+
+    private static Path path(String property) {
+        return Paths.get(System.getProperty("stepinto.trace." + property));
     }
 }

@@ -1,24 +1,34 @@
-"""A Java project, built once with its build tool and copied into other sandboxes."""
+"""A Java project, built once with its build tool and copied into other sandboxes; also with classes
+that record which statements and methods run."""
 
 from __future__ import annotations
 
-import dataclasses
+import json
 import posixpath
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from pathlib import Path
 
+from pydantic import TypeAdapter
 from tree_sitter import Node
 
 from collect.benchmarks.projects.layout import is_below
 from collect.benchmarks.projects.project import Project, ProjectRefused
-from collect.code.java_tree import has_modifier, parse, text_of, walk, words
-from collect.synthesis.java_mutations.base import CLASSES, METHODS, field_text
+from collect.code.java_tree import has_modifier, line_of, parse, text_of, walk, words
+from collect.synthesis.java_mutations.base import BLOCKS, CLASSES, METHODS, field_text
+from collect.synthesis.java_mutations.finding import scope_name
+from collect.synthesis.mutations.base import Mutation
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
-from sandbox.errors import BuildFailed, JavaError, JavaUnavailable, SandboxUnavailable
+from sandbox.errors import (
+    BuildFailed,
+    JavaError,
+    JavaUnavailable,
+    SandboxFileError,
+    SandboxUnavailable,
+)
 from sandbox.java.build import built_test
 from sandbox.java.javac import FAST, compile_sources
 from sandbox.java.jdk import find_jdk
@@ -26,6 +36,7 @@ from sandbox.java.project import BuildJob, BuildKind, CompileStep, JavaProject
 from sandbox.java.scan import Scan
 from sandbox.shell import FOLDER, write_bytes
 
+_MODULES = TypeAdapter(dict[str, JavaProject])
 _NAMED = re.compile(r"Test\w*|\w+(?:Test|Tests|TestCase)")
 """Surefire's default patterns."""
 _ANNOTATIONS = words("Test ParameterizedTest RepeatedTest TestFactory TestTemplate")
@@ -52,10 +63,8 @@ def test_classes(files: Mapping[str, bytes], folder: str) -> Iterator[str]:
 
 def _package_of(root: Node) -> str:
     """The package that a file declares; empty if none."""
-    for node in root.named_children:
-        if node.type == "package_declaration":
-            return text_of(node.named_children[-1])
-    return ""
+    declared = [node for node in root.named_children if node.type == "package_declaration"]
+    return text_of(declared[0].named_children[-1]) if declared else ""
 
 
 @dataclass(frozen=True)
@@ -85,25 +94,10 @@ class JavaBuild:
 
     def at(self, workspace: str) -> JavaBuild:
         """This build in another workspace."""
-        modules = {
-            tests: _moved(project, self.workspace, workspace)
-            for tests, project in self.modules.items()
-        }
-        return JavaBuild(modules, self.outputs, workspace)
-
-
-def _moved(value: Any, old: str, new: str) -> Any:
-    """A module, or a part of it, with its paths in another folder."""
-    if isinstance(value, str):
-        return new if value == old else value.replace(f"{old}/", f"{new}/")
-    if isinstance(value, tuple):
-        return tuple(_moved(each, old, new) for each in value)
-    if isinstance(value, Mapping):
-        return {name: _moved(each, old, new) for name, each in value.items()}
-    if isinstance(value, JavaProject | CompileStep):
-        names = [each.name for each in dataclasses.fields(value) if each.name != "module"]
-        return replace(value, **{name: _moved(getattr(value, name), old, new) for name in names})
-    return value
+        told = _MODULES.dump_json(dict(self.modules)).decode()
+        # Every path below the workspace, and the workspace itself.
+        moved = re.sub(rf'{re.escape(self.workspace)}(?=[/"])', lambda _: workspace, told)
+        return JavaBuild(_MODULES.validate_json(moved), self.outputs, workspace)
 
 
 def build_project(project: Project, sandbox: SandboxConfig) -> JavaBuild:
@@ -202,7 +196,9 @@ class Compilation:
             own = self._with_class_path(step, step.output)
             words = [*own.options, "-implicit:none", self._job.absolute(path)]
             arguments = f"{FOLDER}/javac-one"
-            write_bytes(self._job.sandbox, arguments, "\n".join(map(_quoted, words)).encode())
+            # javac's argument files quote and escape as JSON does.
+            quoted = [json.dumps(word, ensure_ascii=False) for word in words]
+            write_bytes(self._job.sandbox, arguments, "\n".join(quoted).encode())
             argv = [self._job.jdk.javac, *FAST, f"@{arguments}"]
             patterns = " ".join(_class_files(self._files[path]))
             result = self._job.run(_COMPILE, step.output, patterns, *argv)
@@ -233,12 +229,6 @@ class Compilation:
         return replace(step, options=("-classpath", whole, *options) if whole else tuple(options))
 
 
-def _quoted(word: str) -> str:
-    """Quoted for javac's argument files."""
-    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
 @lru_cache(maxsize=256)
 def _outside_bodies(source: bytes) -> bytes:
     """A file without the bodies of methods and initialisers, which no other class depends on."""
@@ -267,3 +257,177 @@ def _class_files(source: bytes) -> Iterator[str]:
         if node.type in CLASSES | {"annotation_type_declaration"}:
             path = posixpath.join(folder, field_text(node, "name"))
             yield from (f"{path}.class", f"{path}$*.class")
+
+
+# Instrument Java source to record which statements and methods run, with the same line numbers.
+
+TRACE = "stepinto_trace.Trace"
+_BODIES = ("body", "consequence", "alternative")
+_BRANCHING = words("if_statement for_statement enhanced_for_statement while_statement do_statement")
+_NO_STATEMENTS = words("switch_label line_comment block_comment explicit_constructor_invocation")
+_DECLARATIONS = words("local_variable_declaration yield_statement") | CLASSES
+
+
+@dataclass
+class Instrumented:
+    """An instrumented file, and the meaning of its numbers."""
+
+    next_number: int
+    source: bytes = b""
+    statements: dict[int, int] = field(default_factory=dict)
+    """The line of each statement."""
+    methods: dict[int, str] = field(default_factory=dict)
+    """Each method's key: see `_method_key`."""
+
+
+def instrument(source: bytes, first: int) -> Instrumented:
+    """Instrument a file, numbering statements and methods from `first`."""
+    found = Instrumented(first)
+    # At the same place, closing text comes first, the innermost before the outer.
+    inserted: list[tuple[int, bool, int, str]] = []
+
+    def call(place: int, what: str) -> None:
+        inserted.append((place, True, len(inserted), f" {TRACE}.{what}({found.next_number}); "))
+        found.next_number += 1
+
+    def statement(node: Node) -> None:
+        found.statements[found.next_number] = line_of(node)
+        call(node.start_byte, "at")
+
+    for node in walk(parse(source)):
+        body = node.child_by_field_name("body")
+        if node.type in METHODS and body is not None:
+            found.methods[found.next_number] = _method_key(node)
+            first_one = next(iter(body.named_children), None)
+            if first_one is not None and first_one.type == "explicit_constructor_invocation":
+                call(first_one.end_byte, "enter")
+            else:
+                call(body.start_byte + 1, "enter")
+        if node.type in BLOCKS:
+            for child in node.named_children:
+                if child.type not in _NO_STATEMENTS:
+                    statement(child)
+        if node.type in _BRANCHING:
+            for branch in filter(None, map(node.child_by_field_name, _BODIES)):
+                if branch.type not in BLOCKS | _DECLARATIONS:
+                    inserted.append((branch.start_byte, True, len(inserted), "{"))
+                    statement(branch)
+                    inserted.append((branch.end_byte, False, -len(inserted), "}"))
+    parts: list[bytes] = []
+    position = 0
+    for place, _, _, text in sorted(inserted):
+        parts += [source[position:place], text.encode()]
+        position = place
+    found.source = b"".join([*parts, source[position:]])
+    return found
+
+
+def _method_key(method: Node) -> str:
+    """A key that identifies a method within its file, independent of position."""
+    return scope_name(method) + field_text(method, "parameters")
+
+
+TRACE_FOLDER = ".stepinto-trace"
+"""Folder in the workspace with the class that instrumented code calls, and its output."""
+CLASS = f"{TRACE_FOLDER}/stepinto_trace/Trace.class"
+NAMES = f"{TRACE_FOLDER}/classes.txt"
+OUTPUT = f"{TRACE_FOLDER}/output.txt"
+
+
+@dataclass(frozen=True)
+class TracedBuild:
+    """A project's instrumented sources and their classes."""
+
+    sources: Mapping[str, bytes] = field(repr=False)
+    build: JavaBuild
+    statements: Mapping[int, tuple[str, int]] = field(repr=False)
+    """File and line of each statement number."""
+    next_number: int
+
+    def modules(
+        self, workspace: str, properties: Mapping[str, object]
+    ) -> Mapping[str, JavaProject]:
+        """The modules with the settings to run them with `Trace`, by test path."""
+        told = {**properties, "output": f"{workspace}/{OUTPUT}", "classes": f"{workspace}/{NAMES}"}
+        options = [f"-Dstepinto.trace.{name}={value}" for name, value in told.items()]
+        return {
+            tests: replace(
+                project,
+                class_path=(*project.class_path, f"{workspace}/{TRACE_FOLDER}"),
+                jvm_options=(*(project.jvm_options or ("-ea",)), *options),
+            )
+            for tests, project in self.build.at(workspace).modules.items()
+        }
+
+    def edited(
+        self, files: Mapping[str, bytes], edits: Sequence[Mutation]
+    ) -> tuple[dict[str, bytes], list[int]]:
+        """The instrumented sources of an edited tree, and the numbers of its faulty methods."""
+        path = edits[0].path
+        own = instrument(files[path], self.next_number)
+        spans = [edit.scope_lines for edit in edits]
+        keys = {
+            _method_key(node)
+            for node in walk(parse(edits[0].source.encode()))
+            if node.type in METHODS and (line_of(node), node.end_point.row + 1) in spans
+        }
+        faults = [number for number, key in own.methods.items() if key in keys]
+        return {**self.sources, path: own.source}, faults
+
+
+def trace_project(project: Project, build: JavaBuild, sandbox: SandboxConfig) -> TracedBuild:
+    """Instrument and compile a project. Raises ProjectRefused, SandboxError."""
+    sources: dict[str, bytes] = {}
+    statements: dict[int, tuple[str, int]] = {}
+    number = 0
+    for path, data in project.source.files.items():
+        if build.step_of(path) is None or parse(data).has_error:
+            continue
+        own = instrument(data, number)
+        sources[path], number = own.source, own.next_number
+        statements |= {each: (path, line) for each, line in own.statements.items()}
+    with open_sandbox(sandbox) as opened:
+        opened.write_files({**project.source.files, **build.outputs, **sources})
+        compiled = _compiled(project, build, opened, sources)
+    return TracedBuild(sources, replace(build, outputs=compiled), statements, number)
+
+
+def _compiled(
+    project: Project, build: JavaBuild, sandbox: Sandbox, sources: Mapping[str, bytes]
+) -> dict[str, bytes]:
+    trace = f"{TRACE_FOLDER}/Trace.java"
+    sandbox.write_file(trace, Path(__file__).with_name("Trace.java").read_bytes())
+    compiler = [find_jdk(sandbox).javac, *FAST, "-nowarn", "-source", "8", "-target", "8"]
+    result = sandbox.run(Command([*compiler, "-Xlint:-options", "-d", TRACE_FOLDER, trace]))
+    if result.exit_code != 0:
+        raise ProjectRefused(f"{project.source.slug}: its JDK can't compile: {result.output}")
+    extra = (f"{sandbox.workspace}/{TRACE_FOLDER}",)
+    compilation = Compilation(sandbox, build, {**project.source.files, **sources}, extra)
+    try:
+        compilation.all()
+    except BuildFailed as error:
+        raise ProjectRefused(
+            f"{project.source.slug}: its coverage can't be measured, for its sources do not "
+            f"compile with calls in them that tell what runs: {error}"
+        ) from error
+    outputs = dict(build.outputs)
+    names: list[str] = []
+    for step in compilation.build.steps:
+        root = step.output.removeprefix(f"{sandbox.workspace}/")
+        tree = sandbox.read_tree(root)
+        outputs |= {f"{root}/{path}": data for path, data in tree.items()}
+        classes = [path.removesuffix(".class") for path in tree if path.endswith(".class")]
+        names += [path.replace("/", ".") for path in classes]
+    outputs[CLASS] = sandbox.read_file(CLASS)
+    outputs[NAMES] = "\n".join(names).encode()
+    return outputs
+
+
+def read_output(sandbox: Sandbox) -> list[str]:
+    """The lines that `Trace` wrote; removes the file."""
+    try:
+        text = sandbox.read_file(OUTPUT).decode("utf-8", "replace")
+    except SandboxFileError:
+        return []
+    sandbox.run(Command(["rm", "-f", OUTPUT]))
+    return text.splitlines()

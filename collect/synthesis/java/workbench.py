@@ -1,36 +1,54 @@
-"""Java projects: built once, then edited, recompiled and run in fresh sandboxes."""
+"""Java projects: built once, then edited, recompiled and run in fresh sandboxes; and how a failing
+test of one reads: what it calls, expects and gets, and the issue that tells it."""
 
 from __future__ import annotations
 
+import posixpath
+import re
+import textwrap
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from tree_sitter import Node
+
 from collect.benchmarks.base import TestStatus
-from collect.benchmarks.java_run import java_statuses, run_built
+from collect.benchmarks.java_run import enclosing_classes, java_statuses, run_built
 from collect.benchmarks.projects.config import FactoryConfig
-from collect.benchmarks.projects.project import Project
-from collect.code.java_tree import line_of, parse, walk
-from collect.synthesis.java.builds import Compilation, JavaBuild, build_project, test_classes
-from collect.synthesis.java.symptom import Failure, read_failure, read_traces, write_java_issue
-from collect.synthesis.java.traces import FOLDER, TRACE, TracedBuild, read_output, trace_project
-from collect.synthesis.java_mutations.base import CLASSES
+from collect.benchmarks.projects.issue_text import (
+    MAX_CHARACTERS,
+    MAX_LINES,
+    MAX_SNIPPET,
+    Claim,
+    Outcome,
+    Shown,
+    compose,
+)
+from collect.benchmarks.projects.layout import is_below
+from collect.benchmarks.projects.project import Project, Reason
+from collect.code.java_tree import called_name, declarators, line_of, parse, text_of, walk, words
+from collect.synthesis.java.builds import (
+    TRACE,
+    TRACE_FOLDER,
+    Compilation,
+    JavaBuild,
+    TracedBuild,
+    build_project,
+    read_output,
+    test_classes,
+    trace_project,
+)
+from collect.synthesis.java_mutations.base import CLASSES, arguments_of, field_text, fields
 from collect.synthesis.mutations.base import Mutation, apply_all
 from collect.synthesis.workbench import Suite, TrialRun, read_suite
 from sandbox import Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import BuildFailed, JavaUnavailable, SandboxUnavailable
 from sandbox.java.project import JavaProject
 
-
-@dataclass
-class _Runs:
-    """The results of test runs, module by module."""
-
-    reports: list[Mapping[str, object]] = field(default_factory=list)
-    output: str = ""
-    timed_out: bool = False
+Reports = Sequence[Mapping[str, object]]
+"""What the test runner tells of the tests, in order."""
 
 
 def _run(
@@ -39,23 +57,23 @@ def _run(
     tests: Mapping[str, list[str]],
     timeout: float,
     observer: str | None = None,
-) -> _Runs:
-    """Run tests or classes, by the test path of their module. Raises SandboxError."""
+) -> tuple[Reports, str, bool]:
+    """Run tests or classes, by the test path of their module: the reports, the output, and whether
+    the time ran out. Raises SandboxError."""
     deadline = time.monotonic() + timeout
-    runs = _Runs()
+    runs = []
     for path, own in tests.items():
         left = max(deadline - time.monotonic(), 1.0)
         try:
-            ran = run_built(sandbox, modules[path], own, left, observer)
+            runs.append(run_built(sandbox, modules[path], own, left, observer))
         except JavaUnavailable as error:
             raise SandboxUnavailable(str(error)) from error
-        runs.reports += ran.reports
-        runs.output += ran.result.output.strip() + "\n"
-        runs.timed_out |= ran.result.timed_out
-    return runs
+    reports = [report for run in runs for report in run.reports]
+    output = "\n".join(run.result.output.strip() for run in runs)
+    return reports, output.strip(), any(run.result.timed_out for run in runs)
 
 
-def _suite_statuses(reports: Sequence[Mapping[str, object]]) -> dict[str, TestStatus]:
+def _suite_statuses(reports: Reports) -> dict[str, TestStatus]:
     """The status of each test method, in run order. One failed invocation fails the method. Whole
     classes were run, so no method is reported as finished."""
     reported: dict[str, set[str]] = {}
@@ -86,9 +104,10 @@ class JavaWorkbench:
             opened.write_files({**files, **traced.sources, **traced.build.outputs})
             modules = traced.modules(opened.workspace, {"size": traced.next_number})
             classes = self._by_module(self._modules)
-            first = _run(opened, modules, classes, self.config.suite_timeout, TRACE)
+            timeout = self.config.suite_timeout
+            reports, output, _ = _run(opened, modules, classes, timeout, TRACE)
             hits = read_output(opened)
-        one = _suite_statuses(first.reports)
+        one = _suite_statuses(reports)
         again = [
             test
             for test, status in one.items()
@@ -97,18 +116,16 @@ class JavaWorkbench:
         with open_sandbox(self.sandbox) as opened:
             opened.write_files({**files, **build.outputs})
             modules = build.at(opened.workspace).modules
-            second = _run(opened, modules, self._by_module(again), self.config.suite_timeout)
+            reports, _, _ = _run(opened, modules, self._by_module(again), timeout)
         not_passed = {test: each for test, each in one.items() if each is not TestStatus.PASSED}
         return read_suite(
             self.project,
             self.config,
             one,
-            {**not_passed, **_suite_statuses(second.reports)},
-            seconds=[
-                (str(each["test"]), float(str(each.get("seconds", 0.0)))) for each in second.reports
-            ],
+            {**not_passed, **_suite_statuses(reports)},
+            seconds=[(str(each["test"]), float(str(each.get("seconds", 0.0)))) for each in reports],
             covered=self._covered(hits, traced),
-            output=first.output,
+            output=output,
         )
 
     def _covered(
@@ -150,16 +167,13 @@ class JavaWorkbench:
         build, traced = self._prepared()
         originals = self.project.source.files
         before, after = originals, files
-        edits, measured_test = measured or ((), "")
-        properties: dict[str, object] = {}
         if measured is not None:
+            build, (edits, measured_test) = traced.build, measured
             sources, faults = traced.edited(files, edits)
             before, after = {**originals, **traced.sources}, {**files, **sources}
-            build = traced.build
-            properties = {"faults": ",".join(map(str, faults)), "test": measured_test}
         with open_sandbox(self.sandbox) as opened:
             opened.write_files({**after, **build.outputs})
-            extra = () if measured is None else (f"{opened.workspace}/{FOLDER}",)
+            extra = () if measured is None else (f"{opened.workspace}/{TRACE_FOLDER}",)
             try:
                 compilation = Compilation(opened, build, after, extra)
                 compilation.changed(before)
@@ -167,22 +181,19 @@ class JavaWorkbench:
                 return TrialRun({}, {}, str(error))
             modules, observer = compilation.build.modules, None
             if measured is not None:
-                modules, observer = traced.modules(opened.workspace, properties), TRACE
-            runs = _run(opened, modules, self._by_module(tests), timeout, observer)
-            told = read_output(opened)
-        traces = read_traces(tests, runs.reports)
+                told = {"faults": ",".join(map(str, faults)), "test": measured_test}
+                modules, observer = traced.modules(opened.workspace, told), TRACE
+            reports, output, late = _run(opened, modules, self._by_module(tests), timeout, observer)
+            lines = read_output(opened)
+        traces = read_traces(tests, reports)
         failures = {test: read_failure(trace) for test, trace in traces.items()}
-        distance: dict[str, int | bool | None] = {}
-        if measured is not None:
-            failure = failures.get(measured_test)
-            shown = None if failure is None else shows(failure, edits)
-            distance = {**read_distance(told), "on_traceback": shown}
         paths = [path for path in originals if path.endswith(".java")]
+        distance = _distance(lines, failures.get(measured_test), edits) if measured else {}
         return TrialRun(
-            statuses=java_statuses(tests, runs.reports),
+            statuses=java_statuses(tests, reports),
             reasons={test: failure.reason(paths) for test, failure in failures.items()},
-            output=runs.output.strip(),
-            timed_out=runs.timed_out,
+            output=output,
+            timed_out=late,
             distance=distance,
             traces=traces,
         )
@@ -191,7 +202,13 @@ class JavaWorkbench:
         return test.partition("#")[0].partition("$")[0]
 
     def write_issue(self, failing: Sequence[str], run: TrialRun, seed: str) -> str:
-        return write_java_issue(self.project, failing, run.traces[failing[0]], seed)
+        files, failure = self.project.source.files, read_failure(run.traces[failing[0]])
+        tests = [path for path in files if is_below(path, self.project.test_paths)]
+        symptom = read_java_symptom(failing[0], failure, files, tests)
+        claim = read_java_claim(symptom)
+        exception = claim.actual if claim.outcome is Outcome.WRONG_ERROR else failure.type
+        name, snippet = self.project.source.name, java_snippet(symptom, claim)
+        return compose(claim, Shown(name, failing, exception, snippet), seed, "java")
 
     def _prepared(self) -> tuple[JavaBuild, TracedBuild]:
         """The builds, which are made once. Raises ProjectRefused, SandboxError."""
@@ -216,27 +233,379 @@ class JavaWorkbench:
         return found
 
 
-# Distance between a Java test's failure and the fault.
+def _distance(
+    lines: Sequence[str], failure: Failure | None, edits: Sequence[Mutation]
+) -> dict[str, int | bool | None]:
+    """How far a test's failure is from the edits, by field name of `Difficulty`.
 
-
-def read_distance(lines: Sequence[str]) -> Mapping[str, int | None]:
-    """The values that `Trace` wrote for the failing test, by field name of `Difficulty`. Empty if
-    it wrote nothing: the fault is in no method, or the test did not end."""
-    if not lines:
-        return {}
-    calls, entries, depth = map(int, lines[0].split("\t"))
-    if not entries:
-        return {}
-    known = {"calls_to_failure": calls, "entries": entries}
-    return {**known, "call_depth": depth if depth >= 0 else None}
-
-
-def shows(failure: Failure, edits: Sequence[Mutation]) -> bool | None:
-    """Whether a stack trace contains a faulty method; None if that is unknown."""
+    `lines` is what `Trace` wrote for the test: nothing if the fault is in no method, or if the test
+    did not end. Whether the stack trace has a faulty method is None where that is unknown.
+    """
+    found: dict[str, int | bool | None] = {"on_traceback": None}
+    if lines:
+        calls, entries, depth = map(int, lines[0].split("\t"))
+        if entries:
+            found |= {"calls_to_failure": calls, "entries": entries}
+            found["call_depth"] = depth if depth >= 0 else None
     places = [(edit.path, edit.scope.rpartition(".")[2]) for edit in edits]
     # Class names start with a capital, method names do not.
     methods = [(path, name) for path, name in places if not name[:1].isupper()]
-    for frame in failure.frames:
-        if any(frame.method == name and frame.path([path]) for path, name in methods):
-            return True
-    return False if failure.whole and methods else None
+    if failure is not None and methods:
+        shown = any(
+            frame.method == name and frame.path([path]) is not None
+            for frame in failure.frames
+            for path, name in methods
+        )
+        found["on_traceback"] = shown or (False if failure.whole else None)
+    return found
+
+
+# Read the failures of Java tests from the runner's stack traces.
+
+_FRAME = re.compile(r"^\tat (?:[\w.@/-]+/)?([\w.$<>]+)\.([\w$<>]+)\(([\w$-]+\.java):(\d+)\)", re.M)
+_IDENTITY = re.compile(r"@[0-9a-f]{4,}\b")
+_EXCEPTION = re.compile(r"([A-Za-z_][\w.$]*)(?::|\s*$)")
+_LAMBDA = re.compile(r"lambda\$(\w+)\$\d+")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One line of a stack trace."""
+
+    class_name: str
+    """With the package."""
+    method: str
+    """For a lambda, the enclosing method."""
+    file: str
+    """Relative to its source root."""
+    line: int
+
+    def path(self, sources: Sequence[str]) -> str | None:
+        """The path of its file, among these."""
+        return next((path for path in sources if f"/{path}".endswith(f"/{self.file}")), None)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """How one test failed."""
+
+    type: str
+    """The exception's class, without its package."""
+    message: str
+    frames: tuple[Frame, ...]
+    """Frames of the exception and its causes, innermost first."""
+    whole: bool
+    """Whether the stack trace is complete."""
+
+    def reason(self, sources: Sequence[str]) -> Reason:
+        """The failure in comparable form: its place is the innermost frame in these files."""
+        if self.type == "StackOverflowError":
+            # Where the stack overflows depends on what else is on it.
+            return Reason(self.type, "", "")
+        place = next((frame for frame in self.frames if frame.path(sources) is not None), None)
+        return Reason(self.type, self.message, f"{place.file}:{place.line}" if place else "")
+
+
+def read_traces(tests: Sequence[str], reports: Reports) -> dict[str, str]:
+    """The first stack trace of each failing test: its own, or that of an enclosing class."""
+    traces: dict[str, str] = {}
+    for report in reports:
+        if report["status"] == "failed":
+            traces.setdefault(str(report["test"]), str(report.get("message", "")))
+    around = {test: [test, *reversed(enclosing_classes(test))] for test in tests}
+    return {
+        test: next(traces[name] for name in names if name in traces)
+        for test, names in around.items()
+        if any(name in traces for name in names)
+    }
+
+
+def read_failure(trace: str) -> Failure:
+    """A stack trace as Java prints it."""
+    text = _IDENTITY.sub("@...", trace.partition("\n\tat ")[0]).strip()
+    named = _EXCEPTION.match(text)
+    kind = re.split(r"[.$]", named[1])[-1] if named else "Exception"
+    message = text[named.end() :].strip() if named else text
+    frames = []
+    for class_name, method, name, line in _FRAME.findall(trace):
+        inside = _LAMBDA.fullmatch(method)
+        file = posixpath.join(class_name.rpartition(".")[0].replace(".", "/"), name)
+        frames.append(Frame(class_name, inside[1] if inside else method, file, int(line)))
+    return Failure(kind, message, tuple(frames), not trace.endswith("..."))
+
+
+# A Java bug's symptom: which test fails, and how.
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_WRAPPERS = words("try_statement for_statement while_statement enhanced_for_statement if_statement")
+_BUILT_IN = words(
+    "java lang util String Object Integer Long Double Math List Map Set Optional Arrays Objects "
+    "Collections run accept apply get test call invoke invoke0 forEach"
+)
+
+
+@dataclass(frozen=True)
+class JavaSymptom:
+    """How a bug shows."""
+
+    failure: Failure
+    method: Node | None
+    """The first failing test's method; None if it can't be found."""
+    statement: Node | None
+    """Its failing statement; None if the test fails outside its own statements."""
+    hidden: frozenset[str]
+    """Names in the stack trace that the test does not show: no report may contain them."""
+    fields: frozenset[str]
+    """Names of the fields in the test's file."""
+
+
+def read_java_symptom(
+    test: str, failure: Failure, files: Mapping[str, bytes], test_files: Sequence[str]
+) -> JavaSymptom:
+    """The symptom of a test's failure; `test_files` are the paths of the test sources."""
+    class_name, _, name = test.partition("#")
+    inside = next(
+        (f for f in failure.frames if f.method == name and f.path(test_files) is not None), None
+    )
+    path = class_name.partition("$")[0].replace(".", "/") + ".java"
+    own = inside or Frame(class_name, name, path, 0)
+    nodes = list(walk(parse(files.get(own.path(test_files) or "", b""))))
+    named = [node for node in nodes if field_text(node, "name") == name]
+    methods = [node for node in named if node.type == "method_declaration"]
+    method = next((m for m in methods if inside is None or _has_line(m, inside.line)), None)
+    own_fields = {
+        field_text(each, "name")
+        for node in nodes
+        if node.type == "field_declaration"
+        for each in declarators(node)
+    }
+    hidden = {
+        word
+        for frame in failure.frames
+        if frame.file != own.file
+        for word in (frame.method, *re.split(r"[.$]", frame.class_name)[-2:])
+    }
+    shown = set(_WORD.findall(text_of(method))) if method is not None else set()
+    statement = _statement(method, inside.line) if method is not None and inside else None
+    unseen = frozenset(hidden - shown - _BUILT_IN)
+    return JavaSymptom(failure, method, statement, unseen, frozenset(own_fields))
+
+
+def _has_line(node: Node, line: int) -> bool:
+    return line_of(node) <= line <= node.end_point.row + 1
+
+
+def _statement(method: Node, line: int) -> Node | None:
+    """The innermost statement of a test at a line, outside lambdas."""
+    found = None
+    pending = fields(method, "body")
+    while pending:
+        node = pending.pop()
+        if not _has_line(node, line):
+            continue
+        if node.type in _WRAPPERS or "block" in node.type or node.type.endswith("_clause"):
+            pending += reversed(node.named_children)
+        elif node.type.endswith(("_statement", "_declaration")):
+            found = node
+    return found
+
+
+_EQUAL = words("assertEquals assertArrayEquals assertIterableEquals assertSame assertLinesMatch")
+_CONDITIONS = {
+    "assertTrue": "{0}",
+    "assertFalse": "!({0})",
+    "assertNull": "{0} == null",
+    "assertNotNull": "{0} != null",
+    "assertNotEquals": "!{0}.equals({1})",
+    "assertNotSame": "{0} != {1}",
+    "assertInstanceOf": "{1} instanceof {0}",
+}
+_THROWS = words("assertThrows assertThrowsExactly expectThrows")
+_ASSERTIONS = words("AssertionError AssertionFailedError ComparisonFailure ArrayComparisonFailure")
+_VALUES = re.compile(r"expected: ?<(.*)> but was: ?<(.*)>$", re.DOTALL)
+_NOTHING = re.compile(r"nothing was thrown|^Expected exception: ")
+_OTHER = re.compile(r"Unexpected exception type thrown.*<(?:[\w.]*\.)?(\w+)>$", re.DOTALL)
+_OF_JDK = words(
+    "size get equals isEmpty contains containsKey toString length asList of valueOf hashCode add "
+    "put remove iterator next stream collect toList charAt format getClass println"
+)
+
+
+def read_java_claim(symptom: JavaSymptom) -> Claim:
+    """The first failing test's claim, without anything that only the stack trace shows."""
+    failure = symptom.failure
+    name, given = _outer_call(symptom.statement)
+    # JUnit 4 takes a message as the first argument, JUnit 5 as the last one.
+    at_end = any(frame.class_name.startswith("org.junit.jupiter.") for frame in failure.frames)
+    needed = 1 if name in _CONDITIONS and "{1}" not in _CONDITIONS[name] else 2
+    if not at_end and len(given) > needed and given[0].type == "string_literal":
+        given = given[1:]
+    subject = _initialised(_subject(name, given, symptom.statement), symptom.method)
+    call, function = _code(subject), _called(subject)
+    expected = ""
+    if name in _THROWS and given:
+        expected = text_of(given[0]).removesuffix(".class")
+    elif told := re.match(r"Expected exception: ([\w.$]+)", failure.message):
+        expected = told[1].rpartition(".")[2]
+    if _NOTHING.search(failure.message):
+        return Claim(Outcome.NO_ERROR, call, function, expected)
+    if (other := _OTHER.search(failure.message)) is not None and name in _THROWS:
+        return Claim(Outcome.WRONG_ERROR, call, function, expected, actual=other[1])
+    if failure.type not in _ASSERTIONS:
+        message = _visible(failure.message.split("\n")[0], symptom)
+        return Claim(Outcome.ERROR, call, function, message=message)
+    expected, actual = _values(name, given, symptom)
+    if expected and actual and expected != actual:
+        return Claim(Outcome.WRONG_VALUE, call, function, expected, actual)
+    form, texts = _CONDITIONS.get(name, ""), [_code(each) for each in given]
+    fits = form and len(texts) > form.count("{1}") and all(texts)
+    return Claim(Outcome.UNMET, call, function, condition=form.format(*texts) if fits else "")
+
+
+def _evaluated(statement: Node | None) -> list[Node]:
+    """The expressions that a statement evaluates."""
+    if statement is not None and statement.type == "local_variable_declaration":
+        return [value for each in declarators(statement) for value in fields(each, "value")]
+    return statement.named_children if statement is not None else []
+
+
+def _outer_call(statement: Node | None) -> tuple[str, list[Node]]:
+    """Name and arguments of the outermost call of a statement; empty if it is none."""
+    match _evaluated(statement):
+        case [call, *_] if call.type == "method_invocation":
+            return called_name(call), arguments_of(call)
+    return "", []
+
+
+def _thrown_in(arguments: Sequence[Node]) -> Node | None:
+    """The body of the lambda that an assertion calls."""
+    lambdas = [argument for argument in arguments if argument.type == "lambda_expression"]
+    return lambdas[0].child_by_field_name("body") if lambdas else None
+
+
+def _subject(name: str, given: Sequence[Node], statement: Node | None) -> Node | None:
+    """The expression that goes wrong; for a comparison, the side under test."""
+    if name in _EQUAL:
+        return given[_tested(given)] if len(given) > 1 else None
+    if name in _THROWS:
+        body = _thrown_in(given)
+        inner = body.named_children if body is not None and body.type == "block" else []
+        return inner[-1].named_children[0] if inner and inner[-1].named_children else body
+    found: Sequence[Node] = given if name in _CONDITIONS or name == "assertThat" else ()
+    if not name.startswith("assert"):
+        found = _evaluated(statement)
+    return next(iter(found), None)
+
+
+def _initialised(subject: Node | None, method: Node | None) -> Node | None:
+    """For a variable of the test, the call that initialised it; else the subject itself."""
+    if subject is None or subject.type != "identifier" or method is None:
+        return subject
+    for node in walk(method):
+        if node.type == "variable_declarator" and node.end_byte <= subject.start_byte:
+            for value in fields(node, "value"):
+                named = field_text(node, "name") == text_of(subject)
+                if named and value.type == "method_invocation":
+                    return value
+    return subject
+
+
+def _tested(both: Sequence[Node]) -> int:
+    """Index of the side of an equality that is under test; some assertions put it first."""
+    constant = [
+        not any(part.type in ("identifier", "method_invocation") for part in walk(side))
+        for side in both[:2]
+    ]
+    return 0 if constant[1] and not constant[0] else 1
+
+
+def _code(node: Node | None) -> str:
+    """The node's source on one line; empty if it is long."""
+    if node is None or node.type == "block":
+        return ""
+    text = re.sub(r"\s*\n\s*", " ", text_of(node))
+    return text if len(text) <= MAX_CHARACTERS else ""
+
+
+def _called(node: Node | None) -> str:
+    """The program's method or class that an expression is about."""
+    for part in walk(node) if node is not None else ():
+        if part.type == "method_invocation" and called_name(part) not in _OF_JDK:
+            return called_name(part)
+        if part.type == "object_creation_expression":
+            return f"new {field_text(part, 'type')}"
+    return ""
+
+
+def _values(name: str, given: Sequence[Node], symptom: JavaSymptom) -> tuple[str, str]:
+    """Expected and actual value of an equality."""
+    found = _VALUES.search(symptom.failure.message)
+    if found is None or name not in _EQUAL:
+        return "", ""
+    expected, actual = found[1], found[2]
+    if symptom.failure.type == "ComparisonFailure":
+        # JUnit 4 puts brackets around the difference.
+        if any(text.count("[") != 1 or text.count("]") != 1 for text in (expected, actual)):
+            return "", ""
+        expected, actual = (text.replace("[", "").replace("]", "") for text in (expected, actual))
+    if len(given) > 1 and _tested(given) == 0:
+        expected, actual = actual, expected
+    return _visible(expected, symptom), _visible(actual, symptom)
+
+
+def _visible(text: str, symptom: JavaSymptom) -> str:
+    """The text; empty if it is long, or has a name or an address that no user would see."""
+    unseen = set(_WORD.findall(text)) & symptom.hidden
+    long = len(text) > MAX_CHARACTERS or "\n" in text
+    return "" if long or unseen or "..." in text else text.strip()
+
+
+# A short code snippet that shows a bug, from the failing test.
+
+
+def java_snippet(symptom: JavaSymptom, claim: Claim) -> str:
+    """The test's lines up to the failing one. Empty if there are too many, or if they need the
+    test's fields or helpers."""
+    body = symptom.method.child_by_field_name("body") if symptom.method is not None else None
+    last = symptom.statement
+    if body is None or last is None or last.parent != body:
+        return ""
+    before = [node for node in body.named_children if node.end_byte <= last.start_byte]
+    lines = [node for node in before if not _is_check(node)]
+    if any(_needs_class(part, symptom) for line in (*lines, last) for part in walk(line)):
+        return ""
+    code = "\n".join([*map(_dedented, lines), _last_line(last, claim)])
+    long = len(code) > MAX_SNIPPET or code.count("\n") >= MAX_LINES
+    return "" if long else code
+
+
+def _is_check(statement: Node) -> bool:
+    name = _outer_call(statement)[0]
+    return name.startswith("assert") or name in ("fail", "verify")
+
+
+def _dedented(node: Node) -> str:
+    return textwrap.dedent(" " * node.start_point.column + text_of(node))
+
+
+def _last_line(statement: Node, claim: Claim) -> str:
+    """The last line, reduced to the expression that the assertion checks."""
+    if not _is_check(statement):
+        return _dedented(statement)
+    thrown = _thrown_in(_outer_call(statement)[1])
+    if thrown is not None and claim.outcome in (Outcome.NO_ERROR, Outcome.WRONG_ERROR):
+        if thrown.type == "block":
+            return "\n".join(map(_dedented, thrown.named_children))
+        return f"{text_of(thrown)};"
+    if claim.call and claim.outcome is Outcome.WRONG_VALUE:
+        return f"System.out.println({claim.call});"
+    if claim.call and claim.outcome is Outcome.ERROR:
+        return f"{claim.call};"
+    return _dedented(statement)
+
+
+def _needs_class(node: Node, symptom: JavaSymptom) -> bool:
+    """Whether it is a field of the test's class, or a call of its helper."""
+    if node.type == "method_invocation" and not fields(node, "object"):
+        return not called_name(node).startswith("assert") and called_name(node) != "fail"
+    return node.type == "this" or (node.type == "identifier" and text_of(node) in symptom.fields)

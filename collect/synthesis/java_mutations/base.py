@@ -41,13 +41,11 @@ def fields(node: Node | None, *names: str) -> list[Node]:
 
 def field_text(node: Node, name: str) -> str:
     """The text of a node's child; empty if it has none of this field name."""
-    child = node.child_by_field_name(name)
-    return text_of(child) if child is not None else ""
+    return text_of(node.child_by_field_name(name))
 
 
 def arguments_of(call: Node) -> list[Node]:
-    given = call.child_by_field_name("arguments")
-    return given.named_children if given is not None else []
+    return [argument for given in fields(call, "arguments") for argument in given.named_children]
 
 
 def around(node: Node, types: frozenset[str]) -> Node | None:
@@ -129,33 +127,26 @@ class Variables:
 
     def type_of(self, name: Node) -> str:
         """The type of the variable that an expression names; empty if it names none."""
-        text = text_of(name)
-        if name.type == "field_access" and text.startswith("this."):
-            return self.fields(name).get(text.removeprefix("this."), "")
-        if name.type != "identifier":
-            return ""
-        return self.at(name).get(text) or self.fields(name).get(text, "")
+        local = self.at(name).get(text_of(name), "") if name.type == "identifier" else ""
+        return local or self.fields(name).get(self.field_of(name), "")
 
-    def is_field(self, target: Node) -> bool:
-        """Whether an expression names a field of its own class."""
+    def field_of(self, target: Node) -> str:
+        """The field of its own class that an expression names; empty if it names none."""
         text = text_of(target)
         if target.type == "field_access":
-            return text.startswith("this.")
+            return text.removeprefix("this.") if text.startswith("this.") else ""
         named = target.type == "identifier" and text in self.fields(target)
-        return named and text not in self.at(target)
+        return text if named and text not in self.at(target) else ""
 
     def is_final(self, target: Node) -> bool:
         """Whether an expression names a final field, which must be assigned."""
-        return self.is_field(target) and text_of(target).removeprefix("this.") in self._final
+        return self.field_of(target) in self._final
 
 
 def _members(node: Node) -> Iterator[tuple[str, str]]:
     """The fields of a class, an enum or a record."""
-    body, parameters = (node.child_by_field_name(name) for name in ("body", "parameters"))
-    pending = [
-        *(body.named_children if body else ()),
-        *(parameters.named_children if parameters else ()),
-    ]
+    parts = (*fields(node, "body"), *fields(node, "parameters"))
+    pending = [member for part in parts for member in part.named_children]
     for member in pending:
         if member.type == "enum_body_declarations":
             pending += member.named_children
@@ -175,14 +166,12 @@ def _named(declared: Node) -> Iterator[tuple[str, str]]:
 def _declared_before(outer: Node, child: Node) -> Iterator[Node]:
     """Declarations in a node that are visible in one of its children."""
     if outer.type in METHODS or outer.type == "lambda_expression":
-        parameters = outer.child_by_field_name("parameters")
-        yield from parameters.named_children if parameters is not None else ()
+        for parameters in fields(outer, "parameters"):
+            yield from parameters.named_children
     elif outer.type == "enhanced_for_statement" and child == outer.child_by_field_name("body"):
         yield outer
     elif outer.type == "for_statement":
-        init = outer.child_by_field_name("init")
-        if init is not None and init.end_byte <= child.start_byte:
-            yield init
+        yield from (init for init in fields(outer, "init") if init.end_byte <= child.start_byte)
     elif outer.type in BLOCKS:
         for sibling in outer.named_children:
             if sibling.end_byte > child.start_byte:

@@ -11,13 +11,16 @@ import libcst as cst
 
 from collect.errors import ConfigError
 from collect.synthesis.mutations import flow, values
-from collect.synthesis.mutations.base import Mutation, MutationKind, Replacement, kinds_in
-from collect.synthesis.mutations.reading import (
+from collect.synthesis.mutations.base import (
+    Mutation,
+    MutationKind,
     Places,
+    Replacement,
     Scope,
     Surroundings,
     called_name,
     dotted,
+    kinds_in,
     mentions,
 )
 
@@ -63,21 +66,19 @@ def _skipped_in_projects(node: cst.CSTNode) -> bool:
         case cst.If(test):
             skipped = mentions(test, *_CONDITIONS)
         case cst.FunctionDef(cst.Name(name), decorators=decorators):
-            skipped = name in _FUNCTIONS or any(
-                _last_name(each.decorator) in _DECORATORS for each in decorators
-            )
+            names = {_last_name(each.decorator) for each in decorators}
+            skipped = name in _FUNCTIONS or bool(names & _DECORATORS)
         case cst.ClassDef(bases=bases):
             skipped = any(_last_name(base.value) in _BASES for base in bases)
         case cst.Try(cst.IndentedBlock([cst.SimpleStatementLine([first, *_]), *_])):
             skipped = isinstance(first, cst.Import | cst.ImportFrom)
         case cst.Call(func):
             skipped = called_name(node) in _CALLS or bool(_LOGGERS.search(dotted(func)))
-        case cst.Assign(value=cst.Comparison() | cst.BooleanOperation() as value) if mentions(
-            value, "version_info"
-        ):
-            skipped = True
         case cst.Assign([cst.AssignTarget(cst.Name(name)), *_]) | cst.AnnAssign(cst.Name(name)):
             skipped = bool(_CONSTANTS.match(name))
+    match node:
+        case cst.Assign(value=cst.Comparison() | cst.BooleanOperation() as value):
+            skipped |= mentions(value, "version_info")
     return skipped or _skipped_in_programs(node)
 
 
@@ -212,7 +213,6 @@ CATEGORY_WEIGHTS: Mapping[str, float] = {
 }
 """How often each of a category's kinds is selected, relative to weight 1. High for bugs that a
 debugger shows and a reader overlooks; low for bugs that any reader sees."""
-MAX_PER_SCOPE = 3
 
 
 def shuffled(mutations: Sequence[Mutation], seed: str) -> Iterator[Mutation]:
@@ -225,15 +225,8 @@ def shuffled(mutations: Sequence[Mutation], seed: str) -> Iterator[Mutation]:
         yield from (by_kind[kind][turn] for kind in kinds if turn < len(by_kind[kind]))
 
 
-def chosen(
-    mutations: Sequence[Mutation],
-    seed: str,
-    count: int,
-    *,
-    weights: Mapping[str, float] = CATEGORY_WEIGHTS,
-    per_scope: int = MAX_PER_SCOPE,
-) -> list[Mutation]:
-    """At most `count` mutations, alternating between kinds by their category's weight (default 1).
+def chosen(mutations: Sequence[Mutation], seed: str, count: int, per_scope: int) -> list[Mutation]:
+    """At most `count` mutations, alternating between kinds by their category's weight.
 
     No edit twice, and at most `per_scope` in one function. They may be from several programs. The
     order is stable: a smaller count gives a prefix of the result.
@@ -245,7 +238,7 @@ def chosen(
     for kind in sorted(by_kind):
         phase = generator.random()
         for turn, mutation in enumerate(by_kind[kind]):
-            ranked.append(((turn + phase) / weights.get(mutation.category, 1.0), mutation))
+            ranked.append(((turn + phase) / CATEGORY_WEIGHTS[mutation.category], mutation))
     ranked.sort(key=lambda pair: pair[0])
     taken: list[Mutation] = []
     edits: set[tuple[object, ...]] = set()

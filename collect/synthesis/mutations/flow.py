@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import libcst as cst
 
-from collect.synthesis.mutations.base import Replacements, kind
-from collect.synthesis.mutations.reading import (
+from collect.synthesis.mutations.base import (
+    Replacements,
     Surroundings,
     both_ways,
     called_name,
@@ -19,6 +19,7 @@ from collect.synthesis.mutations.reading import (
     exchanged,
     is_empty,
     is_read,
+    kind,
     mentions,
     minus_one,
     one_way,
@@ -157,10 +158,8 @@ def swapped_merge(node: cst.Dict, around: Surroundings) -> Replacements:
     """Two mappings merged in the wrong order, so that the other one's values win."""
     for index, (first, second) in enumerate(pairwise(node.elements)):
         if cst.StarredDictElement in (type(first), type(second)):
-            left, right = (
-                second.with_changes(comma=first.comma),
-                first.with_changes(comma=second.comma),
-            )
+            left = second.with_changes(comma=first.comma)
+            right = first.with_changes(comma=second.comma)
             yield node.with_changes(elements=spliced(node.elements, index, 2, left, right))
 
 
@@ -181,9 +180,7 @@ def _depends(
             reads = [arg.value for arg in args]
         case _:
             return False
-    if not isinstance(writes, cst.Assign | cst.AugAssign):
-        return False
-    for target in targets(writes):
+    for target in targets(writes if isinstance(writes, cst.Assign | cst.AugAssign) else None):
         if isinstance(target, cst.Name):
             has_old = isinstance(writes, cst.AugAssign) or target.value in known
         else:
@@ -219,7 +216,6 @@ _UPDATING = {"add", "append", "sort", "update", "extend", "discard", "remove", "
 
 @kind("flow")
 def dropped_branch(node: cst.If, around: Surroundings) -> Replacements:
-    """A missing `else` or `elif`."""
     if isinstance(node.orelse, cst.If):
         yield node.with_changes(orelse=node.orelse.orelse)
     elif node.orelse is not None:
@@ -338,7 +334,6 @@ _OPPOSITES = one_way("popleft pop, appendleft append, find rfind, extend append"
 
 @kind("call")
 def swapped_arguments(node: cst.Call, around: Surroundings) -> Replacements:
-    """Two neighbouring arguments swapped."""
     for index, (first, second) in enumerate(pairwise(node.args)):
         named = first.keyword or second.keyword or first.star or second.star
         if named or first.value.deep_equals(second.value):
@@ -375,14 +370,9 @@ def missing_deduplication(node: cst.Call | cst.SetComp, around: Surroundings) ->
         case cst.Call(cst.Name("set"), [_, *_]):
             yield node.with_changes(func=cst.Name("list"))
         case cst.SetComp():
-            yield cst.ListComp(
-                node.elt,
-                node.for_in,
-                lbracket=cst.LeftSquareBracket(node.lbrace.whitespace_after),
-                rbracket=cst.RightSquareBracket(node.rbrace.whitespace_before),
-                lpar=node.lpar,
-                rpar=node.rpar,
-            )
+            left = cst.LeftSquareBracket(node.lbrace.whitespace_after)
+            right = cst.RightSquareBracket(node.rbrace.whitespace_before)
+            yield cst.ListComp(node.elt, node.for_in, left, right, node.lpar, node.rpar)
 
 
 @kind("call")
@@ -391,12 +381,10 @@ def wrong_function(node: cst.Call, around: Surroundings) -> Replacements:
     and values, which mostly differ in type."""
     if around.in_project and called_name(node) in ("keys", "values"):
         return
-    match node.func:
-        case cst.Name(name) if name in _OPPOSITES:
-            yield node.with_changes(func=cst.Name(_OPPOSITES[name]))
-        case cst.Attribute(attr=cst.Name(name)) as method if name in _OPPOSITES:
-            other = method.with_changes(attr=cst.Name(_OPPOSITES[name]))
-            yield node.with_changes(func=other)
+    if other := _OPPOSITES.get(called_name(node)):
+        method = isinstance(node.func, cst.Attribute)
+        func = node.func.with_changes(attr=cst.Name(other)) if method else cst.Name(other)
+        yield node.with_changes(func=func)
 
 
 # Mistakes in what is passed on: a dropped option, a similar function.
@@ -442,10 +430,13 @@ def late_binding(node: cst.Lambda | cst.FunctionDef, around: Surroundings) -> Re
     loops = (cst.For, cst.While, cst.CompFor, cst.ListComp, cst.SetComp, cst.DictComp)
     if around.nearest(*loops) is None:
         return
-    own = [param for param in node.params.params if not _binds_itself(param)]
+    own = [
+        param.with_changes(comma=cst.MaybeSentinel.DEFAULT)
+        for param in node.params.params
+        if not isinstance(param.default, cst.Name) or param.default.value != param.name.value
+    ]
     if len(own) == len(node.params.params):
         return
-    own = [param.with_changes(comma=cst.MaybeSentinel.DEFAULT) for param in own]
     changed = node.with_changes(params=node.params.with_changes(params=own))
     if isinstance(changed, cst.Lambda) and not own:
         # Write "lambda:" for "lambda x=x:".
@@ -464,10 +455,6 @@ def _is_option(name: str, value: cst.BaseExpression, around: Surroundings) -> bo
     params = (*function.params.params, *function.params.kwonly_params)
     defaulted = any(param.name.value == name and param.default is not None for param in params)
     return defaulted or isinstance(value, cst.Attribute)
-
-
-def _binds_itself(param: cst.Param) -> bool:
-    return isinstance(param.default, cst.Name) and param.default.value == param.name.value
 
 
 # Mistakes in results: swapped values, a wrong unit, a value that is not returned.

@@ -9,14 +9,15 @@ from typing import Any
 
 import libcst as cst
 
-from collect.synthesis.mutations.base import Replacements, kind
-from collect.synthesis.mutations.reading import (
+from collect.synthesis.mutations.base import (
+    Replacements,
     Surroundings,
     calls,
     dotted,
     is_empty,
     is_none,
     is_read,
+    kind,
     minus_one,
     only,
     self_attribute,
@@ -41,35 +42,30 @@ _ORDERED = (cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqu
 
 @kind("condition")
 def wrong_comparison(node: cst.ComparisonTarget, around: Surroundings) -> Replacements:
-    """`<` for `<=`, `==` for `!=`, `in` for `not in` ..."""
     for other in _COMPARISONS.get(type(node.operator), ()):
         yield node.with_changes(operator=other())
 
 
 @kind("boundary")
 def wrong_boundary(node: cst.ComparisonTarget, around: Surroundings) -> Replacements:
-    """`<` for `<=`, `>` for `>=`, and the other way round."""
     if isinstance(node.operator, _ORDERED):
         yield node.with_changes(operator=_COMPARISONS[type(node.operator)][0]())
 
 
 @kind("condition")
 def inverted_test(node: cst.ComparisonTarget, around: Surroundings) -> Replacements:
-    """`==` for `!=`, `in` for `not in`, `is` for `is not`, and the other way round."""
     if not isinstance(node.operator, _ORDERED):
         yield node.with_changes(operator=_COMPARISONS[type(node.operator)][0]())
 
 
 @kind("condition")
 def wrong_boolean_operator(node: cst.And | cst.Or, around: Surroundings) -> Replacements:
-    """`and` for `or`, and the other way round."""
     other = cst.Or if isinstance(node, cst.And) else cst.And
     yield other(node.whitespace_before, node.whitespace_after)
 
 
 @kind("condition")
 def negated_condition(node: cst.If | cst.IfExp | cst.CompIf, around: Surroundings) -> Replacements:
-    """`if x` for `if not x`, and the other way round."""
     match node.test:
         case cst.UnaryOperation(cst.Not(), expression):
             yield node.with_changes(test=expression)
@@ -139,19 +135,12 @@ def or_for_none(node: cst.IfExp | cst.If, around: Surroundings) -> Replacements:
                 value, fallback = fallback, value
             if value.deep_equals(test.left):
                 yield _in_place_of(node, cst.BooleanOperation(value, cst.Or(), _operand(fallback)))
-        case cst.If(
-            body=cst.IndentedBlock(
-                [
-                    cst.SimpleStatementLine(
-                        [cst.Assign([cst.AssignTarget(target), *_], fallback) as assign]
-                    ) as line
-                ]
-            ),
-            orelse=None,
-        ) if absent and target.deep_equals(test.left):
-            either = cst.BooleanOperation(test.left, cst.Or(), _operand(fallback))
-            changed = assign.with_changes(value=either)
-            yield line.with_changes(leading_lines=node.leading_lines, body=[changed])
+        case cst.If(body=cst.IndentedBlock([line]), orelse=None) if absent:
+            assign = only(line)
+            if isinstance(assign, cst.Assign) and assign.targets[0].target.deep_equals(test.left):
+                either = cst.BooleanOperation(test.left, cst.Or(), _operand(assign.value))
+                changed = assign.with_changes(value=either)
+                yield line.with_changes(leading_lines=node.leading_lines, body=[changed])
 
 
 @kind("boundary")
@@ -272,7 +261,6 @@ def _is_number(node: cst.BaseExpression) -> bool:
 
 @kind("arithmetic")
 def wrong_division(node: cst.BaseBinaryOp | cst.BaseAugOp, around: Surroundings) -> Replacements:
-    """`/` for `//`, and the other way round."""
     yield from _other_operator(node, _DIVISION)
 
 
@@ -309,9 +297,8 @@ def off_by_one(
             yield from _neighbours(node, least=1 if positive else 0)
         case cst.Call(cst.Name("range"), [*first, stop]) if len(first) < 2 and _plain(node):
             if isinstance(stop.value, cst.Name | cst.Call):
-                yield node.with_changes(
-                    args=[*first, stop.with_changes(value=minus_one(stop.value))]
-                )
+                shorter = stop.with_changes(value=minus_one(stop.value))
+                yield node.with_changes(args=[*first, shorter])
             if not first:
                 yield node.with_changes(args=[cst.Arg(cst.Integer("1")), stop])
 
@@ -382,7 +369,6 @@ _LITERALS = {'" "': '""', '","': '", "', '", "': '","', '"\\n"': '" "', '"-"': '
 
 @kind("default")
 def wrong_default(node: cst.Param, around: Surroundings) -> Replacements:
-    """A wrong default of a parameter."""
     for text in _other_defaults(node, around):
         yield node.with_changes(default=cst.parse_expression(text))
 
@@ -486,28 +472,18 @@ def _other_defaults(param: cst.Param, around: Surroundings) -> Iterator[str]:
 
 def _guarded_default(statement: cst.CSTNode) -> tuple[str, cst.BaseExpression | None]:
     """`x` and `[]` in `if x is None: x = []` and in `x = x or []`."""
-    match statement:
-        case cst.If(
-            cst.Comparison(cst.Name(name), [cst.ComparisonTarget(cst.Is()), *_]),
-            cst.IndentedBlock(
-                [cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(target), *_], value)])]
-            ),
-            None,
-        ):
-            pass
-        case cst.SimpleStatementLine(
-            [
-                cst.Assign(
-                    [cst.AssignTarget(target), *_],
-                    cst.BooleanOperation(cst.Name(name), cst.Or(), value),
-                )
-            ]
-        ):
+    assign = only(statement)
+    match statement, assign:
+        case cst.If(cst.Comparison(tested, [cst.ComparisonTarget(cst.Is()), *_]), block, None), _:
+            assign = only(block.body[0]) if len(block.body) == 1 else None
+            value = assign.value if isinstance(assign, cst.Assign) else None
+        case _, cst.Assign(value=cst.BooleanOperation(tested, cst.Or(), value)):
             pass
         case _:
             return "", None
-    mutable = isinstance(value, cst.List | cst.Dict) and is_empty(value)
-    return name, value if mutable and dotted(target) == name else None
+    name, mutable = dotted(tested), isinstance(value, cst.List | cst.Dict) and is_empty(value)
+    assigned = isinstance(assign, cst.Assign) and dotted(assign.targets[0].target) == name
+    return name, value if mutable and assigned else None
 
 
 def _as_class_attribute(statement: cst.CSTNode) -> cst.Assign | None:
@@ -524,6 +500,7 @@ def _as_class_attribute(statement: cst.CSTNode) -> cst.Assign | None:
 
 _CLEARING = re.compile(r"(?:clear|cache_clear|invalidate\w*|_?reset\w*|_?clear\w*|expire|discard)$")
 _KEYED = re.compile(r"cache|memo|seen|visited", re.IGNORECASE)
+_COPIES = ("copy.copy", "copy.deepcopy", "deepcopy")
 _MAKERS = ("__init__", "__new__", "__setstate__", "__post_init__")
 
 
@@ -586,11 +563,7 @@ def shared_object(
     match node:
         case cst.Call(cst.Attribute(copied, cst.Name("copy")), []):
             yield copied
-        case cst.Call(func, [cst.Arg(copied), *_]) if dotted(func) in (
-            "copy.copy",
-            "copy.deepcopy",
-            "deepcopy",
-        ):
+        case cst.Call(func, [cst.Arg(copied), *_]) if dotted(func) in _COPIES:
             yield copied
         case cst.Call(
             cst.Name("list" | "dict" | "set"),
@@ -605,7 +578,6 @@ def shared_object(
 
 @kind("state")
 def shallow_copy(node: cst.Call, around: Surroundings) -> Replacements:
-    """A shallow copy instead of a deep one."""
     match node.func:
         case cst.Attribute(cst.Name("copy"), cst.Name("deepcopy")) as func:
             shallow = func.with_changes(attr=cst.Name("copy"))

@@ -1,4 +1,5 @@
-"""Make a self-repair benchmark: pass all problems through the funnel, write the file and its card.
+"""Make a self-repair benchmark: write solutions for problems, pass them through the funnel, write
+the file and its card.
 
 Outcomes are appended to a work file as they come, so that a killed run can resume.
 """
@@ -6,6 +7,7 @@ Outcomes are appended to a work file as they come, so that a killed run can resu
 from __future__ import annotations
 
 import hashlib
+import logging
 import platform
 import re
 import threading
@@ -14,15 +16,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import astuple, dataclass
 from datetime import date
+from itertools import islice
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
+from collect.agents.inspectcoder.code_blocks import fenced_blocks
+from collect.benchmarks.base import Instance
 from collect.benchmarks.pytest_run import section_of
+from collect.benchmarks.row_files import file_rows
 from collect.benchmarks.self_repair.benchmark import Tester, Trial
 from collect.benchmarks.self_repair.problem import (
+    SOLUTION,
     Bug,
     Card,
+    Edit,
     Failure,
     Problem,
     Step,
@@ -33,27 +39,171 @@ from collect.benchmarks.self_repair.problem import (
     task_text,
 )
 from collect.config import RuntimeConfig
-from collect.errors import BudgetExhausted, ConfigError, InfrastructureFailure, RolloutStopped
+from collect.errors import (
+    BudgetExhausted,
+    ConfigError,
+    InfrastructureFailure,
+    ModelFailure,
+    RolloutStopped,
+)
+from collect.field_errors import the_nearest
 from collect.funnel import funnel
+from collect.models.base import ConversationContext, ModelBackend, Sampling
 from collect.models.budget import Budget
 from collect.models.config import OracleConfig
+from collect.quantities import counted, first_of
 from collect.rollouts.models import open_model
 from collect.rollouts.progress_bar import ProgressBar
 from collect.store.atomic_files import write_text
 from collect.store.build_info import code_version, digest
+from collect.store.messages import Message
+from collect.store.record_lines import StrictRecord
+from collect.store.records import ORACLE_TEACHER
 from collect.store.work_file import WorkFile
-from collect.synthesis.self_repair.config import SelfRepairConfig
-from collect.synthesis.self_repair.sources import data_name, read_problems
-from collect.synthesis.self_repair.writers import (
-    ModelWriter,
-    OracleWriter,
-    Solution,
-    SolutionsFile,
-    SolutionWriter,
-)
+from collect.synthesis.mutations.finding import find_mutations, shuffled
+from collect.synthesis.self_repair.sources import SelfRepairConfig, data_name, read_problems
 from collect.threads import run_in_threads
 from sandbox import clean_up
 from sandbox.text import CUT
+
+logger = logging.getLogger(__name__)
+
+# Write solutions for problems: the oracle, a model, or a file. Each is thread-safe, and gives one
+# solution after another, until one is a bug worth keeping.
+
+ROLE = "solution_writer"
+"""The role for which a model is opened; a recording for `replay` may name it."""
+PROMPT = Path(__file__).parent / "prompts" / "write_solution.md"
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One program for one problem."""
+
+    code: str
+    written_by: str
+    edit: Edit | None = None
+    dollars: float = 0.0
+
+
+@dataclass(frozen=True)
+class OracleWriter:
+    """Breaks the canonical solution by one edit, a different one each time."""
+
+    seed: int
+    max_edits: int
+
+    def solutions(self, problem: Problem) -> Iterator[Solution]:
+        if problem.canonical is None:
+            return
+        mutations = shuffled(find_mutations(problem.canonical), f"{self.seed}:{problem.id}")
+        for mutation in islice(mutations, self.max_edits):
+            edit = Edit(kind=mutation.kind, category=mutation.category, line=mutation.line)
+            yield Solution(mutation.apply(), ORACLE_TEACHER, edit)
+
+
+@dataclass(frozen=True)
+class ModelWriter:
+    """Asks a model once: no solution if it fails. Raises InfrastructureFailure, BudgetExhausted,
+    RolloutStopped."""
+
+    backend: ModelBackend
+    sampling: Sampling
+    seed: int
+
+    def solutions(self, problem: Problem) -> Iterator[Solution]:
+        # Models expect an instance; there is no bug yet.
+        instance = Instance(
+            id=problem.id,
+            benchmark=problem.source,
+            language="python",
+            repository=problem.id,
+            problem_statement=problem.statement,
+            fail_to_pass=(),
+            pass_to_pass=(),
+            gold_patch="",
+            solution=SOLUTION,
+        )
+        model = self.backend.open(ConversationContext(instance, ROLE, 0, ROLE, 0))
+        sampling = self.sampling
+        if sampling.seed is not None:
+            sampling = sampling.model_copy(update={"seed": sampling.seed + self.seed})
+        try:
+            completion = model.complete([Message("user", prompt(problem))], (), sampling)
+        except ModelFailure:
+            return
+        code = code_of(completion.message.content)
+        if code:
+            yield Solution(code, self.backend.name, dollars=completion.dollars)
+
+
+class SolutionsFile:
+    """Reads existing solutions, such as those that BigCodeBench-R's authors publish."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises ConfigError."""
+        self._path = path
+        self._code: dict[str, str] = {}
+        for where, row in file_rows(path, "self_repair.solutions"):
+            name = _cell(where, row, "task_id", "question_id")
+            if name in self._code:
+                raise ConfigError(f"{where}: a second solution for {name}; give one a problem")
+            self._code[name] = _cell(where, row, "buggy_solution", "solution")
+
+    def solutions(self, problem: Problem) -> Iterator[Solution]:
+        code = self._code.get(problem.id)
+        if code:
+            yield Solution(code, self._path.name)
+
+    def with_solution(self, problems: Sequence[Problem]) -> list[Problem]:
+        """The problems for which the file has a solution, even an empty one; reports how many have
+        none. Raises ConfigError if none has one."""
+        found = [problem for problem in problems if problem.id in self._code]
+        unknown = sorted(self._code.keys() - {problem.id for problem in found})
+        if not found:
+            hint = the_nearest(unknown[0], [p.id for p in problems]) if unknown else ""
+            raise ConfigError(
+                f"{self._path}: none of its {counted(len(unknown), 'solution')} is of one of the "
+                f"{counted(len(problems), 'problem')} of self_repair.source ({first_of(unknown)})"
+                f"{hint}"
+            )
+        if unknown:
+            logger.warning(
+                f"{self._path}: {counted(len(unknown), 'solution')} of problems that are not among "
+                f"the chosen source's: {first_of(unknown)}"
+            )
+        if len(found) < len(problems):
+            known = f"{len(found)} of {len(problems)} problems"
+            logger.info(f"{self._path}: has solutions of {known}, and only these are tried")
+        return found
+
+
+SolutionWriter = OracleWriter | ModelWriter | SolutionsFile
+
+
+def _cell(where: str, row: object, *columns: str) -> str:
+    """The text of the first of these columns that a row has."""
+    for column in columns:
+        value = row.get(column) if isinstance(row, dict) else None
+        if isinstance(value, str):
+            return value
+    raise ConfigError(f"{where}: must have the column {' or '.join(columns)}, with text in it")
+
+
+def prompt(problem: Problem) -> str:
+    """The prompt for a model; the statement says how the program begins."""
+    return PROMPT.read_text("utf-8").replace("{statement}", problem.statement)
+
+
+def code_of(reply: str) -> str:
+    """The longest fenced block of a reply, even without its end; the whole reply if there is none.
+
+    Unlike for a patch, the code may be invalid here: the funnel counts such solutions.
+    """
+    blocks = fenced_blocks(reply)
+    code = max(blocks, key=len) if blocks else reply
+    return code.strip("\n").rstrip() + "\n" if code.strip() else ""
+
 
 # Read from pytest's output how a test failed.
 
@@ -96,10 +246,8 @@ PATIENCE = 10.0
 edits never end, and there are others to try."""
 
 
-class Outcome(BaseModel):
+class Outcome(StrictRecord):
     """A problem's way through the funnel."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     problem_id: str
     dropped_at: Step | None = None

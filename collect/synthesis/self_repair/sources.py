@@ -1,4 +1,4 @@
-"""Open the problems that a config names."""
+"""The `self_repair` section of a config, and the problems that it names."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, Self
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from collect.benchmarks.row_files import Rows, checked, file_rows, hub_rows
+from collect.benchmarks.row_files import checked, file_rows, hub_rows
 from collect.benchmarks.self_repair.problem import (
     Problem,
-    ProblemSource,
     TestFile,
     imported_libraries,
     numbered,
@@ -29,15 +28,58 @@ from collect.benchmarks.self_repair.problem import (
     unittest_names,
 )
 from collect.errors import ConfigError
-from collect.synthesis.self_repair.config import SelfRepairConfig
+
+SourceName = Literal["bundled", "bigcodebench", "livecodebench", "leetcodedataset"]
 
 
-class _Row(BaseModel):
-    """Only the upstream columns that we use."""
+class SelfRepairConfig(BaseModel):
+    """Which problems, who writes the solutions, and what to keep."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: SourceName = "bundled"
+    """The source of the problems."""
+    path: str | None = None
+    """A file of problems: .jsonl, .jsonl.gz, .parquet or .csv. None: the hub, or for `bundled` the
+    problems that come with StepInto."""
+    hub_id: str | None = None
+    """Data set on the hub, if `path` is null. None: the source's own."""
+    split: str | None = None
+    """Split of the data set on the hub, or LiveCodeBench's release. None: the source's own."""
+    from_date: date | None = None
+    """Only problems published on this day or later. Problems without a date are dropped."""
+    to_date: date | None = None
+    """Only problems published on this day or earlier."""
+    limit: int | None = Field(default=None, ge=1)
+    """Maximum number of problems, from the start of the date range."""
+    writer: str = "oracle"
+    """Who writes the solutions: a model in `models`. The oracle breaks canonical solutions."""
+    solutions: str | None = None
+    """A file of existing solutions, used instead of a writer: columns `task_id` or `question_id`,
+    and `solution` or `buggy_solution`. Only the problems that it names are tried."""
+    seed: int = 0
+    """Seed for the order of the oracle's edits, and for a model's sampling."""
+    max_edits: int = Field(default=24, ge=1)
+    """Maximum number of the oracle's edits per canonical solution."""
+    test_timeout: float = Field(default=30.0, gt=0)
+    """Seconds for one run of a problem's tests."""
+    allow_timeouts: bool = False
+    """Keep solutions that do not end within `test_timeout`."""
+    output: str | None = None
+    """The benchmark file; its card is written next to it. None: `self_repair.jsonl` in the run's
+    folder."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.from_date and self.to_date and self.to_date < self.from_date:
+            raise ValueError("to_date is before from_date")
+        if self.output is not None and not self.output.endswith(".jsonl"):
+            raise ValueError("output must end in .jsonl")
+        return self
 
 
+# Of each data set, only the columns that we use.
+#
 # BigCodeBench (bigcode/bigcodebench): functions with library calls, tested by a unittest class.
 #
 # Upstream runs the program and its tests in one namespace. Here the test file imports every name of
@@ -54,12 +96,11 @@ for _name in list(globals()):
 """
 
 
-class _BigCodeBenchRow(_Row):
+class _BigCodeBenchRow(BaseModel):
     task_id: str
     complete_prompt: str
     instruct_prompt: str
     canonical_solution: str
-    code_prompt: str = ""
     test: str
     entry_point: str
     libs: str | list[str] = "[]"
@@ -72,9 +113,6 @@ class BigCodeBench:
     name = "bigcodebench"
     hub_id = "bigcode/bigcodebench"
     split = "v0.1.4"
-
-    def hub_rows(self, hub_id: str, split: str) -> Rows:
-        return hub_rows(hub_id, "self_repair.path", split=split)
 
     def problem(self, where: str, row: object) -> Problem:
         task = checked(where, row, _BigCodeBenchRow, self.hub_id)
@@ -111,7 +149,7 @@ PRELUDE_IMPORT = "from prelude import *\n\n\n"
 _EXAMPLE = re.compile(r"Example \d+:\s*Input: ?(.*?)\n\s*Output", re.DOTALL)
 
 
-class _LeetCodeRow(_Row):
+class _LeetCodeRow(BaseModel):
     task_id: str
     problem_description: str
     starter_code: str
@@ -129,9 +167,6 @@ class LeetCodeDataset:
     name = "leetcodedataset"
     hub_id = "newfacade/LeetCodeDataset"
     split = "test"
-
-    def hub_rows(self, hub_id: str, split: str) -> Rows:
-        return hub_rows(hub_id, "self_repair.path", split=split)
 
     def problem(self, where: str, row: object) -> Problem:
         task = checked(where, row, _LeetCodeRow, self.hub_id)
@@ -218,9 +253,6 @@ class _StringsOnly(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> NoReturn:
         raise pickle.UnpicklingError(f"the pickle asks for {module}.{name}, and may hold only text")
 
-    def persistent_load(self, pid: object) -> NoReturn:
-        raise pickle.UnpicklingError("the pickle refers to something outside it")
-
 
 def decode_tests(where: str, column: str, text: str) -> object:
     """The JSON value. Raises ConfigError, also if the pickle is not a string."""
@@ -271,10 +303,12 @@ PRELUDE = (
 )
 """The code that upstream runs before every solution (testing_util.py, import_string), in its order.
 """
-RELEASES = {f"release_v{number}": number for number in range(1, 7)}
+_FILES = ["test.jsonl", *(f"test{number}.jsonl" for number in range(2, 7))]
+RELEASES = {f"release_v{count}": _FILES[:count] for count in range(1, 7)}
+"""The files of each release: all up to its own."""
 
 
-class _LiveCodeBenchRow(_Row):
+class _LiveCodeBenchRow(BaseModel):
     question_title: str
     question_content: str
     question_id: str
@@ -288,7 +322,7 @@ class _LiveCodeBenchRow(_Row):
     """A correct program, for the oracle to break. Upstream has no such column."""
 
 
-class _Case(_Row):
+class _Case(BaseModel):
     """One test in upstream's JSON."""
 
     input: str
@@ -302,17 +336,6 @@ class LiveCodeBench:
     name = "livecodebench"
     hub_id = "livecodebench/code_generation_lite"
     split = "release_v5"
-
-    def hub_rows(self, hub_id: str, split: str) -> Rows:
-        if split not in RELEASES:
-            raise ConfigError(
-                f"self_repair.split: {hub_id} has no release {split!r}; there are: "
-                f"{', '.join(RELEASES)}"
-            )
-        # A release consists of all files up to its own.
-        files = [f"test{number if number > 1 else ''}.jsonl" for number in range(1, 7)]
-        wanted = files[: RELEASES[split]]
-        return hub_rows(hub_id, "self_repair.path", split=split, data_files=wanted)
 
     def problem(self, where: str, row: object) -> Problem:
         task = checked(where, row, _LiveCodeBenchRow, self.hub_id)
@@ -378,7 +401,7 @@ def _value(where: str, text: str) -> Any:
 
 
 PROBLEMS = Path(__file__).parent / "bundled" / "problems"
-SOURCES: dict[str, ProblemSource] = {
+SOURCES: dict[str, BigCodeBench | LiveCodeBench | LeetCodeDataset] = {
     source.name: source for source in (BigCodeBench(), LiveCodeBench(), LeetCodeDataset())
 }
 
@@ -416,6 +439,13 @@ def _problems(config: SelfRepairConfig) -> Iterator[Problem]:
     if config.path is not None:
         rows = file_rows(Path(config.path), "self_repair.path")
     else:
-        rows = source.hub_rows(config.hub_id or source.hub_id, config.split or source.split)
+        hub_id, split = config.hub_id or source.hub_id, config.split or source.split
+        files = RELEASES.get(split) if config.source == "livecodebench" else None
+        if files is None and config.source == "livecodebench":
+            raise ConfigError(
+                f"self_repair.split: {hub_id} has no release {split!r}; there are: "
+                f"{', '.join(RELEASES)}"
+            )
+        rows = hub_rows(hub_id, "self_repair.path", split=split, data_files=files)
     for where, row in rows:
         yield source.problem(where, row)

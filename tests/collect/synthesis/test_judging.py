@@ -10,11 +10,9 @@ import pytest
 from collect.benchmarks.base import Environment
 from collect.benchmarks.projects.config import FactoryConfig
 from collect.benchmarks.projects.project import Project, Source
-from collect.synthesis.candidates import Candidate
-from collect.synthesis.making import Judge, Selection
+from collect.synthesis.making import Candidate, Judge, Selection, Step
 from collect.synthesis.mutations.base import Mutation
 from collect.synthesis.mutations.finding import find_project_mutations
-from collect.synthesis.records import Step
 from collect.synthesis.workbench import Suite, TrialRun
 from sandbox.errors import SandboxDead, SandboxUnavailable
 

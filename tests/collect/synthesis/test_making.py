@@ -17,8 +17,7 @@ from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
 from collect.benchmarks.verify import verify
 from collect.config import RunnerConfig, RuntimeConfig
 from collect.errors import ConfigError
-from collect.synthesis.making import CARD_FILE, make_bugs
-from collect.synthesis.records import Card
+from collect.synthesis.making import CARD_FILE, Card, make_bugs
 from sandbox import SandboxConfig
 from tests.collect.synthesis.sample import FILES, write_project
 

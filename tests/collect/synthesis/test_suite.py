@@ -9,9 +9,8 @@ from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
 from collect.benchmarks.projects.layout import arrange
 from collect.benchmarks.projects.project import Project, ProjectRefused
 from collect.benchmarks.projects.sources import fetch
-from collect.synthesis import workbench as suites
-from collect.synthesis.candidates import find_candidates
-from collect.synthesis.workbench import run_suite
+from collect.synthesis.making import find_candidates
+from collect.synthesis.workbench import PythonWorkbench, Suite
 from sandbox import SandboxConfig
 from tests.collect.synthesis.sample import FILES, STOCK, write_project
 
@@ -38,7 +37,7 @@ import sys
 
 
 def test_it():
-    while "stepinto_coverage" not in sys.modules:
+    while "stepinto_watching" not in sys.modules:
         pass
 """
 
@@ -48,8 +47,12 @@ def arranged(folder: Path) -> Project:
     return arrange(wanted, fetch(wanted, CONFIG), SandboxConfig())
 
 
+def run_suite(project: Project, config: FactoryConfig = CONFIG) -> Suite:
+    return PythonWorkbench(project, SandboxConfig(), config).run_suite()
+
+
 def test_it_is_known_which_tests_run_which_lines(tmp_path: Path) -> None:
-    suite = run_suite(arranged(write_project(tmp_path)), SandboxConfig(), CONFIG)
+    suite = run_suite(arranged(write_project(tmp_path)))
     assert (len(suite.tests), suite.failing, suite.flaky) == (12, 0, 0)
     line = STOCK[: STOCK.index("too many of")].count("\n") + 1
     reached = [suite.tests[number] for number in suite.lines["src/shop/stock.py"][line]]
@@ -61,7 +64,7 @@ def test_it_is_known_which_tests_run_which_lines(tmp_path: Path) -> None:
 
 def test_only_tests_that_pass_count(tmp_path: Path) -> None:
     files = {**FILES, "tests/test_unreliable.py": UNRELIABLE}
-    suite = run_suite(arranged(write_project(tmp_path, files)), SandboxConfig(), CONFIG)
+    suite = run_suite(arranged(write_project(tmp_path, files)))
     assert not [test for test in suite.tests if "failing" in test or "skipped" in test]
     assert suite.failing >= 2
 
@@ -84,7 +87,7 @@ def test_a_suite_that_can_not_be_used_is_refused(
     files: dict[str, str], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ProjectRefused, match=message):
-        run_suite(arranged(write_project(tmp_path, files)), SandboxConfig(), CONFIG)
+        run_suite(arranged(write_project(tmp_path, files)))
 
 
 @pytest.mark.slow
@@ -96,25 +99,25 @@ def test_a_suite_that_does_not_end_is_refused(
     endless: str, runs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first run is the one with coverage."""
-    run, ended = suites._run, 0
+    run, ended = PythonWorkbench._run, 0
 
-    def counted(project: Project, sandbox: SandboxConfig, config: FactoryConfig, job: Any) -> Any:
+    def counted(bench: PythonWorkbench, files: Any, job: Any, timeout: float) -> Any:
         nonlocal ended
         ended += 1
         # Where the first is to end, it has the time for it on a busy machine.
-        return run(project, sandbox, config if ended == runs else CONFIG, job)
+        return run(bench, files, job, timeout if ended == runs else CONFIG.suite_timeout)
 
-    monkeypatch.setattr(suites, "_run", counted)
+    monkeypatch.setattr(PythonWorkbench, "_run", counted)
     project = arranged(write_project(tmp_path, {**FILES, "tests/test_stock.py": endless}))
     config = CONFIG.model_copy(update={"suite_timeout": 3.0})
     with pytest.raises(ProjectRefused, match=r"did not end in factory\.suite_timeout \(3 s\)"):
-        run_suite(project, SandboxConfig(), config)
+        run_suite(project, config)
     assert ended == runs
 
 
 def test_candidates_lie_in_code_that_tests_run(tmp_path: Path) -> None:
     project = arranged(write_project(tmp_path))
-    suite = run_suite(project, SandboxConfig(), CONFIG)
+    suite = run_suite(project)
     found = find_candidates(project, suite, CONFIG)
     again = find_candidates(project, suite, CONFIG)
     assert [each.id for each in found.chosen] == [each.id for each in again.chosen]

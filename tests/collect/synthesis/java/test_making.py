@@ -15,9 +15,8 @@ from collect.benchmarks.projects.sources import fetch
 from collect.benchmarks.verify import verify
 from collect.config import RunnerConfig, RuntimeConfig
 from collect.errors import ConfigError
-from collect.synthesis.candidates import find_candidates
-from collect.synthesis.making import CARD_FILE, arrange, make_bugs, open_workbench
-from collect.synthesis.records import Card
+from collect.synthesis.java.workbench import JavaWorkbench
+from collect.synthesis.making import CARD_FILE, Card, arrange, find_candidates, make_bugs
 from sandbox import SandboxConfig
 from tests.collect.synthesis.java.sample import write_project
 
@@ -110,7 +109,7 @@ def test_gradle(tmp_path: Path) -> None:
     folder = write_project(tmp_path / "shop", "gradle")
     wanted, config = ProjectConfig(folder=str(folder)), FactoryConfig()
     project = arrange(wanted, fetch(wanted, config), SandboxConfig())
-    workbench = open_workbench(project, SandboxConfig(), config)
+    workbench = JavaWorkbench(project, SandboxConfig(), config)
     suite = workbench.run_suite()
     assert len(suite.tests) == 23
     [guard] = [
@@ -137,7 +136,7 @@ def test_a_project_that_does_not_compile_is_refused(tmp_path: Path) -> None:
     wanted, config = ProjectConfig(folder=str(folder)), FactoryConfig()
     project = arrange(wanted, fetch(wanted, config), SandboxConfig())
     with pytest.raises(ProjectRefused, match=r"(?s)the build failed.*Broken\.java"):
-        open_workbench(project, SandboxConfig(), config).run_suite()
+        JavaWorkbench(project, SandboxConfig(), config).run_suite()
 
 
 def test_no_tests(tmp_path: Path) -> None:

@@ -3,6 +3,9 @@ from __future__ import annotations
 import ast
 from collections import Counter
 
+import pytest
+
+from collect.synthesis.mutations import finding
 from collect.synthesis.mutations.base import apply_all
 from collect.synthesis.mutations.finding import chosen, combined, find_project_mutations
 
@@ -38,10 +41,10 @@ OTHERS = find_project_mutations(PROGRAM.replace("Stock", "Store"), "store.py")
 
 
 def test_the_same_seed_chooses_the_same() -> None:
-    first = chosen(FOUND, "a", 12)
-    assert first == chosen(list(reversed(FOUND)), "a", 12)
-    assert first != chosen(FOUND, "b", 12)
-    assert first[:5] == chosen(FOUND, "a", 5)
+    first = chosen(FOUND, "a", 12, 3)
+    assert first == chosen(list(reversed(FOUND)), "a", 12, 3)
+    assert first != chosen(FOUND, "b", 12, 3)
+    assert first[:5] == chosen(FOUND, "a", 5, 3)
 
 
 def test_no_more_than_wanted_of_one_function_and_no_edit_twice() -> None:
@@ -49,17 +52,17 @@ def test_no_more_than_wanted_of_one_function_and_no_edit_twice() -> None:
     scopes = Counter((one.path, one.scope) for one in taken)
     assert set(scopes.values()) == {2}
     assert len(scopes) == 8
-    edits = {(one.path, one.start, one.end, one.text) for one in chosen(FOUND, "a", 1000)}
-    assert len(edits) == len(chosen(FOUND, "a", 1000))
+    edits = {(one.path, one.start, one.end, one.text) for one in chosen(FOUND, "a", 1000, 3)}
+    assert len(edits) == len(chosen(FOUND, "a", 1000, 3))
 
 
-def test_heavier_categories_come_first() -> None:
+def test_heavier_categories_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two kinds with as many mutations, the one of weight 10 is chosen ten times as often."""
     default = [one for one in FOUND if one.kind == "wrong_default"][:4]
     start = [one for one in FOUND if one.kind == "wrong_start"][:4]
     assert len(default) == len(start) == 4
-    weights = {"default": 10.0, "data": 1.0}
-    taken = chosen([*default, *start], "a", 4, weights=weights, per_scope=100)
+    monkeypatch.setattr(finding, "CATEGORY_WEIGHTS", {"default": 10.0, "data": 1.0})
+    taken = chosen([*default, *start], "a", 4, per_scope=100)
     assert sum(one.kind == "wrong_default" for one in taken) >= 3
 
 

@@ -21,10 +21,8 @@ from collect.benchmarks.self_repair.problem import (
 )
 from collect.config import RuntimeConfig
 from collect.errors import ConfigError
-from collect.synthesis.self_repair.building import Built, Funnel, Outcome, build
-from collect.synthesis.self_repair.config import SelfRepairConfig
-from collect.synthesis.self_repair.sources import LiveCodeBench
-from collect.synthesis.self_repair.writers import SolutionsFile
+from collect.synthesis.self_repair.building import Built, Funnel, Outcome, SolutionsFile, build
+from collect.synthesis.self_repair.sources import LiveCodeBench, SelfRepairConfig
 from sandbox import SandboxConfig
 from stepinto import main
 from tests.collect.synthesis.self_repair.rows import BIGCODEBENCH, lines_file, stdin_row

@@ -12,11 +12,12 @@ from pyarrow import parquet
 
 from collect.benchmarks.self_repair.problem import Problem
 from collect.errors import ConfigError
-from collect.synthesis.self_repair.config import SelfRepairConfig, SourceName
 from collect.synthesis.self_repair.sources import (
     BigCodeBench,
     LeetCodeDataset,
     LiveCodeBench,
+    SelfRepairConfig,
+    SourceName,
     read_problems,
 )
 from tests.collect.synthesis.self_repair.rows import (

@@ -11,14 +11,14 @@ from collect.errors import ConfigError
 from collect.models.base import Sampling
 from collect.models.config import ReplayConfig
 from collect.models.replay import ReplayBackend
-from collect.synthesis.self_repair.sources import BigCodeBench, LiveCodeBench
-from collect.synthesis.self_repair.writers import (
+from collect.synthesis.self_repair.building import (
     ModelWriter,
     OracleWriter,
     SolutionsFile,
     code_of,
     prompt,
 )
+from collect.synthesis.self_repair.sources import BigCodeBench, LiveCodeBench
 from tests.collect.synthesis.self_repair.rows import (
     BIGCODEBENCH,
     functional_row,
