@@ -12,8 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from collect.agents.forms import Answered
-from collect.agents.tools import Arguments, Tool, ToolReply
+from collect.agents.tools import Answered, Arguments, Tool, ToolReply
 from collect.store.messages import ToolCall
 from collect.store.records import ToolOutcome
 from sandbox.debugger import Action, BreakpointRequest, DebugEvent, Debugger, ErrorKind, Launch

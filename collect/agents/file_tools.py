@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,8 @@ from collect.agents.tools import Arguments, ToolReply
 from collect.store.records import ToolOutcome
 from sandbox import Command, Sandbox
 from sandbox.base import SOURCE_LIMIT
-from sandbox.errors import FileTooLarge
+from sandbox.errors import FileTooLarge, SandboxError
+from sandbox.java.maven import DEBIAN_SETTINGS, maven_options
 from sandbox.shell import capture
 
 REFUSED_BY_KERNEL = ("Read-only file system", "Permission denied")
@@ -338,4 +340,54 @@ def read_failure(answer: str) -> FailedCommand | None:
     return FailedCommand(answer[: ending.start()], int(code) if code else None)
 
 
-# The first lines of a command's output and their total number, never cut by the sandbox.
+_LINKS = r"""
+link() {
+    [ -e "$1" ] && return
+    made="$HOME/build/${1#./}"
+    mkdir -p "$made" && chmod 0777 "$made" && ln -s "$made" "$1"
+}
+find . -name pom.xml -not -path '*/target/*' | while read -r file; do
+    link "$(dirname "$file")/target"
+done
+find . -maxdepth 1 \( -name 'build.gradle*' -o -name 'settings.gradle*' \) | grep -q . || exit 0
+link .gradle
+# A module of Gradle may do without a build file of its own.
+find . -path '*/src/*' -prune -o \( -name 'build.gradle*' -o -name src \) -print |
+    while read -r file; do link "$(dirname "$file")/build"; done
+"""
+_SETTINGS = r"""
+mkdir -p ~/.gradle/init.d && chmod 0777 ~/.gradle
+echo 'org.gradle.daemon=false' >~/.gradle/gradle.properties
+{
+    echo "gradle.startParameter.offline = $1"
+    [ -d /usr/share/maven-repo ] &&
+        echo "allprojects { repositories { maven { url 'file:///usr/share/maven-repo' } } }"
+} >~/.gradle/init.d/offline.gradle
+printf '%s\n' "$0" >~/.mavenrc
+"""
+# mvn sources ~/.mavenrc in its own script, so it can add arguments.
+_MAVEN = """\
+set -- {options} "$@"
+MAVEN_OPTS="-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djansi.noreset=true $MAVEN_OPTS"
+"""
+_NO_FORK = "-DforkCount=0"
+"""Debian's Surefire idles for about ten seconds at the end of a forked JVM."""
+
+
+def prepare_java_workspace(sandbox: Sandbox) -> None:
+    """Make a Java project's build tools usable from an agent's shell; call it once after the
+    workspace is prepared. Raises SandboxError.
+
+    Build output goes through links to a folder outside the workspace: so a project can be built and
+    tested while the edit gate keeps the workspace read-only, and no class file counts as a change.
+    """
+    options = maven_options(sandbox)
+    if DEBIAN_SETTINGS in options:
+        options.append(_NO_FORK)
+    maven = _MAVEN.format(options=shlex.join(options))
+    configured = sandbox.config.java.gradle_options
+    offline = "true" if configured is None or "--offline" in configured else "false"
+    for script in (_LINKS, _SETTINGS):
+        result = sandbox.run(Command(["sh", "-c", script, maven, offline]))
+        if result.exit_code:
+            raise SandboxError(f"can't prepare a Java workspace: {result.output.strip()}")

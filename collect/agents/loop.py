@@ -9,8 +9,7 @@ from threading import Event
 
 from collect.agents.conversation import ConversationLog
 from collect.agents.debug_tools import placed, withheld
-from collect.agents.forms import ActionForm, Answered, MalformedAction, ToolCalling
-from collect.agents.tools import Toolbox
+from collect.agents.tools import ActionForm, Answered, MalformedAction, Toolbox, ToolCalling
 from collect.errors import ContextTooLong, ModelFailure, RolloutStopped
 from collect.models.base import Model, Sampling
 from collect.store.messages import Message, ToolCall

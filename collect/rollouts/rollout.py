@@ -14,7 +14,7 @@ from threading import Event
 from collect.agents.config import AgentsConfig, Variant
 from collect.agents.conversation import ConversationLog
 from collect.agents.debug2fix import run_debug2fix
-from collect.agents.java_workspace import prepare_java_workspace
+from collect.agents.file_tools import prepare_java_workspace
 from collect.agents.rollout_context import RoleModel, RolloutContext
 from collect.agents.systems import run_repair
 from collect.benchmarks.base import Benchmark, Instance

@@ -13,13 +13,19 @@ from typing import Annotated
 
 from pydantic import Field
 
-from collect.agents.forms import ActionForm, Answered, MalformedAction
 from collect.agents.inspectcoder.code_blocks import fenced_blocks, syntax_problem
 from collect.agents.inspectcoder.patching import Patch, Round, numbered, shortened, write_patch
 from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
-from collect.agents.tools import Arguments, Toolbox, ToolReply
+from collect.agents.tools import (
+    ActionForm,
+    Answered,
+    Arguments,
+    MalformedAction,
+    Toolbox,
+    ToolReply,
+)
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.pytest_run import section_of
 from collect.benchmarks.running import run_tests

@@ -12,12 +12,18 @@ from dataclasses import dataclass, replace
 
 from collect.agents.baselines.self_debugging import version_text
 from collect.agents.file_tools import Bash, BashArguments, read_failure
-from collect.agents.forms import ActionForm, Answered, MalformedAction
 from collect.agents.inspectcoder.patching import Patch, Round, shortened
 from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
-from collect.agents.tools import Arguments, Toolbox, ToolReply
+from collect.agents.tools import (
+    ActionForm,
+    Answered,
+    Arguments,
+    MalformedAction,
+    Toolbox,
+    ToolReply,
+)
 from collect.store.messages import Message, ToolCall
 from collect.store.records import Role, ToolOutcome
 from sandbox.errors import SandboxFileError

@@ -14,7 +14,6 @@ from pydantic import Field
 
 from collect.agents.config import Variant
 from collect.agents.debug_tools import reply
-from collect.agents.forms import ActionForm, ToolCalling
 from collect.agents.inspectcoder.inspector_tools import (
     INSPECTION,
     MODIFICATION,
@@ -44,7 +43,7 @@ from collect.agents.inspectcoder.react import (
 from collect.agents.loop import AgentRun, AgentSpec
 from collect.agents.prompts import fill, prompt
 from collect.agents.rollout_context import RolloutContext
-from collect.agents.tools import Arguments, Tool, Toolbox, ToolReply
+from collect.agents.tools import ActionForm, Arguments, Tool, Toolbox, ToolCalling, ToolReply
 from collect.code.syntax import parse
 from collect.store.records import SESSION_START, TASK_MESSAGE, EventRow, Role
 from sandbox.debugger import DebugEvent

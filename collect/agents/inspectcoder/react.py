@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import islice
 from textwrap import dedent
 
-from collect.agents.forms import ActionForm, Answered, MalformedAction
 from collect.agents.inspectcoder.code_blocks import FENCE, fenced_blocks, syntax_problem
 from collect.agents.inspectcoder.inspector_tools import STATE_HEADING
+from collect.agents.tools import ActionForm, Answered, MalformedAction
 from collect.code.syntax import literal, parse
 from collect.store.messages import Message, ToolCall
 

@@ -9,7 +9,6 @@ from typing import Literal, cast
 
 from collect.agents.config import RepairConfig, Variant
 from collect.agents.debug_tools import reply
-from collect.agents.forms import Answered
 from collect.agents.inspectcoder.inspector import inspector_prompt
 from collect.agents.inspectcoder.inspector_tools import (
     RAN_OUT,
@@ -30,7 +29,7 @@ from collect.agents.inspectcoder.react import (
     parse_actions,
 )
 from collect.agents.prompts import prompt
-from collect.agents.tools import Toolbox, ToolReply
+from collect.agents.tools import Answered, Toolbox, ToolReply
 from collect.store.messages import ToolCall
 from collect.store.records import SESSION_START, TASK_MESSAGE, Conversation
 from format.translation import (

@@ -6,10 +6,9 @@ import json
 
 import pytest
 
-from collect.agents.forms import Answered, MalformedAction
 from collect.agents.inspectcoder.inspector import TERMINAL_COMMANDS
 from collect.agents.inspectcoder.react import ReactForm, UnreadableAction, action_block
-from collect.agents.tools import ToolReply
+from collect.agents.tools import Answered, MalformedAction, ToolReply
 from collect.store.messages import Message, ToolCall
 from collect.store.records import ToolOutcome
 
