@@ -16,7 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from collect.agents.baselines.self_debugging import attempt_message
 from collect.agents.inspectcoder.patching import Patch, Round, patch_of
@@ -196,28 +196,15 @@ class Step(BaseModel):
     """The exception that it raised."""
 
 
-class Trace(BaseModel):
-    """What the program did during the last statement of the failing test."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    head: tuple[Step, ...]
-    tail: tuple[Step, ...]
-    """The last steps, if there are more than fit into the head."""
-    dropped: int
-    """Steps between head and tail that were dropped."""
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """The kept steps, in order."""
-        return (*self.head, *self.tail)
+STEPS = TypeAdapter(list[Step])
 
 
-def trace_test(sandbox: Sandbox, program: str, code: str, test: str, timeout: float) -> Trace:
-    """Run a failing pytest test under the tracer (see `ldb_tracer`), through the file `program`,
-    which holds `code`.
+def trace_test(sandbox: Sandbox, program: str, code: str, test: str, timeout: float) -> list[Step]:
+    """What the program did during the last statement of a failing pytest test: the kept steps, in
+    order.
 
-    `timeout` in seconds. Raises TraceUnavailable, SandboxError.
+    The test runs under the tracer (see `ldb_tracer`), through the file `program`, which holds
+    `code`. `timeout` in seconds. Raises TraceUnavailable, SandboxError.
     """
     try:
         statements = statements_of(code)
@@ -252,7 +239,7 @@ def trace_test(sandbox: Sandbox, program: str, code: str, test: str, timeout: fl
         argv = [sandbox.python, f"{folder}/launch.py"]
         result = sandbox.run(Command(argv, env=environment, timeout=timeout))
         try:
-            trace = Trace.model_validate_json(sandbox.read_file(f"{folder}/trace.json"))
+            trace = STEPS.validate_json(sandbox.read_file(f"{folder}/trace.json"))
         except (SandboxFileError, ValidationError):
             # The program under test may have ended before it, or broken the file.
             if result.timed_out:
@@ -261,7 +248,7 @@ def trace_test(sandbox: Sandbox, program: str, code: str, test: str, timeout: fl
                 ended = f"the traced run ended with exit code {result.exit_code}"
                 told = f"{ended} before it had a trace"
             raise TraceUnavailable(told) from None
-    executed = (statements.get(step.line) for step in trace.steps)
+    executed = (statements.get(step.line) for step in trace)
     if all(each is None or each.declares for each in executed):
         raise TraceUnavailable("the test ends before it runs any line of the program")
     return trace
@@ -303,10 +290,10 @@ class Block:
         self.after, self.ending = step.after, (*given, *raised)
 
 
-def blocks_of(trace: Trace, code: str, level: Level) -> list[Block]:
+def blocks_of(trace: Sequence[Step], code: str, level: Level) -> list[Block]:
     """The trace's blocks, in order of their start."""
     statements = statements_of(code)
-    steps = _told(trace.steps, statements)
+    steps = _told(trace, statements)
     if level is Level.FUNCTION:
         return _calls(steps)
     blocks: list[Block] = []
@@ -365,21 +352,15 @@ def first_and_last(items: Sequence[Item], count: int) -> tuple[Sequence[Item], S
     return items[: count // 2], items[len(items) - (count - count // 2) :]
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """How much of a trace is shown."""
+def trace_text(
+    blocks: Sequence[Block], code: str, max_blocks: int, max_lines: int, value_chars: int
+) -> str:
+    """The blocks, each with a heading, and its values in comments before and after the code.
 
-    blocks: int
-    lines: int
-    """Lines per block."""
-    value_chars: int
-    """Characters per comment with values."""
-
-
-def trace_text(blocks: Sequence[Block], code: str, sampling: Sampling) -> str:
-    """The blocks, each with a heading, and its values in comments before and after the code."""
+    `max_lines` are those of a block, `value_chars` the characters of a comment.
+    """
     statements, source = statements_of(code), source_lines(code)
-    head, tail = first_and_last(blocks, sampling.blocks)
+    head, tail = first_and_last(blocks, max_blocks)
     texts = []
     for index, block in enumerate([*head, *tail]):
         if tail and index == len(head):
@@ -387,16 +368,16 @@ def trace_text(blocks: Sequence[Block], code: str, sampling: Sampling) -> str:
         lines = [
             line for first in block.lines for line in _statement_lines(statements[first], source)
         ]
-        start, end = first_and_last(lines, sampling.lines)
+        start, end = first_and_last(lines, max_lines)
         first, last = _indent(source[block.lines[0] - 1]), _indent(source[block.lines[-1] - 1])
         after = [*_values(block.after or {}), *block.ending]
         shown = [
             f"[BLOCK-{index}]",
-            *_comment(first, _values(block.before), sampling.value_chars),
+            *_comment(first, _values(block.before), value_chars),
             *start,
             *(["..."] if end else []),
             *end,
-            *_comment(last, after, sampling.value_chars),
+            *_comment(last, after, value_chars),
         ]
         texts.append("\n".join(shown))
     return "\n".join(texts)
@@ -474,9 +455,9 @@ class Ldb:
 
     exhausted = False
 
-    def __init__(self, context: RolloutContext, level: Level) -> None:
+    def __init__(self, context: RolloutContext) -> None:
         self._context = context
-        self._level = level
+        self._level = Level(context.variant.removeprefix("ldb_"))
         spec = AgentSpec(prompt("ldb/system"), Toolbox([]), max_steps=1)
         self._agent = context.agent(spec, Role.PATCH_CODER)
 
@@ -511,5 +492,6 @@ class Ldb:
             Level.BLOCK: config.ldb_blocks,
             Level.FUNCTION: config.ldb_functions,
         }
-        sampling = Sampling(most[self._level], config.ldb_block_lines, config.ldb_value_chars)
-        return trace_text(blocks_of(trace, code, self._level), code, sampling)
+        blocks = blocks_of(trace, code, self._level)
+        limits = (most[self._level], config.ldb_block_lines, config.ldb_value_chars)
+        return trace_text(blocks, code, *limits)

@@ -242,7 +242,6 @@ class Recorder:
         """Forget the steps, since another statement of the test causes the next ones."""
         self.head: list[dict[str, Any]] = []
         self.tail: deque[dict[str, Any]] = deque(maxlen=self.max_steps)
-        self.count = 0
         self.objects: dict[int, object] = {}
         """The `self` of methods called by the test itself, by identity."""
 
@@ -334,7 +333,6 @@ class Recorder:
             "gave": None,
             "raised": None,
         }
-        self.count += 1
         (self.head if len(self.head) < self.max_steps else self.tail).append(activation.step)
 
     def raised(self, activation: Activation, arg: tuple[type, object, object]) -> None:
@@ -383,13 +381,8 @@ class Recorder:
         if self.written:
             return
         self.written = True
-        trace = {
-            "head": self.head,
-            "tail": list(self.tail),
-            "dropped": self.count - len(self.head) - len(self.tail),
-        }
         with open_file(self.report, "w", encoding="utf-8") as file:
-            json.dump(trace, file)
+            json.dump([*self.head, *self.tail], file)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.failed:

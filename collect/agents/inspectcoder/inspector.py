@@ -315,9 +315,9 @@ REMINDER = "Call propose_repair with your plan, or another tool if something is 
 class Inspector:
     """One conversation per round; all rounds share a budget of reasoning steps."""
 
-    def __init__(self, context: RolloutContext, variant: Variant) -> None:
+    def __init__(self, context: RolloutContext) -> None:
         self._context = context
-        self._variant = variant
+        self._variant = Variant(context.variant)
         self._steps_left = context.config.repair.max_reasoning_steps
 
     @property
