@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -69,11 +68,6 @@ class ConversationLog:
             return self.conclusion
         last = self.rows[-1].message if self.rows else None
         return last.content if last is not None and last.role == "assistant" else ""
-
-    @property
-    def tools_json(self) -> str:
-        """The tools' schemas as JSON, as sent."""
-        return json.dumps(list(self.tools))
 
     def sent(self) -> list[Message]:
         """The conversation so far, as sent to the model."""

@@ -33,8 +33,6 @@ READ_ONLY_VARIABLES = {
 """Where tests and linters write their caches if the workspace is read-only. Otherwise they report
 that they can't write, and a harmless command would seem to be refused."""
 ENDING = re.compile(r"\n?\[(?:exit code (?P<code>\d+)|killed after [\d.e+]+ s)\]$")
-
-
 MAX_LINE_BYTES = 2_000
 _ENDING = re.compile(r"!exit (\d+)")
 MAX_MESSAGES = 20
@@ -121,8 +119,6 @@ class ListFilesArguments(Arguments):
 
 @dataclass(frozen=True)
 class ListFiles:
-    """List the files below a folder."""
-
     sandbox: Sandbox
     name: str = "list_files"
     description: str = "List the files below a folder of the repository, recursively."
@@ -144,8 +140,6 @@ class ReadFileArguments(Arguments):
 
 @dataclass(frozen=True)
 class ReadFile:
-    """Show lines of a file with their numbers."""
-
     sandbox: Sandbox
     name: str = "read_file"
     description: str = (
@@ -181,8 +175,6 @@ class GrepArguments(Arguments):
 
 @dataclass(frozen=True)
 class Grep:
-    """Search the files of the repository."""
-
     sandbox: Sandbox
     name: str = "grep"
     description: str = "Search files with a regular expression; gives file:line:text."
@@ -206,8 +198,6 @@ class EditFileArguments(Arguments):
 
 @dataclass(frozen=True)
 class EditFile:
-    """Replace one piece of text in a file, or create a file."""
-
     sandbox: Sandbox
     gate: EditGate = field(default_factory=EditGate)
     name: str = "edit_file"
@@ -284,11 +274,8 @@ class BashArguments(Arguments):
 
 @dataclass(frozen=True)
 class Bash:
-    """Run a shell command in the repository.
-
-    While the edit gate is closed, the kernel makes the workspace read-only for the command: reading
-    and running tests works, and any edit fails. Each call starts a new shell; background processes
-    are killed.
+    """While the edit gate is closed, the kernel makes the workspace read-only for the command:
+    reading and running tests works, and any edit fails. Background processes are killed at its end.
     """
 
     sandbox: Sandbox
@@ -322,22 +309,14 @@ class Bash:
         return ToolReply(text.strip("\n") or "[no output]", outcome)
 
 
-@dataclass(frozen=True)
-class FailedCommand:
-    """The shell's answer about a failed command."""
-
-    output: str
-    exit_code: int | None
-    """None if it was killed at its timeout."""
-
-
-def read_failure(answer: str) -> FailedCommand | None:
-    """The failure in such an answer, or None if the command failed in another way."""
+def read_failure(answer: str) -> tuple[str, int | None] | None:
+    """The output and exit code in the shell's answer about a failed command. The code is None if it
+    was killed at its timeout; all is None if it failed in another way.
+    """
     ending = ENDING.search(answer)
     if ending is None:
         return None
-    code = ending["code"]
-    return FailedCommand(answer[: ending.start()], int(code) if code else None)
+    return answer[: ending.start()], int(ending["code"]) if ending["code"] else None
 
 
 _LINKS = r"""

@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from collect.agents.subagent_task import read_start, read_subagent_task
 from collect.benchmarks.base import Instance
 from collect.code.patches import changed_lines
-from collect.code.source import Place, line_at_fault, place_of, read_source
+from collect.code.source import NOTHING, Place, line_at_fault, place_of, read_source
 from collect.code.syntax import parse
 from collect.oracle.scripted import ExplorationPolicy, Turns, answer_block, say
 from collect.oracle.session import LineNavigator, Moves, Session, Stopped
@@ -51,13 +50,10 @@ class OracleAnswerer:
         self._instance, self._ask, self._habits = instance, ask, habits
         self._run_code = run_code and instance.language == "python"
         self._session = Session(habits)
-        self._question = ""
         self._answer: str | None = None
 
     def turns(self, task: str) -> Turns:
-        asked = read_subagent_task(task)
-        self._question, self._session.test = (asked.question, asked.test) if asked else ("", "")
-        self._session.opening = read_start(task)
+        self._session.take(task)
         match self._ask:
             case ValueAsk() as ask:
                 text = yield from self._value(ask)
@@ -80,7 +76,7 @@ class OracleAnswerer:
         session = self._session
         evidence = "; ".join(note[:MAX_NOTE] for note in session.evidence[:MAX_EVIDENCE])
         answer = self._answer or "I could not establish this in the debugger."
-        return answer_block(self._question, answer, evidence, session.place or "not reached")
+        return answer_block(session.question, answer, evidence, session.place or "not reached")
 
     def _value(self, ask: ValueAsk) -> Moves[str | None]:
         """The text of the value, or None if the program never reached the place."""
@@ -206,9 +202,9 @@ class OracleAnswerer:
         """The values that the statement uses, before and after it runs."""
         session = self._session
         seen: list[str] = []
-        source = read_source(place.path, self._instance.files[place.path])
+        source = read_source(place.path, self._instance.files[place.path]) or NOTHING
         known = yield from session.locals("This is the code I suspect. What does it work on?")
-        probes = source.probes(place.line, place.function) if source is not None else []
+        probes = source.probes(place.line, place.function)
         for name in [probe for probe in probes if probe in known][:MAX_PROBES]:
             seen.append(f"{name} = {known[name][:80]}")
         for expression in [probe for probe in probes if probe not in known][:MAX_PROBES]:
@@ -217,7 +213,7 @@ class OracleAnswerer:
                 seen.append(f"{expression} = {text[:80]}")
         if self._habits.detour(0.6):
             yield from session.control(session.pick("over"), "step_over")
-            for target in source.assigned(place.line)[:1] if source is not None else ():
+            for target in source.assigned(place.line)[:1]:
                 text = yield from session.evaluate(f"What is `{target}` now?", target)
                 if text is not None:
                     session.note(f"afterwards {target} = {text[:80]}")

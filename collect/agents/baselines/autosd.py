@@ -67,43 +67,34 @@ class Replacement:
     """Text to replace on one line, or from that line on."""
 
     line: int
+    """Of the original program."""
     readings: tuple[tuple[str, str], ...]
     """Old and new text, for each reading of the quotes."""
 
 
-@dataclass(frozen=True)
-class EditScript:
-    """Replacements to make together before the test runs. Line numbers refer to the original."""
-
-    replacements: tuple[Replacement, ...]
-
-
 def quoted(text: str) -> str:
-    """The part of a script that a message quotes."""
     return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}..."
 
 
-def parse_edits(text: str) -> EditScript:
-    """Read an edit script. Raises UnreadableExperiment."""
+def parse_edits(text: str) -> list[Replacement]:
+    """The replacements to make together before the test runs. Raises UnreadableExperiment."""
     starts = list(REPLACE.finditer(text))
     ends = [*(start.start() for start in starts[1:]), len(text)]
     closings = [BETWEEN] * (len(starts) - 1) + [AND_RUN]
-    return EditScript(
-        tuple(
-            Replacement(int(start[1]), _readings(start[0], text[start.end() : end], closing))
-            for start, end, closing in zip(starts, ends, closings, strict=True)
-        )
-    )
+    return [
+        Replacement(int(start[1]), _readings(start[0], text[start.end() : end], closing))
+        for start, end, closing in zip(starts, ends, closings, strict=True)
+    ]
 
 
-def apply_edits(code: str, script: EditScript) -> str:
+def apply_edits(code: str, edits: Sequence[Replacement]) -> str:
     """The program with all replacements made.
 
     Raises UnreadableExperiment if the old text is not in the program.
     """
     # Entries stay original lines, even if their new text has several.
     lines = source_lines(code, keepends=True)
-    for edit in script.replacements:
+    for edit in edits:
         if not 1 <= edit.line <= len(lines):
             raise UnreadableExperiment(
                 f"There is no line {edit.line}: the program has {len(lines)} lines."
@@ -164,16 +155,13 @@ def _inside(text: str) -> str | None:
 
 BREAK = ("b", "break", "tbreak")
 PRINT = ("p", "pp", "print")
-CONTINUE = ("c", "cont", "continue")
-STEPS = {
-    "n": Action.STEP_OVER,
-    "next": Action.STEP_OVER,
-    "s": Action.STEP_INTO,
-    "step": Action.STEP_INTO,
-    "r": Action.STEP_OUT,
-    "return": Action.STEP_OUT,
+MOVES = {
+    **dict.fromkeys(("c", "cont", "continue"), Action.CONTINUE),
+    **dict.fromkeys(("n", "next"), Action.STEP_OVER),
+    **dict.fromkeys(("s", "step"), Action.STEP_INTO),
+    **dict.fromkeys(("r", "return"), Action.STEP_OUT),
+    **dict.fromkeys(("q", "quit", "exit"), Action.CLOSE),
 }
-ENDS = ("q", "quit", "exit")
 HOW_TO = (
     "An experiment is either a debugger script such as `b 12 ;; c ;; p total`, or an edit script "
     'such as `REPLACE(12, "c>b", "c>=b") AND RUN`.'
@@ -204,7 +192,7 @@ class DebuggerScript:
     """Commands by hit. The last entry applies to all later hits too."""
 
 
-def parse_experiment(text: str) -> DebuggerScript | EditScript:
+def parse_experiment(text: str) -> DebuggerScript | list[Replacement]:
     """Read an experiment. Raises UnreadableExperiment."""
     text = text.strip().strip("`").strip()
     if not text:
@@ -246,12 +234,8 @@ def _command(piece: str) -> Command:
         return _breakpoint(rest, temporary=word == "tbreak")
     if word in PRINT and rest:
         return Print(rest)
-    if word in CONTINUE and not rest:
-        return Action.CONTINUE
-    if word in STEPS and not rest:
-        return STEPS[word]
-    if word in ENDS and not rest:
-        return Action.CLOSE
+    if word in MOVES and not rest:
+        return MOVES[word]
     raise UnreadableExperiment(f"`{quoted(piece)}` is not a command of a debugger script. {HOW_TO}")
 
 
@@ -323,7 +307,6 @@ class Trial:
 
     @property
     def rejected(self) -> bool:
-        """Whether the conclusion rejects the hypothesis."""
         verdict = VERDICT.search(self.conclusion)
         return verdict is not None and verdict.lastgroup == "rejected"
 
@@ -377,12 +360,9 @@ def is_done(text: str) -> bool:
 def script_of(text: str) -> str:
     """The script in an experiment's text: in a fenced block, in backticks, or the whole text."""
     blocks = [block for block in fenced_blocks(text) if block.strip()]
-    if blocks:
-        return blocks[0].strip()
     start, end = text.find("`"), text.rfind("`")
-    if 0 <= start < end:
-        return text[start + 1 : end].strip()
-    return text.strip().strip("`").strip()
+    inside = text[start + 1 : end] if 0 <= start < end else text.strip().strip("`")
+    return (blocks[0] if blocks else inside).strip()
 
 
 def trials_of(messages: Sequence[Message]) -> list[Trial]:

@@ -150,22 +150,11 @@ def _header_end(node: ast.stmt) -> int:
     return node.end_lineno or node.lineno
 
 
-PACKAGE = "stepinto_tracing"
 OPTIONS = ("-p", "no:cacheprovider", "--color=no", "--tb=no", "-q")
 MAX_STEPS = 500
 """Steps kept from the start of the trace, and the same number from its end."""
 VALUE_CHARS = 200
 """Maximum length of a value's text."""
-_LAUNCHER = f"""\
-import os, sys
-
-if __name__ == "__main__":
-    import pytest
-    from {PACKAGE} import ldb_tracer
-
-    folder, sys.path[0] = sys.path[0], os.getcwd()
-    sys.exit(ldb_tracer.main(folder))
-"""
 
 
 class TraceUnavailable(Exception):
@@ -225,19 +214,12 @@ def trace_test(sandbox: Sandbox, program: str, code: str, test: str, timeout: fl
         "arguments": [*OPTIONS, f"--rootdir={sandbox.workspace}", test],
     }
     with scratch_folder(sandbox) as folder:
-        package = f"{folder}/{PACKAGE}"
-        tracer = Path(__file__).with_name("ldb_tracer.py")
-        sandbox.write_files(
-            {
-                f"{folder}/launch.py": _LAUNCHER.encode(),
-                f"{folder}/job.json": json.dumps(job).encode(),
-                f"{package}/__init__.py": b"",
-                f"{package}/ldb_tracer.py": tracer.read_bytes(),
-            }
-        )
+        tracer, described = f"{folder}/ldb_tracer.py", json.dumps(job).encode()
+        source = Path(__file__).with_name("ldb_tracer.py").read_bytes()
+        sandbox.write_files({tracer: source, f"{folder}/job.json": described})
         environment = {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-        argv = [sandbox.python, f"{folder}/launch.py"]
-        result = sandbox.run(Command(argv, env=environment, timeout=timeout))
+        command = Command([sandbox.python, tracer], env=environment, timeout=timeout)
+        result = sandbox.run(command)
         try:
             trace = STEPS.validate_json(sandbox.read_file(f"{folder}/trace.json"))
         except (SandboxFileError, ValidationError):

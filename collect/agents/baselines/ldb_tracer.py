@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Iterable
 from itertools import islice
 from opcode import opname
+from os import getcwd
 from os.path import join, realpath
 from time import perf_counter
 from types import FrameType
@@ -393,10 +394,12 @@ class Recorder:
             self.write()
 
 
-def main(folder: str) -> int:
-    """Run the test of the folder's `job.json` and trace the program."""
+def main() -> int:
+    """Run the test of `job.json` and trace the program."""
     import pytest
 
+    # From here on imports are the project's.
+    folder, sys.path[0] = sys.path[0], getcwd()
     with open(join(folder, "job.json"), encoding="utf-8") as file:
         job = json.load(file)
     recorder = Recorder({**job, "report": join(folder, "trace.json")})
@@ -406,3 +409,7 @@ def main(folder: str) -> int:
         return int(pytest.main(job["arguments"], plugins=[recorder]))
     finally:
         recorder.write()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

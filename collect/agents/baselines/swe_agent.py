@@ -112,8 +112,8 @@ class BashForm(ActionForm):
         if len(commands) != 1:
             problem = f"It held {len(commands)} complete ```bash blocks, and exactly one is needed."
             if sum(fence[1] is not None for fence in fences) > len(commands):
-                problem += " A block was opened and never closed: was the response cut off?"
-                problem += " Be briefer."
+                cut = "A block was opened and never closed: was the response cut off? Be briefer."
+                problem += f" {cut}"
             raise MalformedAction(prompt("swe_agent/format_error", problem=problem, submit=SUBMIT))
         arguments = json.dumps({"command": commands[0]})
         return [ToolCall(f"command_{step}", "bash", arguments)]
@@ -139,12 +139,9 @@ def _commands(text: str, fences: Sequence[re.Match[str]]) -> list[str]:
 def observation(reply: ToolReply) -> str:
     """A command's return code and output, in mini-swe-agent's form."""
     failed = read_failure(reply.text) if reply.outcome is ToolOutcome.ERROR else None
-    if failed is None:
-        code, output = 0, reply.text
-    elif failed.exit_code is None:
-        code, output = KILLED, reply.text
-    else:
-        code, output = failed.exit_code, failed.output
+    output, code = failed or (reply.text, 0)
+    if code is None:
+        output, code = reply.text, KILLED
     shown = shortened(output, max_lines=MAX_CHARS, max_chars=MAX_CHARS)
     cut = f"{prompt('swe_agent/too_long')}\n" if len(output) > MAX_CHARS else ""
     return f"<returncode>{code}</returncode>\n{cut}<output>\n{shown}\n</output>"

@@ -22,18 +22,16 @@ from collect.agents.inspectcoder.inspector_tools import (
     InspectorSession,
     InteractArguments,
     InteractCode,
-    Limits,
     ProposeRepair,
     SetBreakpoint,
-    any_code,
-    inspector_tools,
+    calls,
     is_inspection,
+    parsed,
     patches_program,
 )
 from collect.agents.inspectcoder.patching import Patch, Round, numbered, write_patch
 from collect.agents.inspectcoder.react import (
     ActionCall,
-    BlockLanguage,
     ReactForm,
     UnreadableAction,
     action_block,
@@ -44,9 +42,8 @@ from collect.agents.loop import AgentRun, AgentSpec
 from collect.agents.prompts import fill, prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import ActionForm, Arguments, Tool, Toolbox, ToolCalling, ToolReply
-from collect.code.syntax import parse
 from collect.store.records import SESSION_START, TASK_MESSAGE, EventRow, Role
-from sandbox.debugger import DebugEvent
+from sandbox.debugger import DebugEvent, Launch
 from sandbox.debugger.pdb_terminal import PdbTerminal
 
 
@@ -119,6 +116,7 @@ NO_CHANGES = (
     "the running program can't be modified here: interact_code may only print variables and "
     "expressions, not assign, delete, import or define anything, nor call methods for their effect"
 )
+SHOWS = ("print", "pprint", "display")
 CHANGES = (
     *(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr, ast.Delete, ast.Global),
     *(ast.Nonlocal, ast.Import, ast.ImportFrom),
@@ -128,7 +126,7 @@ CHANGES = (
 
 def only_modification(code: str) -> tuple[str | None, str]:
     """Without breakpoint inspection: drop statements that only show something."""
-    tree = _parsed(code)
+    tree = parsed(code)
     if tree is None:
         return code, ""
     shown = _Silenced()
@@ -141,12 +139,12 @@ def only_modification(code: str) -> tuple[str | None, str]:
 
 def only_inspection(code: str) -> tuple[str | None, str]:
     """Without runtime modification: allow only expressions that show something."""
-    tree = _parsed(code)
+    tree = parsed(code)
     if tree is None:
         return code, ""
     for node in ast.walk(tree):
         called = node.value if isinstance(node, ast.Expr) else None
-        effect = isinstance(called, ast.Call) and not _prints(called)
+        effect = isinstance(called, ast.Call) and not calls(called, SHOWS)
         if effect or isinstance(node, CHANGES):
             return None, NO_CHANGES
     return (None, NO_CHANGES) if patches_program(tree) else (code, "")
@@ -159,32 +157,16 @@ class _Silenced(ast.NodeTransformer):
         self.removed = False
 
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
-        if _prints(node.value) or not isinstance(node.value, ast.Call | ast.Await | ast.Yield):
+        if calls(node.value, SHOWS) or not isinstance(node.value, ast.Call | ast.Await | ast.Yield):
             self.removed = True
             return ast.copy_location(ast.Pass(), node)
         return node
-
-
-def _prints(value: ast.expr) -> bool:
-    names = ("print", "pprint", "display")
-    return (
-        isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in names
-    )
-
-
-def _parsed(code: str) -> ast.Module | None:
-    """None if it does not parse: it then runs as it is, so that the error is shown."""
-    try:
-        return parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 RULES = {
     Variant.INSPECTCODER_NO_INSPECTION: only_modification,
     Variant.INSPECTCODER_NO_MODIFICATION: only_inspection,
 }
-TERMINAL_STATE = "A PDB terminal is ready; it starts with your first command."
 
 
 @dataclass(frozen=True)
@@ -215,27 +197,30 @@ def open_workbench(
             Simulated(simulator, current, kind.name, kind.description, kind.arguments)
             for kind in (SetBreakpoint, ControlExecution, InteractCode)
         ]
-        form = ToolCalling() if by_tools else ReactForm(None)
+        form = ToolCalling() if by_tools else ReactForm()
         state = f"Paused at the first line of {test}."
         yield Workbench([*simulated, ProposeRepair()], form, state)
     elif variant is Variant.INSPECTCODER_NO_INSPECTWARE:
         with closing(PdbTerminal(context.sandbox, test, context.config.debugger)) as terminal:
-            form = ToolCalling() if by_tools else ReactForm(None, TERMINAL_COMMANDS)
-            yield Workbench([RawTerminal(terminal), ProposeRepair()], form, TERMINAL_STATE)
+            form = ToolCalling() if by_tools else TerminalForm()
+            state = "A PDB terminal is ready; it starts with your first command."
+            yield Workbench([RawTerminal(terminal), ProposeRepair()], form, state)
     else:
         with context.debugger() as debugger:
             session = InspectorSession(
                 debugger,
                 test,
                 context.instance.solution,
+                repair,
                 reset=lambda: context.reset(current.version.code),
             )
-            started = session.begin()
-            limits = Limits(repair.observation_lines, repair.observation_chars)
-            tools = inspector_tools(session, limits, RULES.get(variant, any_code))
-            form = ReactForm(session.state_text)
+            started = debugger.start(Launch(test, stop_at_entry=True))
+            moves: list[Tool] = [SetBreakpoint(session), ControlExecution(session)]
+            form = ToolCalling() if by_tools else ReactForm(session.state_text)
             if by_tools:
-                form, tools = ToolCalling(), [WithState(tool, session) for tool in tools]
+                moves = [WithState(t, session, t.name, t.description, t.arguments) for t in moves]
+            interact = InteractCode(session, RULES.get(variant, InteractCode.rule))
+            tools = [*moves, interact, ProposeRepair()]
             yield Workbench(tools, form, session.state_text(), started)
 
 
@@ -245,46 +230,35 @@ class WithState:
 
     tool: Tool
     session: InspectorSession
-
-    @property
-    def name(self) -> str:
-        return self.tool.name
-
-    @property
-    def description(self) -> str:
-        return self.tool.description
-
-    @property
-    def arguments(self) -> type[Arguments]:
-        return self.tool.arguments
+    name: str
+    description: str
+    arguments: type[Arguments]
 
     def call(self, arguments: Any, call_id: str) -> ToolReply:
         answer = self.tool.call(arguments, call_id)
-        if isinstance(self.tool, InteractCode | ProposeRepair):
-            return answer
         state = f"{STATE_HEADING}\n{self.session.state_text()}"
         return replace(answer, text=f"{answer.text}\n\n{state}")
 
 
-def read_terminal_commands(block: str) -> list[ActionCall]:
-    """Read a block of pdb commands, one per line, up to a proposal. Raises UnreadableAction."""
-    calls: list[ActionCall] = []
-    lines = [line for line in block.splitlines() if line.strip()]
-    for number, line in enumerate(lines):
-        if line.strip().startswith("propose_repair("):
-            return [*calls, *parse_actions("\n".join(lines[number:]))]
-        calls.append(ActionCall("debugger", {"command": line.rstrip()}))
-    return calls
+class TerminalForm(ReactForm):
+    """Blocks of pdb commands, one per line, up to a proposal."""
 
+    stops_at_error = False
 
-def write_terminal_command(call: ActionCall) -> str:
-    """The command as typed."""
-    return str(call.arguments["command"]) if call.name == "debugger" else call_text(call)
+    @staticmethod
+    def read(block: str) -> list[ActionCall]:
+        commands: list[ActionCall] = []
+        lines = [line for line in block.splitlines() if line.strip()]
+        for number, line in enumerate(lines):
+            if line.strip().startswith("propose_repair("):
+                return [*commands, *parse_actions("\n".join(lines[number:]))]
+            commands.append(ActionCall("debugger", {"command": line.rstrip()}))
+        return commands
 
-
-TERMINAL_COMMANDS = BlockLanguage(
-    read_terminal_commands, write_terminal_command, stops_at_error=False
-)
+    @staticmethod
+    def write(action: ActionCall) -> str:
+        typed = action.name == "debugger"
+        return str(action.arguments["command"]) if typed else call_text(action)
 
 
 DEMONSTRATIONS = ("inspection", "missing_logic", "flawed_logic", "proposal")
@@ -304,10 +278,6 @@ INTERACT_USES = {
 """Uses of interact_code that remain in each ablation."""
 PRINTS = re.compile(r"\ninteract_code\(\"print\(.*?\)\"\)|; print\([^)\n]*\)")
 """Calls in demonstrations that only print, and prints after other code."""
-RESTRICTIONS = {
-    Variant.INSPECTCODER_NO_INSPECTION: "inspectcoder/no_inspection",
-    Variant.INSPECTCODER_NO_MODIFICATION: "inspectcoder/no_modification",
-}
 TERMINAL_DEMONSTRATIONS = ("inspection", "missing_logic")
 REMINDER = "Call propose_repair with your plan, or another tool if something is still open."
 
@@ -369,8 +339,8 @@ def inspector_prompt(variant: Variant, by_tools: bool, steps: int, solution: str
         ),
         prompt("inspectcoder/tips", steps=str(steps)),
     ]
-    if variant in RESTRICTIONS:
-        parts.append(prompt(RESTRICTIONS[variant]))
+    if variant in RULES:
+        parts.append(prompt(variant.replace("_", "/", 1)))
     return fill("\n\n".join(parts), {"solution": solution})
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, Protocol, cast
+from typing import Annotated, Literal, cast
 
 from pydantic import Field
 
+from collect.agents.config import RepairConfig
 from collect.agents.debug_tools import reply
 from collect.agents.inspectcoder.patching import shortened
-from collect.agents.tools import Arguments, Tool, ToolReply
+from collect.agents.tools import Arguments, ToolReply
 from collect.code.syntax import parse
 from collect.store.records import ToolOutcome
 from sandbox.debugger import (
@@ -20,7 +21,6 @@ from sandbox.debugger import (
     DebugEvent,
     Debugger,
     ErrorKind,
-    Launch,
     State,
 )
 from sandbox.debugger.rendering import render, render_snapshot
@@ -36,16 +36,9 @@ STATE_HEADING = "## PDB Session State"
 STARTED_AGAIN = "The test was started again: the session is paused where it begins."
 
 
-class CodeRule(Protocol):
-    """Which code interact_code accepts."""
-
-    def __call__(self, code: str) -> tuple[str | None, str]:
-        """The code to run (None for none), and a message for the model (empty for none)."""
-
-
-def any_code(code: str) -> tuple[str | None, str]:
-    """Accept all code unchanged."""
-    return code, ""
+CodeRule = Callable[[str], tuple[str | None, str]]
+"""Which code interact_code accepts: the code to run (None for none), and a message for the model
+(empty for none)."""
 
 
 @dataclass
@@ -55,6 +48,7 @@ class InspectorSession:
     debugger: Debugger
     test: str
     solution: str
+    config: RepairConfig
     reset: Callable[[], None] = lambda: None
     """Resets the workspace, since a killed test does not clean up after itself."""
 
@@ -63,10 +57,6 @@ class InspectorSession:
         if self.debugger.state is not State.START:
             self.reset()
         return self.debugger.restart()
-
-    def begin(self) -> DebugEvent:
-        """Start at the first line of the test."""
-        return self.debugger.start(Launch(self.test, stop_at_entry=True))
 
     def state_text(self) -> str:
         """The session's state, as in listing 3."""
@@ -95,17 +85,10 @@ class InspectorSession:
         text = f"{render(event)}\n{ended if again.error_kind is None else render(again)}"
         return replace(answer, text=text, later_events=(again,))
 
-
-@dataclass(frozen=True)
-class Limits:
-    """The longest observation."""
-
-    lines: int
-    chars: int
-
     def cut(self, answer: ToolReply) -> ToolReply:
-        """Cut an answer to the limits."""
-        return replace(answer, text=shortened(answer.text, self.lines, self.chars))
+        """An answer of at most the lines and characters that an observation may have."""
+        lines, chars = self.config.observation_lines, self.config.observation_chars
+        return replace(answer, text=shortened(answer.text, lines, chars))
 
 
 class SetBreakpointArguments(Arguments):
@@ -117,7 +100,6 @@ class SetBreakpoint:
     """A breakpoint in the program that is removed once hit."""
 
     session: InspectorSession
-    limits: Limits
     name: str = "set_breakpoint"
     description: str = (
         "Set a breakpoint at a line of the buggy code: the program pauses before that line is "
@@ -128,7 +110,7 @@ class SetBreakpoint:
     def call(self, arguments: SetBreakpointArguments, call_id: str) -> ToolReply:
         session = self.session
         request = BreakpointRequest(file=session.solution, line=arguments.line, temporary=True)
-        return self.limits.cut(reply(session.debugger.set_breakpoint(request), {}))
+        return session.cut(reply(session.debugger.set_breakpoint(request), {}))
 
 
 class ControlArguments(Arguments):
@@ -143,19 +125,16 @@ class ControlArguments(Arguments):
 
 @dataclass(frozen=True)
 class ControlExecution:
-    """Continue to the next breakpoint, or restart."""
-
     session: InspectorSession
-    limits: Limits
     name: str = "control_execution"
     description: str = "Let the program run to the next breakpoint, or restart the session."
     arguments: type[Arguments] = ControlArguments
 
     def call(self, arguments: ControlArguments, call_id: str) -> ToolReply:
-        debugger = self.session.debugger
+        session = self.session
         if arguments.cmd == "restart":
-            return self.limits.cut(self.session.shown(self.session.restart()))
-        return self.limits.cut(self.session.after_run(debugger.control(Action.CONTINUE)))
+            return session.cut(session.shown(session.restart()))
+        return session.cut(session.after_run(session.debugger.control(Action.CONTINUE)))
 
 
 class InteractArguments(Arguments):
@@ -164,11 +143,8 @@ class InteractArguments(Arguments):
 
 @dataclass(frozen=True)
 class InteractCode:
-    """Run code in the paused frame to read or change values."""
-
     session: InspectorSession
-    limits: Limits
-    rule: CodeRule = any_code
+    rule: CodeRule = lambda code: (code, "")
     name: str = "interact_code"
     description: str = (
         "Run Python code before the paused line, in the paused frame: print variables or "
@@ -186,7 +162,7 @@ class InteractCode:
         answer = reply(event, {})
         if event.state is State.DONE and event.error_kind is not ErrorKind.NOT_ALLOWED:
             answer = self.session.after_run(event)
-        answer = self.limits.cut(answer)
+        answer = self.session.cut(answer)
         text = f"{answer.text}\nNote: {remark}" if remark else answer.text
         return replace(answer, text=text, action=action)
 
@@ -203,8 +179,6 @@ class ProposeArguments(Arguments):
 
 @dataclass(frozen=True)
 class ProposeRepair:
-    """Give the root cause and a repair plan to the Patch Coder, and end."""
-
     name: str = "propose_repair"
     description: str = (
         "End the analysis with the root cause of the bug and a concrete repair plan, from which a "
@@ -216,18 +190,6 @@ class ProposeRepair:
         return ToolReply("The repair plan is handed on.", conclusion=arguments.plan)
 
 
-def inspector_tools(
-    session: InspectorSession, limits: Limits, rule: CodeRule = any_code
-) -> Sequence[Tool]:
-    """The four actions."""
-    return [
-        SetBreakpoint(session, limits),
-        ControlExecution(session, limits),
-        InteractCode(session, limits, rule),
-        ProposeRepair(),
-    ]
-
-
 PRINTS = {"print", "pprint"}
 LIVE_PATCHES = {"exec", "setattr", "delattr"}
 NAMESPACES = {"globals", "vars", "locals"}
@@ -237,12 +199,18 @@ def is_inspection(code: str) -> bool:
     """Whether code inspects rather than modifies: it prints (InspectCoder, section 4.4.1), and does
     not replace the program's functions or attributes.
     """
-    try:
-        tree = parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parsed(code)
+    if tree is None:
         return "print(" in code
-    prints = any(_calls(node, PRINTS) for node in ast.walk(tree))
-    return prints and not patches_program(tree)
+    return any(calls(node, PRINTS) for node in ast.walk(tree)) and not patches_program(tree)
+
+
+def parsed(code: str) -> ast.Module | None:
+    """None if it does not parse: it then runs as it is, so that the error is shown."""
+    try:
+        return parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def patches_program(tree: ast.AST) -> bool:
@@ -250,13 +218,14 @@ def patches_program(tree: ast.AST) -> bool:
     `setattr` or `globals`, or a `global` statement.
     """
     for node in ast.walk(tree):
-        if isinstance(node, ast.Global) or _calls(node, LIVE_PATCHES):
+        if isinstance(node, ast.Global) or calls(node, LIVE_PATCHES):
             return True
         stored = isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)
-        if stored and _calls(cast(ast.Subscript, node).value, NAMESPACES):
+        if stored and calls(cast(ast.Subscript, node).value, NAMESPACES):
             return True
     return False
 
 
-def _calls(node: ast.AST, names: Collection[str]) -> bool:
+def calls(node: ast.AST, names: Collection[str]) -> bool:
+    """Whether it is a call of one of these functions."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names

@@ -14,11 +14,12 @@ from collect.agents.inspectcoder.inspector_tools import (
     RAN_OUT,
     STARTED_AGAIN,
     STATE_HEADING,
+    ControlExecution,
     InspectorSession,
-    Limits,
+    InteractCode,
     ProposeArguments,
     ProposeRepair,
-    inspector_tools,
+    SetBreakpoint,
 )
 from collect.agents.inspectcoder.react import (
     ActionCall,
@@ -48,7 +49,7 @@ from tests.format.round_trip.session_view import SessionView
 
 Form = Literal["react", "tools"]
 CONFIG = RepairConfig()
-LIMITS = Limits(CONFIG.observation_lines, CONFIG.observation_chars)
+SESSION = InspectorSession(cast(Debugger, None), "", "", CONFIG)
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def _seen(step: Step, view: SessionView, inspection: Inspection) -> Seen:
         ended = RAN_OUT if ran_out else STARTED_AGAIN
         told = ended if again.error_kind is None else render(again)
         answer = replace(answer, text=f"{answer.text}\n{told}")
-    return Seen(step, LIMITS.cut(answer), view.text)
+    return Seen(step, SESSION.cut(answer), view.text)
 
 
 def _write_tools(draft: Draft, turn: Turn, number: int, seen: Sequence[Seen]) -> None:
@@ -173,5 +174,5 @@ def _escaped(action: ActionCall) -> str:
 
 def _schemas() -> str:
     """A Program Inspector's tools as JSON."""
-    session = InspectorSession(cast(Debugger, None), "", "")
-    return json.dumps(Toolbox(inspector_tools(session, Limits(1, 1))).schemas())
+    kinds = (SetBreakpoint, ControlExecution, InteractCode)
+    return json.dumps(Toolbox([*(kind(SESSION) for kind in kinds), ProposeRepair()]).schemas())
