@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from collect.agents.config import AgentsConfig, Variant
-from collect.agents.conversation import ConversationLog
+from collect.agents.conversation import AgentSpec, ConversationLog
 from collect.agents.debug_tools import StartSession, debug_tools
 from collect.agents.file_tools import Bash, EditFile, EditGate, Grep, ListFiles, ReadFile
-from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.subagent_task import DebugSubagentArguments, parse_answer, subagent_task

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from threading import Event
 
 from collect.agents.config import AgentsConfig
-from collect.agents.conversation import ConversationLog
-from collect.agents.loop import AgentRun, AgentSpec
+from collect.agents.conversation import AgentRun, AgentSpec, ConversationLog
 from collect.agents.prompts import wording
 from collect.benchmarks.base import Instance
 from collect.benchmarks.workspace import reset_workspace

@@ -143,56 +143,41 @@ class Answered:
 
 
 class ActionForm:
-    """A way to make calls and to receive their results: by default in the model's text, all calls
-    of a reply answered in one message of the user's."""
+    """How a model makes calls and receives their results: here by the API's own tool calls, each
+    answered in a separate message."""
 
-    by_tools = False
+    by_tools = True
     """Whether tool schemas are sent to the model."""
     stop: tuple[str, ...] = ()
     """Texts at which the model stops, because only the environment may write them."""
-    stops_at_error = True
+    stops_at_error = False
     """Whether the calls after a failed one are skipped."""
 
     def calls(self, reply: Message, step: int) -> Sequence[ToolCall]:
         """The calls of a reply; if there are none, it is a final answer. Raises MalformedAction."""
+        return reply.tool_calls
+
+
+class TextForm(ActionForm):
+    """Calls in the model's text, all those of a reply answered in one message of the user's."""
+
+    by_tools = False
+    stops_at_error = True
+
+    def calls(self, reply: Message, step: int) -> Sequence[ToolCall]:
         raise NotImplementedError
 
     def observation(self, answered: Sequence[Answered], left_out: int, steps_left: int) -> str:
         """The text of the message for all calls. `left_out` more were skipped after an error."""
         raise NotImplementedError
 
-    def answered(self, answered: Answered) -> MessageRow | None:
-        """The message for one call's result, if each call has its own."""
-        return None
-
     def all_answered(
         self, answered: Sequence[Answered], left_out: int, steps_left: int
-    ) -> MessageRow | None:
-        """The message for all calls of a reply, if they share one. Its outcome is the last that is
-        not OK."""
+    ) -> MessageRow:
+        """The message for all calls of a reply. Its outcome is the last that is not OK."""
         text = self.observation(answered, left_out, steps_left)
         seconds = sum(each.seconds for each in answered)
         outcomes = [each.reply.outcome for each in answered]
         failed = [outcome for outcome in outcomes if outcome is not ToolOutcome.OK]
         outcome = failed[-1] if failed else ToolOutcome.OK
         return MessageRow(Message("user", text), seconds=seconds, tool_outcome=outcome)
-
-
-class ToolCalling(ActionForm):
-    """The API's own tool calls, each answered in a separate message."""
-
-    by_tools = True
-    stops_at_error = False
-
-    def calls(self, reply: Message, step: int) -> Sequence[ToolCall]:
-        return reply.tool_calls
-
-    def answered(self, answered: Answered) -> MessageRow | None:
-        call, reply = answered.call, answered.reply
-        message = Message("tool", reply.text, tool_call_id=call.id, name=call.name)
-        return MessageRow(message, seconds=answered.seconds, tool_outcome=reply.outcome)
-
-    def all_answered(
-        self, answered: Sequence[Answered], left_out: int, steps_left: int
-    ) -> MessageRow | None:
-        return None

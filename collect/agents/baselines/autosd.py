@@ -13,16 +13,16 @@ from typing import Annotated
 
 from pydantic import Field
 
+from collect.agents.conversation import AgentSpec
 from collect.agents.inspectcoder.code_blocks import fenced_blocks, syntax_problem
 from collect.agents.inspectcoder.patching import Patch, Round, numbered, shortened, write_patch
-from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import (
-    ActionForm,
     Answered,
     Arguments,
     MalformedAction,
+    TextForm,
     Toolbox,
     ToolReply,
 )
@@ -311,7 +311,7 @@ class Trial:
         return verdict is not None and verdict.lastgroup == "rejected"
 
 
-class ScientificForm(ActionForm):
+class ScientificForm(TextForm):
     """One experiment per reply; a reply without one ends the debugging."""
 
     stop = ("\nObservation:", "\n**Observation")

@@ -19,8 +19,8 @@ from typing import NamedTuple, TypeVar
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from collect.agents.baselines.self_debugging import attempt_message
+from collect.agents.conversation import AgentSpec
 from collect.agents.inspectcoder.patching import Patch, Round, patch_of
-from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Toolbox

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from collect.agents.config import Variant
+from collect.agents.conversation import AgentSpec
 from collect.agents.inspectcoder.patching import CodeVersion, Patch, Round, patch_of
-from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Toolbox

@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from collect.agents.baselines.self_debugging import version_text
+from collect.agents.conversation import AgentSpec
 from collect.agents.file_tools import Bash, BashArguments, read_failure
 from collect.agents.inspectcoder.patching import Patch, Round, shortened
-from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import (
-    ActionForm,
     Answered,
     Arguments,
     MalformedAction,
+    TextForm,
     Toolbox,
     ToolReply,
 )
@@ -103,7 +103,7 @@ class SubmittingBash:
         return answer
 
 
-class BashForm(ActionForm):
+class BashForm(TextForm):
     """Reasoning, then exactly one command in a ```bash block."""
 
     def calls(self, reply: Message, step: int) -> Sequence[ToolCall]:

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from collect.agents.config import Variant
+from collect.agents.conversation import AgentRun, AgentSpec
 from collect.agents.debug_tools import reply
 from collect.agents.inspectcoder.inspector_tools import (
     INSPECTION,
@@ -38,10 +39,9 @@ from collect.agents.inspectcoder.react import (
     call_text,
     parse_actions,
 )
-from collect.agents.loop import AgentRun, AgentSpec
 from collect.agents.prompts import fill, prompt
 from collect.agents.rollout_context import RolloutContext
-from collect.agents.tools import ActionForm, Arguments, Tool, Toolbox, ToolCalling, ToolReply
+from collect.agents.tools import ActionForm, Arguments, Tool, Toolbox, ToolReply
 from collect.store.records import SESSION_START, TASK_MESSAGE, EventRow, Role
 from sandbox.debugger import DebugEvent, Launch
 from sandbox.debugger.pdb_terminal import PdbTerminal
@@ -197,12 +197,12 @@ def open_workbench(
             Simulated(simulator, current, kind.name, kind.description, kind.arguments)
             for kind in (SetBreakpoint, ControlExecution, InteractCode)
         ]
-        form = ToolCalling() if by_tools else ReactForm()
+        form = ActionForm() if by_tools else ReactForm()
         state = f"Paused at the first line of {test}."
         yield Workbench([*simulated, ProposeRepair()], form, state)
     elif variant is Variant.INSPECTCODER_NO_INSPECTWARE:
         with closing(PdbTerminal(context.sandbox, test, context.config.debugger)) as terminal:
-            form = ToolCalling() if by_tools else TerminalForm()
+            form = ActionForm() if by_tools else TerminalForm()
             state = "A PDB terminal is ready; it starts with your first command."
             yield Workbench([RawTerminal(terminal), ProposeRepair()], form, state)
     else:
@@ -216,7 +216,7 @@ def open_workbench(
             )
             started = debugger.start(Launch(test, stop_at_entry=True))
             moves: list[Tool] = [SetBreakpoint(session), ControlExecution(session)]
-            form = ToolCalling() if by_tools else ReactForm(session.state_text)
+            form = ActionForm() if by_tools else ReactForm(session.state_text)
             if by_tools:
                 moves = [WithState(t, session, t.name, t.description, t.arguments) for t in moves]
             interact = InteractCode(session, RULES.get(variant, InteractCode.rule))

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from collect.agents.conversation import AgentSpec
 from collect.agents.inspectcoder.code_blocks import program_of, with_imports_of
-from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Toolbox

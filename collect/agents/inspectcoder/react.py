@@ -12,7 +12,7 @@ from textwrap import dedent
 
 from collect.agents.inspectcoder.code_blocks import FENCE, fenced_blocks, syntax_problem
 from collect.agents.inspectcoder.inspector_tools import STATE_HEADING
-from collect.agents.tools import ActionForm, Answered, MalformedAction
+from collect.agents.tools import Answered, MalformedAction, TextForm
 from collect.code.syntax import literal, parse
 from collect.store.messages import Message, ToolCall
 
@@ -166,7 +166,7 @@ MAX_FENCES = 50
 """Maximum fences to try as the end of a block."""
 
 
-class ReactForm(ActionForm):
+class ReactForm(TextForm):
     """Thought, action block, and one observation of all its calls, in order."""
 
     stop = ("\n### OBSERVATION", "\n### Observation", "\nObservation:")
