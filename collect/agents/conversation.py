@@ -10,14 +10,7 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 
 from collect.agents.debug_tools import placed, withheld
-from collect.agents.tools import (
-    ActionForm,
-    Answered,
-    MalformedAction,
-    TextForm,
-    Toolbox,
-    ToolReply,
-)
+from collect.agents.tools import ActionForm, Answered, MalformedAction, TextForm, Toolbox, ToolReply
 from collect.errors import ContextTooLong, ModelFailure, RolloutStopped
 from collect.models.base import Completion, Model, Sampling, Usage
 from collect.rollout_log import NO_LOG, Fact, RolloutLog

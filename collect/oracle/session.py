@@ -138,13 +138,14 @@ class Session:
         return found["text"].strip() if found else None
 
     def locals(self, why: str, frame: int = 0) -> Moves[Mapping[str, str]]:
-        more = {"frame": frame} if frame else {}
-        text = yield from self.do(why, "debug_inspect", what="locals", **more)
-        return values(text)
+        return (yield from self._values(why, "locals", **({"frame": frame} if frame else {})))
 
     def fields(self, why: str, expression: str) -> Moves[Mapping[str, str]]:
-        text = yield from self.do(why, "debug_inspect", what="fields", expression=expression)
-        return values(text)
+        return (yield from self._values(why, "fields", expression=expression))
+
+    def _values(self, why: str, what: str, **more: Any) -> Moves[Mapping[str, str]]:
+        text = yield from self.do(why, "debug_inspect", what=what, **more)
+        return {found["name"]: found["text"].strip() for found in VALUE.finditer(text)}
 
     def stack(self, why: str) -> Moves[list[Mapping[str, str]]]:
         """The frames, innermost first."""
@@ -175,11 +176,6 @@ class Session:
         elif ended:
             self.exit_code = int(ended["code"])
         return self.stopped
-
-
-def values(text: str) -> dict[str, str]:
-    """All values in an observation, by name."""
-    return {found["name"]: found["text"].strip() for found in VALUE.finditer(text)}
 
 
 class LineNavigator:

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Annotated
@@ -18,14 +19,7 @@ from collect.agents.inspectcoder.code_blocks import fenced_blocks, syntax_proble
 from collect.agents.inspectcoder.patching import Patch, Round, numbered, shortened, write_patch
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
-from collect.agents.tools import (
-    Answered,
-    Arguments,
-    MalformedAction,
-    TextForm,
-    Toolbox,
-    ToolReply,
-)
+from collect.agents.tools import Answered, Arguments, MalformedAction, TextForm, Toolbox, ToolReply
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.pytest_run import section_of
 from collect.benchmarks.running import run_tests
@@ -397,15 +391,8 @@ ACTION, EDIT = "experiment/debugger", "experiment/edit"
 NOT_COVERED = "[The breakpoint line was not covered by the test.]"
 NO_EXCEPTION = "[No exception triggered]"
 ENDLESS = (StopReason.INTERRUPTED, StopReason.KILLED)
-
-
-@dataclass(frozen=True)
-class Shown:
-    """What a `p` printed at one hit."""
-
-    expression: str
-    text: str
-    ok: bool
+Shown = tuple[str, bool]
+"""What a `p` printed at one hit, and whether it is a value."""
 
 
 def run_script(
@@ -430,14 +417,13 @@ def run_script(
         elif started.stop_reason in ENDLESS:
             told = [NOT_COVERED, _stopped(started)]
         return ToolReply("\n".join(told), ToolOutcome.ERROR, started, action=ACTION)
-    event, hits, shown = started, 0, list[Shown]()
+    event, hits, shown = started, 0, defaultdict[str, list[Shown]](list)
     while event.stop_reason is StopReason.BREAKPOINT and hits < max_hits:
         for command in script.at_hits[min(hits, len(script.at_hits) - 1)]:
             if isinstance(command, Print):
-                each = _printed(debugger, command.expression)
-                if len(script.breakpoints) > 1:
-                    each = replace(each, text=f"(line {event.line}) {each.text}")
-                shown.append(each)
+                text, ok = _printed(debugger, command.expression)
+                line = f"(line {event.line}) " if len(script.breakpoints) > 1 else ""
+                shown[command.expression].append((f"{line}{text}", ok))
             elif isinstance(command, BreakpointRequest):
                 debugger.set_breakpoint(placed(command))
             else:
@@ -449,7 +435,8 @@ def run_script(
         told.append(f"[These are the first {max_hits} executions; there are more.]")
     elif event.stop_reason in ENDLESS:
         told.append(_stopped(event))
-    outcome = ToolOutcome.OK if any(each.ok for each in shown) else ToolOutcome.ERROR
+    ok = any(ok for each in shown.values() for _, ok in each)
+    outcome = ToolOutcome.OK if ok else ToolOutcome.ERROR
     return ToolReply("\n".join(told), outcome, started, action=ACTION)
 
 
@@ -458,26 +445,24 @@ def _printed(debugger: Debugger, expression: str) -> Shown:
     names = expression == "locals()"
     event = debugger.locals() if names else debugger.evaluate(expression)
     if event.error_kind is not None:
-        return Shown(expression, f"*** {event.error}", ok=False)
+        return f"*** {event.error}", False
     if names:
         values = ", ".join(f"{value.name!r}: {value.text}" for value in event.values)
-        return Shown(expression, f"{{{values}}}", ok=True)
-    return Shown(expression, "\n".join(value.text for value in event.values), ok=True)
+        return f"{{{values}}}", True
+    return "\n".join(value.text for value in event.values), True
 
 
-def _values(shown: list[Shown]) -> Iterator[str]:
+def _values(shown: Mapping[str, Sequence[Shown]]) -> Iterator[str]:
     """By expression, as in AutoSD's paper: the value, or a list if there are several."""
-    expressions = dict.fromkeys(each.expression for each in shown)
-    if not expressions:
+    if not shown:
         yield "[The test ended before the script came to what it prints.]"
-    for expression in expressions:
-        of_it = [each for each in shown if each.expression == expression]
-        label = f"{expression}: " if len(expressions) > 1 else ""
+    for expression, each in shown.items():
+        label = f"{expression}: " if len(shown) > 1 else ""
         # An expression that fails each time is itself wrong.
-        if len(of_it) == 1 or not any(each.ok for each in of_it):
-            yield f"{label}{of_it[0].text}"
+        if len(each) == 1 or not any(ok for _, ok in each):
+            yield f"{label}{each[0][0]}"
         else:
-            values = ", ".join(each.text for each in of_it)
+            values = ", ".join(text for text, _ in each)
             yield f"{label}At each loop execution, the expression was: [{values}]"
 
 

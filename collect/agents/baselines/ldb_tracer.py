@@ -389,9 +389,7 @@ class Recorder:
         if report.failed:
             self.write()
 
-    def pytest_collectreport(self, report: Any) -> None:
-        if report.failed:
-            self.write()
+    pytest_collectreport = pytest_runtest_logreport
 
 
 def main() -> int:

@@ -16,14 +16,7 @@ from collect.agents.file_tools import Bash, BashArguments, read_failure
 from collect.agents.inspectcoder.patching import Patch, Round, shortened
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
-from collect.agents.tools import (
-    Answered,
-    Arguments,
-    MalformedAction,
-    TextForm,
-    Toolbox,
-    ToolReply,
-)
+from collect.agents.tools import Answered, MalformedAction, TextForm, Toolbox, ToolReply
 from collect.store.messages import Message, ToolCall
 from collect.store.records import Role, ToolOutcome
 from sandbox.errors import SandboxFileError
@@ -45,7 +38,7 @@ class SweAgent:
         self._context = context
         spec = AgentSpec(
             prompt("swe_agent/system"),
-            Toolbox([SubmittingBash(Bash(context.sandbox, context.config.bash_timeout))]),
+            Toolbox([SubmittingBash(context.sandbox, context.config.bash_timeout)]),
             max_steps=context.config.repair.max_shell_steps,
             form=BashForm(),
         )
@@ -87,16 +80,13 @@ class SweAgent:
 
 
 @dataclass(frozen=True)
-class SubmittingBash:
+class SubmittingBash(Bash):
     """A shell in which printing the submission marker ends the conversation."""
 
-    bash: Bash
-    name: str = "bash"
     description: str = "Run a bash command in the folder of the program."
-    arguments: type[Arguments] = BashArguments
 
     def call(self, arguments: BashArguments, call_id: str) -> ToolReply:
-        answer = self.bash.call(arguments, call_id)
+        answer = super().call(arguments, call_id)
         first_line = answer.text.partition("\n")[0].strip()
         if answer.outcome is ToolOutcome.OK and first_line == SUBMISSION:
             return replace(answer, conclusion=SUBMISSION)

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -18,7 +18,6 @@ from collect.agents.debug_tools import reply
 from collect.agents.inspectcoder.inspector_tools import (
     INSPECTION,
     MODIFICATION,
-    STATE_HEADING,
     ControlExecution,
     InspectorSession,
     InteractArguments,
@@ -215,29 +214,11 @@ def open_workbench(
                 reset=lambda: context.reset(current.version.code),
             )
             started = debugger.start(Launch(test, stop_at_entry=True))
-            moves: list[Tool] = [SetBreakpoint(session), ControlExecution(session)]
             form = ActionForm() if by_tools else ReactForm(session.state_text)
-            if by_tools:
-                moves = [WithState(t, session, t.name, t.description, t.arguments) for t in moves]
             interact = InteractCode(session, RULES.get(variant, InteractCode.rule))
-            tools = [*moves, interact, ProposeRepair()]
+            moves = [SetBreakpoint(session), ControlExecution(session)]
+            tools: list[Tool] = [*moves, interact, ProposeRepair()]
             yield Workbench(tools, form, session.state_text(), started)
-
-
-@dataclass(frozen=True)
-class WithState:
-    """A tool whose answers end with the session's state, like observations in the ReAct form."""
-
-    tool: Tool
-    session: InspectorSession
-    name: str
-    description: str
-    arguments: type[Arguments]
-
-    def call(self, arguments: Any, call_id: str) -> ToolReply:
-        answer = self.tool.call(arguments, call_id)
-        state = f"{STATE_HEADING}\n{self.session.state_text()}"
-        return replace(answer, text=f"{answer.text}\n\n{state}")
 
 
 class TerminalForm(ReactForm):

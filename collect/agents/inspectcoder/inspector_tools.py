@@ -15,14 +15,7 @@ from collect.agents.inspectcoder.patching import shortened
 from collect.agents.tools import Arguments, ToolReply
 from collect.code.syntax import parse
 from collect.store.records import ToolOutcome
-from sandbox.debugger import (
-    Action,
-    BreakpointRequest,
-    DebugEvent,
-    Debugger,
-    ErrorKind,
-    State,
-)
+from sandbox.debugger import Action, BreakpointRequest, DebugEvent, Debugger, ErrorKind, State
 from sandbox.debugger.rendering import render, render_snapshot
 
 INSPECTION = "interact_code/inspection"
@@ -85,6 +78,15 @@ class InspectorSession:
         text = f"{render(event)}\n{ended if again.error_kind is None else render(again)}"
         return replace(answer, text=text, later_events=(again,))
 
+    def moved(self, answer: ToolReply) -> ToolReply:
+        """The answer to a breakpoint or a move; in a tool's answer with the session's state, which
+        the ReAct form shows after all actions of a reply.
+        """
+        answer = self.cut(answer)
+        if self.config.inspector_form == "react":
+            return answer
+        return replace(answer, text=f"{answer.text}\n\n{STATE_HEADING}\n{self.state_text()}")
+
     def cut(self, answer: ToolReply) -> ToolReply:
         """An answer of at most the lines and characters that an observation may have."""
         lines, chars = self.config.observation_lines, self.config.observation_chars
@@ -97,8 +99,6 @@ class SetBreakpointArguments(Arguments):
 
 @dataclass(frozen=True)
 class SetBreakpoint:
-    """A breakpoint in the program that is removed once hit."""
-
     session: InspectorSession
     name: str = "set_breakpoint"
     description: str = (
@@ -110,7 +110,7 @@ class SetBreakpoint:
     def call(self, arguments: SetBreakpointArguments, call_id: str) -> ToolReply:
         session = self.session
         request = BreakpointRequest(file=session.solution, line=arguments.line, temporary=True)
-        return session.cut(reply(session.debugger.set_breakpoint(request), {}))
+        return session.moved(reply(session.debugger.set_breakpoint(request), {}))
 
 
 class ControlArguments(Arguments):
@@ -133,8 +133,8 @@ class ControlExecution:
     def call(self, arguments: ControlArguments, call_id: str) -> ToolReply:
         session = self.session
         if arguments.cmd == "restart":
-            return session.cut(session.shown(session.restart()))
-        return session.cut(session.after_run(session.debugger.control(Action.CONTINUE)))
+            return session.moved(session.shown(session.restart()))
+        return session.moved(session.after_run(session.debugger.control(Action.CONTINUE)))
 
 
 class InteractArguments(Arguments):

@@ -110,22 +110,15 @@ def _parse_loosely(block: str) -> list[ActionCall]:
             'control_execution("continue") or interact_code("print(x)"), one a line.'
         )
     ends = [*(mark.start() for mark in starts[1:]), len(block)]
-    return [
-        _from_text(mark, block[mark.end() : end]) for mark, end in zip(starts, ends, strict=True)
-    ]
-
-
-def _from_text(mark: re.Match[str], rest: str) -> ActionCall:
-    """A call from its name and the text after its opening parenthesis."""
-    name = mark[1]
-    closed = COMMENT.search(rest.rstrip())
-    if closed is None:
-        raise UnreadableAction(f"{name}(...) has no closing parenthesis.")
-    text = rest[: closed.start()].strip()
-    keyword = re.match(rf"{PARAMETERS[name]}\s*=\s*", text)
-    return ActionCall(
-        name, {PARAMETERS[name]: _unquoted(name, text[keyword.end() :] if keyword else text)}
-    )
+    actions = []
+    for mark, end in zip(starts, ends, strict=True):
+        name, rest = mark[1], block[mark.end() : end]
+        closed = COMMENT.search(rest.rstrip())
+        if closed is None:
+            raise UnreadableAction(f"{name}(...) has no closing parenthesis.")
+        text = re.sub(rf"^{PARAMETERS[name]}\s*=\s*", "", rest[: closed.start()].strip())
+        actions.append(ActionCall(name, {PARAMETERS[name]: _unquoted(name, text)}))
+    return actions
 
 
 def _unquoted(name: str, text: str) -> object:
