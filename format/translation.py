@@ -19,7 +19,6 @@ from collect.agents.debug2fix import subagent_prompt, subagent_tools
 from collect.agents.debug_tools import ShownSource, placed, withheld
 from collect.agents.inspectcoder.inspector import plan_of
 from collect.agents.inspectcoder.inspector_tools import (
-    STATE_HEADING,
     ControlArguments,
     InteractArguments,
     ProposeArguments,
@@ -27,6 +26,7 @@ from collect.agents.inspectcoder.inspector_tools import (
 )
 from collect.agents.inspectcoder.react import (
     ACTION,
+    STATE_HEADING,
     ActionCall,
     UnreadableAction,
     action_block,

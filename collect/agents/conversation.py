@@ -64,11 +64,6 @@ class ConversationLog:
     rollout_log: RolloutLog = NO_LOG
 
     @property
-    def last_index(self) -> int:
-        """Index of the newest message."""
-        return len(self.rows) - 1
-
-    @property
     def final_answer(self) -> str:
         """The conclusion, else the text of the last message if the model wrote it."""
         if self.conclusion is not None:
@@ -245,7 +240,7 @@ class AgentRun:
             self.log.add(Message("user", self.spec.forced_answer))
             for call in self._ask(tools=self.spec.concluding is not None).tool_calls:
                 if call.name == self.spec.concluding:
-                    self._carry_out(call, self.log.last_index)
+                    self._carry_out(call, len(self.log.rows) - 1)
         return self.log.finish(StopReason.STEP_LIMIT)
 
     def _raise_if_stopped(self) -> None:
@@ -280,7 +275,7 @@ class AgentRun:
             return True
         if len(calls) > MAX_CALLS:
             raise ModelFailure(f"a reply has {len(calls)} calls, more than {MAX_CALLS}")
-        index, answered = self.log.last_index, list[Answered]()
+        index, answered = len(self.log.rows) - 1, list[Answered]()
         for call in calls:
             self._raise_if_stopped()
             answered.append(self._carry_out(call, index, answered))

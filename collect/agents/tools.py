@@ -71,12 +71,10 @@ class Toolbox:
         """The tools as they are sent to a model."""
         schemas: list[ToolSchema] = []
         for tool in self._tools.values():
-            parameters = tool.arguments.model_json_schema()
-            parameters.pop("description", None)
             function = {
                 "name": tool.name,
                 "description": tool.description,
-                "parameters": parameters,
+                "parameters": tool.arguments.model_json_schema(),
             }
             schemas.append(_worded({"type": "function", "function": function}, self._wording))
         return schemas

@@ -109,7 +109,7 @@ class OracleAnswerer:
         why = session.pick("look", expression=expression, wanted=ask.hit)
         part = PART.match(expression)
         text: str | None = None
-        chance = 1.0 if self._habits.direct else session.rng.random()
+        chance = 1.0 if self._habits.direct else self._habits.rng.random()
         if expression.isidentifier() and chance < 0.45:
             text = (yield from session.locals(session.pick("all_locals"))).get(expression)
         elif part is not None and chance < 0.4:
@@ -128,7 +128,7 @@ class OracleAnswerer:
 
     def _look_around(self) -> Moves[None]:
         session = self._session
-        if session.rng.random() >= 0.5:
+        if self._habits.rng.random() >= 0.5:
             yield from session.locals("And the rest of the frame?")
             return
         frames = yield from session.stack("Who called this?")
@@ -188,7 +188,7 @@ class OracleAnswerer:
         seen = (yield from self._look(place)) if there else []
         lines = source_lines(instance.files[place.path].decode("utf-8", "replace"))
         blamed = line_at_fault(ranges, place)
-        values = f", where {', '.join(seen)}" if seen and session.rng.random() < 0.7 else ""
+        values = f", where {', '.join(seen)}" if seen and self._habits.rng.random() < 0.7 else ""
         session.place = f"{place.path}:{blamed}"
         return session.pick(
             "root_cause",
@@ -247,7 +247,7 @@ class OracleAnswerer:
     def _first_raise(self, function: str) -> Moves[str | None]:
         """Stop at every raise until one is in the program itself."""
         session, instance = self._session, self._instance
-        if session.rng.random() < 0.5 or self._habits.direct:
+        if self._habits.rng.random() < 0.5 or self._habits.direct:
             why = "I stop at every exception that is raised."
             yield from session.start(why, ["exception Exception"], False)
         else:

@@ -184,7 +184,6 @@ def as_it_is(instance: Instance, code: str) -> Instance:
 
 
 def program(instance: Instance) -> str:
-    """The program of a bug."""
     return instance.files[instance.solution].decode("utf-8", "replace")
 
 

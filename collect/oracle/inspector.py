@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from textwrap import dedent
 
 from collect.agents.config import Variant
-from collect.agents.inspectcoder.inspector_tools import STATE_HEADING
+from collect.agents.inspectcoder.react import STATE_HEADING
 from collect.benchmarks.base import Instance
 from collect.code.patches import ChangedRange, changed_lines, reverse_patch
 from collect.code.python_source import is_pure
@@ -308,9 +308,8 @@ class OracleSimulator:
     def turns(self, task: str) -> Turns:
         said, line = task, "?"
         while True:
-            breakpoint_line = re.findall(r"^> set_breakpoint\((\d+)\)", said, re.MULTILINE)
-            line = breakpoint_line[-1] if breakpoint_line else line
-            if breakpoint_line:
+            if found := re.findall(r"^> set_breakpoint\((\d+)\)", said, re.MULTILINE):
+                line = found[-1]
                 answer = f"Breakpoint at line {line}."
             elif "control_execution" in said:
                 answer = f"Paused before line {line}."

@@ -13,8 +13,7 @@ from typing import Any, Protocol
 
 import yaml
 
-from collect.agents.inspectcoder.inspector import TerminalForm
-from collect.agents.inspectcoder.react import ActionCall
+from collect.agents.inspectcoder.react import ActionCall, TerminalForm
 from collect.agents.prompts import prompt
 from collect.models.base import Completion, Sampling, Usage
 from collect.store.messages import Message, ToolCall, ToolSchema

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -90,10 +89,6 @@ class Session:
         self.opening = read_start(task)
 
     @property
-    def rng(self) -> random.Random:
-        return self.habits.rng
-
-    @property
     def paused(self) -> Stopped | None:
         """Where the program is paused; None if the test has ended."""
         return None if self.stopped is None or self.stopped.post_mortem else self.stopped
@@ -101,7 +96,7 @@ class Session:
     def pick(self, phrases: str, **values: object) -> str:
         """One of the phrases of this name, filled in."""
         every = PHRASES[phrases]
-        return (every[0] if self.habits.direct else self.rng.choice(every)).format(**values)
+        return (every[0] if self.habits.direct else self.habits.rng.choice(every)).format(**values)
 
     def do(self, why: str, name: str, **arguments: Any) -> Moves[str]:
         seen = yield say(why, (name, arguments))
@@ -189,7 +184,7 @@ class LineNavigator:
         self._source = read_source(place.file, data) or NOTHING
         self._lines = source_lines(data.decode("utf-8", "replace"))
         self._session, self._place, self._hit, self._aim = session, place, hit, aim
-        self._rng, self._habits = session.rng, session.habits
+        self._rng, self._habits = session.habits.rng, session.habits
         self._point = str(place)
 
     def go(self) -> Moves[bool]:

@@ -169,8 +169,6 @@ FUNCTION = re.compile(r"[A-Za-z_][\w.:/]*")
 
 @dataclass(frozen=True)
 class Print:
-    """Show an expression's value at the current stop."""
-
     expression: str
 
 

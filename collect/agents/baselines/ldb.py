@@ -469,11 +469,8 @@ class Ldb:
         config = context.config.repair
         timeout, solution = config.ldb_trace_timeout, context.instance.solution
         trace = trace_test(context.sandbox, solution, code, test, timeout=timeout)
-        most = {
-            Level.LINE: config.ldb_lines,
-            Level.BLOCK: config.ldb_blocks,
-            Level.FUNCTION: config.ldb_functions,
-        }
+        counts = (config.ldb_lines, config.ldb_blocks, config.ldb_functions)
+        most = dict(zip(Level, counts, strict=True))
         blocks = blocks_of(trace, code, self._level)
         limits = (most[self._level], config.ldb_block_lines, config.ldb_value_chars)
         return trace_text(blocks, code, *limits)

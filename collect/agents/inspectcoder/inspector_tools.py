@@ -1,21 +1,43 @@
-"""The Program Inspector's action space (InspectCoder, section 2.3.1) over one debug session."""
+"""The Program Inspector's action space (InspectCoder, section 2.3.1) over one debug session, and
+what its ablations have instead (section 4.3)."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, cast
+from functools import partial
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
-from collect.agents.config import RepairConfig
+from collect.agents.config import RepairConfig, Variant
+from collect.agents.conversation import AgentRun, AgentSpec
 from collect.agents.debug_tools import reply
-from collect.agents.inspectcoder.patching import shortened
-from collect.agents.tools import Arguments, ToolReply
+from collect.agents.inspectcoder.patching import Round, numbered, shortened
+from collect.agents.inspectcoder.react import (
+    STATE_HEADING,
+    ActionCall,
+    ReactForm,
+    TerminalForm,
+    call_text,
+)
+from collect.agents.prompts import prompt
+from collect.agents.rollout_context import RolloutContext
+from collect.agents.tools import Arguments, Tool, Toolbox, ToolReply
 from collect.code.syntax import parse
-from collect.store.records import ToolOutcome
-from sandbox.debugger import Action, BreakpointRequest, DebugEvent, Debugger, ErrorKind, State
+from collect.store.records import Role, ToolOutcome
+from sandbox.debugger import (
+    Action,
+    BreakpointRequest,
+    DebugEvent,
+    Debugger,
+    ErrorKind,
+    Launch,
+    State,
+)
+from sandbox.debugger.pdb_terminal import PdbTerminal
 from sandbox.debugger.rendering import render, render_snapshot
 
 INSPECTION = "interact_code/inspection"
@@ -24,10 +46,7 @@ RAN_OUT = (
     "The test ran to its end without an exception and was started again: the session is paused "
     "where the test begins, and nothing that interact_code changed is left."
 )
-STATE_HEADING = "## PDB Session State"
-"""Heading of `InspectorSession.state_text` in answers and in the task's prompt."""
 STARTED_AGAIN = "The test was started again: the session is paused where it begins."
-
 
 CodeRule = Callable[[str], tuple[str | None, str]]
 """Which code interact_code accepts: the code to run (None for none), and a message for the model
@@ -190,22 +209,97 @@ class ProposeRepair:
         return ToolReply("The repair plan is handed on.", conclusion=arguments.plan)
 
 
+class RawTerminalArguments(Arguments):
+    command: Annotated[
+        str, Field(description="What to type at the debugger's prompt, such as 'where'.")
+    ]
+
+
+@dataclass(frozen=True)
+class RawTerminal:
+    """The only tool of the ablation "without InspectWare": types at pdb's prompt. pdb starts with
+    the first command, before the program's first line, and restarts with the next command after it
+    has ended.
+    """
+
+    terminal: PdbTerminal
+    name: str = "debugger"
+    description: str = (
+        "Type a command at the prompt of the debugger, pdb, which is paused before the program "
+        "that runs the failing test. Answers with what the terminal prints up to the next prompt."
+    )
+    arguments: type[Arguments] = RawTerminalArguments
+
+    def call(self, arguments: RawTerminalArguments, call_id: str) -> ToolReply:
+        banner = ""
+        if not self.terminal.running:
+            opened = self.terminal.open()
+            if not self.terminal.running:
+                return reply(opened)
+            banner = opened.output
+        event = self.terminal.command(arguments.command)
+        shown = f"{banner}{event.output}"
+        if event.error is not None:
+            shown = f"{shown}\nError ({event.error_kind}): {event.error}".lstrip("\n")
+        return ToolReply(shown, reply(event).outcome, event)
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """An action of the Inspector in the ablation "without debugger tool": a model imagines the
+    debugger's answer, in one conversation in which each action is a message."""
+
+    simulator: AgentRun
+    current: Round
+    name: str
+    description: str
+    arguments: type[Arguments]
+
+    def call(self, arguments: Any, call_id: str) -> ToolReply:
+        text = f"> {call_text(ActionCall(self.name, arguments.model_dump()))}"
+        action = ""
+        if isinstance(arguments, InteractArguments):
+            action = INSPECTION if is_inspection(arguments.code) else MODIFICATION
+        log, version = self.simulator.log, self.current.version
+        if not log.rows:
+            text = prompt(
+                "simulator/program",
+                code=numbered(version.code),
+                test=version.failing.id,
+                test_source=version.failing.source,
+                action=text,
+            )
+        self.simulator.run(text)
+        return ToolReply(log.final_answer.strip() or "(no output)", action=action)
+
+
 PRINTS = {"print", "pprint"}
 LIVE_PATCHES = {"exec", "setattr", "delattr"}
 NAMESPACES = {"globals", "vars", "locals"}
+NO_PRINTS = "values can't be inspected here: print calls and bare expressions were left out"
+NO_CHANGES = (
+    "the running program can't be modified here: interact_code may only print variables and "
+    "expressions, not assign, delete, import or define anything, nor call methods for their effect"
+)
+SHOWS = ("print", "pprint", "display")
+CHANGES = (
+    *(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr, ast.Delete, ast.Global),
+    *(ast.Nonlocal, ast.Import, ast.ImportFrom),
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
+)
 
 
 def is_inspection(code: str) -> bool:
     """Whether code inspects rather than modifies: it prints (InspectCoder, section 4.4.1), and does
     not replace the program's functions or attributes.
     """
-    tree = parsed(code)
+    tree = _parsed(code)
     if tree is None:
         return "print(" in code
-    return any(calls(node, PRINTS) for node in ast.walk(tree)) and not patches_program(tree)
+    return any(_calls(node, PRINTS) for node in ast.walk(tree)) and not _patches_program(tree)
 
 
-def parsed(code: str) -> ast.Module | None:
+def _parsed(code: str) -> ast.Module | None:
     """None if it does not parse: it then runs as it is, so that the error is shown."""
     try:
         return parse(code)
@@ -213,19 +307,109 @@ def parsed(code: str) -> ast.Module | None:
         return None
 
 
-def patches_program(tree: ast.AST) -> bool:
+def _patches_program(tree: ast.AST) -> bool:
     """Whether code replaces names or attributes of the running program through functions such as
     `setattr` or `globals`, or a `global` statement.
     """
     for node in ast.walk(tree):
-        if isinstance(node, ast.Global) or calls(node, LIVE_PATCHES):
+        if isinstance(node, ast.Global) or _calls(node, LIVE_PATCHES):
             return True
         stored = isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)
-        if stored and calls(cast(ast.Subscript, node).value, NAMESPACES):
+        if stored and _calls(cast(ast.Subscript, node).value, NAMESPACES):
             return True
     return False
 
 
-def calls(node: ast.AST, names: Collection[str]) -> bool:
+def _calls(node: ast.AST, names: Collection[str]) -> bool:
     """Whether it is a call of one of these functions."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
+
+
+def only_modification(code: str) -> tuple[str | None, str]:
+    """Without breakpoint inspection: drop statements that only show something."""
+    tree = _parsed(code)
+    if tree is None:
+        return code, ""
+    shown = _Silenced()
+    tree = shown.visit(tree)
+    if not shown.removed:
+        return code, ""
+    kept = [node for node in tree.body if not isinstance(node, ast.Pass)]
+    return (ast.unparse(tree) if kept else None), NO_PRINTS
+
+
+def only_inspection(code: str) -> tuple[str | None, str]:
+    """Without runtime modification: allow only expressions that show something."""
+    tree = _parsed(code)
+    if tree is None:
+        return code, ""
+    for node in ast.walk(tree):
+        called = node.value if isinstance(node, ast.Expr) else None
+        effect = isinstance(called, ast.Call) and not _calls(called, SHOWS)
+        if effect or isinstance(node, CHANGES):
+            return None, NO_CHANGES
+    return (None, NO_CHANGES) if _patches_program(tree) else (code, "")
+
+
+class _Silenced(ast.NodeTransformer):
+    """Removes statements that only show something."""
+
+    def __init__(self) -> None:
+        self.removed = False
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        value = node.value
+        if _calls(value, SHOWS) or not isinstance(value, ast.Call | ast.Await | ast.Yield):
+            self.removed = True
+            return ast.copy_location(ast.Pass(), node)
+        return node
+
+
+RULES = {
+    Variant.INSPECTCODER_NO_INSPECTION: only_modification,
+    Variant.INSPECTCODER_NO_MODIFICATION: only_inspection,
+}
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """The tools, the form of calls in text, and the session's first state."""
+
+    tools: Sequence[Tool]
+    form: ReactForm
+    state: str
+    started: DebugEvent | None = None
+    """The event that started the session, if there is one."""
+
+
+@contextmanager
+def open_workbench(
+    context: RolloutContext, variant: Variant, current: Round
+) -> Iterator[Workbench]:
+    """The variant's workbench for the failing test of a round: a debug session (also restricted or
+    simulated), or pdb's terminal."""
+    reset = partial(context.reset, current.version.code)
+    reset()
+    repair, test = context.config.repair, current.version.failing.id
+    if variant is Variant.INSPECTCODER_NO_DEBUGGER:
+        spec = AgentSpec(prompt("simulator/system"), Toolbox([]), max_steps=1)
+        simulator = context.agent(spec, Role.SIMULATOR, patch_attempt=current.number)
+        simulated = [
+            Simulated(simulator, current, kind.name, kind.description, kind.arguments)
+            for kind in (SetBreakpoint, ControlExecution, InteractCode)
+        ]
+        state = f"Paused at the first line of {test}."
+        yield Workbench([*simulated, ProposeRepair()], ReactForm(), state)
+    elif variant is Variant.INSPECTCODER_NO_INSPECTWARE:
+        with closing(PdbTerminal(context.sandbox, test, context.config.debugger)) as terminal:
+            state = "A PDB terminal is ready; it starts with your first command."
+            yield Workbench([RawTerminal(terminal), ProposeRepair()], TerminalForm(), state)
+    else:
+        with context.debugger() as debugger:
+            solution = context.instance.solution
+            session = InspectorSession(debugger, test, solution, repair, reset)
+            started = debugger.start(Launch(test, stop_at_entry=True))
+            interact = InteractCode(session, RULES.get(variant, InteractCode.rule))
+            moves: list[Tool] = [SetBreakpoint(session), ControlExecution(session)]
+            tools: list[Tool] = [*moves, interact, ProposeRepair()]
+            yield Workbench(tools, ReactForm(session.state_text), session.state_text(), started)

@@ -209,6 +209,4 @@ def write_patch(context: RolloutContext, current: Round, plan: str) -> Patch:
 def patch_of(reply: str, previous: str, plan: str = "") -> Patch:
     """The patch in a model's reply."""
     code, problem = program_of(reply, previous)
-    if code is None:
-        return Patch(None, plan, problem)
-    return Patch(with_imports_of(previous, code), plan)
+    return Patch(code and with_imports_of(previous, code), plan, problem)

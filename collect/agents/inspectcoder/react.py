@@ -11,7 +11,6 @@ from itertools import islice
 from textwrap import dedent
 
 from collect.agents.inspectcoder.code_blocks import FENCE, fenced_blocks, syntax_problem
-from collect.agents.inspectcoder.inspector_tools import STATE_HEADING
 from collect.agents.tools import Answered, MalformedAction, TextForm
 from collect.code.syntax import literal, parse
 from collect.store.messages import Message, ToolCall
@@ -139,9 +138,7 @@ def _unquoted(name: str, text: str) -> object:
 
 def _dedented(block: str) -> str:
     """A uniformly indented block without its indent, and without prompts like `> `."""
-    lines: Sequence[str] = [
-        re.sub(r"^[ \t]*>[ \t]+(?=\w+\()", "", line) for line in block.split("\n")
-    ]
+    lines = re.sub(r"^[ \t]*>[ \t]+(?=\w+\()", "", block, flags=re.MULTILINE).split("\n")
     indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
     common = min(indents, default=0)
     return "\n".join(line[common:] for line in lines)
@@ -154,6 +151,8 @@ OBSERVATION = re.compile(
 HOW_TO_ACT = (
     'Respond with one "### THOUGHT" and one "### ACTION" that holds a ```...``` block of actions. '
 )
+STATE_HEADING = "## PDB Session State"
+"""Heading of `InspectorSession.state_text` in answers and in the task's prompt."""
 WARN_AT = 2
 MAX_FENCES = 50
 """Maximum fences to try as the end of a block."""
@@ -196,6 +195,27 @@ class ReactForm(TextForm):
 
     def _shown(self) -> str:
         return f"\n\n{STATE_HEADING}\n{self._state()}" if self._state else ""
+
+
+class TerminalForm(ReactForm):
+    """Blocks of pdb commands, one per line, up to a proposal."""
+
+    stops_at_error = False
+
+    @staticmethod
+    def read(block: str) -> list[ActionCall]:
+        commands: list[ActionCall] = []
+        lines = [line for line in block.splitlines() if line.strip()]
+        for number, line in enumerate(lines):
+            if line.strip().startswith("propose_repair("):
+                return [*commands, *parse_actions("\n".join(lines[number:]))]
+            commands.append(ActionCall("debugger", {"command": line.rstrip()}))
+        return commands
+
+    @staticmethod
+    def write(action: ActionCall) -> str:
+        typed = action.name == "debugger"
+        return str(action.arguments["command"]) if typed else call_text(action)
 
 
 def action_block(text: str) -> str:

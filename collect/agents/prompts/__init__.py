@@ -8,8 +8,6 @@ from importlib.resources import files as resources
 from collect.errors import ConfigError
 from sandbox.java.scan import GRADLE_FILES
 
-PLACEHOLDER = re.compile(r"\{(\w+)\}")
-
 
 def prompt(name: str, **values: str) -> str:
     """The prompt `NAME.md` with its placeholders filled in. Other braces stay.
@@ -22,7 +20,7 @@ def prompt(name: str, **values: str) -> str:
 
 def fill(text: str, values: Mapping[str, str]) -> str:
     """A text with its placeholders filled in; inserted text is not expanded again."""
-    return PLACEHOLDER.sub(lambda mark: values.get(mark[1], mark[0]), text)
+    return re.sub(r"\{(\w+)\}", lambda mark: values.get(mark[1], mark[0]), text)
 
 
 WORDINGS = {

@@ -13,7 +13,6 @@ from collect.agents.inspectcoder.inspector import inspector_prompt
 from collect.agents.inspectcoder.inspector_tools import (
     RAN_OUT,
     STARTED_AGAIN,
-    STATE_HEADING,
     ControlExecution,
     InspectorSession,
     InteractCode,
@@ -22,6 +21,7 @@ from collect.agents.inspectcoder.inspector_tools import (
     SetBreakpoint,
 )
 from collect.agents.inspectcoder.react import (
+    STATE_HEADING,
     ActionCall,
     ReactForm,
     UnreadableAction,

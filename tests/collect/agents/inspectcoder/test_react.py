@@ -6,8 +6,12 @@ import json
 
 import pytest
 
-from collect.agents.inspectcoder.inspector import TerminalForm
-from collect.agents.inspectcoder.react import ReactForm, UnreadableAction, action_block
+from collect.agents.inspectcoder.react import (
+    ReactForm,
+    TerminalForm,
+    UnreadableAction,
+    action_block,
+)
 from collect.agents.tools import Answered, MalformedAction, ToolReply
 from collect.store.messages import Message, ToolCall
 from collect.store.records import ToolOutcome
