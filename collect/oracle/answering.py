@@ -201,12 +201,11 @@ class OracleAnswerer:
     def _look(self, place: Place) -> Moves[list[str]]:
         """The values that the statement uses, before and after it runs."""
         session = self._session
-        seen: list[str] = []
         source = read_source(place.path, self._instance.files[place.path]) or NOTHING
         known = yield from session.locals("This is the code I suspect. What does it work on?")
         probes = source.probes(place.line, place.function)
-        for name in [probe for probe in probes if probe in known][:MAX_PROBES]:
-            seen.append(f"{name} = {known[name][:80]}")
+        shown = [probe for probe in probes if probe in known][:MAX_PROBES]
+        seen = [f"{name} = {known[name][:80]}" for name in shown]
         for expression in [probe for probe in probes if probe not in known][:MAX_PROBES]:
             text = yield from session.evaluate(f"I check `{expression}`.", expression)
             if text is not None:

@@ -1,8 +1,8 @@
 """The oracle where it edits: as Patch Coder, and as main agent.
 
-It may not use the gold patch directly. It gets candidates in random order and
-takes the one that the subagent's answer points at. If the answer points at none, it chooses at
-random. Its systems differ in what they know when they choose.
+It may not use the gold patch directly. It gets candidates in random order and takes the one that
+the subagent's answer points at. If the answer points at none, it chooses at random. Its systems
+differ in what they know when they choose.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def _from_statement(statement: ast.stmt) -> ActionCall:
 
 
 def _plain(text: str, otherwise: str | None) -> str | int | None:
-    """A literal's value, if it is a text or an integer."""
+    """A literal's value if it is a text or an integer, else `otherwise`."""
     try:
         value = literal(text)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
