@@ -17,10 +17,8 @@ from typing import Any, cast
 from collect.agents.config import AgentsConfig
 from collect.agents.debug2fix import subagent_prompt, subagent_tools
 from collect.agents.debug_tools import ShownSource, placed, withheld
-from collect.agents.forms import Answered
 from collect.agents.inspectcoder.inspector import plan_of
 from collect.agents.inspectcoder.inspector_tools import (
-    STATE_HEADING,
     ControlArguments,
     InteractArguments,
     ProposeArguments,
@@ -28,12 +26,13 @@ from collect.agents.inspectcoder.inspector_tools import (
 )
 from collect.agents.inspectcoder.react import (
     ACTION,
+    STATE_HEADING,
     ActionCall,
     UnreadableAction,
     action_block,
     parse_actions,
 )
-from collect.agents.prompts import prompt
+from collect.agents.prompts import prompt, wording
 from collect.agents.subagent_task import (
     CLOSE,
     LABEL,
@@ -42,8 +41,7 @@ from collect.agents.subagent_task import (
     parse_answer,
     subagent_task,
 )
-from collect.agents.tools import Arguments, Toolbox, ToolReply
-from collect.agents.wording import wording
+from collect.agents.tools import Answered, Arguments, Toolbox, ToolReply
 from collect.benchmarks.self_repair.problem import TEST_PATHS
 from collect.store.messages import Message, ToolCall
 from collect.store.messages import Role as MessageRole

@@ -110,7 +110,7 @@ class Turn:
             if row.tool_outcome is ToolOutcome.ERROR and row.message.tool_call_id not in debugged
         )
         return any(row.event.error_kind in TIMEOUTS for row in self.events) or any(
-            end is not None and end.exit_code is None for end in shell
+            end is not None and end[1] is None for end in shell
         )
 
 

@@ -132,10 +132,6 @@ class AgentsConfig(BaseModel):
     debugger: DebugLimits = DebugLimits()
     repair: RepairConfig = RepairConfig()
 
-    def main_has_tools(self, variant: Variant) -> bool:
-        """Whether the editing agent gets tools; those of InspectCoder's paper act in text."""
-        return not variant.repairs_one_file
-
     def sub_has_tools(self, variant: Variant) -> bool:
         """Whether the subagent gets tools."""
         by_tools = not variant.repairs_one_file or self.repair.inspector_form == "tools"

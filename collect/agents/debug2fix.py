@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from collect.agents.config import AgentsConfig, Variant
-from collect.agents.conversation import ConversationLog
+from collect.agents.conversation import AgentSpec, ConversationLog
 from collect.agents.debug_tools import StartSession, debug_tools
 from collect.agents.file_tools import Bash, EditFile, EditGate, Grep, ListFiles, ReadFile
-from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.subagent_task import DebugSubagentArguments, parse_answer, subagent_task
@@ -145,7 +144,7 @@ def run_subagent(
             toolbox,
             config.sub_max_steps,
             forced_answer=prompt("subagent_forced_answer"),
-            follow_up=remind_of_block,
+            follow_up=lambda said: None if parse_answer(said) else prompt("subagent_reminder"),
             max_follow_ups=config.sub_max_reminders,
         )
         agent = context.agent(spec, Role.DEBUG_SUBAGENT, call_id)
@@ -168,8 +167,3 @@ def start_session(toolbox: Toolbox, arguments: DebugSubagentArguments) -> ToolRe
     watch = arguments.variables or ()
     given = {"breakpoints": points, "watch": watch, "stop_at_test": not points}
     return toolbox.call(ToolCall(SESSION_START, StartSession.name, json.dumps(given)))
-
-
-def remind_of_block(answer: str) -> str | None:
-    """The reminder for a subagent whose final answer has no valid block."""
-    return None if parse_answer(answer) else prompt("subagent_reminder")

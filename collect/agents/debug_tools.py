@@ -12,8 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from collect.agents.forms import Answered
-from collect.agents.tools import Arguments, Tool, ToolReply
+from collect.agents.tools import Answered, Arguments, Tool, ToolReply
 from collect.store.messages import ToolCall
 from collect.store.records import ToolOutcome
 from sandbox.debugger import Action, BreakpointRequest, DebugEvent, Debugger, ErrorKind, Launch
@@ -102,41 +101,33 @@ def breakpoint_request(
 Location = Annotated[str, Field(description="'{location}', or a function: 'name' or 'Class.name'.")]
 
 
-Locations = Annotated[
-    tuple[Location, ...],
-    Field(
-        description="Initial breakpoints: '{location}', function names, or 'exception "
-        "{exception}'; each may end in ' if CONDITION'."
-    ),
-]
-StopAtTest = Annotated[bool, Field(description="Also stop where the test begins.")]
-Watch = Annotated[tuple[str, ...], Field(description="Expressions whose values every stop shows.")]
-
-
-class StartArguments(Arguments):
-    test: Annotated[str, Field(description="The test to debug, e.g. {test_id}.")]
-    breakpoints: Locations = ()
-    watch: Watch = ()
-    stop_at_test: StopAtTest = True
-
-
 class DefaultStartArguments(Arguments):
     test: Annotated[
         str | None,
         Field(description="The test to debug, e.g. {test_id}. Default: the question's test."),
     ] = None
-    breakpoints: Locations = ()
-    watch: Watch = ()
-    stop_at_test: StopAtTest = True
+    breakpoints: Annotated[
+        tuple[Location, ...],
+        Field(
+            description="Initial breakpoints: '{location}', function names, or 'exception "
+            "{exception}'; each may end in ' if CONDITION'."
+        ),
+    ] = ()
+    watch: Annotated[
+        tuple[str, ...], Field(description="Expressions whose values every stop shows.")
+    ] = ()
+    stop_at_test: Annotated[bool, Field(description="Also stop where the test begins.")] = True
+
+
+class StartArguments(DefaultStartArguments):
+    test: Annotated[str, Field(description="The test to debug, e.g. {test_id}.")]
 
 
 @dataclass(frozen=True)
 class StartSession:
-    """Prepare, launch, attach, set breakpoints and run to the first stop in one call."""
-
     debugger: Debugger
     shown: ShownSource
-    arguments: type[StartArguments | DefaultStartArguments]
+    arguments: type[DefaultStartArguments]
     test: str
     """The test if the call names none."""
     name: str = "debug_start_session"
@@ -146,7 +137,7 @@ class StartSession:
         "stays paused where its exception was raised, so that you can look at its frames."
     )
 
-    def call(self, arguments: StartArguments | DefaultStartArguments, call_id: str) -> ToolReply:
+    def call(self, arguments: DefaultStartArguments, call_id: str) -> ToolReply:
         points = tuple(breakpoint_request(location) for location in arguments.breakpoints)
         launch = Launch(
             arguments.test or self.test,
@@ -166,8 +157,6 @@ class ControlArguments(Arguments):
 
 @dataclass(frozen=True)
 class Control:
-    """Continue the program in one of four ways, restart it, or end it."""
-
     debugger: Debugger
     shown: ShownSource
     name: str = "debug_control"
@@ -202,8 +191,6 @@ class InspectArguments(Arguments):
 
 @dataclass(frozen=True)
 class Inspect:
-    """Look at the paused program."""
-
     debugger: Debugger
     name: str = "debug_inspect"
     description: str = (
@@ -255,8 +242,6 @@ class BreakpointArguments(Arguments):
 
 @dataclass(frozen=True)
 class SetBreakpoint:
-    """Set, remove and list breakpoints; collect values at the hits of one."""
-
     debugger: Debugger
     shown: ShownSource
     name: str = "debug_breakpoint"
@@ -290,8 +275,6 @@ class RunCodeArguments(Arguments):
 
 @dataclass(frozen=True)
 class RunCode:
-    """Change the paused program to test a hypothesis."""
-
     debugger: Debugger
     name: str = "debug_run_code"
     description: str = (
@@ -306,15 +289,10 @@ class RunCode:
 
 def reply(event: DebugEvent, names: Mapping[Action, str] = TOOL_CALLS) -> ToolReply:
     """A debugger event as a tool's answer; `names` is how the agent calls the actions."""
-    return ToolReply(render(event, names), _outcome(event), event)
-
-
-def _outcome(event: DebugEvent) -> ToolOutcome:
-    if event.error_kind is None:
-        return ToolOutcome.OK
+    outcome = ToolOutcome.OK if event.error_kind is None else ToolOutcome.ERROR
     if event.error_kind is ErrorKind.NOT_ALLOWED:
-        return ToolOutcome.REFUSED
-    return ToolOutcome.ERROR
+        outcome = ToolOutcome.REFUSED
+    return ToolReply(render(event, names), outcome, event)
 
 
 # Several calls in one message: each was written before the answers to the others were seen.

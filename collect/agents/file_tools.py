@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,8 @@ from collect.agents.tools import Arguments, ToolReply
 from collect.store.records import ToolOutcome
 from sandbox import Command, Sandbox
 from sandbox.base import SOURCE_LIMIT
-from sandbox.errors import FileTooLarge
+from sandbox.errors import FileTooLarge, SandboxError
+from sandbox.java.maven import DEBIAN_SETTINGS, maven_options
 from sandbox.shell import capture
 
 REFUSED_BY_KERNEL = ("Read-only file system", "Permission denied")
@@ -31,8 +33,6 @@ READ_ONLY_VARIABLES = {
 """Where tests and linters write their caches if the workspace is read-only. Otherwise they report
 that they can't write, and a harmless command would seem to be refused."""
 ENDING = re.compile(r"\n?\[(?:exit code (?P<code>\d+)|killed after [\d.e+]+ s)\]$")
-
-
 MAX_LINE_BYTES = 2_000
 _ENDING = re.compile(r"!exit (\d+)")
 MAX_MESSAGES = 20
@@ -119,8 +119,6 @@ class ListFilesArguments(Arguments):
 
 @dataclass(frozen=True)
 class ListFiles:
-    """List the files below a folder."""
-
     sandbox: Sandbox
     name: str = "list_files"
     description: str = "List the files below a folder of the repository, recursively."
@@ -142,8 +140,6 @@ class ReadFileArguments(Arguments):
 
 @dataclass(frozen=True)
 class ReadFile:
-    """Show lines of a file with their numbers."""
-
     sandbox: Sandbox
     name: str = "read_file"
     description: str = (
@@ -179,8 +175,6 @@ class GrepArguments(Arguments):
 
 @dataclass(frozen=True)
 class Grep:
-    """Search the files of the repository."""
-
     sandbox: Sandbox
     name: str = "grep"
     description: str = "Search files with a regular expression; gives file:line:text."
@@ -204,8 +198,6 @@ class EditFileArguments(Arguments):
 
 @dataclass(frozen=True)
 class EditFile:
-    """Replace one piece of text in a file, or create a file."""
-
     sandbox: Sandbox
     gate: EditGate = field(default_factory=EditGate)
     name: str = "edit_file"
@@ -282,11 +274,8 @@ class BashArguments(Arguments):
 
 @dataclass(frozen=True)
 class Bash:
-    """Run a shell command in the repository.
-
-    While the edit gate is closed, the kernel makes the workspace read-only for the command: reading
-    and running tests works, and any edit fails. Each call starts a new shell; background processes
-    are killed.
+    """While the edit gate is closed, the kernel makes the workspace read-only for the command:
+    reading and running tests works, and any edit fails. Background processes are killed at its end.
     """
 
     sandbox: Sandbox
@@ -320,22 +309,64 @@ class Bash:
         return ToolReply(text.strip("\n") or "[no output]", outcome)
 
 
-@dataclass(frozen=True)
-class FailedCommand:
-    """The shell's answer about a failed command."""
-
-    output: str
-    exit_code: int | None
-    """None if it was killed at its timeout."""
-
-
-def read_failure(answer: str) -> FailedCommand | None:
-    """The failure in such an answer, or None if the command failed in another way."""
+def read_failure(answer: str) -> tuple[str, int | None] | None:
+    """The output and exit code in the shell's answer about a failed command. The code is None if it
+    was killed at its timeout; all is None if it failed in another way.
+    """
     ending = ENDING.search(answer)
     if ending is None:
         return None
-    code = ending["code"]
-    return FailedCommand(answer[: ending.start()], int(code) if code else None)
+    return answer[: ending.start()], int(ending["code"]) if ending["code"] else None
 
 
-# The first lines of a command's output and their total number, never cut by the sandbox.
+_LINKS = r"""
+link() {
+    [ -e "$1" ] && return
+    made="$HOME/build/${1#./}"
+    mkdir -p "$made" && chmod 0777 "$made" && ln -s "$made" "$1"
+}
+find . -name pom.xml -not -path '*/target/*' | while read -r file; do
+    link "$(dirname "$file")/target"
+done
+find . -maxdepth 1 \( -name 'build.gradle*' -o -name 'settings.gradle*' \) | grep -q . || exit 0
+link .gradle
+# A module of Gradle may do without a build file of its own.
+find . -path '*/src/*' -prune -o \( -name 'build.gradle*' -o -name src \) -print |
+    while read -r file; do link "$(dirname "$file")/build"; done
+"""
+_SETTINGS = r"""
+mkdir -p ~/.gradle/init.d && chmod 0777 ~/.gradle
+echo 'org.gradle.daemon=false' >~/.gradle/gradle.properties
+{
+    echo "gradle.startParameter.offline = $1"
+    [ -d /usr/share/maven-repo ] &&
+        echo "allprojects { repositories { maven { url 'file:///usr/share/maven-repo' } } }"
+} >~/.gradle/init.d/offline.gradle
+printf '%s\n' "$0" >~/.mavenrc
+"""
+# mvn sources ~/.mavenrc in its own script, so it can add arguments.
+_MAVEN = """\
+set -- {options} "$@"
+MAVEN_OPTS="-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djansi.noreset=true $MAVEN_OPTS"
+"""
+_NO_FORK = "-DforkCount=0"
+"""Debian's Surefire idles for about ten seconds at the end of a forked JVM."""
+
+
+def prepare_java_workspace(sandbox: Sandbox) -> None:
+    """Make a Java project's build tools usable from an agent's shell; call it once after the
+    workspace is prepared. Raises SandboxError.
+
+    Build output goes through links to a folder outside the workspace: so a project can be built and
+    tested while the edit gate keeps the workspace read-only, and no class file counts as a change.
+    """
+    options = maven_options(sandbox)
+    if DEBIAN_SETTINGS in options:
+        options.append(_NO_FORK)
+    maven = _MAVEN.format(options=shlex.join(options))
+    configured = sandbox.config.java.gradle_options
+    offline = "true" if configured is None or "--offline" in configured else "false"
+    for script in (_LINKS, _SETTINGS):
+        result = sandbox.run(Command(["sh", "-c", script, maven, offline]))
+        if result.exit_code:
+            raise SandboxError(f"can't prepare a Java workspace: {result.output.strip()}")

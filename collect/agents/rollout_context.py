@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from threading import Event
 
 from collect.agents.config import AgentsConfig
-from collect.agents.conversation import ConversationLog
-from collect.agents.loop import AgentRun, AgentSpec
-from collect.agents.wording import wording
+from collect.agents.conversation import AgentRun, AgentSpec, ConversationLog
+from collect.agents.prompts import wording
 from collect.benchmarks.base import Instance
 from collect.benchmarks.workspace import reset_workspace
 from collect.models.base import ConversationContext, ModelBackend, Sampling

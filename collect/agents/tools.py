@@ -1,4 +1,4 @@
-"""Tools: what an agent can do, and how a model's call is executed."""
+"""Tools: what an agent can do, how a call is executed, and the forms in which a model makes it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from collect.agents.prompts import fill
 from collect.models.tool_parsing import BROKEN
-from collect.store.messages import ToolCall, ToolSchema
-from collect.store.records import ToolOutcome
+from collect.store.messages import Message, ToolCall, ToolSchema
+from collect.store.records import MessageRow, ToolOutcome
 from sandbox.debugger import DebugEvent
 from sandbox.errors import CommandRefused, SandboxFileError
 
@@ -71,12 +71,10 @@ class Toolbox:
         """The tools as they are sent to a model."""
         schemas: list[ToolSchema] = []
         for tool in self._tools.values():
-            parameters = tool.arguments.model_json_schema()
-            parameters.pop("description", None)
             function = {
                 "name": tool.name,
                 "description": tool.description,
-                "parameters": parameters,
+                "parameters": tool.arguments.model_json_schema(),
             }
             schemas.append(_worded({"type": "function", "function": function}, self._wording))
         return schemas
@@ -127,3 +125,57 @@ def _worded(schema: Any, wording: Mapping[str, str]) -> Any:
         elif key != "title" or not isinstance(value, str):
             kept[key] = _worded(value, wording)
     return kept
+
+
+class MalformedAction(Exception):
+    """A reply with an unreadable action; the message tells the model what is wrong."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """An executed call and its result."""
+
+    call: ToolCall
+    reply: ToolReply
+    seconds: float
+
+
+class ActionForm:
+    """How a model makes calls and receives their results: here by the API's own tool calls, each
+    answered in a separate message."""
+
+    by_tools = True
+    """Whether tool schemas are sent to the model."""
+    stop: tuple[str, ...] = ()
+    """Texts at which the model stops, because only the environment may write them."""
+    stops_at_error = False
+    """Whether the calls after a failed one are skipped."""
+
+    def calls(self, reply: Message, step: int) -> Sequence[ToolCall]:
+        """The calls of a reply; if there are none, it is a final answer. Raises MalformedAction."""
+        return reply.tool_calls
+
+
+class TextForm(ActionForm):
+    """Calls in the model's text, all those of a reply answered in one message of the user's."""
+
+    by_tools = False
+    stops_at_error = True
+
+    def calls(self, reply: Message, step: int) -> Sequence[ToolCall]:
+        raise NotImplementedError
+
+    def observation(self, answered: Sequence[Answered], left_out: int, steps_left: int) -> str:
+        """The text of the message for all calls. `left_out` more were skipped after an error."""
+        raise NotImplementedError
+
+    def all_answered(
+        self, answered: Sequence[Answered], left_out: int, steps_left: int
+    ) -> MessageRow:
+        """The message for all calls of a reply. Its outcome is the last that is not OK."""
+        text = self.observation(answered, left_out, steps_left)
+        seconds = sum(each.seconds for each in answered)
+        outcomes = [each.reply.outcome for each in answered]
+        failed = [outcome for outcome in outcomes if outcome is not ToolOutcome.OK]
+        outcome = failed[-1] if failed else ToolOutcome.OK
+        return MessageRow(Message("user", text), seconds=seconds, tool_outcome=outcome)

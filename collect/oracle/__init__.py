@@ -15,9 +15,8 @@ from collect.models.base import ConversationContext
 from collect.models.config import OracleConfig
 from collect.oracle.answering import OracleAnswerer
 from collect.oracle.baselines import OracleAutoSD, OracleLdb, OracleSweAgent
-from collect.oracle.candidates import OraclePatchCoder, Patching
+from collect.oracle.candidates import OracleMain, OraclePatchCoder, Patching
 from collect.oracle.inspector import OracleInspector, OracleSimulator, TerminalInspector
-from collect.oracle.main_agent import OracleMain
 from collect.oracle.scripted import ExplorationPolicy, Script, ScriptedModel
 from collect.oracle.subagent import OracleSubagent, SilentSubagent
 from collect.store.records import Role
@@ -40,12 +39,6 @@ class OracleBackend:
 
     def open(self, context: ConversationContext) -> ScriptedModel:
         """Deterministic by instance, attempt and conversation."""
-        return ScriptedModel(self._script(context))
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-    def _script(self, context: ConversationContext) -> Script:
         instance, variant, ask = context.instance, context.variant, context.ask
         # The variant is left out, so that paired variants differ in their abilities, not in luck.
         facts = f"{instance.id}\0{context.attempt}\0{context.index}"
@@ -72,4 +65,7 @@ class OracleBackend:
                 script = OracleAnswerer(instance, ask, habits, context.run_code)
             case _:
                 script = OracleSubagent(instance, habits)
-        return script
+        return ScriptedModel(script)
+
+    def close(self) -> None:
+        """Nothing to close."""

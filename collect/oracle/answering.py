@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from collect.agents.subagent_task import read_start, read_subagent_task
 from collect.benchmarks.base import Instance
 from collect.code.patches import changed_lines
-from collect.code.source import Place, line_at_fault, place_of, read_source
+from collect.code.source import NOTHING, Place, line_at_fault, place_of, read_source
 from collect.code.syntax import parse
 from collect.oracle.scripted import ExplorationPolicy, Turns, answer_block, say
 from collect.oracle.session import LineNavigator, Moves, Session, Stopped
@@ -51,13 +50,10 @@ class OracleAnswerer:
         self._instance, self._ask, self._habits = instance, ask, habits
         self._run_code = run_code and instance.language == "python"
         self._session = Session(habits)
-        self._question = ""
         self._answer: str | None = None
 
     def turns(self, task: str) -> Turns:
-        asked = read_subagent_task(task)
-        self._question, self._session.test = (asked.question, asked.test) if asked else ("", "")
-        self._session.opening = read_start(task)
+        self._session.take(task)
         match self._ask:
             case ValueAsk() as ask:
                 text = yield from self._value(ask)
@@ -80,7 +76,7 @@ class OracleAnswerer:
         session = self._session
         evidence = "; ".join(note[:MAX_NOTE] for note in session.evidence[:MAX_EVIDENCE])
         answer = self._answer or "I could not establish this in the debugger."
-        return answer_block(self._question, answer, evidence, session.place or "not reached")
+        return answer_block(session.question, answer, evidence, session.place or "not reached")
 
     def _value(self, ask: ValueAsk) -> Moves[str | None]:
         """The text of the value, or None if the program never reached the place."""
@@ -113,7 +109,7 @@ class OracleAnswerer:
         why = session.pick("look", expression=expression, wanted=ask.hit)
         part = PART.match(expression)
         text: str | None = None
-        chance = 1.0 if self._habits.direct else session.rng.random()
+        chance = 1.0 if self._habits.direct else self._habits.rng.random()
         if expression.isidentifier() and chance < 0.45:
             text = (yield from session.locals(session.pick("all_locals"))).get(expression)
         elif part is not None and chance < 0.4:
@@ -132,7 +128,7 @@ class OracleAnswerer:
 
     def _look_around(self) -> Moves[None]:
         session = self._session
-        if session.rng.random() >= 0.5:
+        if self._habits.rng.random() >= 0.5:
             yield from session.locals("And the rest of the frame?")
             return
         frames = yield from session.stack("Who called this?")
@@ -192,7 +188,7 @@ class OracleAnswerer:
         seen = (yield from self._look(place)) if there else []
         lines = source_lines(instance.files[place.path].decode("utf-8", "replace"))
         blamed = line_at_fault(ranges, place)
-        values = f", where {', '.join(seen)}" if seen and session.rng.random() < 0.7 else ""
+        values = f", where {', '.join(seen)}" if seen and self._habits.rng.random() < 0.7 else ""
         session.place = f"{place.path}:{blamed}"
         return session.pick(
             "root_cause",
@@ -205,19 +201,18 @@ class OracleAnswerer:
     def _look(self, place: Place) -> Moves[list[str]]:
         """The values that the statement uses, before and after it runs."""
         session = self._session
-        seen: list[str] = []
-        source = read_source(place.path, self._instance.files[place.path])
+        source = read_source(place.path, self._instance.files[place.path]) or NOTHING
         known = yield from session.locals("This is the code I suspect. What does it work on?")
-        probes = source.probes(place.line, place.function) if source is not None else []
-        for name in [probe for probe in probes if probe in known][:MAX_PROBES]:
-            seen.append(f"{name} = {known[name][:80]}")
+        probes = source.probes(place.line, place.function)
+        shown = [probe for probe in probes if probe in known][:MAX_PROBES]
+        seen = [f"{name} = {known[name][:80]}" for name in shown]
         for expression in [probe for probe in probes if probe not in known][:MAX_PROBES]:
             text = yield from session.evaluate(f"I check `{expression}`.", expression)
             if text is not None:
                 seen.append(f"{expression} = {text[:80]}")
         if self._habits.detour(0.6):
             yield from session.control(session.pick("over"), "step_over")
-            for target in source.assigned(place.line)[:1] if source is not None else ():
+            for target in source.assigned(place.line)[:1]:
                 text = yield from session.evaluate(f"What is `{target}` now?", target)
                 if text is not None:
                     session.note(f"afterwards {target} = {text[:80]}")
@@ -251,7 +246,7 @@ class OracleAnswerer:
     def _first_raise(self, function: str) -> Moves[str | None]:
         """Stop at every raise until one is in the program itself."""
         session, instance = self._session, self._instance
-        if session.rng.random() < 0.5 or self._habits.direct:
+        if self._habits.rng.random() < 0.5 or self._habits.direct:
             why = "I stop at every exception that is raised."
             yield from session.start(why, ["exception Exception"], False)
         else:

@@ -10,11 +10,11 @@ from collect.agents.baselines.autosd import DONE, NO_EXCEPTION, NOT_COVERED
 from collect.agents.baselines.swe_agent import SUBMIT
 from collect.benchmarks.base import Instance
 from collect.code.patches import changed_lines, reverse_patch
-from collect.code.python_source import PythonSource
-from collect.code.source import place_of
+from collect.code.source import NOTHING, place_of, read_source
 from collect.oracle.candidates import (
     OraclePatchCoder,
     Patching,
+    as_it_is,
     correct_program,
     newest_code,
     numbered_code,
@@ -38,20 +38,18 @@ class OracleAutoSD(OraclePatchCoder):
     _debugs = False
 
     def turns(self, task: str) -> Turns:
-        """Two experiments and the conclusion, or the patched program."""
         self._debugs = task.startswith(LOG)
         return self._debug(numbered_code(task)) if self._debugs else super().turns(task)
 
     def last_word(self) -> str:
-        """The end of the debugging, or the patched program."""
         return f"Conclusion: {DONE}" if self._debugs else super().last_word()
 
     def _debug(self, code: str) -> Turns:
-        now = self._patching.now(code)
+        now = as_it_is(self._patching.instance, code)
         place = place_of(now.files, changed_lines(now.gold_patch))
         where = f"{place.path}:{place.line}"
-        source = PythonSource.read(program(now).encode())
-        probes = source.probes(place.line, place.function) if source else []
+        source = read_source(place.path, program(now).encode()) or NOTHING
+        probes = source.probes(place.line, place.function)
         expression = probes[0] if probes else "locals()"
         opening = self._patching.rng.choice(PHRASES["autosd_opening"]).format(place=where)
         seen = yield say(
@@ -110,11 +108,12 @@ class OracleLdb(OraclePatchCoder):
         said = task
         while True:
             before, _, trace = said.partition(TRACE)
-            now = self._patching.now(newest_code(before))
+            code = newest_code(before)
+            now = as_it_is(self._patching.instance, code)
             verdicts = "\n".join(json.dumps(each) for each in _verdicts(now, trace))
             if trace:
                 yield say(verdicts)
-            self._reply = self._patching.reply(now, verdicts)
+            self._reply = self._patching.reply(code, verdicts)
             said = "".join((yield say(self._reply)))
 
 
@@ -153,12 +152,11 @@ class OracleSweAgent:
         self._patching = patching
 
     def turns(self, task: str) -> Turns:
-        """Make attempts as long as there are new tasks."""
         instance = self._patching.instance
         path = instance.solution
         run = f"python -m pytest -q {instance.public_tests[0]}"
         while True:
-            now = self._patching.now(newest_code(task) or program(instance))
+            now = as_it_is(instance, newest_code(task) or program(instance))
             chosen = self._patching.choose(now, hint="")
             replaces = [REPLACE.format(old=edit.old, new=edit.new) for edit in chosen.edits]
             edit = EDIT.format(path=path, edits="\n".join(replaces))

@@ -1,18 +1,19 @@
-"""Candidate patches: the gold one among plausible wrong ones, and how the oracle chooses.
+"""The oracle where it edits: as Patch Coder, and as main agent.
 
-As main agent the oracle may not use the gold patch directly. It gets candidates in random order and
-takes the one that the subagent's answer points at. If the answer points at none, it chooses at
-random. So it does where it patches a one-file program: its systems differ in what they know when
-they choose.
+It may not use the gold patch directly. It gets candidates in random order and takes the one that
+the subagent's answer points at. If the answer points at none, it chooses at random. Its systems
+differ in what they know when they choose.
 """
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from collect.agents.config import Variant
 from collect.agents.subagent_task import parse_answer
 from collect.benchmarks.base import Instance
 from collect.code.patches import (
@@ -24,9 +25,11 @@ from collect.code.patches import (
     diff_trees,
     hunk_edits,
 )
-from collect.code.source import place_of, read_source
+from collect.code.source import NOTHING, place_of, read_source
 from collect.errors import ModelFailure
-from collect.oracle.scripted import Turns, say
+from collect.oracle.scripted import PHRASES, Turns, say
+from collect.store.messages import Message
+from sandbox.java.scan import GRADLE_FILES
 
 LOCATION = re.compile(r"([\w./-]{1,200}\.(?:py|java))[:,]?\s*(?:line\s+)?(\d+)")
 NEARBY = 5
@@ -50,20 +53,7 @@ class Candidate:
 
     @property
     def path(self) -> str:
-        """The file of `place`."""
         return self.place.rpartition(":")[0]
-
-
-@dataclass(frozen=True)
-class _WrongChange:
-    """A possible wrong candidate. A large project has thousands, and a diff takes time, so the diff
-    is made later.
-    """
-
-    line: ChangedRange
-    function: str
-    text: str
-    """The changed file's whole text."""
 
 
 def make_candidates(instance: Instance, count: int, rng: random.Random) -> list[Candidate]:
@@ -72,22 +62,16 @@ def make_candidates(instance: Instance, count: int, rng: random.Random) -> list[
     The wrong ones are in other functions if there are enough, else on other lines.
     """
     gold = gold_candidate(instance)
-    taken = {(gold.path, gold.function)}
-    spare: list[_WrongChange] = []
-    chosen = [gold]
     changes = list(_wrong_changes(instance, gold))
     rng.shuffle(changes)
+    taken, elsewhere, spare = {(gold.path, gold.function)}, list[_Change](), list[_Change]()
     for change in changes:
-        if len(chosen) == count:
-            break
-        key = (change.line.path, change.function)
-        if key in taken:
-            spare.append(change)
-        else:
-            chosen.append(_wrong_candidate(instance, change))
+        key = (change[0].path, change[1])
+        (spare if key in taken else elsewhere).append(change)
         taken.add(key)
+    chosen = [gold, *(_wrong_candidate(instance, each) for each in elsewhere[: count - 1])]
     for change in spare:
-        if len(chosen) < count and all(_apart(change.line, each.ranges) for each in chosen):
+        if len(chosen) < count and all(_apart(change[0], each.ranges) for each in chosen):
             chosen.append(_wrong_candidate(instance, change))
     rng.shuffle(chosen)
     return chosen
@@ -135,22 +119,28 @@ def _distance(candidate: Candidate, path: str, line: int) -> float:
     return min(distances, default=float("inf"))
 
 
-def _wrong_changes(instance: Instance, gold: Candidate) -> Iterator[_WrongChange]:
+_Change = tuple[ChangedRange, str, str]
+"""A possible wrong candidate: its line, its function, and the changed file's whole text. A large
+project has thousands, and a diff takes time, so the diff is made later."""
+
+
+def _wrong_changes(instance: Instance, gold: Candidate) -> Iterator[_Change]:
     for path, data in sorted(instance.files.items()):
-        is_test = any(path == t or path.startswith(f"{t}/") for t in instance.test_paths)
-        source = read_source(path, data) if not is_test else None
-        for function in source.functions if source is not None else ():
-            for mutation in source.mutations(function) if source is not None else ():
+        if any(path == test or path.startswith(f"{test}/") for test in instance.test_paths):
+            continue
+        source = read_source(path, data) or NOTHING
+        for function in source.functions:
+            for mutation in source.mutations(function):
                 line = ChangedRange(path, mutation.line, mutation.line)
                 if _apart(line, gold.ranges):
-                    yield _WrongChange(line, function.name, mutation.text)
+                    yield line, function.name, mutation.text
 
 
-def _wrong_candidate(instance: Instance, change: _WrongChange) -> Candidate:
-    path = change.line.path
-    patch = diff_trees({path: instance.files[path]}, {path: change.text.encode()})
+def _wrong_candidate(instance: Instance, change: _Change) -> Candidate:
+    line, function, text = change
+    patch = diff_trees({line.path: instance.files[line.path]}, {line.path: text.encode()})
     edits = tuple(hunk_edits(instance.files, patch))
-    return Candidate((change.line,), edits, f"{path}:{change.line.start}", change.function)
+    return Candidate((line,), edits, f"{line.path}:{line.start}", function)
 
 
 def _apart(line: ChangedRange, others: Sequence[ChangedRange]) -> bool:
@@ -194,7 +184,6 @@ def as_it_is(instance: Instance, code: str) -> Instance:
 
 
 def program(instance: Instance) -> str:
-    """The program of a bug."""
     return instance.files[instance.solution].decode("utf-8", "replace")
 
 
@@ -212,17 +201,12 @@ class Patching:
     """Number of candidates, including the correct one."""
     rng: random.Random
 
-    def now(self, code: str) -> Instance:
-        """The bug with this version of its program. Raises ModelFailure if none is correct."""
-        return as_it_is(self.instance, code)
-
     def choose(self, now: Instance, hint: str) -> Candidate:
-        """The candidate that a text points at, or a random one."""
         return choose(hint, make_candidates(now, self.count, self.rng), self.rng)
 
-    def reply(self, now: Instance, hint: str) -> str:
-        """A reply with the whole program, patched with the chosen candidate."""
-        chosen, code = self.choose(now, hint), program(now)
+    def reply(self, code: str, hint: str) -> str:
+        """A reply with this version of the program, patched with the chosen candidate."""
+        chosen = self.choose(as_it_is(self.instance, code), hint)
         for edit in chosen.edits:
             code = code.replace(edit.old, edit.new, 1)
         return f"I change {chosen.place}.\n\n```python\n{code.rstrip()}\n```"
@@ -244,8 +228,141 @@ class OraclePatchCoder:
             code = newest_code(said)
             if code:
                 plan = said.rpartition("### Repair Plan")[2]
-                self._reply = self._patching.reply(self._patching.now(code), plan)
+                self._reply = self._patching.reply(code, plan)
             said = "".join((yield say(THOUGHT if NOT_YET in said else self._reply)))
 
     def last_word(self) -> str:
         return self._reply
+
+
+ASSERTIONS = {"AssertionError", "AssertionFailedError", "ComparisonFailure"}
+RAISED = r"([A-Z]\w*(?:Error|Exception))\b"
+
+
+@dataclass(frozen=True)
+class TestRuns:
+    """Test commands and output formats for one kind of project."""
+
+    __test__ = False
+
+    every: str
+    one: str
+    """`{test}` is its name, `{dotted}` the same with a dot before the method."""
+    failed: re.Pattern[str]
+    """Finds the name of a failed test: the full name or only its method."""
+    raised: re.Pattern[str]
+    """Finds the class of the exception that ended a test."""
+    shown: str = "2>&1 | tail -{lines}"
+
+    def run_one(self, test: str) -> str:
+        dotted = test.replace("#", ".")
+        command = self.one.format(test=shlex.quote(test), dotted=shlex.quote(dotted))
+        return f"{command} {self.shown.format(lines=15)}"
+
+    def failing(self, output: str, tests: Sequence[str]) -> str:
+        """The first failed test if it can be identified, else the first of `tests`."""
+        known = {test.rpartition("#")[2]: test for test in tests}
+        names: list[str] = self.failed.findall(output)
+        for name in names:
+            if name in known or "::" in name:
+                return known.get(name, name)
+        return tests[0]
+
+    def exception(self, output: str) -> str | None:
+        """The exception of the first failed test, or None for an assertion."""
+        raised = self.raised.search(output)
+        return raised[1] if raised and raised[1] not in ASSERTIONS else None
+
+
+_PYTEST = "timeout 60 python -m pytest -q --no-header -p no:cacheprovider"
+PYTEST = TestRuns(
+    every=_PYTEST,
+    one=f"{_PYTEST} {{test}}",
+    failed=re.compile(r"^(?:FAILED|ERROR) ([^\s[]+::[^\s[]+(?:\[.*?\](?= - |$))?)", re.MULTILINE),
+    raised=re.compile(rf"^E\s+{RAISED}", re.MULTILINE),
+)
+MAVEN = TestRuns(
+    every="timeout 110 mvn -q test",
+    one="timeout 110 mvn -q test -DfailIfNoTests=false -Dtest={test}",
+    failed=re.compile(
+        r"^\[ERROR\] +(?:[\w.$]+\.)?(\w+)\S*  Time elapsed.*<<< (?:FAILURE|ERROR)", re.MULTILINE
+    ),
+    raised=re.compile(rf"^(?:[\w$]+\.)*{RAISED}", re.MULTILINE),
+)
+GRADLE = TestRuns(
+    every="timeout 110 gradle test",
+    one="timeout 110 gradle test --tests {dotted}",
+    failed=re.compile(r"^.+ > (\w+)\S* FAILED", re.MULTILINE),
+    raised=re.compile(rf"^ +(?:[\w$]+\.)*{RAISED} at \S+\.java:\d+$", re.MULTILINE),
+    shown=r"2>&1 | grep -v '^\s*at \|^WARNING' | tail -{lines}",
+)
+_JAVAC = "mkdir -p /tmp/classes && javac -nowarn -d /tmp/classes $(find . -name '*.java')"
+MAIN_CLASS = TestRuns(
+    every=_JAVAC,
+    one=f"{_JAVAC} && timeout 60 java -ea -cp /tmp/classes {{test}}",
+    failed=re.compile(r"(?!)"),
+    raised=re.compile(rf"^Exception in thread \S+ (?:[\w$]+\.)*{RAISED}", re.MULTILINE),
+)
+
+
+def test_runs(instance: Instance) -> TestRuns:
+    """The commands for the instance's project, by its build file."""
+    if instance.language == "python":
+        return PYTEST
+    if "pom.xml" in instance.files:
+        return MAVEN
+    return GRADLE if instance.files.keys() & set(GRADLE_FILES) else MAIN_CLASS
+
+
+class OracleMain:
+    """One attempt at one bug. It chooses one candidate and keeps it."""
+
+    def __init__(self, instance: Instance, variant: str, count: int, rng: random.Random) -> None:
+        self._variant = Variant(variant)
+        self._tests = instance.fail_to_pass
+        self._runs = test_runs(instance)
+        self._candidates = make_candidates(instance, count, rng)
+        self._rng = rng
+
+    def turns(self, task: str) -> Turns:
+        """Reproduce, ask, choose, edit, check, stop."""
+        command = f"{self._runs.every} {self._runs.shown.format(lines=60)}"
+        (output,) = yield say("I reproduce the problem first.", ("bash", {"command": command}))
+        test = self._runs.failing(output, self._tests)
+        chosen = yield from self._decide(test, output)
+        edits = [
+            ("edit_file", {"path": e.path, "old_string": e.old, "new_string": e.new})
+            for e in chosen.edits
+        ]
+        yield say(f"I change {chosen.place}.", *edits)
+        again = {"command": self._runs.run_one(test)}
+        yield say("I run the failing test again.", ("bash", again))
+        yield say(self.last_word())
+
+    def last_word(self) -> str:
+        return "I changed the code where the wrong value came from."
+
+    def _decide(self, test: str, output: str) -> Generator[Message, list[str], Candidate]:
+        """Ask the subagent, or stop at the suspects with the debug tools and take the first that is
+        reached, or choose at random.
+        """
+        if self._variant.has_subagent:
+            raised = self._runs.exception(output)
+            question = self._rng.choice(PHRASES["main_exception" if raised else "main_root_cause"])
+            suspects = [f"{c.place} ({c.function or 'module level'})" for c in self._candidates]
+            told = f"I suspect one of these places: {', '.join(suspects)}."
+            question = f"{question.format(exception=raised)} {told}"
+            seen = yield say(
+                "I ask the debugger where this goes wrong before I change anything.",
+                ("debug_subagent", {"question": question, "test": test}),
+            )
+        elif self._variant is Variant.DEBUG_TOOLS_ONLY:
+            places = [candidate.place for candidate in self._candidates]
+            arguments = {"test": test, "breakpoints": places, "stop_at_test": False}
+            start = ("debug_start_session", arguments)
+            seen = yield say("I run the test under the debugger.", start)
+            yield say("I look at the values here.", ("debug_inspect", {"what": "locals"}))
+            yield say("I have seen enough.", ("debug_control", {"action": "terminate"}))
+        else:
+            return self._rng.choice(self._candidates)
+        return choose(seen[0], self._candidates, self._rng)

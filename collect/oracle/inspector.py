@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from textwrap import dedent
 
 from collect.agents.config import Variant
-from collect.agents.inspectcoder.inspector_tools import STATE_HEADING
+from collect.agents.inspectcoder.react import STATE_HEADING
 from collect.benchmarks.base import Instance
 from collect.code.patches import ChangedRange, changed_lines, reverse_patch
-from collect.code.python_source import PythonSource, is_pure
-from collect.code.source import Place, function_at, place_of
+from collect.code.python_source import is_pure
+from collect.code.source import NOTHING, Place, function_at, place_of, read_source
 from collect.code.syntax import parse
 from collect.oracle.candidates import as_it_is, correct_program, numbered_code, program
 from collect.oracle.scripted import PHRASES, Turns, say
@@ -167,14 +167,12 @@ class OracleInspector:
         """Stop at the fault, look, try a modification, propose."""
         now = as_it_is(self._instance, numbered_code(task))
         place = place_of(now.files, changed_lines(now.gold_patch))
-        source = PythonSource.read(program(now).encode())
+        source = read_source(place.path, program(now).encode()) or NOTHING
         self._plan = _plan(now, place)
         # Stop at the fault, or else at the start of its function.
-        lines = [place.line]
-        if source is not None:
-            lines += source.stops(function_at(source, place.line))[:1]
+        lines = [place.line, *source.stops(function_at(source, place.line))[:1]]
         if (yield from self._go_to(list(dict.fromkeys(lines)))):
-            names = source.probes(place.line, place.function)[:MAX_PROBES] if source else []
+            names = source.probes(place.line, place.function)[:MAX_PROBES]
             if self._may_look and names:
                 seen = yield say(
                     f"Paused before line {place.line}. Which values does it work on?",
@@ -310,9 +308,8 @@ class OracleSimulator:
     def turns(self, task: str) -> Turns:
         said, line = task, "?"
         while True:
-            breakpoint_line = re.findall(r"^> set_breakpoint\((\d+)\)", said, re.MULTILINE)
-            line = breakpoint_line[-1] if breakpoint_line else line
-            if breakpoint_line:
+            if found := re.findall(r"^> set_breakpoint\((\d+)\)", said, re.MULTILINE):
+                line = found[-1]
                 answer = f"Breakpoint at line {line}."
             elif "control_execution" in said:
                 answer = f"Paused before line {line}."

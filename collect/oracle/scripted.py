@@ -13,8 +13,7 @@ from typing import Any, Protocol
 
 import yaml
 
-from collect.agents.inspectcoder.inspector import write_terminal_command
-from collect.agents.inspectcoder.react import ActionCall
+from collect.agents.inspectcoder.react import ActionCall, TerminalForm
 from collect.agents.prompts import prompt
 from collect.models.base import Completion, Sampling, Usage
 from collect.store.messages import Message, ToolCall, ToolSchema
@@ -57,7 +56,7 @@ class ScriptedModel:
         if made and not tools:
             # The ReAct form (InspectCoder, listing 1).
             calls = [ActionCall(call.name, json.loads(call.arguments)) for call in made]
-            block = "\n".join(map(write_terminal_command, calls))
+            block = "\n".join(map(TerminalForm.write, calls))
             text = f"### THOUGHT\n{message.content}\n### ACTION\n```debugger\n{block}\n```"
             message = Message("assistant", text)
         elif made:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from collect.agents.subagent_task import read_start, read_subagent_task
 from collect.benchmarks.base import Instance
-from collect.code.source import function_at, read_source
+from collect.code.source import NOTHING, function_at, read_source
 from collect.oracle.scripted import PHRASES, ExplorationPolicy, say
 from collect.question_records import Location
 from collect.store.messages import Message
@@ -53,7 +53,6 @@ class Stopped:
 
     @property
     def place(self) -> str:
-        """`file:line`."""
         return f"{self.file}:{self.line}"
 
     @property
@@ -64,7 +63,6 @@ class Stopped:
 
     @property
     def raised(self) -> re.Match[str] | None:
-        """The exception, if there is one."""
         return RAISED.search(self.text)
 
 
@@ -73,6 +71,7 @@ class Session:
     """What has been done and seen so far."""
 
     habits: ExplorationPolicy
+    question: str = ""
     test: str = ""
     evidence: list[str] = field(default_factory=list)
     stopped: Stopped | None = None
@@ -83,10 +82,11 @@ class Session:
     opening: str = ""
     """The start of the session that was opened with the task; empty if none is open."""
 
-    @property
-    def rng(self) -> random.Random:
-        """Random source for the choice of words."""
-        return self.habits.rng
+    def take(self, task: str) -> None:
+        """Take in the Debug Subagent's task."""
+        asked = read_subagent_task(task)
+        self.question, self.test = (asked.question, asked.test) if asked else ("", "")
+        self.opening = read_start(task)
 
     @property
     def paused(self) -> Stopped | None:
@@ -96,10 +96,9 @@ class Session:
     def pick(self, phrases: str, **values: object) -> str:
         """One of the phrases of this name, filled in."""
         every = PHRASES[phrases]
-        return (every[0] if self.habits.direct else self.rng.choice(every)).format(**values)
+        return (every[0] if self.habits.direct else self.habits.rng.choice(every)).format(**values)
 
     def do(self, why: str, name: str, **arguments: Any) -> Moves[str]:
-        """Make one call and return its answer."""
         seen = yield say(why, (name, arguments))
         return seen[0]
 
@@ -116,7 +115,6 @@ class Session:
         return self.came_to((yield from self.do(why, "debug_start_session", **arguments)))
 
     def control(self, why: str, action: str) -> Moves[Stopped | None]:
-        """Continue, step, restart."""
         return self.came_to((yield from self.do(why, "debug_control", action=action)))
 
     def set_breakpoint(self, why: str, location: str, **more: Any) -> Moves[None]:
@@ -135,15 +133,14 @@ class Session:
         return found["text"].strip() if found else None
 
     def locals(self, why: str, frame: int = 0) -> Moves[Mapping[str, str]]:
-        """The variables of a frame."""
-        more = {"frame": frame} if frame else {}
-        text = yield from self.do(why, "debug_inspect", what="locals", **more)
-        return values(text)
+        return (yield from self._values(why, "locals", **({"frame": frame} if frame else {})))
 
     def fields(self, why: str, expression: str) -> Moves[Mapping[str, str]]:
-        """The contents of an object."""
-        text = yield from self.do(why, "debug_inspect", what="fields", expression=expression)
-        return values(text)
+        return (yield from self._values(why, "fields", expression=expression))
+
+    def _values(self, why: str, what: str, **more: Any) -> Moves[Mapping[str, str]]:
+        text = yield from self.do(why, "debug_inspect", what=what, **more)
+        return {found["name"]: found["text"].strip() for found in VALUE.finditer(text)}
 
     def stack(self, why: str) -> Moves[list[Mapping[str, str]]]:
         """The frames, innermost first."""
@@ -176,11 +173,6 @@ class Session:
         return self.stopped
 
 
-def values(text: str) -> dict[str, str]:
-    """All values in an observation, by name."""
-    return {found["name"]: found["text"].strip() for found in VALUE.finditer(text)}
-
-
 class LineNavigator:
     """Goes to one visit of one line: like a developer, not always the shortest way."""
 
@@ -189,10 +181,10 @@ class LineNavigator:
     ) -> None:
         """`aim` continues a sentence that names the place: what to do there."""
         data = instance.files.get(place.file, b"")
-        self._source = read_source(place.file, data)
+        self._source = read_source(place.file, data) or NOTHING
         self._lines = source_lines(data.decode("utf-8", "replace"))
         self._session, self._place, self._hit, self._aim = session, place, hit, aim
-        self._rng, self._habits = session.rng, session.habits
+        self._rng, self._habits = session.habits.rng, session.habits
         self._point = str(place)
 
     def go(self) -> Moves[bool]:
@@ -295,8 +287,6 @@ class LineNavigator:
 
     def _other_line(self) -> int | None:
         """A statement nearby, in another function if there is one."""
-        if self._source is None:
-            return None
         wanted = self._place.line
         own = function_at(self._source, wanted)
         lines = [
@@ -309,7 +299,7 @@ class LineNavigator:
         return self._rng.choice([line for line in near if line != wanted] or [None])
 
     def _is_recursive(self) -> bool:
-        function = function_at(self._source, self._place.line) if self._source is not None else None
+        function = function_at(self._source, self._place.line)
         if function is None:
             return True
         body = "\n".join(self._lines[function.line : function.last])

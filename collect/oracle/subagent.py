@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from collect.agents.subagent_task import read_start, read_subagent_task
 from collect.benchmarks.base import Instance
 from collect.code.patches import changed_lines
 from collect.code.source import NOTHING, Place, function_at, places_of, read_source
@@ -34,7 +33,6 @@ class OracleSubagent:
         self._instance, self._habits = instance, habits
         self._places = places_of(instance.files, changed_lines(instance.gold_patch))
         self._session = Session(habits)
-        self._question = ""
         self._findings: list[str] = []
         self._outcome = ""
         self._stop: Stopped | None = None
@@ -50,10 +48,9 @@ class OracleSubagent:
 
     def turns(self, task: str) -> Turns:
         """Read the code, run to the suspicious line, look, step, and answer."""
-        asked = read_subagent_task(task)
-        self._question, self._session.test = (asked.question, asked.test) if asked else ("", "")
-        self._session.opening = read_start(task)
-        named = LOCATION.findall(self._question)
+        session = self._session
+        session.take(task)
+        named = LOCATION.findall(session.question)
         suspects = list(dict.fromkeys(f"{path}:{line}" for path, line in named))
         targets = [f"{place.path}:{place.line}" for place in self._places]
         if len(suspects) > 1 and not self._habits.detour(IGNORES_SUSPECTS):
@@ -63,13 +60,8 @@ class OracleSubagent:
             first = found.line if found else max(self._place.line - 15, 1)
             last = found.last if found else self._place.line + 15
             code = f"`{found.name}`" if found else "the code around it"
-            yield from self._session.do(
-                f"I will read {code} before I stop there.",
-                "read_file",
-                path=self._place.path,
-                start_line=first,
-                end_line=last,
-            )
+            why = f"I will read {code} before I stop there."
+            yield from session.read(why, self._place.path, first, last)
             yield from self._go_to(targets, "I start the test under the debugger")
         if self._stop is None:
             yield from self._go_to_entry()
@@ -77,14 +69,14 @@ class OracleSubagent:
             yield from self._look(self._stop)
             if self._habits.detour(0.5):
                 why = "I let the test run on, to see how it ends."
-                yield from self._session.control(why, "continue")
+                yield from session.control(why, "continue")
                 self._note_outcome()
         yield say(self.last_word())
 
     def last_word(self) -> str:
         evidence = "; ".join(self._findings[:MAX_EVIDENCE])
         where = self._never_run or (self._stop.place if self._stop else "not reached")
-        return answer_block(self._question, self._conclusion(), evidence, where)
+        return answer_block(self._session.question, self._conclusion(), evidence, where)
 
     def _go_to(self, targets: list[str], what: str) -> Moves[None]:
         """Run to the first of these that is reached."""

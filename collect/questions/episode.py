@@ -12,11 +12,10 @@ from typing import cast
 
 from collect.agents.config import AgentsConfig
 from collect.agents.debug2fix import start_session, subagent_tools
-from collect.agents.java_workspace import prepare_java_workspace
-from collect.agents.prompts import prompt
+from collect.agents.file_tools import prepare_java_workspace
+from collect.agents.prompts import prompt, wording
 from collect.agents.subagent_task import STARTED
 from collect.agents.tools import Toolbox
-from collect.agents.wording import wording
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.workspace import open_instance_sandbox, patch_workspace
 from collect.config import RuntimeConfig

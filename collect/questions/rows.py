@@ -9,8 +9,8 @@ from pathlib import Path
 
 from collect.agents.config import AgentsConfig, Variant
 from collect.agents.debug2fix import subagent_prompt
+from collect.agents.prompts import wording
 from collect.agents.subagent_task import DebugSubagentArguments, subagent_task
-from collect.agents.wording import wording
 from collect.benchmarks.base import Instance
 from collect.question_records import Question
 from collect.questions.scoring import Verdict

@@ -261,7 +261,8 @@ def models_of(runtime: RuntimeConfig, specs: Iterable[RolloutSpec]) -> dict[str,
 def tool_users(runtime: RuntimeConfig, specs: Sequence[RolloutSpec]) -> frozenset[str]:
     """The models that agents send tools to."""
     agents = runtime.agents
-    mains = {spec.main for spec in specs if agents.main_has_tools(spec.variant)}
+    # The editing agents of InspectCoder's paper act in text.
+    mains = {spec.main for spec in specs if not spec.variant.repairs_one_file}
     subs = {spec.sub for spec in specs if spec.sub and agents.sub_has_tools(spec.variant)}
     return frozenset(mains | subs)
 

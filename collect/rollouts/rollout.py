@@ -6,17 +6,22 @@ import errno
 import hashlib
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Event
 
+from collect.agents.baselines.autosd import ScientificDebugger
+from collect.agents.baselines.ldb import Ldb
+from collect.agents.baselines.self_debugging import REQUESTS, SelfDebugging
+from collect.agents.baselines.swe_agent import SweAgent
 from collect.agents.config import AgentsConfig, Variant
 from collect.agents.conversation import ConversationLog
 from collect.agents.debug2fix import run_debug2fix
-from collect.agents.java_workspace import prepare_java_workspace
+from collect.agents.file_tools import prepare_java_workspace
+from collect.agents.inspectcoder.inspector import Inspector
+from collect.agents.inspectcoder.patching import RepairSystem, run_repair
 from collect.agents.rollout_context import RoleModel, RolloutContext
-from collect.agents.systems import run_repair
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.running import build_outputs, runner_files
 from collect.benchmarks.workspace import Snapshot, open_instance_sandbox, snapshot, with_sources
@@ -41,6 +46,13 @@ MAX_PATCH_CHARS = 8_000_000
 MAX_PATCH_LINES = 200_000
 """Taking a patch apart needs a few hundred bytes per line, however short the line is."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+BASELINES: Mapping[Variant, Callable[[RolloutContext], RepairSystem]] = {
+    **{Variant(name): SelfDebugging for name in REQUESTS},
+    **dict.fromkeys((Variant.LDB_LINE, Variant.LDB_BLOCK, Variant.LDB_FUNCTION), Ldb),
+    Variant.SWE_AGENT: SweAgent,
+    Variant.AUTOSD: ScientificDebugger,
+}
+"""The systems that InspectCoder is compared with."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +181,8 @@ def run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace
         )
         try:
             if spec.variant.repairs_one_file:
-                trace.stop_reason = run_repair(context, spec.variant, settings.benchmark)
+                system = BASELINES.get(spec.variant, Inspector)
+                trace.stop_reason = run_repair(context, system, settings.benchmark)
             else:
                 trace.stop_reason = run_debug2fix(context, spec.variant)
         except ModelFailure as failure:

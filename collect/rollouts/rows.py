@@ -207,7 +207,7 @@ def rows_of(
             teacher=log.teacher,
             sampling=log.sampling,
             messages=tuple(log.rows),
-            tools=log.tools_json,
+            tools=json.dumps(list(log.tools)),
             events=tuple(log.events),
             final_answer=log.final_answer,
             answer=parse_answer(log.final_answer) if log.role is Role.DEBUG_SUBAGENT else None,

@@ -17,10 +17,9 @@ from datasets import load_dataset
 from collect.agents.config import AgentsConfig, RepairConfig, Variant
 from collect.agents.debug2fix import subagent_tools
 from collect.agents.debug_tools import placed
-from collect.agents.forms import Answered
 from collect.agents.inspectcoder.react import ActionCall, call_text
 from collect.agents.rollout_context import RoleModel
-from collect.agents.tools import Toolbox
+from collect.agents.tools import Answered, Toolbox
 from collect.models.base import Sampling
 from collect.rollouts.rollout import RolloutSettings, RolloutSpec, run_rollout
 from collect.rollouts.rows import RunIdentity, rows_of

@@ -6,20 +6,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Annotated
 
 from pydantic import Field
 
-from collect.agents.forms import ActionForm, Answered, MalformedAction
+from collect.agents.conversation import AgentSpec
 from collect.agents.inspectcoder.code_blocks import fenced_blocks, syntax_problem
 from collect.agents.inspectcoder.patching import Patch, Round, numbered, shortened, write_patch
-from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
-from collect.agents.tools import Arguments, Toolbox, ToolReply
+from collect.agents.tools import Answered, Arguments, MalformedAction, TextForm, Toolbox, ToolReply
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.pytest_run import section_of
 from collect.benchmarks.running import run_tests
@@ -61,43 +61,34 @@ class Replacement:
     """Text to replace on one line, or from that line on."""
 
     line: int
+    """Of the original program."""
     readings: tuple[tuple[str, str], ...]
     """Old and new text, for each reading of the quotes."""
 
 
-@dataclass(frozen=True)
-class EditScript:
-    """Replacements to make together before the test runs. Line numbers refer to the original."""
-
-    replacements: tuple[Replacement, ...]
-
-
 def quoted(text: str) -> str:
-    """The part of a script that a message quotes."""
     return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}..."
 
 
-def parse_edits(text: str) -> EditScript:
-    """Read an edit script. Raises UnreadableExperiment."""
+def parse_edits(text: str) -> list[Replacement]:
+    """The replacements to make together before the test runs. Raises UnreadableExperiment."""
     starts = list(REPLACE.finditer(text))
     ends = [*(start.start() for start in starts[1:]), len(text)]
     closings = [BETWEEN] * (len(starts) - 1) + [AND_RUN]
-    return EditScript(
-        tuple(
-            Replacement(int(start[1]), _readings(start[0], text[start.end() : end], closing))
-            for start, end, closing in zip(starts, ends, closings, strict=True)
-        )
-    )
+    return [
+        Replacement(int(start[1]), _readings(start[0], text[start.end() : end], closing))
+        for start, end, closing in zip(starts, ends, closings, strict=True)
+    ]
 
 
-def apply_edits(code: str, script: EditScript) -> str:
+def apply_edits(code: str, edits: Sequence[Replacement]) -> str:
     """The program with all replacements made.
 
     Raises UnreadableExperiment if the old text is not in the program.
     """
     # Entries stay original lines, even if their new text has several.
     lines = source_lines(code, keepends=True)
-    for edit in script.replacements:
+    for edit in edits:
         if not 1 <= edit.line <= len(lines):
             raise UnreadableExperiment(
                 f"There is no line {edit.line}: the program has {len(lines)} lines."
@@ -158,16 +149,13 @@ def _inside(text: str) -> str | None:
 
 BREAK = ("b", "break", "tbreak")
 PRINT = ("p", "pp", "print")
-CONTINUE = ("c", "cont", "continue")
-STEPS = {
-    "n": Action.STEP_OVER,
-    "next": Action.STEP_OVER,
-    "s": Action.STEP_INTO,
-    "step": Action.STEP_INTO,
-    "r": Action.STEP_OUT,
-    "return": Action.STEP_OUT,
+MOVES = {
+    **dict.fromkeys(("c", "cont", "continue"), Action.CONTINUE),
+    **dict.fromkeys(("n", "next"), Action.STEP_OVER),
+    **dict.fromkeys(("s", "step"), Action.STEP_INTO),
+    **dict.fromkeys(("r", "return"), Action.STEP_OUT),
+    **dict.fromkeys(("q", "quit", "exit"), Action.CLOSE),
 }
-ENDS = ("q", "quit", "exit")
 HOW_TO = (
     "An experiment is either a debugger script such as `b 12 ;; c ;; p total`, or an edit script "
     'such as `REPLACE(12, "c>b", "c>=b") AND RUN`.'
@@ -181,8 +169,6 @@ FUNCTION = re.compile(r"[A-Za-z_][\w.:/]*")
 
 @dataclass(frozen=True)
 class Print:
-    """Show an expression's value at the current stop."""
-
     expression: str
 
 
@@ -198,7 +184,7 @@ class DebuggerScript:
     """Commands by hit. The last entry applies to all later hits too."""
 
 
-def parse_experiment(text: str) -> DebuggerScript | EditScript:
+def parse_experiment(text: str) -> DebuggerScript | list[Replacement]:
     """Read an experiment. Raises UnreadableExperiment."""
     text = text.strip().strip("`").strip()
     if not text:
@@ -240,12 +226,8 @@ def _command(piece: str) -> Command:
         return _breakpoint(rest, temporary=word == "tbreak")
     if word in PRINT and rest:
         return Print(rest)
-    if word in CONTINUE and not rest:
-        return Action.CONTINUE
-    if word in STEPS and not rest:
-        return STEPS[word]
-    if word in ENDS and not rest:
-        return Action.CLOSE
+    if word in MOVES and not rest:
+        return MOVES[word]
     raise UnreadableExperiment(f"`{quoted(piece)}` is not a command of a debugger script. {HOW_TO}")
 
 
@@ -317,12 +299,11 @@ class Trial:
 
     @property
     def rejected(self) -> bool:
-        """Whether the conclusion rejects the hypothesis."""
         verdict = VERDICT.search(self.conclusion)
         return verdict is not None and verdict.lastgroup == "rejected"
 
 
-class ScientificForm(ActionForm):
+class ScientificForm(TextForm):
     """One experiment per reply; a reply without one ends the debugging."""
 
     stop = ("\nObservation:", "\n**Observation")
@@ -371,12 +352,9 @@ def is_done(text: str) -> bool:
 def script_of(text: str) -> str:
     """The script in an experiment's text: in a fenced block, in backticks, or the whole text."""
     blocks = [block for block in fenced_blocks(text) if block.strip()]
-    if blocks:
-        return blocks[0].strip()
     start, end = text.find("`"), text.rfind("`")
-    if 0 <= start < end:
-        return text[start + 1 : end].strip()
-    return text.strip().strip("`").strip()
+    inside = text[start + 1 : end] if 0 <= start < end else text.strip().strip("`")
+    return (blocks[0] if blocks else inside).strip()
 
 
 def trials_of(messages: Sequence[Message]) -> list[Trial]:
@@ -411,15 +389,8 @@ ACTION, EDIT = "experiment/debugger", "experiment/edit"
 NOT_COVERED = "[The breakpoint line was not covered by the test.]"
 NO_EXCEPTION = "[No exception triggered]"
 ENDLESS = (StopReason.INTERRUPTED, StopReason.KILLED)
-
-
-@dataclass(frozen=True)
-class Shown:
-    """What a `p` printed at one hit."""
-
-    expression: str
-    text: str
-    ok: bool
+Shown = tuple[str, bool]
+"""What a `p` printed at one hit, and whether it is a value."""
 
 
 def run_script(
@@ -444,14 +415,13 @@ def run_script(
         elif started.stop_reason in ENDLESS:
             told = [NOT_COVERED, _stopped(started)]
         return ToolReply("\n".join(told), ToolOutcome.ERROR, started, action=ACTION)
-    event, hits, shown = started, 0, list[Shown]()
+    event, hits, shown = started, 0, defaultdict[str, list[Shown]](list)
     while event.stop_reason is StopReason.BREAKPOINT and hits < max_hits:
         for command in script.at_hits[min(hits, len(script.at_hits) - 1)]:
             if isinstance(command, Print):
-                each = _printed(debugger, command.expression)
-                if len(script.breakpoints) > 1:
-                    each = replace(each, text=f"(line {event.line}) {each.text}")
-                shown.append(each)
+                text, ok = _printed(debugger, command.expression)
+                line = f"(line {event.line}) " if len(script.breakpoints) > 1 else ""
+                shown[command.expression].append((f"{line}{text}", ok))
             elif isinstance(command, BreakpointRequest):
                 debugger.set_breakpoint(placed(command))
             else:
@@ -463,7 +433,8 @@ def run_script(
         told.append(f"[These are the first {max_hits} executions; there are more.]")
     elif event.stop_reason in ENDLESS:
         told.append(_stopped(event))
-    outcome = ToolOutcome.OK if any(each.ok for each in shown) else ToolOutcome.ERROR
+    ok = any(ok for each in shown.values() for _, ok in each)
+    outcome = ToolOutcome.OK if ok else ToolOutcome.ERROR
     return ToolReply("\n".join(told), outcome, started, action=ACTION)
 
 
@@ -472,26 +443,24 @@ def _printed(debugger: Debugger, expression: str) -> Shown:
     names = expression == "locals()"
     event = debugger.locals() if names else debugger.evaluate(expression)
     if event.error_kind is not None:
-        return Shown(expression, f"*** {event.error}", ok=False)
+        return f"*** {event.error}", False
     if names:
         values = ", ".join(f"{value.name!r}: {value.text}" for value in event.values)
-        return Shown(expression, f"{{{values}}}", ok=True)
-    return Shown(expression, "\n".join(value.text for value in event.values), ok=True)
+        return f"{{{values}}}", True
+    return "\n".join(value.text for value in event.values), True
 
 
-def _values(shown: list[Shown]) -> Iterator[str]:
+def _values(shown: Mapping[str, Sequence[Shown]]) -> Iterator[str]:
     """By expression, as in AutoSD's paper: the value, or a list if there are several."""
-    expressions = dict.fromkeys(each.expression for each in shown)
-    if not expressions:
+    if not shown:
         yield "[The test ended before the script came to what it prints.]"
-    for expression in expressions:
-        of_it = [each for each in shown if each.expression == expression]
-        label = f"{expression}: " if len(expressions) > 1 else ""
+    for expression, each in shown.items():
+        label = f"{expression}: " if len(shown) > 1 else ""
         # An expression that fails each time is itself wrong.
-        if len(of_it) == 1 or not any(each.ok for each in of_it):
-            yield f"{label}{of_it[0].text}"
+        if len(each) == 1 or not any(ok for _, ok in each):
+            yield f"{label}{each[0][0]}"
         else:
-            values = ", ".join(each.text for each in of_it)
+            values = ", ".join(text for text, _ in each)
             yield f"{label}At each loop execution, the expression was: [{values}]"
 
 

@@ -16,11 +16,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from collect.agents.baselines.self_debugging import attempt_message
+from collect.agents.conversation import AgentSpec
 from collect.agents.inspectcoder.patching import Patch, Round, patch_of
-from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Toolbox
@@ -150,22 +150,11 @@ def _header_end(node: ast.stmt) -> int:
     return node.end_lineno or node.lineno
 
 
-PACKAGE = "stepinto_tracing"
 OPTIONS = ("-p", "no:cacheprovider", "--color=no", "--tb=no", "-q")
 MAX_STEPS = 500
 """Steps kept from the start of the trace, and the same number from its end."""
 VALUE_CHARS = 200
 """Maximum length of a value's text."""
-_LAUNCHER = f"""\
-import os, sys
-
-if __name__ == "__main__":
-    import pytest
-    from {PACKAGE} import ldb_tracer
-
-    folder, sys.path[0] = sys.path[0], os.getcwd()
-    sys.exit(ldb_tracer.main(folder))
-"""
 
 
 class TraceUnavailable(Exception):
@@ -196,28 +185,15 @@ class Step(BaseModel):
     """The exception that it raised."""
 
 
-class Trace(BaseModel):
-    """What the program did during the last statement of the failing test."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    head: tuple[Step, ...]
-    tail: tuple[Step, ...]
-    """The last steps, if there are more than fit into the head."""
-    dropped: int
-    """Steps between head and tail that were dropped."""
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """The kept steps, in order."""
-        return (*self.head, *self.tail)
+STEPS = TypeAdapter(list[Step])
 
 
-def trace_test(sandbox: Sandbox, program: str, code: str, test: str, timeout: float) -> Trace:
-    """Run a failing pytest test under the tracer (see `ldb_tracer`), through the file `program`,
-    which holds `code`.
+def trace_test(sandbox: Sandbox, program: str, code: str, test: str, timeout: float) -> list[Step]:
+    """What the program did during the last statement of a failing pytest test: the kept steps, in
+    order.
 
-    `timeout` in seconds. Raises TraceUnavailable, SandboxError.
+    The test runs under the tracer (see `ldb_tracer`), through the file `program`, which holds
+    `code`. `timeout` in seconds. Raises TraceUnavailable, SandboxError.
     """
     try:
         statements = statements_of(code)
@@ -238,21 +214,14 @@ def trace_test(sandbox: Sandbox, program: str, code: str, test: str, timeout: fl
         "arguments": [*OPTIONS, f"--rootdir={sandbox.workspace}", test],
     }
     with scratch_folder(sandbox) as folder:
-        package = f"{folder}/{PACKAGE}"
-        tracer = Path(__file__).with_name("ldb_tracer.py")
-        sandbox.write_files(
-            {
-                f"{folder}/launch.py": _LAUNCHER.encode(),
-                f"{folder}/job.json": json.dumps(job).encode(),
-                f"{package}/__init__.py": b"",
-                f"{package}/ldb_tracer.py": tracer.read_bytes(),
-            }
-        )
+        tracer, described = f"{folder}/ldb_tracer.py", json.dumps(job).encode()
+        source = Path(__file__).with_name("ldb_tracer.py").read_bytes()
+        sandbox.write_files({tracer: source, f"{folder}/job.json": described})
         environment = {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-        argv = [sandbox.python, f"{folder}/launch.py"]
-        result = sandbox.run(Command(argv, env=environment, timeout=timeout))
+        command = Command([sandbox.python, tracer], env=environment, timeout=timeout)
+        result = sandbox.run(command)
         try:
-            trace = Trace.model_validate_json(sandbox.read_file(f"{folder}/trace.json"))
+            trace = STEPS.validate_json(sandbox.read_file(f"{folder}/trace.json"))
         except (SandboxFileError, ValidationError):
             # The program under test may have ended before it, or broken the file.
             if result.timed_out:
@@ -261,7 +230,7 @@ def trace_test(sandbox: Sandbox, program: str, code: str, test: str, timeout: fl
                 ended = f"the traced run ended with exit code {result.exit_code}"
                 told = f"{ended} before it had a trace"
             raise TraceUnavailable(told) from None
-    executed = (statements.get(step.line) for step in trace.steps)
+    executed = (statements.get(step.line) for step in trace)
     if all(each is None or each.declares for each in executed):
         raise TraceUnavailable("the test ends before it runs any line of the program")
     return trace
@@ -303,10 +272,10 @@ class Block:
         self.after, self.ending = step.after, (*given, *raised)
 
 
-def blocks_of(trace: Trace, code: str, level: Level) -> list[Block]:
+def blocks_of(trace: Sequence[Step], code: str, level: Level) -> list[Block]:
     """The trace's blocks, in order of their start."""
     statements = statements_of(code)
-    steps = _told(trace.steps, statements)
+    steps = _told(trace, statements)
     if level is Level.FUNCTION:
         return _calls(steps)
     blocks: list[Block] = []
@@ -365,21 +334,15 @@ def first_and_last(items: Sequence[Item], count: int) -> tuple[Sequence[Item], S
     return items[: count // 2], items[len(items) - (count - count // 2) :]
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """How much of a trace is shown."""
+def trace_text(
+    blocks: Sequence[Block], code: str, max_blocks: int, max_lines: int, value_chars: int
+) -> str:
+    """The blocks, each with a heading, and its values in comments before and after the code.
 
-    blocks: int
-    lines: int
-    """Lines per block."""
-    value_chars: int
-    """Characters per comment with values."""
-
-
-def trace_text(blocks: Sequence[Block], code: str, sampling: Sampling) -> str:
-    """The blocks, each with a heading, and its values in comments before and after the code."""
+    `max_lines` are those of a block, `value_chars` the characters of a comment.
+    """
     statements, source = statements_of(code), source_lines(code)
-    head, tail = first_and_last(blocks, sampling.blocks)
+    head, tail = first_and_last(blocks, max_blocks)
     texts = []
     for index, block in enumerate([*head, *tail]):
         if tail and index == len(head):
@@ -387,16 +350,16 @@ def trace_text(blocks: Sequence[Block], code: str, sampling: Sampling) -> str:
         lines = [
             line for first in block.lines for line in _statement_lines(statements[first], source)
         ]
-        start, end = first_and_last(lines, sampling.lines)
+        start, end = first_and_last(lines, max_lines)
         first, last = _indent(source[block.lines[0] - 1]), _indent(source[block.lines[-1] - 1])
         after = [*_values(block.after or {}), *block.ending]
         shown = [
             f"[BLOCK-{index}]",
-            *_comment(first, _values(block.before), sampling.value_chars),
+            *_comment(first, _values(block.before), value_chars),
             *start,
             *(["..."] if end else []),
             *end,
-            *_comment(last, after, sampling.value_chars),
+            *_comment(last, after, value_chars),
         ]
         texts.append("\n".join(shown))
     return "\n".join(texts)
@@ -474,9 +437,9 @@ class Ldb:
 
     exhausted = False
 
-    def __init__(self, context: RolloutContext, level: Level) -> None:
+    def __init__(self, context: RolloutContext) -> None:
         self._context = context
-        self._level = level
+        self._level = Level(context.variant.removeprefix("ldb_"))
         spec = AgentSpec(prompt("ldb/system"), Toolbox([]), max_steps=1)
         self._agent = context.agent(spec, Role.PATCH_CODER)
 
@@ -506,10 +469,8 @@ class Ldb:
         config = context.config.repair
         timeout, solution = config.ldb_trace_timeout, context.instance.solution
         trace = trace_test(context.sandbox, solution, code, test, timeout=timeout)
-        most = {
-            Level.LINE: config.ldb_lines,
-            Level.BLOCK: config.ldb_blocks,
-            Level.FUNCTION: config.ldb_functions,
-        }
-        sampling = Sampling(most[self._level], config.ldb_block_lines, config.ldb_value_chars)
-        return trace_text(blocks_of(trace, code, self._level), code, sampling)
+        counts = (config.ldb_lines, config.ldb_blocks, config.ldb_functions)
+        most = dict(zip(Level, counts, strict=True))
+        blocks = blocks_of(trace, code, self._level)
+        limits = (most[self._level], config.ldb_block_lines, config.ldb_value_chars)
+        return trace_text(blocks, code, *limits)

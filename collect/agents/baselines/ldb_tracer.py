@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Iterable
 from itertools import islice
 from opcode import opname
+from os import getcwd
 from os.path import join, realpath
 from time import perf_counter
 from types import FrameType
@@ -242,7 +243,6 @@ class Recorder:
         """Forget the steps, since another statement of the test causes the next ones."""
         self.head: list[dict[str, Any]] = []
         self.tail: deque[dict[str, Any]] = deque(maxlen=self.max_steps)
-        self.count = 0
         self.objects: dict[int, object] = {}
         """The `self` of methods called by the test itself, by identity."""
 
@@ -334,7 +334,6 @@ class Recorder:
             "gave": None,
             "raised": None,
         }
-        self.count += 1
         (self.head if len(self.head) < self.max_steps else self.tail).append(activation.step)
 
     def raised(self, activation: Activation, arg: tuple[type, object, object]) -> None:
@@ -383,27 +382,22 @@ class Recorder:
         if self.written:
             return
         self.written = True
-        trace = {
-            "head": self.head,
-            "tail": list(self.tail),
-            "dropped": self.count - len(self.head) - len(self.tail),
-        }
         with open_file(self.report, "w", encoding="utf-8") as file:
-            json.dump(trace, file)
+            json.dump([*self.head, *self.tail], file)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.failed:
             self.write()
 
-    def pytest_collectreport(self, report: Any) -> None:
-        if report.failed:
-            self.write()
+    pytest_collectreport = pytest_runtest_logreport
 
 
-def main(folder: str) -> int:
-    """Run the test of the folder's `job.json` and trace the program."""
+def main() -> int:
+    """Run the test of `job.json` and trace the program."""
     import pytest
 
+    # From here on imports are the project's.
+    folder, sys.path[0] = sys.path[0], getcwd()
     with open(join(folder, "job.json"), encoding="utf-8") as file:
         job = json.load(file)
     recorder = Recorder({**job, "report": join(folder, "trace.json")})
@@ -413,3 +407,7 @@ def main(folder: str) -> int:
         return int(pytest.main(job["arguments"], plugins=[recorder]))
     finally:
         recorder.write()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

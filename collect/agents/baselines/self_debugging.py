@@ -7,49 +7,39 @@ continues over the patch attempts, and each attempt is told how the last patch f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
+from collect.agents.config import Variant
+from collect.agents.conversation import AgentSpec
 from collect.agents.inspectcoder.patching import CodeVersion, Patch, Round, patch_of
-from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Toolbox
 from collect.store.records import Role
 
-
-@dataclass(frozen=True)
-class Procedure:
-    """The requests of each attempt, by prompt name."""
-
-    fix: str
-    """Asks for the program."""
-    think: str | None = None
-    """What the model writes before that."""
-
-
-SIMPLE_DEBUGGING = Procedure("fix")
-RUBBER_DUCKING = Procedure("fix_explained", think="explain")
-TRACE_REASONING = Procedure("fix_traced", think="trace")
+REQUESTS: Mapping[str, Sequence[str]] = {
+    Variant.SIMPLE_DEBUGGING: ["fix"],
+    Variant.RUBBER_DUCKING: ["explain", "fix_explained"],
+    Variant.TRACE_REASONING: ["trace", "fix_traced"],
+}
+"""The requests of each attempt, by prompt name; the last one asks for the program."""
 
 
 class SelfDebugging:
-    """One conversation with one or two replies per attempt."""
+    """One conversation, with a reply per request in each attempt."""
 
     exhausted = False
 
-    def __init__(self, context: RolloutContext, procedure: Procedure) -> None:
+    def __init__(self, context: RolloutContext) -> None:
         self._context = context
-        fix, think = (
-            prompt(f"self_debugging/{name}") if name else None
-            for name in (procedure.fix, procedure.think)
-        )
-        self._request = think or fix or ""
+        requests = [prompt(f"self_debugging/{name}") for name in REQUESTS[context.variant]]
+        self._request = requests[0]
         spec = AgentSpec(
             prompt("self_debugging/system"),
             Toolbox([]),
-            max_steps=2 if think else 1,
-            follow_up=lambda answer: fix,
-            max_follow_ups=1 if think else 0,
+            max_steps=len(requests),
+            follow_up=lambda answer: requests[-1],
+            max_follow_ups=len(requests) - 1,
         )
         self._agent = context.agent(spec, Role.PATCH_CODER)
 

@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from collect.agents.baselines.self_debugging import version_text
+from collect.agents.conversation import AgentSpec
 from collect.agents.file_tools import Bash, BashArguments, read_failure
-from collect.agents.forms import ActionForm, Answered, MalformedAction
 from collect.agents.inspectcoder.patching import Patch, Round, shortened
-from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
-from collect.agents.tools import Arguments, Toolbox, ToolReply
+from collect.agents.tools import Answered, MalformedAction, TextForm, Toolbox, ToolReply
 from collect.store.messages import Message, ToolCall
 from collect.store.records import Role, ToolOutcome
 from sandbox.errors import SandboxFileError
@@ -39,7 +38,7 @@ class SweAgent:
         self._context = context
         spec = AgentSpec(
             prompt("swe_agent/system"),
-            Toolbox([SubmittingBash(Bash(context.sandbox, context.config.bash_timeout))]),
+            Toolbox([SubmittingBash(context.sandbox, context.config.bash_timeout)]),
             max_steps=context.config.repair.max_shell_steps,
             form=BashForm(),
         )
@@ -81,23 +80,20 @@ class SweAgent:
 
 
 @dataclass(frozen=True)
-class SubmittingBash:
+class SubmittingBash(Bash):
     """A shell in which printing the submission marker ends the conversation."""
 
-    bash: Bash
-    name: str = "bash"
     description: str = "Run a bash command in the folder of the program."
-    arguments: type[Arguments] = BashArguments
 
     def call(self, arguments: BashArguments, call_id: str) -> ToolReply:
-        answer = self.bash.call(arguments, call_id)
+        answer = super().call(arguments, call_id)
         first_line = answer.text.partition("\n")[0].strip()
         if answer.outcome is ToolOutcome.OK and first_line == SUBMISSION:
             return replace(answer, conclusion=SUBMISSION)
         return answer
 
 
-class BashForm(ActionForm):
+class BashForm(TextForm):
     """Reasoning, then exactly one command in a ```bash block."""
 
     def calls(self, reply: Message, step: int) -> Sequence[ToolCall]:
@@ -106,8 +102,8 @@ class BashForm(ActionForm):
         if len(commands) != 1:
             problem = f"It held {len(commands)} complete ```bash blocks, and exactly one is needed."
             if sum(fence[1] is not None for fence in fences) > len(commands):
-                problem += " A block was opened and never closed: was the response cut off?"
-                problem += " Be briefer."
+                cut = "A block was opened and never closed: was the response cut off? Be briefer."
+                problem += f" {cut}"
             raise MalformedAction(prompt("swe_agent/format_error", problem=problem, submit=SUBMIT))
         arguments = json.dumps({"command": commands[0]})
         return [ToolCall(f"command_{step}", "bash", arguments)]
@@ -133,12 +129,9 @@ def _commands(text: str, fences: Sequence[re.Match[str]]) -> list[str]:
 def observation(reply: ToolReply) -> str:
     """A command's return code and output, in mini-swe-agent's form."""
     failed = read_failure(reply.text) if reply.outcome is ToolOutcome.ERROR else None
-    if failed is None:
-        code, output = 0, reply.text
-    elif failed.exit_code is None:
-        code, output = KILLED, reply.text
-    else:
-        code, output = failed.exit_code, failed.output
+    output, code = failed or (reply.text, 0)
+    if code is None:
+        output, code = reply.text, KILLED
     shown = shortened(output, max_lines=MAX_CHARS, max_chars=MAX_CHARS)
     cut = f"{prompt('swe_agent/too_long')}\n" if len(output) > MAX_CHARS else ""
     return f"<returncode>{code}</returncode>\n{cut}<output>\n{shown}\n</output>"

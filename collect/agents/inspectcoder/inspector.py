@@ -2,291 +2,17 @@
 
 from __future__ import annotations
 
-import ast
-import json
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
-from typing import Annotated, Any
-
-from pydantic import Field
 
 from collect.agents.config import Variant
-from collect.agents.debug_tools import reply
-from collect.agents.forms import ActionForm, ToolCalling
-from collect.agents.inspectcoder.inspector_tools import (
-    INSPECTION,
-    MODIFICATION,
-    STATE_HEADING,
-    ControlExecution,
-    InspectorSession,
-    InteractArguments,
-    InteractCode,
-    Limits,
-    ProposeRepair,
-    SetBreakpoint,
-    any_code,
-    inspector_tools,
-    is_inspection,
-    patches_program,
-)
+from collect.agents.conversation import AgentSpec
+from collect.agents.inspectcoder.inspector_tools import RULES, ProposeRepair, open_workbench
 from collect.agents.inspectcoder.patching import Patch, Round, numbered, write_patch
-from collect.agents.inspectcoder.react import (
-    ActionCall,
-    BlockLanguage,
-    ReactForm,
-    UnreadableAction,
-    action_block,
-    call_text,
-    parse_actions,
-)
-from collect.agents.loop import AgentRun, AgentSpec
+from collect.agents.inspectcoder.react import UnreadableAction, action_block, parse_actions
 from collect.agents.prompts import fill, prompt
 from collect.agents.rollout_context import RolloutContext
-from collect.agents.tools import Arguments, Tool, Toolbox, ToolReply
-from collect.code.syntax import parse
+from collect.agents.tools import ActionForm, Toolbox
 from collect.store.records import SESSION_START, TASK_MESSAGE, EventRow, Role
-from sandbox.debugger import DebugEvent
-from sandbox.debugger.pdb_terminal import PdbTerminal
-
-
-class RawTerminalArguments(Arguments):
-    command: Annotated[
-        str, Field(description="What to type at the debugger's prompt, such as 'where'.")
-    ]
-
-
-@dataclass(frozen=True)
-class RawTerminal:
-    """The only tool of the ablation "without InspectWare": types at pdb's prompt. pdb starts with
-    the first command, before the program's first line, and restarts with the next command after it
-    has ended.
-    """
-
-    terminal: PdbTerminal
-    name: str = "debugger"
-    description: str = (
-        "Type a command at the prompt of the debugger, pdb, which is paused before the program "
-        "that runs the failing test. Answers with what the terminal prints up to the next prompt."
-    )
-    arguments: type[Arguments] = RawTerminalArguments
-
-    def call(self, arguments: RawTerminalArguments, call_id: str) -> ToolReply:
-        banner = ""
-        if not self.terminal.running:
-            opened = self.terminal.open()
-            if not self.terminal.running:
-                return reply(opened)
-            banner = opened.output
-        event = self.terminal.command(arguments.command)
-        shown = f"{banner}{event.output}"
-        if event.error is not None:
-            shown = f"{shown}\nError ({event.error_kind}): {event.error}".lstrip("\n")
-        return ToolReply(shown, reply(event).outcome, event)
-
-
-@dataclass(frozen=True)
-class Simulated:
-    """An action of the Inspector in the ablation "without debugger tool": a model imagines the
-    debugger's answer, in one conversation in which each action is a message."""
-
-    simulator: AgentRun
-    current: Round
-    name: str
-    description: str
-    arguments: type[Arguments]
-
-    def call(self, arguments: Any, call_id: str) -> ToolReply:
-        text = f"> {call_text(ActionCall(self.name, json.loads(arguments.model_dump_json())))}"
-        action = ""
-        if isinstance(arguments, InteractArguments):
-            action = INSPECTION if is_inspection(arguments.code) else MODIFICATION
-        log, version = self.simulator.log, self.current.version
-        if not log.rows:
-            text = prompt(
-                "simulator/program",
-                code=numbered(version.code),
-                test=version.failing.id,
-                test_source=version.failing.source,
-                action=text,
-            )
-        self.simulator.run(text)
-        return ToolReply(log.final_answer.strip() or "(no output)", action=action)
-
-
-NO_PRINTS = "values can't be inspected here: print calls and bare expressions were left out"
-NO_CHANGES = (
-    "the running program can't be modified here: interact_code may only print variables and "
-    "expressions, not assign, delete, import or define anything, nor call methods for their effect"
-)
-CHANGES = (
-    *(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr, ast.Delete, ast.Global),
-    *(ast.Nonlocal, ast.Import, ast.ImportFrom),
-    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
-)
-
-
-def only_modification(code: str) -> tuple[str | None, str]:
-    """Without breakpoint inspection: drop statements that only show something."""
-    tree = _parsed(code)
-    if tree is None:
-        return code, ""
-    shown = _Silenced()
-    tree = shown.visit(tree)
-    if not shown.removed:
-        return code, ""
-    kept = [node for node in tree.body if not isinstance(node, ast.Pass)]
-    return (ast.unparse(tree) if kept else None), NO_PRINTS
-
-
-def only_inspection(code: str) -> tuple[str | None, str]:
-    """Without runtime modification: allow only expressions that show something."""
-    tree = _parsed(code)
-    if tree is None:
-        return code, ""
-    for node in ast.walk(tree):
-        called = node.value if isinstance(node, ast.Expr) else None
-        effect = isinstance(called, ast.Call) and not _prints(called)
-        if effect or isinstance(node, CHANGES):
-            return None, NO_CHANGES
-    return (None, NO_CHANGES) if patches_program(tree) else (code, "")
-
-
-class _Silenced(ast.NodeTransformer):
-    """Removes statements that only show something."""
-
-    def __init__(self) -> None:
-        self.removed = False
-
-    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
-        if _prints(node.value) or not isinstance(node.value, ast.Call | ast.Await | ast.Yield):
-            self.removed = True
-            return ast.copy_location(ast.Pass(), node)
-        return node
-
-
-def _prints(value: ast.expr) -> bool:
-    names = ("print", "pprint", "display")
-    return (
-        isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in names
-    )
-
-
-def _parsed(code: str) -> ast.Module | None:
-    """None if it does not parse: it then runs as it is, so that the error is shown."""
-    try:
-        return parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-RULES = {
-    Variant.INSPECTCODER_NO_INSPECTION: only_modification,
-    Variant.INSPECTCODER_NO_MODIFICATION: only_inspection,
-}
-TERMINAL_STATE = "A PDB terminal is ready; it starts with your first command."
-
-
-@dataclass(frozen=True)
-class Workbench:
-    """The tools, the form in which they are called, and the session's first state."""
-
-    tools: Sequence[Tool]
-    form: ActionForm
-    state: str
-    started: DebugEvent | None = None
-    """The event that started the session, if there is one."""
-
-
-@contextmanager
-def open_workbench(
-    context: RolloutContext, variant: Variant, current: Round
-) -> Iterator[Workbench]:
-    """The variant's workbench for the failing test of a round: a debug session, or what one of the
-    ablations of section 4.3 has (restricted, simulated, or pdb's terminal)."""
-    context.reset(current.version.code)
-    repair, test = context.config.repair, current.version.failing.id
-    form: ActionForm
-    by_tools = repair.inspector_form == "tools"
-    if variant is Variant.INSPECTCODER_NO_DEBUGGER:
-        spec = AgentSpec(prompt("simulator/system"), Toolbox([]), max_steps=1)
-        simulator = context.agent(spec, Role.SIMULATOR, patch_attempt=current.number)
-        simulated = [
-            Simulated(simulator, current, kind.name, kind.description, kind.arguments)
-            for kind in (SetBreakpoint, ControlExecution, InteractCode)
-        ]
-        form = ToolCalling() if by_tools else ReactForm(None)
-        state = f"Paused at the first line of {test}."
-        yield Workbench([*simulated, ProposeRepair()], form, state)
-    elif variant is Variant.INSPECTCODER_NO_INSPECTWARE:
-        with closing(PdbTerminal(context.sandbox, test, context.config.debugger)) as terminal:
-            form = ToolCalling() if by_tools else ReactForm(None, TERMINAL_COMMANDS)
-            yield Workbench([RawTerminal(terminal), ProposeRepair()], form, TERMINAL_STATE)
-    else:
-        with context.debugger() as debugger:
-            session = InspectorSession(
-                debugger,
-                test,
-                context.instance.solution,
-                reset=lambda: context.reset(current.version.code),
-            )
-            started = session.begin()
-            limits = Limits(repair.observation_lines, repair.observation_chars)
-            tools = inspector_tools(session, limits, RULES.get(variant, any_code))
-            form = ReactForm(session.state_text)
-            if by_tools:
-                form, tools = ToolCalling(), [WithState(tool, session) for tool in tools]
-            yield Workbench(tools, form, session.state_text(), started)
-
-
-@dataclass(frozen=True)
-class WithState:
-    """A tool whose answers end with the session's state, like observations in the ReAct form."""
-
-    tool: Tool
-    session: InspectorSession
-
-    @property
-    def name(self) -> str:
-        return self.tool.name
-
-    @property
-    def description(self) -> str:
-        return self.tool.description
-
-    @property
-    def arguments(self) -> type[Arguments]:
-        return self.tool.arguments
-
-    def call(self, arguments: Any, call_id: str) -> ToolReply:
-        answer = self.tool.call(arguments, call_id)
-        if isinstance(self.tool, InteractCode | ProposeRepair):
-            return answer
-        state = f"{STATE_HEADING}\n{self.session.state_text()}"
-        return replace(answer, text=f"{answer.text}\n\n{state}")
-
-
-def read_terminal_commands(block: str) -> list[ActionCall]:
-    """Read a block of pdb commands, one per line, up to a proposal. Raises UnreadableAction."""
-    calls: list[ActionCall] = []
-    lines = [line for line in block.splitlines() if line.strip()]
-    for number, line in enumerate(lines):
-        if line.strip().startswith("propose_repair("):
-            return [*calls, *parse_actions("\n".join(lines[number:]))]
-        calls.append(ActionCall("debugger", {"command": line.rstrip()}))
-    return calls
-
-
-def write_terminal_command(call: ActionCall) -> str:
-    """The command as typed."""
-    return str(call.arguments["command"]) if call.name == "debugger" else call_text(call)
-
-
-TERMINAL_COMMANDS = BlockLanguage(
-    read_terminal_commands, write_terminal_command, stops_at_error=False
-)
-
 
 DEMONSTRATIONS = ("inspection", "missing_logic", "flawed_logic", "proposal")
 LEFT_OUT = {
@@ -305,10 +31,6 @@ INTERACT_USES = {
 """Uses of interact_code that remain in each ablation."""
 PRINTS = re.compile(r"\ninteract_code\(\"print\(.*?\)\"\)|; print\([^)\n]*\)")
 """Calls in demonstrations that only print, and prints after other code."""
-RESTRICTIONS = {
-    Variant.INSPECTCODER_NO_INSPECTION: "inspectcoder/no_inspection",
-    Variant.INSPECTCODER_NO_MODIFICATION: "inspectcoder/no_modification",
-}
 TERMINAL_DEMONSTRATIONS = ("inspection", "missing_logic")
 REMINDER = "Call propose_repair with your plan, or another tool if something is still open."
 
@@ -316,14 +38,13 @@ REMINDER = "Call propose_repair with your plan, or another tool if something is 
 class Inspector:
     """One conversation per round; all rounds share a budget of reasoning steps."""
 
-    def __init__(self, context: RolloutContext, variant: Variant) -> None:
+    def __init__(self, context: RolloutContext) -> None:
         self._context = context
-        self._variant = variant
+        self._variant = Variant(context.variant)
         self._steps_left = context.config.repair.max_reasoning_steps
 
     @property
     def exhausted(self) -> bool:
-        """Whether no reasoning steps are left for another round."""
         return self._steps_left <= 0
 
     def repair(self, current: Round) -> Patch:
@@ -331,7 +52,8 @@ class Inspector:
         (InspectCoder, figure 2)."""
         context, instance = self._context, self._context.instance
         with open_workbench(context, self._variant, current) as bench:
-            by_tools, steps = bench.form.by_tools, self._steps_left
+            by_tools = context.config.repair.inspector_form == "tools"
+            steps = self._steps_left
             spec = AgentSpec(
                 inspector_prompt(self._variant, by_tools, steps, instance.solution),
                 Toolbox(bench.tools),
@@ -340,7 +62,7 @@ class Inspector:
                 follow_up=lambda answer: REMINDER,
                 max_follow_ups=1,
                 concluding=ProposeRepair.name,
-                form=bench.form,
+                form=ActionForm() if by_tools else bench.form,
             )
             agent = context.agent(spec, Role.INSPECTOR, patch_attempt=current.number)
             if bench.started is not None:
@@ -370,8 +92,8 @@ def inspector_prompt(variant: Variant, by_tools: bool, steps: int, solution: str
         ),
         prompt("inspectcoder/tips", steps=str(steps)),
     ]
-    if variant in RESTRICTIONS:
-        parts.append(prompt(RESTRICTIONS[variant]))
+    if variant in RULES:
+        parts.append(prompt(variant.replace("_", "/", 1)))
     return fill("\n\n".join(parts), {"solution": solution})
 
 

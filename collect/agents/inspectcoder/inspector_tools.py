@@ -1,19 +1,33 @@
-"""The Program Inspector's action space (InspectCoder, section 2.3.1) over one debug session."""
+"""The Program Inspector's action space (InspectCoder, section 2.3.1) over one debug session, and
+what its ablations have instead (section 4.3)."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, Protocol, cast
+from functools import partial
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
+from collect.agents.config import RepairConfig, Variant
+from collect.agents.conversation import AgentRun, AgentSpec
 from collect.agents.debug_tools import reply
-from collect.agents.inspectcoder.patching import shortened
-from collect.agents.tools import Arguments, Tool, ToolReply
+from collect.agents.inspectcoder.patching import Round, numbered, shortened
+from collect.agents.inspectcoder.react import (
+    STATE_HEADING,
+    ActionCall,
+    ReactForm,
+    TerminalForm,
+    call_text,
+)
+from collect.agents.prompts import prompt
+from collect.agents.rollout_context import RolloutContext
+from collect.agents.tools import Arguments, Tool, Toolbox, ToolReply
 from collect.code.syntax import parse
-from collect.store.records import ToolOutcome
+from collect.store.records import Role, ToolOutcome
 from sandbox.debugger import (
     Action,
     BreakpointRequest,
@@ -23,6 +37,7 @@ from sandbox.debugger import (
     Launch,
     State,
 )
+from sandbox.debugger.pdb_terminal import PdbTerminal
 from sandbox.debugger.rendering import render, render_snapshot
 
 INSPECTION = "interact_code/inspection"
@@ -31,21 +46,11 @@ RAN_OUT = (
     "The test ran to its end without an exception and was started again: the session is paused "
     "where the test begins, and nothing that interact_code changed is left."
 )
-STATE_HEADING = "## PDB Session State"
-"""Heading of `InspectorSession.state_text` in answers and in the task's prompt."""
 STARTED_AGAIN = "The test was started again: the session is paused where it begins."
 
-
-class CodeRule(Protocol):
-    """Which code interact_code accepts."""
-
-    def __call__(self, code: str) -> tuple[str | None, str]:
-        """The code to run (None for none), and a message for the model (empty for none)."""
-
-
-def any_code(code: str) -> tuple[str | None, str]:
-    """Accept all code unchanged."""
-    return code, ""
+CodeRule = Callable[[str], tuple[str | None, str]]
+"""Which code interact_code accepts: the code to run (None for none), and a message for the model
+(empty for none)."""
 
 
 @dataclass
@@ -55,6 +60,7 @@ class InspectorSession:
     debugger: Debugger
     test: str
     solution: str
+    config: RepairConfig
     reset: Callable[[], None] = lambda: None
     """Resets the workspace, since a killed test does not clean up after itself."""
 
@@ -63,10 +69,6 @@ class InspectorSession:
         if self.debugger.state is not State.START:
             self.reset()
         return self.debugger.restart()
-
-    def begin(self) -> DebugEvent:
-        """Start at the first line of the test."""
-        return self.debugger.start(Launch(self.test, stop_at_entry=True))
 
     def state_text(self) -> str:
         """The session's state, as in listing 3."""
@@ -95,17 +97,19 @@ class InspectorSession:
         text = f"{render(event)}\n{ended if again.error_kind is None else render(again)}"
         return replace(answer, text=text, later_events=(again,))
 
-
-@dataclass(frozen=True)
-class Limits:
-    """The longest observation."""
-
-    lines: int
-    chars: int
+    def moved(self, answer: ToolReply) -> ToolReply:
+        """The answer to a breakpoint or a move; in a tool's answer with the session's state, which
+        the ReAct form shows after all actions of a reply.
+        """
+        answer = self.cut(answer)
+        if self.config.inspector_form == "react":
+            return answer
+        return replace(answer, text=f"{answer.text}\n\n{STATE_HEADING}\n{self.state_text()}")
 
     def cut(self, answer: ToolReply) -> ToolReply:
-        """Cut an answer to the limits."""
-        return replace(answer, text=shortened(answer.text, self.lines, self.chars))
+        """An answer of at most the lines and characters that an observation may have."""
+        lines, chars = self.config.observation_lines, self.config.observation_chars
+        return replace(answer, text=shortened(answer.text, lines, chars))
 
 
 class SetBreakpointArguments(Arguments):
@@ -114,10 +118,7 @@ class SetBreakpointArguments(Arguments):
 
 @dataclass(frozen=True)
 class SetBreakpoint:
-    """A breakpoint in the program that is removed once hit."""
-
     session: InspectorSession
-    limits: Limits
     name: str = "set_breakpoint"
     description: str = (
         "Set a breakpoint at a line of the buggy code: the program pauses before that line is "
@@ -128,7 +129,7 @@ class SetBreakpoint:
     def call(self, arguments: SetBreakpointArguments, call_id: str) -> ToolReply:
         session = self.session
         request = BreakpointRequest(file=session.solution, line=arguments.line, temporary=True)
-        return self.limits.cut(reply(session.debugger.set_breakpoint(request), {}))
+        return session.moved(reply(session.debugger.set_breakpoint(request), {}))
 
 
 class ControlArguments(Arguments):
@@ -143,19 +144,16 @@ class ControlArguments(Arguments):
 
 @dataclass(frozen=True)
 class ControlExecution:
-    """Continue to the next breakpoint, or restart."""
-
     session: InspectorSession
-    limits: Limits
     name: str = "control_execution"
     description: str = "Let the program run to the next breakpoint, or restart the session."
     arguments: type[Arguments] = ControlArguments
 
     def call(self, arguments: ControlArguments, call_id: str) -> ToolReply:
-        debugger = self.session.debugger
+        session = self.session
         if arguments.cmd == "restart":
-            return self.limits.cut(self.session.shown(self.session.restart()))
-        return self.limits.cut(self.session.after_run(debugger.control(Action.CONTINUE)))
+            return session.moved(session.shown(session.restart()))
+        return session.moved(session.after_run(session.debugger.control(Action.CONTINUE)))
 
 
 class InteractArguments(Arguments):
@@ -164,11 +162,8 @@ class InteractArguments(Arguments):
 
 @dataclass(frozen=True)
 class InteractCode:
-    """Run code in the paused frame to read or change values."""
-
     session: InspectorSession
-    limits: Limits
-    rule: CodeRule = any_code
+    rule: CodeRule = lambda code: (code, "")
     name: str = "interact_code"
     description: str = (
         "Run Python code before the paused line, in the paused frame: print variables or "
@@ -186,7 +181,7 @@ class InteractCode:
         answer = reply(event, {})
         if event.state is State.DONE and event.error_kind is not ErrorKind.NOT_ALLOWED:
             answer = self.session.after_run(event)
-        answer = self.limits.cut(answer)
+        answer = self.session.cut(answer)
         text = f"{answer.text}\nNote: {remark}" if remark else answer.text
         return replace(answer, text=text, action=action)
 
@@ -203,8 +198,6 @@ class ProposeArguments(Arguments):
 
 @dataclass(frozen=True)
 class ProposeRepair:
-    """Give the root cause and a repair plan to the Patch Coder, and end."""
-
     name: str = "propose_repair"
     description: str = (
         "End the analysis with the root cause of the bug and a concrete repair plan, from which a "
@@ -216,36 +209,105 @@ class ProposeRepair:
         return ToolReply("The repair plan is handed on.", conclusion=arguments.plan)
 
 
-def inspector_tools(
-    session: InspectorSession, limits: Limits, rule: CodeRule = any_code
-) -> Sequence[Tool]:
-    """The four actions."""
-    return [
-        SetBreakpoint(session, limits),
-        ControlExecution(session, limits),
-        InteractCode(session, limits, rule),
-        ProposeRepair(),
+class RawTerminalArguments(Arguments):
+    command: Annotated[
+        str, Field(description="What to type at the debugger's prompt, such as 'where'.")
     ]
+
+
+@dataclass(frozen=True)
+class RawTerminal:
+    """The only tool of the ablation "without InspectWare": types at pdb's prompt. pdb starts with
+    the first command, before the program's first line, and restarts with the next command after it
+    has ended.
+    """
+
+    terminal: PdbTerminal
+    name: str = "debugger"
+    description: str = (
+        "Type a command at the prompt of the debugger, pdb, which is paused before the program "
+        "that runs the failing test. Answers with what the terminal prints up to the next prompt."
+    )
+    arguments: type[Arguments] = RawTerminalArguments
+
+    def call(self, arguments: RawTerminalArguments, call_id: str) -> ToolReply:
+        banner = ""
+        if not self.terminal.running:
+            opened = self.terminal.open()
+            if not self.terminal.running:
+                return reply(opened)
+            banner = opened.output
+        event = self.terminal.command(arguments.command)
+        shown = f"{banner}{event.output}"
+        if event.error is not None:
+            shown = f"{shown}\nError ({event.error_kind}): {event.error}".lstrip("\n")
+        return ToolReply(shown, reply(event).outcome, event)
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """An action of the Inspector in the ablation "without debugger tool": a model imagines the
+    debugger's answer, in one conversation in which each action is a message."""
+
+    simulator: AgentRun
+    current: Round
+    name: str
+    description: str
+    arguments: type[Arguments]
+
+    def call(self, arguments: Any, call_id: str) -> ToolReply:
+        text = f"> {call_text(ActionCall(self.name, arguments.model_dump()))}"
+        action = ""
+        if isinstance(arguments, InteractArguments):
+            action = INSPECTION if is_inspection(arguments.code) else MODIFICATION
+        log, version = self.simulator.log, self.current.version
+        if not log.rows:
+            text = prompt(
+                "simulator/program",
+                code=numbered(version.code),
+                test=version.failing.id,
+                test_source=version.failing.source,
+                action=text,
+            )
+        self.simulator.run(text)
+        return ToolReply(log.final_answer.strip() or "(no output)", action=action)
 
 
 PRINTS = {"print", "pprint"}
 LIVE_PATCHES = {"exec", "setattr", "delattr"}
 NAMESPACES = {"globals", "vars", "locals"}
+NO_PRINTS = "values can't be inspected here: print calls and bare expressions were left out"
+NO_CHANGES = (
+    "the running program can't be modified here: interact_code may only print variables and "
+    "expressions, not assign, delete, import or define anything, nor call methods for their effect"
+)
+SHOWS = ("print", "pprint", "display")
+CHANGES = (
+    *(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr, ast.Delete, ast.Global),
+    *(ast.Nonlocal, ast.Import, ast.ImportFrom),
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
+)
 
 
 def is_inspection(code: str) -> bool:
     """Whether code inspects rather than modifies: it prints (InspectCoder, section 4.4.1), and does
     not replace the program's functions or attributes.
     """
-    try:
-        tree = parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = _parsed(code)
+    if tree is None:
         return "print(" in code
-    prints = any(_calls(node, PRINTS) for node in ast.walk(tree))
-    return prints and not patches_program(tree)
+    return any(_calls(node, PRINTS) for node in ast.walk(tree)) and not _patches_program(tree)
 
 
-def patches_program(tree: ast.AST) -> bool:
+def _parsed(code: str) -> ast.Module | None:
+    """None if it does not parse: it then runs as it is, so that the error is shown."""
+    try:
+        return parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _patches_program(tree: ast.AST) -> bool:
     """Whether code replaces names or attributes of the running program through functions such as
     `setattr` or `globals`, or a `global` statement.
     """
@@ -259,4 +321,95 @@ def patches_program(tree: ast.AST) -> bool:
 
 
 def _calls(node: ast.AST, names: Collection[str]) -> bool:
+    """Whether it is a call of one of these functions."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
+
+
+def only_modification(code: str) -> tuple[str | None, str]:
+    """Without breakpoint inspection: drop statements that only show something."""
+    tree = _parsed(code)
+    if tree is None:
+        return code, ""
+    shown = _Silenced()
+    tree = shown.visit(tree)
+    if not shown.removed:
+        return code, ""
+    kept = [node for node in tree.body if not isinstance(node, ast.Pass)]
+    return (ast.unparse(tree) if kept else None), NO_PRINTS
+
+
+def only_inspection(code: str) -> tuple[str | None, str]:
+    """Without runtime modification: allow only expressions that show something."""
+    tree = _parsed(code)
+    if tree is None:
+        return code, ""
+    for node in ast.walk(tree):
+        called = node.value if isinstance(node, ast.Expr) else None
+        effect = isinstance(called, ast.Call) and not _calls(called, SHOWS)
+        if effect or isinstance(node, CHANGES):
+            return None, NO_CHANGES
+    return (None, NO_CHANGES) if _patches_program(tree) else (code, "")
+
+
+class _Silenced(ast.NodeTransformer):
+    """Removes statements that only show something."""
+
+    def __init__(self) -> None:
+        self.removed = False
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        value = node.value
+        if _calls(value, SHOWS) or not isinstance(value, ast.Call | ast.Await | ast.Yield):
+            self.removed = True
+            return ast.copy_location(ast.Pass(), node)
+        return node
+
+
+RULES = {
+    Variant.INSPECTCODER_NO_INSPECTION: only_modification,
+    Variant.INSPECTCODER_NO_MODIFICATION: only_inspection,
+}
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """The tools, the form of calls in text, and the session's first state."""
+
+    tools: Sequence[Tool]
+    form: ReactForm
+    state: str
+    started: DebugEvent | None = None
+    """The event that started the session, if there is one."""
+
+
+@contextmanager
+def open_workbench(
+    context: RolloutContext, variant: Variant, current: Round
+) -> Iterator[Workbench]:
+    """The variant's workbench for the failing test of a round: a debug session (also restricted or
+    simulated), or pdb's terminal."""
+    reset = partial(context.reset, current.version.code)
+    reset()
+    repair, test = context.config.repair, current.version.failing.id
+    if variant is Variant.INSPECTCODER_NO_DEBUGGER:
+        spec = AgentSpec(prompt("simulator/system"), Toolbox([]), max_steps=1)
+        simulator = context.agent(spec, Role.SIMULATOR, patch_attempt=current.number)
+        simulated = [
+            Simulated(simulator, current, kind.name, kind.description, kind.arguments)
+            for kind in (SetBreakpoint, ControlExecution, InteractCode)
+        ]
+        state = f"Paused at the first line of {test}."
+        yield Workbench([*simulated, ProposeRepair()], ReactForm(), state)
+    elif variant is Variant.INSPECTCODER_NO_INSPECTWARE:
+        with closing(PdbTerminal(context.sandbox, test, context.config.debugger)) as terminal:
+            state = "A PDB terminal is ready; it starts with your first command."
+            yield Workbench([RawTerminal(terminal), ProposeRepair()], TerminalForm(), state)
+    else:
+        with context.debugger() as debugger:
+            solution = context.instance.solution
+            session = InspectorSession(debugger, test, solution, repair, reset)
+            started = debugger.start(Launch(test, stop_at_entry=True))
+            interact = InteractCode(session, RULES.get(variant, InteractCode.rule))
+            moves: list[Tool] = [SetBreakpoint(session), ControlExecution(session)]
+            tools: list[Tool] = [*moves, interact, ProposeRepair()]
+            yield Workbench(tools, ReactForm(session.state_text), session.state_text(), started)

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from collect.agents.conversation import AgentSpec
 from collect.agents.inspectcoder.code_blocks import program_of, with_imports_of
-from collect.agents.loop import AgentSpec
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Toolbox
@@ -17,7 +18,7 @@ from collect.benchmarks.base import Benchmark, Instance, TestStatus
 from collect.benchmarks.pytest_run import section_of
 from collect.code.syntax import parse
 from collect.errors import InfrastructureFailure
-from collect.store.records import Role
+from collect.store.records import Role, StopReason
 from sandbox import Sandbox
 from sandbox.base import SOURCE_LIMIT
 from sandbox.errors import SandboxFileError
@@ -146,6 +147,42 @@ class RepairSystem(Protocol):
         """Whether its reasoning steps are used up, so that no further round may start."""
 
 
+def run_repair(
+    context: RolloutContext,
+    open_system: Callable[[RolloutContext], RepairSystem],
+    benchmark: Benchmark,
+) -> StopReason:
+    """Let a system repair the instance's program: it patches, and goes on with the first public
+    test that fails (InspectCoder, section 2.4.2). The result stays in the sandbox.
+
+    Raises RolloutError, RolloutStopped, SandboxError.
+    """
+    failing = first_failing(benchmark, context.instance, context.sandbox)
+    if failing is None:
+        raise InfrastructureFailure(
+            f"{context.instance.id}: all public tests pass before the repair; check the bug with "
+            "`stepinto bench verify`"
+        )
+    system = open_system(context)
+    program = context.sandbox.read_file(context.instance.solution).decode("utf-8", "replace")
+    version = CodeVersion(1, program, failing)
+    history: list[tuple[CodeVersion, Patch]] = []
+    for number in range(1, context.config.repair.max_patch_attempts + 1):
+        patch = system.repair(Round(number, version, tuple(history)))
+        history.append((version, patch))
+        if patch.code is None:
+            context.reset(version.code)
+        else:
+            context.reset(patch.code)
+            still_failing = first_failing(benchmark, context.instance, context.sandbox)
+            if still_failing is None:
+                return StopReason.FINISHED
+            version = CodeVersion(version.number + 1, patch.code, still_failing)
+        if system.exhausted:
+            return StopReason.STEP_LIMIT
+    return StopReason.ATTEMPT_LIMIT
+
+
 def write_patch(context: RolloutContext, current: Round, plan: str) -> Patch:
     """Let the Patch Coder write the next version of the program, from a plan. It sees every version
     so far, how it failed, and its plan."""
@@ -172,6 +209,4 @@ def write_patch(context: RolloutContext, current: Round, plan: str) -> Patch:
 def patch_of(reply: str, previous: str, plan: str = "") -> Patch:
     """The patch in a model's reply."""
     code, problem = program_of(reply, previous)
-    if code is None:
-        return Patch(None, plan, problem)
-    return Patch(with_imports_of(previous, code), plan)
+    return Patch(code and with_imports_of(previous, code), plan, problem)

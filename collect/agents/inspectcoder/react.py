@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from itertools import islice
 from textwrap import dedent
 
-from collect.agents.forms import ActionForm, Answered, MalformedAction
 from collect.agents.inspectcoder.code_blocks import FENCE, fenced_blocks, syntax_problem
-from collect.agents.inspectcoder.inspector_tools import STATE_HEADING
+from collect.agents.tools import Answered, MalformedAction, TextForm
 from collect.code.syntax import literal, parse
 from collect.store.messages import Message, ToolCall
 
@@ -34,14 +33,11 @@ class UnreadableAction(Exception):
 
 @dataclass(frozen=True)
 class ActionCall:
-    """One call of a block."""
-
     name: str
     arguments: dict[str, object]
 
     @property
     def json(self) -> str:
-        """The arguments as JSON, as in a tool call."""
         return json.dumps(self.arguments)
 
 
@@ -60,13 +56,14 @@ def parse_actions(block: str) -> list[ActionCall]:
 
 def call_text(action: ActionCall) -> str:
     """A call as written in a block."""
-    values = ", ".join(_literal(value) for value in action.arguments.values())
-    return f"{action.name}({values})"
+    return f"{action.name}({', '.join(map(_literal, action.arguments.values()))})"
 
 
 def _literal(value: object) -> str:
-    if not isinstance(value, str) or "\n" not in value:
-        return repr(value) if not isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, str):
+        return repr(value)
+    if "\n" not in value:
+        return json.dumps(value, ensure_ascii=False)
     quotes = '"""' if '"""' not in value and not value.endswith('"') else "'''"
     # A parser treats "\r" as a line end, and rejects other control characters.
     odd = any(character < " " and character not in "\n\t" for character in value)
@@ -90,17 +87,18 @@ def _from_statement(statement: ast.stmt) -> ActionCall:
         )
     values = [(parameter, node) for node in call.args]
     values += [(keyword.arg or parameter, keyword.value) for keyword in call.keywords]
-    return ActionCall(call.func.id, {name: _value(call.func.id, node) for name, node in values})
+    # Code that is no literal stays its text, since models forget the quotes.
+    texts = {name: ast.unparse(node) for name, node in values}
+    return ActionCall(call.func.id, {name: _plain(text, text) for name, text in texts.items()})
 
 
-def _value(name: str, node: ast.expr) -> object:
-    """A literal's value; other code as its text, since models forget the quotes."""
+def _plain(text: str, otherwise: str | None) -> str | int | None:
+    """A literal's value if it is a text or an integer, else `otherwise`."""
     try:
-        value: object = ast.literal_eval(node)
+        value = literal(text)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-        return ast.unparse(node)
-    plain = isinstance(value, str | int) and not isinstance(value, bool)
-    return value if plain else ast.unparse(node)
+        return otherwise
+    return value if isinstance(value, str | int) and not isinstance(value, bool) else otherwise
 
 
 def _parse_loosely(block: str) -> list[ActionCall]:
@@ -111,30 +109,20 @@ def _parse_loosely(block: str) -> list[ActionCall]:
             'control_execution("continue") or interact_code("print(x)"), one a line.'
         )
     ends = [*(mark.start() for mark in starts[1:]), len(block)]
-    return [
-        _from_text(mark, block[mark.end() : end]) for mark, end in zip(starts, ends, strict=True)
-    ]
-
-
-def _from_text(mark: re.Match[str], rest: str) -> ActionCall:
-    """A call from its name and the text after its opening parenthesis."""
-    name = mark[1]
-    closed = COMMENT.search(rest.rstrip())
-    if closed is None:
-        raise UnreadableAction(f"{name}(...) has no closing parenthesis.")
-    text = rest[: closed.start()].strip()
-    keyword = re.match(rf"{PARAMETERS[name]}\s*=\s*", text)
-    return ActionCall(
-        name, {PARAMETERS[name]: _unquoted(name, text[keyword.end() :] if keyword else text)}
-    )
+    actions = []
+    for mark, end in zip(starts, ends, strict=True):
+        name, rest = mark[1], block[mark.end() : end]
+        closed = COMMENT.search(rest.rstrip())
+        if closed is None:
+            raise UnreadableAction(f"{name}(...) has no closing parenthesis.")
+        text = re.sub(rf"^{PARAMETERS[name]}\s*=\s*", "", rest[: closed.start()].strip())
+        actions.append(ActionCall(name, {PARAMETERS[name]: _unquoted(name, text)}))
+    return actions
 
 
 def _unquoted(name: str, text: str) -> object:
-    try:
-        value: object = literal(text)
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-        value = None
-    if isinstance(value, str | int) and not isinstance(value, bool):
+    value = _plain(text, None)
+    if value is not None:
         return value
     for quotes in QUOTES:
         if text.startswith(quotes) and len(text) >= 2 * len(quotes):
@@ -150,9 +138,7 @@ def _unquoted(name: str, text: str) -> object:
 
 def _dedented(block: str) -> str:
     """A uniformly indented block without its indent, and without prompts like `> `."""
-    lines: Sequence[str] = [
-        re.sub(r"^[ \t]*>[ \t]+(?=\w+\()", "", line) for line in block.split("\n")
-    ]
+    lines = re.sub(r"^[ \t]*>[ \t]+(?=\w+\()", "", block, flags=re.MULTILINE).split("\n")
     indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
     common = min(indents, default=0)
     return "\n".join(line[common:] for line in lines)
@@ -165,40 +151,30 @@ OBSERVATION = re.compile(
 HOW_TO_ACT = (
     'Respond with one "### THOUGHT" and one "### ACTION" that holds a ```...``` block of actions. '
 )
+STATE_HEADING = "## PDB Session State"
+"""Heading of `InspectorSession.state_text` in answers and in the task's prompt."""
 WARN_AT = 2
 MAX_FENCES = 50
 """Maximum fences to try as the end of a block."""
 
 
-@dataclass(frozen=True)
-class BlockLanguage:
-    """The language of an action block."""
-
-    read: Callable[[str], list[ActionCall]]
-    """The actions of a block. Raises UnreadableAction."""
-    write: Callable[[ActionCall], str]
-    """Formats an action for a block."""
-    stops_at_error: bool = True
-    """Whether actions after a failed one are skipped."""
-
-
-CALLS = BlockLanguage(parse_actions, call_text)
-
-
-class ReactForm(ActionForm):
+class ReactForm(TextForm):
     """Thought, action block, and one observation of all its calls, in order."""
 
     stop = ("\n### OBSERVATION", "\n### Observation", "\nObservation:")
 
-    def __init__(self, state: Callable[[], str] | None, blocks: BlockLanguage = CALLS) -> None:
+    read = staticmethod(parse_actions)
+    """The actions of a block. Raises UnreadableAction."""
+    write = staticmethod(call_text)
+    """An action as written in a block."""
+
+    def __init__(self, state: Callable[[], str] | None = None) -> None:
         """`state` returns the session's state, which is shown after each observation."""
         self._state = state
-        self._blocks = blocks
-        self.stops_at_error = blocks.stops_at_error
 
     def calls(self, reply: Message, step: int) -> Sequence[ToolCall]:
         try:
-            actions = self._blocks.read(action_block(reply.content))
+            actions = self.read(action_block(reply.content))
         except UnreadableAction as error:
             raise MalformedAction(f"### OBSERVATION\n{error} {HOW_TO_ACT}{self._shown()}") from None
         return [
@@ -210,7 +186,7 @@ class ReactForm(ActionForm):
         parts = []
         for each in answered:
             call = ActionCall(each.call.name, json.loads(each.call.arguments))
-            parts.append(f"> {self._blocks.write(call)}\n{each.reply.text}")
+            parts.append(f"> {self.write(call)}\n{each.reply.text}")
         if left_out:
             parts.append(f"({left_out} more actions were left out after this error.)")
         if steps_left <= WARN_AT:
@@ -219,6 +195,27 @@ class ReactForm(ActionForm):
 
     def _shown(self) -> str:
         return f"\n\n{STATE_HEADING}\n{self._state()}" if self._state else ""
+
+
+class TerminalForm(ReactForm):
+    """Blocks of pdb commands, one per line, up to a proposal."""
+
+    stops_at_error = False
+
+    @staticmethod
+    def read(block: str) -> list[ActionCall]:
+        commands: list[ActionCall] = []
+        lines = [line for line in block.splitlines() if line.strip()]
+        for number, line in enumerate(lines):
+            if line.strip().startswith("propose_repair("):
+                return [*commands, *parse_actions("\n".join(lines[number:]))]
+            commands.append(ActionCall("debugger", {"command": line.rstrip()}))
+        return commands
+
+    @staticmethod
+    def write(action: ActionCall) -> str:
+        typed = action.name == "debugger"
+        return str(action.arguments["command"]) if typed else call_text(action)
 
 
 def action_block(text: str) -> str:

@@ -1,10 +1,12 @@
-"""The prompts, one text file each, with `{name}` placeholders."""
+"""The prompts, one text file each, with `{name}` placeholders, and the language-specific terms that
+replace some of these."""
 
 import re
-from collections.abc import Mapping
-from importlib.resources import files
+from collections.abc import Collection, Mapping
+from importlib.resources import files as resources
 
-PLACEHOLDER = re.compile(r"\{(\w+)\}")
+from collect.errors import ConfigError
+from sandbox.java.scan import GRADLE_FILES
 
 
 def prompt(name: str, **values: str) -> str:
@@ -12,10 +14,50 @@ def prompt(name: str, **values: str) -> str:
 
     A name may include a folder: `inspectcoder/task`.
     """
-    text = files(__package__).joinpath(f"{name}.md").read_text(encoding="utf-8")
+    text = resources(__package__).joinpath(f"{name}.md").read_text(encoding="utf-8")
     return fill(text, values).strip("\n")
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
     """A text with its placeholders filled in; inserted text is not expanded again."""
-    return PLACEHOLDER.sub(lambda mark: values.get(mark[1], mark[0]), text)
+    return re.sub(r"\{(\w+)\}", lambda mark: values.get(mark[1], mark[0]), text)
+
+
+WORDINGS = {
+    "python": {
+        "glob": "*.py",
+        "location": "path/file.py:LINE",
+        "test_id": "'tests/test_a.py::test_x', or a script",
+        "exception": "KeyError",
+        "run_tests": "python -m pytest -q tests/test_cart.py",
+        "test": "tests/test_cart.py::test_total",
+        "path": "shop/cart.py",
+    },
+    "java": {
+        "glob": "*.java",
+        "location": "path/File.java:LINE",
+        "test_id": "'shop.CartTest#testTotal', or a main class",
+        "exception": "NullPointerException",
+        "run_tests": "mvn -q test -Dtest=CartTest",
+        "test": "shop.CartTest#testTotal",
+        "path": "src/main/java/shop/Cart.java",
+    },
+}
+"""Examples by language: how the files are called, a line to stop at, the form of a test's name and
+what else can be debugged, an exception, how the tests of one file are run; a test, and the file of
+the code that it runs."""
+
+
+def wording(language: str, files: Collection[str] = ()) -> Mapping[str, str]:
+    """The examples for a project with these files, by placeholder.
+
+    Raises ConfigError for an unsupported language.
+    """
+    if language not in WORDINGS:
+        raise ConfigError(
+            f"the agents work on {' and '.join(sorted(WORDINGS))}, not on {language!r}"
+        )
+    by_gradle = "pom.xml" not in files and any(name in files for name in GRADLE_FILES)
+    if language == "java" and by_gradle:
+        return {**WORDINGS[language], "run_tests": "gradle -q test --tests shop.CartTest"}
+    return WORDINGS[language]

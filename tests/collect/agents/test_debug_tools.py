@@ -12,8 +12,8 @@ import pytest
 from collect.agents.config import DEBUG2FIX_VARIANTS, AgentsConfig, Variant
 from collect.agents.debug2fix import main_prompt, subagent_prompt
 from collect.agents.debug_tools import breakpoint_request, debug_tools
+from collect.agents.prompts import WORDINGS, wording
 from collect.agents.tools import Toolbox, ToolReply
-from collect.agents.wording import WORDINGS, wording
 from collect.errors import ConfigError
 from collect.store.messages import ToolCall
 from collect.store.records import ToolOutcome

@@ -18,9 +18,9 @@ from collect.agents.baselines.autosd import (
 )
 from collect.agents.baselines.ldb import Verdict, parse_verdicts
 from collect.agents.baselines.swe_agent import BashForm
-from collect.agents.forms import MalformedAction
 from collect.agents.inspectcoder.code_blocks import program_of
 from collect.agents.inspectcoder.react import ReactForm
+from collect.agents.tools import MalformedAction
 from collect.store.messages import Message
 
 SIZE = 400_000

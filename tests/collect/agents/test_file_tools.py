@@ -15,7 +15,6 @@ from collect.agents.file_tools import (
     BashArguments,
     EditFile,
     EditGate,
-    FailedCommand,
     FirstLines,
     Grep,
     ListFiles,
@@ -170,9 +169,9 @@ def test_a_closed_gate_lets_tests_run(sandbox: Sandbox, options: str) -> None:
 @pytest.mark.slow
 def test_how_a_command_failed_can_be_read_off_its_answer(sandbox: Sandbox) -> None:
     exited = call(sandbox, "bash", command="echo '[exit code 4]'; exit 3").text
-    assert read_failure(exited) == FailedCommand("[exit code 4]\n", 3)
+    assert read_failure(exited) == ("[exit code 4]\n", 3)
     killed = call(sandbox, "bash", command="echo a; sleep 9", timeout=2).text
-    assert read_failure(killed) == FailedCommand("a\n", None)
+    assert read_failure(killed) == ("a\n", None)
     assert read_failure("[exit code 3] is not its end") is None
 
 

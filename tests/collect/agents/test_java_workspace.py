@@ -7,8 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from collect.agents.file_tools import Bash, BashArguments, EditGate, Grep, GrepArguments
-from collect.agents.java_workspace import prepare_java_workspace
+from collect.agents.file_tools import (
+    Bash,
+    BashArguments,
+    EditGate,
+    Grep,
+    GrepArguments,
+    prepare_java_workspace,
+)
 from collect.agents.tools import ToolReply
 from collect.store.records import ToolOutcome
 from sandbox import Sandbox, SandboxConfig, open_sandbox

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from collect.agents.inspectcoder.inspector import RawTerminal, RawTerminalArguments
+from collect.agents.inspectcoder.inspector_tools import RawTerminal, RawTerminalArguments
 from collect.store.records import ToolOutcome
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.debugger import DebugLimits

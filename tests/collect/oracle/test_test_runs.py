@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from collect.oracle.main_agent import GRADLE, MAIN_CLASS, MAVEN, PYTEST, TestRuns
+from collect.oracle.candidates import GRADLE, MAIN_CLASS, MAVEN, PYTEST, TestRuns
 
 TESTS = ("shop.CartTest#empty", "shop.CartTest#total")
 PYTHON_TESTS = ("tests/test_cart.py::test_empty", "tests/test_cart.py::test_total")

@@ -9,19 +9,19 @@ from typing import Literal, cast
 
 from collect.agents.config import RepairConfig, Variant
 from collect.agents.debug_tools import reply
-from collect.agents.forms import Answered
 from collect.agents.inspectcoder.inspector import inspector_prompt
 from collect.agents.inspectcoder.inspector_tools import (
     RAN_OUT,
     STARTED_AGAIN,
-    STATE_HEADING,
+    ControlExecution,
     InspectorSession,
-    Limits,
+    InteractCode,
     ProposeArguments,
     ProposeRepair,
-    inspector_tools,
+    SetBreakpoint,
 )
 from collect.agents.inspectcoder.react import (
+    STATE_HEADING,
     ActionCall,
     ReactForm,
     UnreadableAction,
@@ -30,7 +30,7 @@ from collect.agents.inspectcoder.react import (
     parse_actions,
 )
 from collect.agents.prompts import prompt
-from collect.agents.tools import Toolbox, ToolReply
+from collect.agents.tools import Answered, Toolbox, ToolReply
 from collect.store.messages import ToolCall
 from collect.store.records import SESSION_START, TASK_MESSAGE, Conversation
 from format.translation import (
@@ -49,7 +49,7 @@ from tests.format.round_trip.session_view import SessionView
 
 Form = Literal["react", "tools"]
 CONFIG = RepairConfig()
-LIMITS = Limits(CONFIG.observation_lines, CONFIG.observation_chars)
+SESSION = InspectorSession(cast(Debugger, None), "", "", CONFIG)
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def _seen(step: Step, view: SessionView, inspection: Inspection) -> Seen:
         ended = RAN_OUT if ran_out else STARTED_AGAIN
         told = ended if again.error_kind is None else render(again)
         answer = replace(answer, text=f"{answer.text}\n{told}")
-    return Seen(step, LIMITS.cut(answer), view.text)
+    return Seen(step, SESSION.cut(answer), view.text)
 
 
 def _write_tools(draft: Draft, turn: Turn, number: int, seen: Sequence[Seen]) -> None:
@@ -174,5 +174,5 @@ def _escaped(action: ActionCall) -> str:
 
 def _schemas() -> str:
     """A Program Inspector's tools as JSON."""
-    session = InspectorSession(cast(Debugger, None), "", "")
-    return json.dumps(Toolbox(inspector_tools(session, Limits(1, 1))).schemas())
+    kinds = (SetBreakpoint, ControlExecution, InteractCode)
+    return json.dumps(Toolbox([*(kind(SESSION) for kind in kinds), ProposeRepair()]).schemas())

@@ -14,8 +14,7 @@ from collect.agents.baselines.autosd import (
     is_done,
     trials_of,
 )
-from collect.agents.forms import Answered, MalformedAction
-from collect.agents.tools import ToolReply
+from collect.agents.tools import Answered, MalformedAction, ToolReply
 from collect.store.messages import Message, ToolCall
 
 FORM = ScientificForm()

@@ -6,7 +6,6 @@ import pytest
 
 from collect.agents.baselines.autosd import (
     DebuggerScript,
-    EditScript,
     Print,
     UnreadableExperiment,
     apply_edits,
@@ -32,7 +31,7 @@ def debugger_script(text: str) -> DebuggerScript:
 
 def edited(text: str) -> str:
     script = parse_experiment(text)
-    assert isinstance(script, EditScript)
+    assert isinstance(script, list)
     return apply_edits(PROGRAM, script)
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from collect.agents.baselines.ldb import (
     Level,
-    Sampling,
-    Trace,
+    Step,
     TraceUnavailable,
     blocks_of,
     trace_test,
@@ -19,8 +18,10 @@ from collect.agents.baselines.ldb import (
 from sandbox import Sandbox, SandboxConfig, open_sandbox
 from tests.interpreters import find_interpreter
 
-Tracer = Callable[..., Trace]
-WIDE = Sampling(blocks=100, lines=100, value_chars=1_000)
+Tracer = Callable[..., list[Step]]
+Limits = tuple[int, int, int]
+WIDE: Limits = (100, 100, 1_000)
+"""Blocks, lines per block, and characters per comment."""
 LOOP = textwrap.dedent("""\
     def total(values):
         result = 0
@@ -44,7 +45,7 @@ def sandbox() -> Iterator[Sandbox]:
         yield opened
 
 
-def trace(sandbox: Sandbox, code: str, test: str, timeout: float = 60) -> Trace:
+def trace(sandbox: Sandbox, code: str, test: str, timeout: float = 60) -> list[Step]:
     files = {"solution.py": code, "test_solution.py": test}
     sandbox.write_files({path: text.encode() for path, text in files.items()})
     try:
@@ -54,12 +55,12 @@ def trace(sandbox: Sandbox, code: str, test: str, timeout: float = 60) -> Trace:
 
 
 def text(
-    sandbox: Sandbox, code: str, call: str, level: Level = Level.BLOCK, sampling: Sampling = WIDE
+    sandbox: Sandbox, code: str, call: str, level: Level = Level.BLOCK, limits: Limits = WIDE
 ) -> str:
     """The trace of a test that asserts something about a call."""
     code = textwrap.dedent(code)
     test = f"from solution import *\n\n\ndef test_it():\n    assert {call} == 'never'\n"
-    return trace_text(blocks_of(trace(sandbox, code, test), code, level), code, sampling)
+    return trace_text(blocks_of(trace(sandbox, code, test), code, level), code, *limits)
 
 
 def expected(block: str) -> str:
@@ -133,12 +134,12 @@ def test_function_level_gives_entry_and_exit_values(sandbox: Sandbox) -> None:
 
 
 def test_sampling_keeps_the_first_and_the_last(sandbox: Sandbox) -> None:
-    blocks = text(sandbox, LOOP, "total(range(400))", Level.LINE, Sampling(4, 30, 60))
+    blocks = text(sandbox, LOOP, "total(range(400))", Level.LINE, (4, 30, 60))
     assert "    result = 0\n" in blocks
     assert blocks.count("[BLOCK-") == 4
     assert "blocks left out) ..." in blocks
     assert blocks.endswith("return=79800")
-    lines = text(sandbox, LOOP, "total([4, 5, 6])", Level.FUNCTION, Sampling(1, 4, 60))
+    lines = text(sandbox, LOOP, "total([4, 5, 6])", Level.FUNCTION, (1, 4, 60))
     assert "    for value in values:\n...\n" in lines
     assert len(lines.splitlines()) == 8
 
@@ -147,8 +148,8 @@ def test_a_long_run_keeps_its_beginning_and_its_end(sandbox: Sandbox) -> None:
     code = "def count(n):\n    while n:\n        n -= 1\n    return n\n"
     test = "from solution import count\n\n\ndef test_it():\n    assert count(5_000)\n"
     found = trace(sandbox, code, test)
-    assert (len(found.head), len(found.tail), found.dropped) == (500, 500, 9_002)
-    assert (found.steps[0].before, found.steps[-1].gave) == ({"n": "5000"}, "return=0")
+    assert len(found) == 1_000
+    assert (found[0].before, found[-1].gave) == ({"n": "5000"}, "return=0")
 
 
 def test_recursion_nests(sandbox: Sandbox) -> None:
@@ -212,7 +213,7 @@ def test_only_what_the_failing_statement_set_off_is_kept(sandbox: Sandbox) -> No
         "from solution import double\n\n\ndef test_it():\n    for n in range(3):\n"
         "        assert double(n) == n * n\n"
     )
-    [step] = trace(sandbox, code, test).steps
+    [step] = trace(sandbox, code, test)
     assert (step.before, step.gave) == ({"n": "1"}, "return=2")
 
 
@@ -232,7 +233,7 @@ class Stack:
         "from solution import Stack\n\n\ndef test_it():\n    stack = Stack()\n"
         "    stack.push(1)\n    stack.push(2)\n    assert stack.top() == 2\n"
     )
-    shown = trace_text(blocks_of(trace(sandbox, code, test), code, Level.BLOCK), code, WIDE)
+    shown = trace_text(blocks_of(trace(sandbox, code, test), code, Level.BLOCK), code, *WIDE)
     assert shown.count("[BLOCK-") == 4
     assert shown.endswith("# self=Stack(items=[1, 2])  return=1")
 
@@ -246,10 +247,10 @@ def test_a_script_is_traced_without_its_definitions(sandbox: Sandbox) -> None:
         "    assert False\n"
     )
     found = trace(sandbox, code, test)
-    shown = trace_text(blocks_of(found, code, Level.BLOCK), code, WIDE)
+    shown = trace_text(blocks_of(found, code, Level.BLOCK), code, *WIDE)
     assert shown.startswith("[BLOCK-0]\nn = int(input())\nprint(half(n))\n# n=6\n[BLOCK-1]")
     assert "import sys" not in shown
-    called = trace_text(blocks_of(found, code, Level.FUNCTION), code, WIDE)
+    called = trace_text(blocks_of(found, code, Level.FUNCTION), code, *WIDE)
     assert called == "[BLOCK-0]\n    # n=6\n    return n // 2\n    # n=6  return=3"
 
 
@@ -320,5 +321,5 @@ def test_a_test_that_replaces_the_standard_library_is_traced(sandbox: Sandbox) -
         "        monkeypatch.setattr(module, name, None)\n"
         "    size('a')\n"
     )
-    [step] = [step for step in trace(sandbox, code, test).steps if step.is_function]
+    [step] = [step for step in trace(sandbox, code, test) if step.is_function]
     assert step.raised == "TypeError(\"'NoneType' object is not callable\")"

@@ -9,8 +9,7 @@ import pytest
 
 from collect.agents.baselines.swe_agent import SUBMIT, BashForm, observation
 from collect.agents.config import Variant
-from collect.agents.forms import MalformedAction
-from collect.agents.tools import ToolReply
+from collect.agents.tools import MalformedAction, ToolReply
 from collect.models.config import OracleConfig
 from collect.oracle import OracleBackend
 from collect.rollouts.rollout import RolloutTrace

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from collect.agents.inspectcoder.inspector import only_inspection, only_modification
-from collect.agents.inspectcoder.inspector_tools import is_inspection
+from collect.agents.inspectcoder.inspector_tools import (
+    is_inspection,
+    only_inspection,
+    only_modification,
+)
 
 
 @pytest.mark.parametrize(

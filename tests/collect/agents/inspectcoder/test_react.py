@@ -6,10 +6,13 @@ import json
 
 import pytest
 
-from collect.agents.forms import Answered, MalformedAction
-from collect.agents.inspectcoder.inspector import TERMINAL_COMMANDS
-from collect.agents.inspectcoder.react import ReactForm, UnreadableAction, action_block
-from collect.agents.tools import ToolReply
+from collect.agents.inspectcoder.react import (
+    ReactForm,
+    TerminalForm,
+    UnreadableAction,
+    action_block,
+)
+from collect.agents.tools import Answered, MalformedAction, ToolReply
 from collect.store.messages import Message, ToolCall
 from collect.store.records import ToolOutcome
 
@@ -85,7 +88,7 @@ def test_one_observation_tells_of_all_calls_in_order() -> None:
 
 
 def test_a_plain_terminal_is_typed_at_line_by_line() -> None:
-    form = ReactForm(None, TERMINAL_COMMANDS)
+    form = TerminalForm()
     reply = "### ACTION\n```\nb solution.py:3\nc\np x['a']\npropose_repair('Add one.')\n```"
     calls = form.calls(Message("assistant", reply), 1)
     assert [json.loads(call.arguments) for call in calls] == [
