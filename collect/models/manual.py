@@ -130,7 +130,7 @@ def open_requests(run: Path, role: str | None = None) -> list[Request]:
     """The requests of a run that wait for an answer, the oldest first; below its folder and those
     of its stages."""
     found = []
-    for path in run.glob(f"**/{FOLDER}/*/*.json"):
+    for path in run.glob(f"**/{FOLDER}/*/[!.]*.json"):  # none that is being written
         try:
             plain, asked_at = json.loads(path.read_text(encoding="utf-8")), path.stat().st_mtime
         except FileNotFoundError:
