@@ -40,8 +40,7 @@ from collect.rollouts.rollout import (
 from collect.store.atomic_files import locked
 from collect.store.normalising import normalised
 from collect.store.records import Conversation, MessageRow, Rollout, StopReason
-from collect.store.run_store import RunStore
-from collect.store.schema import schema_of
+from collect.store.run_store import RunStore, schema_of
 from collect.store.tables import Table
 from collect.threads import run_in_threads
 from sandbox import SandboxConfig, clean_up

@@ -40,20 +40,20 @@ from collect.models.endpoint_client import (
     read_refusal,
 )
 from collect.models.tool_parsing import BROKEN, parse_written
-from collect.models.waiting import (
-    call_unless_stopped,
-    sleep_unless_stopped,
-    slot_unless_stopped,
-)
 from collect.quantities import duration
 from collect.rollout_log import NO_LOG, RolloutLog
 from collect.store.messages import Message, ToolSchema
+from collect.threads import call_unless_stopped, raise_if_stopped, sleep_unless_stopped
 from sandbox.text import storable
 
 logger = logging.getLogger(__name__)
 
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 """Shortest and longest seconds before a request is sent again in an outage."""
+SLOT_SECONDS = 1.0
+"""Interval between checks for a stop while waiting for a slot; on a cluster each check calls a
+process.
+"""
 
 
 def api_of(config: RemoteConfig) -> Api[Any]:
@@ -62,13 +62,11 @@ def api_of(config: RemoteConfig) -> Api[Any]:
         from collect.models.anthropic_messages import AnthropicMessages
 
         return AnthropicMessages(config)
-    if isinstance(config, ResponsesConfig):
-        from collect.models.openai_responses import OpenAIResponses
+    from collect.models.openai_apis import ChatCompletions, OpenAIResponses
 
+    if isinstance(config, ResponsesConfig):
         return OpenAIResponses(config)
     assert isinstance(config, OpenAIConfig)
-    from collect.models.chat_completions import ChatCompletions
-
     return ChatCompletions(config)
 
 
@@ -195,7 +193,9 @@ class EndpointBackend:
     def _send(self, fields: dict[str, Any]) -> Reply | Refusal:
         """Send one request as soon as it may be sent."""
         seconds = self.config.timeout
-        with slot_unless_stopped(self._slots, self._stop):
+        while not self._slots.acquire(timeout=SLOT_SECONDS):
+            raise_if_stopped(self._stop)
+        try:
             self._ready()
             if not self.config.prices.free:
                 self._limits.check()
@@ -209,6 +209,8 @@ class EndpointBackend:
             if not (isinstance(answer, Refusal) and answer.retried):
                 self._note_answer()
             return answer
+        finally:
+            self._slots.release()
 
     def _request(self, fields: dict[str, Any]) -> Reply | Refusal:
         """One request: the reply, or why there is none. Raises TimeoutError. Anything with status

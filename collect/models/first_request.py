@@ -1,5 +1,8 @@
 """Sends one request to an endpoint's model before work starts, to check its key, name, server and
-tools.
+tools, with one question and one tool.
+
+A server that rejects tools is an error. A model that makes no call, or an unreadable one, is only a
+warning: an untuned model may do so and can still be measured.
 """
 
 from __future__ import annotations
@@ -8,19 +11,13 @@ import logging
 import time
 
 from collect.errors import BudgetExhausted, ConfigError, RolloutError
-from collect.models.base import Model, Sampling
+from collect.models.base import Sampling
 from collect.models.budget import Limits
 from collect.models.endpoint import EndpointBackend, EndpointModel
 from collect.models.tool_parsing import arguments_object
 from collect.store.messages import Message, ToolSchema
 
 logger = logging.getLogger(__name__)
-
-# Checks tool calls with one question and one tool.
-#
-# A server that rejects tools is an error. A model that makes no call, or an unreadable one, is only
-# a warning: an untuned model may do so and can still be measured.
-
 
 QUESTION = Message(
     "user", "Which value does `total` have now? Call the tool `evaluate` with that expression."
@@ -46,16 +43,15 @@ RUNNING_ADVICE = "start it with --enable-auto-tool-choice and --tool-call-parser
 ENDPOINT_ADVICE = "choose a model that takes tools, or a server that passes them on (`base_url`)"
 
 
-def check_tool_call(
-    model: Model, where: str, advice: str, sampling: Sampling = SAMPLING
-) -> str | None:
-    """Returns a warning, or None if a valid call came back. Raises ConfigError if the server
-    rejects tools, or every request.
+def calls_tool(endpoint: EndpointBackend, advice: str, sampling: Sampling = SAMPLING) -> bool:
+    """Whether a valid call comes back; if not, a warning says what does. Raises ConfigError if the
+    server rejects tools, or every request.
     """
+    where = f"{endpoint.name} ({endpoint.where})"
     try:
-        completion = model.complete([QUESTION], [TOOL], sampling)
+        completion = EndpointModel(endpoint).complete([QUESTION], [TOOL], sampling)
     except RolloutError as refusal:
-        check_reply(model, sampling)
+        _require_reply(endpoint, sampling)
         raise ConfigError(
             f"{where} answers without tools, and refuses them: {refusal}. With tools: {advice}; "
             "or set check_tools: false where no agent of the run calls tools"
@@ -66,7 +62,7 @@ def check_tool_call(
         call = message.tool_calls[0]
         expression = arguments_object(call.arguments).get("expression")
         if call.name == NAME and isinstance(expression, str):
-            return None
+            return True
         told = (
             f"it called {call.name!r} with {call.arguments!r:.{SHOWN}}, which is not what the "
             "tool takes. An untuned model may do so"
@@ -79,13 +75,14 @@ def check_tool_call(
             "call tools, look at its chat template and tool_call_parser. text_calls: true reads "
             "calls in the text"
         )
-    return f"{where}: asked to call a tool once, {told}"
+    logger.warning(f"warning: {where}: asked to call a tool once, {told}")
+    return False
 
 
-def check_reply(model: Model, sampling: Sampling = SAMPLING) -> None:
+def _require_reply(endpoint: EndpointBackend, sampling: Sampling) -> None:
     """Ask once without tools. Raises ConfigError if no reply comes."""
     try:
-        model.complete([QUESTION], [], sampling)
+        EndpointModel(endpoint).complete([QUESTION], [], sampling)
     except RolloutError as error:
         raise ConfigError(f"a first request failed: {error}") from error
 
@@ -97,8 +94,8 @@ MAX_TOKENS = 1024
 def ask_first(endpoint: EndpointBackend, limits: Limits, tools: bool) -> str:
     """The result of a first request as text; `tools` says whether it should call a tool.
 
-    A model that makes no call gets a warning. The request counts in the budget. Raises ConfigError
-    if the server rejects it or does not answer.
+    The request counts in the budget. Raises ConfigError if the server rejects it or does not
+    answer.
     """
     if not endpoint.config.check_tools:
         return "not asked (check_tools: false)"
@@ -110,18 +107,13 @@ def ask_first(endpoint: EndpointBackend, limits: Limits, tools: bool) -> str:
     # Uses the config's sampling, since some models accept only one temperature.
     own = endpoint.config.sampling
     limit = min(own.max_tokens or MAX_TOKENS, MAX_TOKENS)
-    sampling = own.model_copy(update={"max_tokens": limit})
-    model, started, warning = EndpointModel(endpoint), time.monotonic(), None
+    sampling, started = own.model_copy(update={"max_tokens": limit}), time.monotonic()
     try:
-        if tools:
-            where = f"{endpoint.name} ({endpoint.where})"
-            warning = check_tool_call(model, where, ENDPOINT_ADVICE, sampling)
-        else:
-            check_reply(model, sampling)
+        if not tools:
+            _require_reply(endpoint, sampling)
+        elif not calls_tool(endpoint, ENDPOINT_ADVICE, sampling):
+            return "answered, but not as it was asked to: see the warning"
     finally:
         limits.note()
-    if warning is not None:
-        logger.warning(f"warning: {warning}")
-        return "answered, but not as it was asked to: see the warning"
     did = "called a tool" if tools else "answered"
     return f"{did} after {time.monotonic() - started:.1f} s"

@@ -22,9 +22,9 @@ from pydantic import TypeAdapter
 
 from collect.errors import ConfigError
 from collect.models.base import Completion, ConversationContext, Sampling, scripted_completion
-from collect.models.waiting import POLL_SECONDS, sleep_unless_stopped
 from collect.store.atomic_files import write_text
 from collect.store.messages import Message, ToolCall, ToolSchema
+from collect.threads import POLL_SECONDS, sleep_unless_stopped
 
 FOLDER = "manual"
 ANSWER = ".answer"

@@ -1,7 +1,7 @@
 """The two tables of a run: one row per rollout, one row per conversation.
 
-`collect.store.schema` gives their Parquet form. Read them with `collect.store.run_store.RunStore`,
-or with `datasets.load_dataset("parquet", data_files=...)`.
+Read them with `collect.store.run_store.RunStore`, or with `datasets.load_dataset("parquet",
+data_files=...)`.
 """
 
 from __future__ import annotations

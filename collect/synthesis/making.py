@@ -42,7 +42,7 @@ from collect.errors import ConfigError
 from collect.funnel import funnel
 from collect.store.atomic_files import write_text
 from collect.store.build_info import code_version, digest
-from collect.store.work_file import WorkFile
+from collect.store.record_lines import WorkFile
 from collect.synthesis.candidates import Candidate, Candidates, find_candidates
 from collect.synthesis.java.workbench import JavaWorkbench
 from collect.synthesis.mutations.base import Mutation

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -13,13 +12,11 @@ from pathlib import Path
 from collect.errors import ConfigError
 from collect.models.base import ConversationContext
 from collect.models.budget import Limits
-from collect.models.chat_completions import list_models
 from collect.models.config import ChatConfig, OpenAIConfig, ServerConfig, VllmConfig
 from collect.models.endpoint import EndpointBackend, EndpointModel
-from collect.models.first_request import RUNNING_ADVICE, STARTED_ADVICE, check_tool_call
+from collect.models.first_request import RUNNING_ADVICE, STARTED_ADVICE, calls_tool
+from collect.models.openai_apis import list_models
 from collect.models.serving.server import SERVED_NAME, VllmServer
-
-logger = logging.getLogger(__name__)
 
 LOGS = "servers"
 """Folder for server logs in a run's folder."""
@@ -105,7 +102,7 @@ class VllmBackend:
             endpoint = _as_endpoint(config, model, config.base_url)
             self._endpoint = EndpointBackend(name, endpoint, limits, stop)
             if config.check_tools:
-                self._check_tools(RUNNING_ADVICE)
+                calls_tool(self._endpoint, RUNNING_ADVICE)
             return
         log = (folder or Path(tempfile.gettempdir()) / "stepinto") / LOGS / f"{name}.log"
         self.server = server = POOL.acquire(config.server, log)
@@ -115,7 +112,7 @@ class VllmBackend:
             ready = partial(server.wait_until_ready, stop)
             self._endpoint = EndpointBackend(name, endpoint, limits, stop, ready)
             if config.check_tools and server.takes_tools and model not in server.checked:
-                self._check_tools(STARTED_ADVICE)
+                calls_tool(self._endpoint, STARTED_ADVICE)
                 server.checked.add(model)
             server.proven.set()
         except BaseException:
@@ -132,12 +129,6 @@ class VllmBackend:
         if self.server is not None and not self._released:
             self._released = True
             POOL.release(self.server)
-
-    def _check_tools(self, advice: str) -> None:
-        where = f"{self.name} ({self._endpoint.where})"
-        warning = check_tool_call(EndpointModel(self._endpoint), where, advice)
-        if warning is not None:
-            logger.warning(f"warning: {warning}")
 
 
 def _running_model(config: VllmConfig) -> str:

@@ -21,8 +21,8 @@ from collect.errors import ConfigError, EndpointDown
 from collect.models.config import AUTO, ServerConfig
 from collect.models.model_folders import check_model_folder, read_json, training_of
 from collect.models.serving import guard
-from collect.models.waiting import raise_if_stopped
 from collect.quantities import counted, duration
+from collect.threads import raise_if_stopped
 from sandbox.environment import install_command
 
 logger = logging.getLogger(__name__)

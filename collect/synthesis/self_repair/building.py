@@ -41,7 +41,7 @@ from collect.rollouts.models import open_model
 from collect.rollouts.progress_bar import ProgressBar
 from collect.store.atomic_files import write_text
 from collect.store.build_info import code_version, digest
-from collect.store.work_file import WorkFile
+from collect.store.record_lines import WorkFile
 from collect.synthesis.self_repair.config import SelfRepairConfig
 from collect.synthesis.self_repair.sources import data_name, read_problems
 from collect.synthesis.self_repair.writers import (
