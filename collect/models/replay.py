@@ -31,6 +31,9 @@ from collect.store.record_lines import StrictRecord, read_lines
 from collect.store.records import MODEL_TEACHER, Conversation, combined_teacher
 from collect.store.run_store import RunStore
 
+NAMED = ("variant", "attempt", "role", "index")
+"""What a recording may name besides its bug."""
+
 
 @dataclass(frozen=True)
 class Recording:
@@ -67,16 +70,10 @@ class ReplayBackend:
 
     def open(self, context: ConversationContext) -> ReplayModel:
         """A conversation without a recording fails at its first completion."""
-        asked = {
-            "instance_id": context.instance.id,
-            "variant": context.variant,
-            "attempt": context.attempt,
-            "role": context.role,
-            "index": context.index,
-        }
+        asked = {name: getattr(context, name) for name in NAMED}
+        asked["instance_id"] = context.instance.id
         candidates = [
-            *self._by_instance.get(context.instance.id, ()),
-            *self._by_instance.get(None, ()),
+            pair for key in (context.instance.id, None) for pair in self._by_instance.get(key, ())
         ]
         fitting = [pair for pair in candidates if pair[1].of.items() <= asked.items()]
         completions = min(fitting)[1].completions if fitting else ()
@@ -126,13 +123,7 @@ def recording_of(row: Conversation) -> Recording:
         for reply in row.messages
         if reply.message.role == "assistant"
     )
-    of = {
-        "instance_id": row.instance_id,
-        "variant": row.variant,
-        "attempt": row.attempt,
-        "role": row.role.value,
-        "index": row.index,
-    }
+    of = {name: getattr(row, name) for name in ("instance_id", *NAMED)}
     return Recording(completions, of, row.teacher)
 
 

@@ -21,7 +21,7 @@ SHOWN = 5
 
 
 class StrictRecord(BaseModel):
-    """The base of all records on disk: immutable, and rejects unknown fields."""
+    """The base of records on disk and of settings: immutable, and rejects unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -39,10 +39,10 @@ from collect.benchmarks.workspace import write_folder
 from collect.code.patches import diff_trees
 from collect.config import RuntimeConfig
 from collect.errors import ConfigError
-from collect.funnel import funnel
+from collect.quantities import funnel
 from collect.store.atomic_files import write_text
-from collect.store.build_info import code_version, digest
 from collect.store.record_lines import WorkFile
+from collect.store.records import code_version, digest
 from collect.synthesis.candidates import Candidate, Candidates, find_candidates
 from collect.synthesis.java.workbench import JavaWorkbench
 from collect.synthesis.mutations.base import Mutation

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from collect.benchmarks.local import LocalBug
-from collect.funnel import FunnelStep
-from collect.quantities import counted, duration
+from collect.quantities import FunnelStep, counted, duration
 from collect.store.record_lines import StrictRecord
 
 

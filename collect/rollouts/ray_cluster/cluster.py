@@ -28,8 +28,7 @@ from collect.rollouts.journal import forget_replies
 from collect.rollouts.ray_cluster.shared_state import SharedState
 from collect.rollouts.ray_cluster.worker import Answer, NodeWorker
 from collect.rollouts.status import NodeStatus
-from collect.store.build_info import code_version
-from collect.store.records import Rollout
+from collect.store.records import Rollout, code_version
 from collect.threads import POLL_SECONDS, raise_if_stopped, result_unless
 from sandbox.errors import DiskExceeded, ImageMissing, OutOfMemory, SandboxDead, SandboxUnavailable
 

@@ -34,14 +34,14 @@ from collect.benchmarks.self_repair.problem import (
 )
 from collect.config import RuntimeConfig
 from collect.errors import BudgetExhausted, ConfigError, InfrastructureFailure, RolloutStopped
-from collect.funnel import funnel
 from collect.models.budget import Budget
 from collect.models.config import OracleConfig
+from collect.quantities import funnel
 from collect.rollouts.models import open_model
 from collect.rollouts.progress_bar import ProgressBar
 from collect.store.atomic_files import write_text
-from collect.store.build_info import code_version, digest
 from collect.store.record_lines import WorkFile
+from collect.store.records import code_version, digest
 from collect.synthesis.self_repair.config import SelfRepairConfig
 from collect.synthesis.self_repair.sources import data_name, read_problems
 from collect.synthesis.self_repair.writers import (
