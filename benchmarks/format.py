@@ -32,8 +32,7 @@ from rich.table import Table
 
 from collect.rollouts.stage import run_collect
 from collect.store.records import Conversation, Role, Rollout
-from collect.store.run_store import RunStore
-from collect.store.schema import plain
+from collect.store.run_store import RunStore, plain
 from configs.loading import load_config
 from format.report import FormatReport
 

@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from collect.agents.config import AgentsConfig, Variant
 from collect.benchmarks.config import BenchmarkConfig
 from collect.errors import ConfigError
 from collect.field_errors import did_you_mean
 from collect.models.config import ModelConfig, OracleConfig
+from collect.store.record_lines import StrictRecord
 from sandbox import SandboxConfig
 from sandbox.images import ImagesConfig
 
 
-class _Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class WandbSettings(_Settings):
+class WandbSettings(StrictRecord):
     """Log metrics to wandb."""
 
     mode: Literal["offline", "online"] = "offline"
@@ -33,13 +30,10 @@ class WandbSettings(_Settings):
 
 SAVED_NAME = "config.yaml"
 """The config's file name in its run folder."""
-
-MOST_ATTEMPTS = 10_000
-"""Maximum attempts per bug and variant."""
 MOST_AT_ONCE = 10_000
 
 
-class RayConfig(_Settings):
+class RayConfig(StrictRecord):
     """Run rollouts on the nodes of a Ray cluster."""
 
     address: str | None = None
@@ -54,7 +48,7 @@ class RayConfig(_Settings):
     """Seconds that a rollout waits while no node is available."""
 
 
-class RunnerConfig(_Settings):
+class RunnerConfig(StrictRecord):
     """Where rollouts run, how many at once, and what they may cost."""
 
     backend: Literal["threads", "ray"] = "threads"
@@ -85,7 +79,7 @@ class RunnerConfig(_Settings):
     """Whether each rollout writes a log to `RUN/logs`."""
 
 
-class RuntimeConfig(_Settings):
+class RuntimeConfig(StrictRecord):
     """Settings that collect and eval share."""
 
     seed: int = 0
@@ -110,7 +104,7 @@ class RuntimeConfig(_Settings):
         return self.models[name]
 
 
-class CollectConfig(_Settings):
+class CollectConfig(StrictRecord):
     """Which rollouts to collect: every instance, variant and attempt."""
 
     benchmark: BenchmarkConfig = BenchmarkConfig(name="bundled")
@@ -120,5 +114,5 @@ class CollectConfig(_Settings):
     """The main agent's model."""
     sub: str = "oracle"
     """The Debug Subagent's model."""
-    attempts: int = Field(default=1, ge=1, le=MOST_ATTEMPTS)
+    attempts: int = Field(default=1, ge=1, le=10_000)
     """Rollouts per instance and variant, each with its own seed."""

@@ -1,8 +1,16 @@
-"""Formats quantities for people: 347k tokens, $0.04, 3m, a, b and 12 more."""
+"""Formats quantities for people: 347k tokens, $0.04, 3m, a, b and 12 more, and a funnel's steps."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import TypeVar
+
+from rich.table import Table
+
+from collect.store.record_lines import StrictRecord
+
+Step = TypeVar("Step", bound=StrEnum)
 
 
 def tokens(count: float) -> str:
@@ -44,3 +52,30 @@ def first_of(names: Sequence[str], shown: int = 5) -> str:
     """The first names, and how many more there are: a, b and 12 more."""
     more = f" and {len(names) - shown} more" if len(names) > shown else ""
     return ", ".join(names[:shown]) + more
+
+
+class FunnelStep(StrictRecord):
+    """The numbers that a step dropped and left."""
+
+    name: str
+    dropped: int
+    remaining: int
+
+
+def funnel(
+    steps: Iterable[Step], dropped: Mapping[Step, int], remaining: int
+) -> tuple[FunnelStep, ...]:
+    """The steps in order; `remaining` is the number before the first step."""
+    found = []
+    for step in steps:
+        remaining -= dropped.get(step, 0)
+        found.append(FunnelStep(name=step, dropped=dropped.get(step, 0), remaining=remaining))
+    return tuple(found)
+
+
+def funnel_table(steps: Iterable[FunnelStep], title: str | None = None) -> Table:
+    """One line per step."""
+    table = Table("step", "dropped", "left", title=title)
+    for step in steps:
+        table.add_row(step.name, str(step.dropped), str(step.remaining))
+    return table

@@ -19,7 +19,7 @@ from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.marks import require_images
 from collect.benchmarks.opening import open_benchmark
-from collect.config import RunnerConfig, RuntimeConfig
+from collect.config import RuntimeConfig
 from collect.errors import TRIED_AGAIN, ConfigError, ModelFailure, RolloutStopped
 from collect.models.base import Sampling
 from collect.models.replay import ReplayBackend, recording_of
@@ -40,8 +40,7 @@ from collect.rollouts.rollout import (
 from collect.store.atomic_files import locked
 from collect.store.normalising import normalised
 from collect.store.records import Conversation, MessageRow, Rollout, StopReason
-from collect.store.run_store import RunStore
-from collect.store.schema import schema_of
+from collect.store.run_store import RunStore, schema_of
 from collect.store.tables import Table
 from collect.threads import run_in_threads
 from sandbox import SandboxConfig, clean_up
@@ -73,7 +72,9 @@ class ReplayRow:
     message_index: int | None
     """The first observation in the record that differs, or None if all are the same."""
     recorded: str
-    """The first line that differs, normalised; if nondeterministic, from the first replay."""
+    """The first line that differs, normalised; empty if there is none. If nondeterministic, it is
+    from the first replay.
+    """
     replayed: str
 
 
@@ -95,12 +96,10 @@ def verified_conversations(folder: Path) -> dict[str, bool]:
 
 
 class Difference(NamedTuple):
-    """The first difference between two conversations with the same calls, if there is one."""
+    """The first difference, as in a `ReplayRow`."""
 
     message_index: int | None = None
-    """Index in the recorded conversation."""
     recorded: str = ""
-    """The first line that differs, normalised; empty if there is none."""
     replayed: str = ""
 
 
@@ -109,7 +108,9 @@ def first_difference(
     replayed: Sequence[MessageRow],
     passed_over: Collection[str] = (),
 ) -> Difference | None:
-    """Compare observation by observation, except answers to the call ids in `passed_over`."""
+    """Compare two conversations with the same calls, observation by observation, except answers
+    to the call ids in `passed_over`.
+    """
 
     def observations(rows: Sequence[MessageRow]) -> Iterator[tuple[int, str | None, str]]:
         """The answers to calls: message index, status of the call, and normalised text."""
@@ -146,11 +147,10 @@ class Finder:
         self._bugs: dict[tuple[str, str, str], tuple[Benchmark, Instance]] = {}
         # Settings that select every bug.
         whole = {"split": "all", "limit": None, "instances": None, "shuffle_seed": None}
-        configs: list[BenchmarkConfig] = []
-        for config in (each.model_copy(update=whole) for each in benchmarks):
-            if config in configs:
+        configs = [each.model_copy(update=whole) for each in benchmarks]
+        for place, config in enumerate(configs):
+            if config in configs[:place]:
                 continue
-            configs.append(config)
             benchmark = open_benchmark(config, sandbox)
             for bug in benchmark.instances():
                 self._bugs.setdefault((bug.benchmark, bug.id, bug.hash), (benchmark, bug))
@@ -208,15 +208,6 @@ class ReplayReport:
     def conversations(self) -> int:
         """Number of replayed conversations."""
         return sum(self.counts.values())
-
-
-def rollouts_at_once(runner: RunnerConfig) -> int:
-    """Number of concurrent replays. They run on this machine only, so a cluster's limit per node
-    applies.
-    """
-    if runner.backend == "ray":
-        return min(runner.concurrency, runner.ray.per_node)
-    return runner.concurrency
 
 
 def replay_rollouts(
@@ -281,13 +272,16 @@ class _Replay:
             (rows[rollout_id], sorted(group, key=lambda each: each.index))
             for rollout_id, group in groupby(held, key=lambda each: each.rollout_id)
         )
+        runner = self._runtime.runner
+        # All run on this machine, so a cluster's limit per node applies.
+        per_node = runner.ray.per_node if runner.backend == "ray" else runner.concurrency
         with ProgressBar("rollouts", len(missing)) as bar:
 
             def replay(job: tuple[Rollout, list[Conversation]]) -> None:
                 self._replay(*job)
                 bar.advance()
 
-            run_in_threads(jobs, replay, rollouts_at_once(self._runtime.runner), self.stop)
+            run_in_threads(jobs, replay, min(runner.concurrency, per_node), self.stop)
 
     def _replay(self, row: Rollout, conversations: list[Conversation]) -> None:
         reason = None
@@ -314,11 +308,8 @@ class _Replay:
 
         first = self._run_again(row, conversations)
         # If a subagent failed, its caller was told why. A replay can't repeat that text.
-        failed = {
-            each.parent_call_id or ""
-            for each in conversations
-            if each.stop_reason is StopReason.FAILURE
-        }
+        failures = (each for each in conversations if each.stop_reason is StopReason.FAILURE)
+        failed = {each.parent_call_id or "" for each in failures}
         differences = [
             first_difference(each.messages, rows(each, first), failed) for each in conversations
         ]
@@ -339,17 +330,12 @@ class _Replay:
 
         Raises ConfigError, RolloutError other than the model's, RolloutStopped, SandboxError.
         """
-        benchmark, instance = self._finder.bug(row)
+        (benchmark, instance), runtime = self._finder.bug(row), self._runtime
         main, sub = row.main_model, row.sub_model or None
         recordings = [recording_of(each) for each in conversations]
-        role_models = {}
-        for name in filter(None, (main, sub)):
-            backend = ReplayBackend(name, recordings)
-            role_models[name] = RoleModel(backend, Sampling(), backend.teacher)
-        runtime = self._runtime
-        settings = RolloutSettings(
-            benchmark, runtime.sandbox, runtime.agents, role_models, self.stop
-        )
+        backends = [ReplayBackend(name, recordings) for name in (main, sub) if name]
+        models = {each.name: RoleModel(each, Sampling(), each.teacher) for each in backends}
+        settings = RolloutSettings(benchmark, runtime.sandbox, runtime.agents, models, self.stop)
         trace, question = RolloutTrace(), self._finder.question(row)
         # A record that ends early ended with a model failure, so its replay does too.
         with suppress(ModelFailure):

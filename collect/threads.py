@@ -1,18 +1,25 @@
-"""Jobs in threads of this machine, until they are done or somebody stops them."""
+"""Jobs and blocking calls in threads of this machine, until they are done or the run is stopped."""
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import stat
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import islice
 from typing import TypeVar
 
+from collect.errors import RolloutStopped
+
 Job = TypeVar("Job")
+Result = TypeVar("Result")
+POLL_SECONDS = 0.2
 
 
 def run_in_threads(
@@ -51,9 +58,8 @@ def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
 
     def handle(number: int, frame: object) -> None:
         if number == signal.SIGHUP:
-            # It may come several times: of the shell, and of the kernel. What is printed from now
-            # on vanishes, unless it goes to a file: on a terminal that is gone it raises, and so it
-            # does in a pipe whose reader has ended with that terminal.
+            # What is printed from now on vanishes, unless it goes to a file: on a terminal that is
+            # gone, or in a pipe whose reader has ended with it, it would raise.
             nowhere = os.open(os.devnull, os.O_WRONLY)
             for output in (1, 2):
                 with suppress(OSError):
@@ -73,3 +79,56 @@ def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
     finally:
         for number, handler in earlier.items():
             signal.signal(number, handler)
+
+
+def raise_if_stopped(stop: threading.Event) -> None:
+    """Raises RolloutStopped if the run is being stopped."""
+    if stop.is_set():
+        raise RolloutStopped("the run is being stopped")
+
+
+def result_unless_stopped(future: Future[Result], stop: threading.Event) -> Result:
+    """The future's result. Raises RolloutStopped as soon as the run is stopped."""
+    return result_unless(future, partial(raise_if_stopped, stop))
+
+
+def result_unless(future: Future[Result], check: Callable[[], None]) -> Result:
+    """The future's result; raises what `check` raises before that."""
+    while True:
+        check()
+        # Not `result(timeout)`, because its TimeoutError may also come from the future itself.
+        wait([future], POLL_SECONDS)
+        if future.done():
+            return future.result()
+
+
+def call_unless_stopped(
+    function: Callable[[], Result], stop: threading.Event, seconds: float = math.inf
+) -> Result:
+    """Call in a separate thread, which is abandoned if the run is stopped, or after `seconds` with
+    a TimeoutError.
+
+    A daemon thread, so that neither it nor its server can delay the program's end.
+    """
+    future: Future[Result] = Future()
+    deadline = time.monotonic() + seconds
+
+    def call() -> None:
+        try:
+            future.set_result(function())
+        except BaseException as error:  # passed to the caller
+            future.set_exception(error)
+
+    def check() -> None:
+        raise_if_stopped(stop)
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"no result within {seconds:g} s")
+
+    threading.Thread(target=call, name="model-request", daemon=True).start()
+    return result_unless(future, check)
+
+
+def sleep_unless_stopped(seconds: float, stop: threading.Event) -> None:
+    """Sleep. Raises RolloutStopped as soon as the run is stopped."""
+    if stop.wait(seconds):
+        raise_if_stopped(stop)

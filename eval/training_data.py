@@ -9,8 +9,7 @@ from pathlib import Path
 
 from collect.benchmarks.base import Instance
 from collect.benchmarks.held_out import RepositoryNames
-from collect.models.config import LocalConfig, ModelConfig, VllmConfig
-from collect.models.model_folders import trained_on
+from collect.models.config import LocalConfig, ModelConfig, VllmConfig, trained_on
 from eval.metrics import Comparison
 
 REPORT = Path("sft", "report.json")

@@ -10,8 +10,8 @@ from typing import Any
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.held_out import HeldOutConfig
 from collect.config import RuntimeConfig
-from collect.models.model_folders import file_stamps, training_of
-from collect.store.build_info import digest
+from collect.models.config import file_stamps, training_of
+from collect.store.records import digest
 from train.config import TrainConfig
 from train.tokenization import template_file
 

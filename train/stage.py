@@ -21,8 +21,8 @@ from typing import Any
 import yaml
 
 from collect.errors import ConfigError
-from collect.models.model_folders import TRAINING as TRAINED
-from collect.models.model_folders import trained_on, training_of
+from collect.models.config import TRAINING as TRAINED
+from collect.models.config import trained_on, training_of
 from collect.quantities import counted
 from collect.store.atomic_files import replacing_folder
 from format.card import markdown_table

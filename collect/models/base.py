@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from operator import add
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from collect.rollout_log import NO_LOG, RolloutLog
 from collect.store.messages import Message, ToolSchema
+from collect.store.record_lines import StrictRecord
 
 if TYPE_CHECKING:
     from collect.benchmarks.base import Instance
@@ -22,10 +24,8 @@ Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class Sampling(BaseModel):
+class Sampling(StrictRecord):
     """Sampling settings. None leaves a setting to the server's default."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     temperature: float | None = None
     """0 always takes the most likely token."""
@@ -55,12 +55,7 @@ class Usage:
     """Part of `prompt_tokens` that the server wrote to its cache, if it charges for that."""
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.cache_write_tokens + other.cache_write_tokens,
-        )
+        return Usage(*map(add, astuple(self), astuple(other)))
 
     @property
     def total(self) -> int:

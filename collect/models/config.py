@@ -1,12 +1,12 @@
-"""Config of a run's models; `backend` chooses the kind."""
+"""Config of a run's models, where `backend` chooses the kind, and what a model's folder holds."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
-    BaseModel,
     ConfigDict,
     Field,
     NonNegativeFloat,
@@ -16,17 +16,15 @@ from pydantic import (
     model_validator,
 )
 
+from collect.errors import ConfigError
 from collect.models.base import MAX_TOKENS, Sampling, Usage
+from collect.store.record_lines import StrictRecord
 
 AUTO = "auto"
 """Choose the tool-call parser from the model's folder."""
 
 
-class _Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Prices(_Settings):
+class Prices(StrictRecord):
     """Dollars per million tokens."""
 
     input: NonNegativeFloat = 0.0
@@ -55,7 +53,7 @@ class Prices(_Settings):
         return not (self.input or self.cached_input or self.cache_write or self.output)
 
 
-class Retries(_Settings):
+class Retries(StrictRecord):
     """How often a request is retried, and after which waits."""
 
     max_retries: int = Field(default=6, ge=0, le=1000)
@@ -77,7 +75,7 @@ class Retries(_Settings):
     """
 
 
-class EndpointConfig(_Settings):
+class EndpointConfig(StrictRecord):
     """Settings of every server."""
 
     sampling: Sampling = Sampling()
@@ -93,7 +91,7 @@ class EndpointConfig(_Settings):
     """The server's `tool_choice`: `auto`, `required`, or a tool. None: not sent."""
     parallel_tool_calls: bool | None = None
     """Whether a reply may contain several calls. None: not sent."""
-    extra_body: dict[str, Any] = {}
+    extra_body: dict[str, Any] = Field(default={})
     """Additional fields for every request."""
     check_tools: bool = True
     """Before work starts, ask for one tool call, and reject a server without tool support."""
@@ -164,16 +162,16 @@ class ResponsesConfig(RemoteConfig):
     """
 
 
-class ServerConfig(_Settings):
+class ServerConfig(StrictRecord):
     """A `vllm serve` run by StepInto. Models with the same settings share a process."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+    model_config = ConfigDict(coerce_numbers_to_str=True)
 
     model: str
     """A folder, such as `{run}/model` from `stepinto train`, or an id on the hub. A folder with
     only an adapter is served on its base model.
     """
-    adapters: dict[str, Path] = {}
+    adapters: dict[str, Path] = Field(default={})
     """Folders of LoRA adapters by name; `model` of a vllm model selects one."""
     tool_call_parser: str | None = AUTO
     """vLLM's `--tool-call-parser`; null for models that call no tools. auto: the one in the
@@ -197,7 +195,7 @@ class ServerConfig(_Settings):
     """Command that starts vLLM, such as `[/opt/vllm/bin/vllm]` for another environment. null: this
     environment's `vllm`, or the one on the PATH.
     """
-    environment: dict[str, str] = {}
+    environment: dict[str, str] = Field(default={})
     """Environment variables for the server, in addition to this process's."""
     start_timeout: PositiveFloat = 900.0
     """Seconds until the server must answer."""
@@ -245,7 +243,7 @@ class VllmConfig(ChatConfig):
         return self
 
 
-class LocalConfig(_Settings):
+class LocalConfig(StrictRecord):
     """A small model in this process, with transformers. Needs the extra `train`.
 
     Not for models with sliding windows or states in their layers: vLLM serves those.
@@ -283,7 +281,7 @@ class LocalConfig(_Settings):
         return (self.model,) if self.adapter is None else (self.model, str(self.adapter))
 
 
-class OracleConfig(_Settings):
+class OracleConfig(StrictRecord):
     """The scripted teacher, which knows the gold patch."""
 
     backend: Literal["oracle"]
@@ -300,7 +298,7 @@ class OracleConfig(_Settings):
     """
 
 
-class ManualConfig(_Settings):
+class ManualConfig(StrictRecord):
     """A person, or any program, answers the requests with `stepinto play RUN`. The rows say
     `teacher = "played"` and have no tokens, dollars or latency.
     """
@@ -309,7 +307,7 @@ class ManualConfig(_Settings):
     sampling: ClassVar[Sampling] = Sampling()
 
 
-class ReplayConfig(_Settings):
+class ReplayConfig(StrictRecord):
     """Recorded completions, replayed in order."""
 
     backend: Literal["replay"]
@@ -329,3 +327,57 @@ ModelConfig = Annotated[
     | ReplayConfig,
     Field(discriminator="backend"),
 ]
+
+
+# What a model's folder holds.
+
+
+TRAINING = "training.json"
+"""StepInto's report of the training, next to a model's weights."""
+
+
+def training_of(folder: Path) -> dict[str, Any]:
+    """The training report in a model's folder; empty if there is none.
+
+    Raises ConfigError on a broken one.
+    """
+    return read_json(folder / TRAINING) or {}
+
+
+def trained_on(model: str) -> set[str]:
+    """The repositories that a model was trained on, if its folder lists them."""
+    return set(training_of(Path(model)).get("repositories", ()))
+
+
+def file_stamps(folder: Path) -> list[tuple[str, int, int]]:
+    """Name, bytes and time (ns) of each file; empty if there is no folder.
+
+    A retrained model is a different one, even in the same folder.
+    """
+    if not folder.is_dir():
+        return []
+    return sorted(
+        (file.name, file.stat().st_size, file.stat().st_mtime_ns)
+        for file in folder.iterdir()
+        if file.is_file()
+    )
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """A JSON file of a model's folder, or None if it is missing. Raises ConfigError."""
+    if not path.is_file():
+        return None
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise ConfigError(f"{path} can't be read: {error}") from error
+
+
+def check_model_folder(model: str) -> None:
+    """Raises ConfigError if it is a path without a model; a hub name is `name` or `owner/name`."""
+    is_path = Path(model).exists() or model.startswith((".", "/", "~")) or model.count("/") > 1
+    if is_path and not (Path(model) / "config.json").is_file():
+        raise ConfigError(
+            f"model {model}: there is no model in that folder (no config.json); train one "
+            "with `stepinto train`, or give a folder that save_pretrained wrote, or a hub name"
+        )

@@ -12,12 +12,16 @@ from dataclasses import replace
 from typing import Any
 
 from collect.errors import (
+    BudgetExhausted,
+    ConfigError,
     ContentRefused,
     ContextTooLong,
     EndpointDown,
     EndpointFailure,
     InvalidReply,
+    ModelFailure,
     RateLimited,
+    RolloutError,
 )
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
 from collect.models.budget import Limits
@@ -39,21 +43,45 @@ from collect.models.endpoint_client import (
     mask_of,
     read_refusal,
 )
-from collect.models.tool_parsing import BROKEN, parse_written
-from collect.models.waiting import (
-    call_unless_stopped,
-    sleep_unless_stopped,
-    slot_unless_stopped,
-)
+from collect.models.tool_parsing import BROKEN, arguments_object, parse_written
 from collect.quantities import duration
 from collect.rollout_log import NO_LOG, RolloutLog
 from collect.store.messages import Message, ToolSchema
+from collect.threads import call_unless_stopped, raise_if_stopped, sleep_unless_stopped
 from sandbox.text import storable
 
 logger = logging.getLogger(__name__)
 
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 """Shortest and longest seconds before a request is sent again in an outage."""
+SLOT_SECONDS = 1.0
+"""Interval between checks for a stop while waiting for a slot; on a cluster each check calls a
+process.
+"""
+
+# The first request, which checks a server before work starts.
+QUESTION = Message(
+    "user", "Which value does `total` have now? Call the tool `evaluate` with that expression."
+)
+NAME = "evaluate"
+TOOL: ToolSchema = {
+    "type": "function",
+    "function": {
+        "name": NAME,
+        "description": "Evaluate an expression in the paused program.",
+        "parameters": {
+            "type": "object",
+            "properties": {"expression": {"type": "string", "description": "What to evaluate."}},
+            "required": ["expression"],
+        },
+    },
+}
+FIRST_SAMPLING = Sampling(temperature=0.0, max_tokens=256)
+SHOWN = 200
+"""Characters of a reply that a warning quotes."""
+ENDPOINT_ADVICE = "choose a model that takes tools, or a server that passes them on (`base_url`)"
+MAX_FIRST_TOKENS = 1024
+"""Limit of a first reply; reasoning models need tokens before the call."""
 
 
 def api_of(config: RemoteConfig) -> Api[Any]:
@@ -62,13 +90,11 @@ def api_of(config: RemoteConfig) -> Api[Any]:
         from collect.models.anthropic_messages import AnthropicMessages
 
         return AnthropicMessages(config)
-    if isinstance(config, ResponsesConfig):
-        from collect.models.openai_responses import OpenAIResponses
+    from collect.models.openai_apis import ChatCompletions, OpenAIResponses
 
+    if isinstance(config, ResponsesConfig):
         return OpenAIResponses(config)
     assert isinstance(config, OpenAIConfig)
-    from collect.models.chat_completions import ChatCompletions
-
     return ChatCompletions(config)
 
 
@@ -111,6 +137,77 @@ class EndpointBackend:
 
     def close(self) -> None:
         self._client.close()
+
+    def ask_first(self, tools: bool) -> str:
+        """Send one request before work starts, to check the key, name, server and tools; returns
+        what came of it. `tools` says whether it should call a tool.
+
+        It counts in the budget. Raises ConfigError if the server rejects it or does not answer.
+        """
+        if not self.config.check_tools:
+            return "not asked (check_tools: false)"
+        if not self.config.prices.free:
+            try:
+                self._limits.check()
+            except BudgetExhausted:
+                return "not asked: the budget is spent"  # the rollouts report that themselves
+        # Uses the config's sampling, since some models accept only one temperature.
+        own = self.config.sampling
+        limit = min(own.max_tokens or MAX_FIRST_TOKENS, MAX_FIRST_TOKENS)
+        sampling, started = own.model_copy(update={"max_tokens": limit}), time.monotonic()
+        try:
+            if not tools:
+                self._require_reply(sampling)
+            elif not self.calls_tool(ENDPOINT_ADVICE, sampling):
+                return "answered, but not as it was asked to: see the warning"
+        finally:
+            self._limits.note()
+        did = "called a tool" if tools else "answered"
+        return f"{did} after {time.monotonic() - started:.1f} s"
+
+    def calls_tool(self, advice: str, sampling: Sampling = FIRST_SAMPLING) -> bool:
+        """Ask one question with one tool: whether a valid call comes back.
+
+        If not, that is only a warning: an untuned model may do so and can still be measured. Raises
+        ConfigError if the server rejects tools, or every request.
+        """
+        where = f"{self.name} ({self.where})"
+        try:
+            completion = EndpointModel(self).complete([QUESTION], [TOOL], sampling)
+        except RolloutError as refusal:
+            self._require_reply(sampling)
+            raise ConfigError(
+                f"{where} answers without tools, and refuses them: {refusal}. With tools: "
+                f"{advice}; or set check_tools: false where no agent of the run calls tools"
+            ) from refusal
+        message = completion.message
+        said = f"{message.content or message.reasoning or ''!r:.{SHOWN}}"
+        if message.tool_calls:
+            call = message.tool_calls[0]
+            expression = arguments_object(call.arguments).get("expression")
+            if call.name == NAME and isinstance(expression, str):
+                return True
+            told = (
+                f"it called {call.name!r} with {call.arguments!r:.{SHOWN}}, which is not what the "
+                "tool takes. An untuned model may do so"
+            )
+        elif completion.finish_reason == "length":
+            told = f"it had not called it after {sampling.max_tokens} tokens: {said}"
+        else:
+            told = (
+                f"it answered without a call: {said}. An untuned model may do so; if it was "
+                "trained to call tools, look at its chat template and tool_call_parser. "
+                "text_calls: true reads calls in the text"
+            )
+        logger.warning(f"warning: {where}: asked to call a tool once, {told}")
+        return False
+
+    def _require_reply(self, sampling: Sampling) -> None:
+        """Ask once without tools. Raises ConfigError if no reply comes."""
+        try:
+            EndpointModel(self).complete([QUESTION], [], sampling)
+        except RolloutError as error:
+            raise ConfigError(f"a first request failed: {error}") from error
 
     @property
     def where(self) -> str:
@@ -195,7 +292,9 @@ class EndpointBackend:
     def _send(self, fields: dict[str, Any]) -> Reply | Refusal:
         """Send one request as soon as it may be sent."""
         seconds = self.config.timeout
-        with slot_unless_stopped(self._slots, self._stop):
+        while not self._slots.acquire(timeout=SLOT_SECONDS):
+            raise_if_stopped(self._stop)
+        try:
             self._ready()
             if not self.config.prices.free:
                 self._limits.check()
@@ -209,6 +308,8 @@ class EndpointBackend:
             if not (isinstance(answer, Refusal) and answer.retried):
                 self._note_answer()
             return answer
+        finally:
+            self._slots.release()
 
     def _request(self, fields: dict[str, Any]) -> Reply | Refusal:
         """One request: the reply, or why there is none. Raises TimeoutError. Anything with status
@@ -239,10 +340,10 @@ class EndpointBackend:
     def _failure(self, refusal: Refusal, said: str, retry: int) -> Exception:
         """The error of a request whose last retry was refused."""
         failure = refusal.failure
-        if failure is ContextTooLong:
-            return ContextTooLong(f"the context is too long for {self.where}: {said}")
-        if failure is ContentRefused:
-            return ContentRefused(f"the content was refused by {self.where}: {said}")
+        if issubclass(failure, ModelFailure):
+            is_long = failure is ContextTooLong
+            what = "the context is too long for" if is_long else "the content was refused by"
+            return failure(f"{what} {self.where}: {said}")
         too_long = refusal.retry_after > self.config.retries.retry_after_max
         asked = f" It asks to wait {refusal.retry_after:.0f} s." if too_long else ""
         tried = f" after {retry + 1} requests" if retry else ""

@@ -227,9 +227,11 @@ ADVICE = {
     402: "the account has no credit",
     403: "the key may not use this model; ask its owner, or choose another model",
     404: "check `model` and `base_url` (which usually ends in /v1)",
+    **dict.fromkeys(
+        BAD_REQUESTS, "check `extra_body`, `max_tokens_field` and the sampling in the config"
+    ),
     429: "lower `concurrency`, or raise `retries.max_retries`",
 }
-BAD_REQUEST_ADVICE = "check `extra_body`, `max_tokens_field` and the sampling in the config"
 SERVER_ADVICE = "check that the server runs and is reachable, then start the run again"
 
 
@@ -271,8 +273,7 @@ class Refusal:
     def advice(self) -> str:
         """What the user can do."""
         status = 402 if self.code in QUOTA_CODES else self.status
-        bad_request = self.status in BAD_REQUESTS
-        return ADVICE.get(status or 0, BAD_REQUEST_ADVICE if bad_request else SERVER_ADVICE)
+        return ADVICE.get(status or 0, SERVER_ADVICE)
 
     def __str__(self) -> str:
         status = "no answer" if self.status is None else f"HTTP {self.status}"

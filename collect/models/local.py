@@ -14,11 +14,10 @@ import jinja2
 
 from collect.errors import ConfigError, ContextTooLong, LocalModelFailed
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
-from collect.models.config import LocalConfig
-from collect.models.model_folders import check_model_folder
+from collect.models.config import LocalConfig, check_model_folder
 from collect.models.tool_parsing import arguments_object, parse_hermes
-from collect.models.waiting import result_unless_stopped
 from collect.store.messages import Message, ToolCall, ToolSchema, to_openai
+from collect.threads import result_unless_stopped
 from sandbox.environment import install_command
 
 if TYPE_CHECKING:
@@ -72,7 +71,10 @@ class ChatFormat:
     def decode(self, ids: Sequence[int]) -> str:
         """The text of tokens, the special ones included."""
         with self._lock:
-            return str(self._tokenizer.decode(ids, skip_special_tokens=False))
+            text = self._tokenizer.decode(
+                ids, skip_special_tokens=False, clean_up_tokenization_spaces=False
+            )
+            return str(text)
 
     def end_ids(self) -> set[int]:
         """The tokens that end a turn: the tokenizer's, and what the template writes after one."""
@@ -87,10 +89,8 @@ class ChatFormat:
         self, prompt: str, ids: Sequence[int], tools: Sequence[ToolSchema], id_prefix: str
     ) -> Message:
         """The message that the generated tokens are."""
+        text = self.decode(ids)
         with self._lock:
-            text = self._tokenizer.decode(
-                ids, skip_special_tokens=False, clean_up_tokenization_spaces=False
-            )
             parsed = self._by_response_template(prompt, text, tools)
         content, calls = parse_hermes(text, id_prefix)
         if parsed is None:
@@ -164,7 +164,7 @@ class LocalBackend:
         self.config = config
         self.stop = stop
         self._lock = threading.Lock()
-        self._loaded: LoadedModel | None = None
+        self._loaded: LocalModel | None = None
         packages = PACKAGES if config.adapter is None else (*PACKAGES, "peft")
         missing = [each for each in packages if importlib.util.find_spec(each) is None]
         if missing:
@@ -178,12 +178,12 @@ class LocalBackend:
         check_model_folder(config.model)
 
     def open(self, context: ConversationContext) -> LocalModel:
-        """The first call loads the model. Raises ConfigError."""
+        """The same for every conversation; the first call loads it. Raises ConfigError."""
         with self._lock:
             if self._loaded is None:
                 with LOADING:
                     self._loaded = _load(self.config, self.stop)
-            return LocalModel(self._loaded, self.config, self.stop)
+            return self._loaded
 
     def close(self) -> None:
         """Let the model go from memory, after the token that it works on."""
@@ -194,47 +194,40 @@ class LocalBackend:
 
 
 @dataclass(frozen=True)
-class LoadedModel:
-    """The parts of a model in memory."""
+class LocalModel:
+    """A model in memory, which keeps no conversation but for the cache of its prompts."""
 
+    config: LocalConfig
     chat: ChatFormat
     generator: ContinuousGenerator
     max_context: int
     """Tokens of prompt and completion together."""
-
-
-class LocalModel:
-    """A conversation with a model in this process."""
-
-    def __init__(self, loaded: LoadedModel, config: LocalConfig, stop: threading.Event) -> None:
-        self._loaded = loaded
-        self._config = config
-        self._stop = stop
+    stop: threading.Event
 
     def complete(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
     ) -> Completion:
         """See `collect.models.base.Model`. `seconds` includes the wait for a batch."""
         started = time.monotonic()
-        chat, model, limit = self._loaded.chat, self._config.model, self._loaded.max_context
-        text = chat.prompt(messages, tools)
-        ids = chat.encode(text)
+        model, limit = self.config.model, self.max_context
+        text = self.chat.prompt(messages, tools)
+        ids = self.chat.encode(text)
         if len(ids) >= limit:
             raise ContextTooLong(
                 f"the context is too long for model {model}: {len(ids)} tokens, of at most "
                 f"{limit}. Give the agent fewer steps or shorter outputs, or raise `max_context` "
                 "if the model can read more"
             )
-        wanted = sampling.max_tokens or self._config.sampling.max_tokens or limit
-        future = self._loaded.generator.submit(ids, min(wanted, limit - len(ids)), sampling)
+        wanted = sampling.max_tokens or self.config.sampling.max_tokens or limit
+        future = self.generator.submit(ids, min(wanted, limit - len(ids)), sampling)
         try:
-            generated = result_unless_stopped(future, self._stop)
+            generated = result_unless_stopped(future, self.stop)
         except RuntimeError as error:  # torch's own, out of memory included
             raise LocalModelFailed(
                 f"model {model} failed to generate: {error}. "
                 "What to do: lower `max_batch`, `max_context` or `prefix_cache` if memory ran out"
             ) from error
-        message = chat.read(text, generated.ids, tools, f"call_{len(messages)}_")
+        message = self.chat.read(text, generated.ids, tools, f"call_{len(messages)}_")
         content, ended = message.content, generated.ended
         for stop in sampling.stop or ():
             content = content.partition(stop)[0]
@@ -250,7 +243,7 @@ class LocalModel:
         )
 
 
-def _load(config: LocalConfig, stop: threading.Event) -> LoadedModel:
+def _load(config: LocalConfig, stop: threading.Event) -> LocalModel:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils.logging import disable_progress_bar
@@ -303,4 +296,4 @@ def _load(config: LocalConfig, stop: threading.Event) -> LoadedModel:
         model, end_ids, prefixes, max_batch=config.max_batch, stop=stop, decode=chat.decode
     )
     max_context = config.max_context or model.config.max_position_embeddings
-    return LoadedModel(chat, generator, max_context)
+    return LocalModel(config, chat, generator, max_context, stop)

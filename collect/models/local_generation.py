@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 import torch
@@ -23,7 +24,7 @@ from transformers.cache_utils import DynamicLayer
 
 from collect.errors import RolloutStopped
 from collect.models.base import Sampling
-from collect.models.waiting import raise_if_stopped
+from collect.threads import raise_if_stopped
 
 Decode = Callable[[Sequence[int]], str]
 """Tokens to text."""
@@ -53,11 +54,6 @@ class _Reply:
     """None: the likeliest token is always chosen."""
     cached_tokens: int = 0
     ids: list[int] = field(default_factory=list)
-
-    @property
-    def newest(self) -> int:
-        """The token that is to be read next."""
-        return self.ids[-1] if self.ids else self.prompt[-1]
 
 
 class ContinuousGenerator:
@@ -141,7 +137,7 @@ class ContinuousGenerator:
     def _step(self) -> None:
         """One token more for every reply. Raises RolloutStopped when the run is stopped."""
         raise_if_stopped(self._stop)
-        scores = self._slots.step([reply.newest for reply in self._replies])
+        scores = self._slots.step([(reply.ids or reply.prompt)[-1] for reply in self._replies])
         for row, reply in enumerate(self._replies):
             if reply.sampler is not None:
                 scores[row] = reply.sampler.noisy(scores[row])
@@ -222,8 +218,9 @@ class PrefixCache:
 
     def read(self, ids: tuple[int, ...]) -> tuple[int, Layers]:
         """How many of the tokens were known, and the keys and values of all of them."""
-        best = max(self._entries, key=lambda entry: common_prefix(entry, ids), default=())
-        known = common_prefix(best, ids)
+        shared = {entry: common_prefix(entry, ids) for entry in self._entries}
+        best = max(shared, key=lambda entry: shared[entry], default=())
+        known = shared.get(best, 0)
         layers: Layers = []
         if known:
             layers = [
@@ -243,16 +240,16 @@ class PrefixCache:
         return known, layers
 
 
+def common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
+    """How many tokens two prompts have in common from the start."""
+    pairs = zip(first, second, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
 def keeps_all_keys(model: Any) -> bool:
     """Whether every layer keeps all keys and values; sliding windows and state spaces do not."""
     layers = DynamicCache(config=model.config).layers
     return bool(layers) and all(type(layer) is DynamicLayer for layer in layers)
-
-
-def common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
-    """How many tokens two prompts have in common from the start."""
-    pairs = enumerate(zip(first, second, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(first), len(second)))
 
 
 class Slots:
@@ -270,19 +267,18 @@ class Slots:
         if not self._layers:
             self._layers = [_SlotLayer(keys, values, self._rows) for keys, values in layers]
         self._grow(length)
-        slot = len(self._lengths)
-        self._lengths.append(length)
         for layer, (keys, values) in zip(self._layers, layers, strict=True):
-            layer.put(slot, keys, values)
+            layer.put(len(self._lengths), keys, values)
+        self._lengths.append(length)
 
     def remove(self, row: int) -> None:
         """The last row takes the place of the removed one."""
-        last = len(self._lengths) - 1
+        length = self._lengths.pop()
+        last = len(self._lengths)
         if row != last:
             for layer in self._layers:
-                layer.move(last, row, self._lengths[last])
-        self._lengths[row] = self._lengths[last]
-        del self._lengths[last]
+                layer.move(last, row, length)
+            self._lengths[row] = length
 
     def step(self, tokens: Sequence[int]) -> torch.Tensor:
         """Read one more token in each row; the scores of the next one, [rows, vocabulary]."""

@@ -22,9 +22,9 @@ from pydantic import TypeAdapter
 
 from collect.errors import ConfigError
 from collect.models.base import Completion, ConversationContext, Sampling, scripted_completion
-from collect.models.waiting import POLL_SECONDS, sleep_unless_stopped
 from collect.store.atomic_files import write_text
 from collect.store.messages import Message, ToolCall, ToolSchema
+from collect.threads import POLL_SECONDS, sleep_unless_stopped
 
 FOLDER = "manual"
 ANSWER = ".answer"
@@ -130,7 +130,7 @@ def open_requests(run: Path, role: str | None = None) -> list[Request]:
     """The requests of a run that wait for an answer, the oldest first; below its folder and those
     of its stages."""
     found = []
-    for path in run.glob(f"**/{FOLDER}/*/*.json"):
+    for path in run.glob(f"**/{FOLDER}/*/[!.]*.json"):  # none that is being written
         try:
             plain, asked_at = json.loads(path.read_text(encoding="utf-8")), path.stat().st_mtime
         except FileNotFoundError:

@@ -17,10 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
 from collect.errors import ConfigError, ModelFailure
-from collect.field_errors import first_wrong_field
 from collect.models.base import (
     Completion,
     ConversationContext,
@@ -30,8 +27,12 @@ from collect.models.base import (
 )
 from collect.models.config import ReplayConfig
 from collect.store.messages import Message, ToolCall, ToolSchema
+from collect.store.record_lines import StrictRecord, read_lines
 from collect.store.records import MODEL_TEACHER, Conversation, combined_teacher
 from collect.store.run_store import RunStore
+
+NAMED = ("variant", "attempt", "role", "index")
+"""What a recording may name besides its bug."""
 
 
 @dataclass(frozen=True)
@@ -65,22 +66,15 @@ class ReplayBackend:
             if not (path / "conversations").is_dir():
                 raise ConfigError(f"{path} is no run folder: it has no `conversations` folder")
             return cls(name, map(recording_of, RunStore(path).read_conversations()))
-        if path.is_file():
-            return cls(name, _read_lines(path))
-        raise ConfigError(f"no recording at {path}; give a run folder or a JSON-lines file")
+        return cls(name, _read_lines(path))
 
     def open(self, context: ConversationContext) -> ReplayModel:
         """A conversation without a recording fails at its first completion."""
-        asked = {
-            "instance_id": context.instance.id,
-            "variant": context.variant,
-            "attempt": context.attempt,
-            "role": context.role,
-            "index": context.index,
-        }
-        candidates = self._by_instance.get(context.instance.id, []) + self._by_instance.get(
-            None, []
-        )
+        asked = {name: getattr(context, name) for name in NAMED}
+        asked["instance_id"] = context.instance.id
+        candidates = [
+            pair for key in (context.instance.id, None) for pair in self._by_instance.get(key, ())
+        ]
         fitting = [pair for pair in candidates if pair[1].of.items() <= asked.items()]
         completions = min(fitting)[1].completions if fitting else ()
         what = (
@@ -129,34 +123,24 @@ def recording_of(row: Conversation) -> Recording:
         for reply in row.messages
         if reply.message.role == "assistant"
     )
-    of = {
-        "instance_id": row.instance_id,
-        "variant": row.variant,
-        "attempt": row.attempt,
-        "role": row.role.value,
-        "index": row.index,
-    }
+    of = {name: getattr(row, name) for name in ("instance_id", *NAMED)}
     return Recording(completions, of, row.teacher)
 
 
-class _Plain(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _PlainCall(_Plain):
+class _PlainCall(StrictRecord):
     name: str
     arguments: str
     """The raw JSON text."""
     id: str | None = None
 
 
-class _PlainReply(_Plain):
+class _PlainReply(StrictRecord):
     content: str = ""
     reasoning: str | None = None
     tool_calls: tuple[_PlainCall, ...] = ()
 
 
-class _PlainConversation(_Plain):
+class _PlainConversation(StrictRecord):
     replies: tuple[_PlainReply, ...]
     instance_id: str | None = None
     variant: str | None = None
@@ -167,16 +151,7 @@ class _PlainConversation(_Plain):
 
 def _read_lines(path: Path) -> list[Recording]:
     recordings = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            plain = _PlainConversation.model_validate_json(line)
-        except ValidationError as error:
-            told = first_wrong_field(error, _PlainConversation)
-            raise ConfigError(
-                f"{path}, line {number} is no recorded conversation: {told}"
-            ) from error
+    for plain in read_lines(path, _PlainConversation, "give a run folder or a JSON-lines file"):
         completions = []
         for step, reply in enumerate(plain.replies):
             calls = tuple(

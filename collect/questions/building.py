@@ -33,8 +33,8 @@ from collect.questions.program import Program
 from collect.questions.rows import Answered
 from collect.questions.tracing import Runs, Trace, trace_test
 from collect.rollouts.progress_bar import ProgressBar
-from collect.store.build_info import code_version, digest
-from collect.store.work_file import WorkFile
+from collect.store.record_lines import WorkFile
+from collect.store.records import code_version, digest
 from collect.threads import run_in_threads
 from sandbox import SandboxConfig, clean_up
 from sandbox.debugger import DebugLimits, open_debugger

@@ -80,13 +80,12 @@ def open_and_ask(
             said += f" of {config.path}"
         return open_model(name, config, limits, stop, folder), said
     from collect.models.endpoint import EndpointBackend
-    from collect.models.first_request import ask_first
 
     endpoint = EndpointBackend(name, config, limits, stop)
     try:
         key = f"key of ${config.api_key_env}" if config.api_key_env else "without a key"
         where = f"{config.model} at {endpoint.address.rstrip('/')}, {key}"
-        return endpoint, f"{where}; {ask_first(endpoint, limits, tools)}"
+        return endpoint, f"{where}; {endpoint.ask_first(tools)}"
     except BaseException:
         endpoint.close()
         raise

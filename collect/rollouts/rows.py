@@ -14,7 +14,6 @@ from collect.agents.subagent_task import parse_answer
 from collect.code.patches import PatchError, parse
 from collect.models.base import Usage
 from collect.rollouts.rollout import RolloutSettings, RolloutSpec, RolloutTrace
-from collect.store.build_info import code_commit, code_version
 from collect.store.records import (
     SCHEMA_VERSION,
     SESSION_START,
@@ -22,6 +21,8 @@ from collect.store.records import (
     Role,
     Rollout,
     ToolOutcome,
+    code_commit,
+    code_version,
     combined_teacher,
 )
 from sandbox.base import backend_name

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from collect.config import RuntimeConfig
-from collect.models.config import LocalConfig, ModelConfig, VllmConfig
-from collect.models.model_folders import file_stamps
+from collect.models.config import LocalConfig, ModelConfig, VllmConfig, file_stamps
 from collect.rollouts.rollout import RolloutSpec
 from collect.store.atomic_files import write_text
-from collect.store.build_info import digest
+from collect.store.records import digest
 
 MAX_SHOWN = 5
 # What does not change the output of a model, of its server, and of a sandbox.

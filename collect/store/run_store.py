@@ -19,22 +19,95 @@ rollouts part of the same id belongs to an unfinished rollout, or is in the comp
 
 from __future__ import annotations
 
+import sys
+import types
+import typing
 from collections.abc import Collection, Container, Iterator, Sequence
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, Literal
 
 import pyarrow as pa
+from pydantic import TypeAdapter
 
 from collect.store.atomic_files import locked
-from collect.store.records import Conversation, Rollout
-from collect.store.schema import (
-    CONVERSATIONS,
-    ROLLOUTS,
-    conversation_from_plain,
-    plain,
-    rollout_from_plain,
-)
+from collect.store.records import SCHEMA_VERSION, Conversation, EventRow, MessageRow, Rollout
 from collect.store.tables import Table, rollout_batches
+from sandbox.text import storable
+
+# The records' Parquet form: Arrow schemas derived from the dataclasses, and conversions.
+
+
+METADATA = {"stepinto.schema_version": str(SCHEMA_VERSION)}
+SCALARS = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
+FLATTENED = {MessageRow: "message", EventRow: "event"}
+"""The field of a row whose own fields stand among the row's columns."""
+
+
+def schema_of(record: type[Any]) -> pa.Schema:
+    """The Arrow schema of a table with one dataclass per row."""
+    return pa.schema(_columns(record), metadata=METADATA)
+
+
+def _columns(record: type[Any]) -> dict[str, pa.DataType]:
+    hints = typing.get_type_hints(record)
+    columns: dict[str, pa.DataType] = {}
+    for field in fields(record):
+        if field.name == FLATTENED.get(record):
+            columns |= _columns(hints[field.name])
+        else:
+            columns[field.name] = _arrow_type(hints[field.name])
+    return columns
+
+
+def _arrow_type(annotation: Any) -> pa.DataType:
+    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        (annotation,) = (each for each in inner if each is not types.NoneType)
+        return _arrow_type(annotation)
+    if origin is tuple:
+        return pa.list_(_arrow_type(inner[0]))
+    if origin is Literal:
+        return pa.string()
+    if is_dataclass(annotation):
+        assert isinstance(annotation, type)
+        return pa.struct(_columns(annotation))
+    return next(form for scalar, form in SCALARS.items() if issubclass(annotation, scalar))
+
+
+ROLLOUTS, CONVERSATIONS = schema_of(Rollout), schema_of(Conversation)
+_ROLLOUT, _CONVERSATION = TypeAdapter(Rollout), TypeAdapter(Conversation)
+
+
+def plain(record: Any) -> Any:
+    """A record as dicts, lists and scalars, nested as its Arrow schema is."""
+    if names := getattr(record, "__dataclass_fields__", None):
+        columns = {name: plain(getattr(record, name)) for name in names}
+        if nested := FLATTENED.get(type(record)):
+            columns |= columns.pop(nested)
+        return columns
+    if isinstance(record, tuple | list):
+        return [plain(item) for item in record]
+    if isinstance(record, str) and not record.isascii():
+        return storable(record)
+    return record
+
+
+def rollout_from_plain(row: dict[str, Any]) -> Rollout:
+    """The inverse of `plain` for a rollout."""
+    # Rows of one bug name the same tests, and there may be thousands.
+    tests = [{name: sys.intern(text) for name, text in test.items()} for test in row["tests"]]
+    marks = list(map(sys.intern, row["patch_marks"]))
+    return _ROLLOUT.validate_python(row | {"tests": tests, "patch_marks": marks})
+
+
+def conversation_from_plain(row: dict[str, Any]) -> Conversation:
+    """The inverse of `plain` for a conversation."""
+    # Pydantic takes what it needs of each of the two nested rows.
+    messages = [each | {"message": each} for each in row["messages"]]
+    events = [each | {"event": each} for each in row["events"]]
+    return _CONVERSATION.validate_python(row | {"messages": messages, "events": events})
+
 
 ROWS_AT_ONCE = 32
 """Rows converted to Python objects at once."""
@@ -67,10 +140,9 @@ class RunStore:
         store = cls(folder)
         folder.mkdir(parents=True, exist_ok=True)
         store._lock = locked(folder / ".lock")
-        tables = (store.rollouts, store.conversations)
-        for table in tables:
+        for table in (store.rollouts, store.conversations):
             table.check()
-        for table in tables:
+        for table in (store.rollouts, store.conversations):
             table.repair()
         return store
 
@@ -142,6 +214,5 @@ class RunStore:
 
     def _finished_parts(self) -> dict[str, Path]:
         """Part files of conversations whose rollout is finished."""
-        conversations = self.conversations.parts()
-        rollouts = self.rollouts.parts()
-        return {key: path for key, path in conversations.items() if key in rollouts}
+        finished = self.rollouts.parts()
+        return {key: path for key, path in self.conversations.parts().items() if key in finished}

@@ -106,11 +106,12 @@ class Table:
         if columns is not None:
             read = pa.schema([self.schema.field(name) for name in columns])
         compacted = self.compacted()
-        paths = [] if compacted is None else [compacted]
-        for key, path in parts.items():
-            if key not in without and (only is None or key in only):
-                paths.append(path)
-        for path in paths:
+        paths = [
+            path
+            for key, path in parts.items()
+            if key not in without and (only is None or key in only)
+        ]
+        for path in paths if compacted is None else [compacted, *paths]:
             with _opened(path, self.schema) as file:
                 for stored in file.iter_batches(ROWS_PER_BATCH, columns=read.names):
                     batch = stored.select(read.names).cast(read)

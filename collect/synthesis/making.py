@@ -43,12 +43,10 @@ from collect.benchmarks.workspace import write_folder
 from collect.code.patches import diff_trees
 from collect.config import RuntimeConfig
 from collect.errors import ConfigError
-from collect.funnel import FunnelStep, funnel
-from collect.quantities import counted, duration
+from collect.quantities import FunnelStep, counted, duration, funnel
 from collect.store.atomic_files import write_text
-from collect.store.build_info import code_version, digest
-from collect.store.record_lines import StrictRecord
-from collect.store.work_file import WorkFile
+from collect.store.record_lines import StrictRecord, WorkFile
+from collect.store.records import code_version, digest
 from collect.synthesis.java.workbench import JavaWorkbench
 from collect.synthesis.java_mutations.finding import find_java_mutations
 from collect.synthesis.mutations.base import Mutation

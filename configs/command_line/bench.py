@@ -204,7 +204,7 @@ def bench_reask(options: argparse.Namespace) -> int:
 
 
 def bench_self_repair(options: argparse.Namespace) -> int:
-    from collect.funnel import funnel_table
+    from collect.quantities import funnel_table
     from collect.synthesis.self_repair.building import build
 
     config = load_config(options.config, options.overrides)

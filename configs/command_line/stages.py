@@ -113,7 +113,7 @@ def _do(config: RunConfig, stages: Sequence[Stage], save: bool = True) -> int:
 
 def make(config: RunConfig) -> int:
     """Make the bugs of the config's `factory` section."""
-    from collect.funnel import funnel_table
+    from collect.quantities import funnel_table
     from collect.synthesis.making import make_bugs, projects_table
 
     made = make_bugs(config, config.factory, config.folder)

@@ -33,9 +33,9 @@ from collect.rollouts.models import open_model
 from collect.rollouts.progress_bar import ProgressBar
 from collect.rollouts.settings import model_facts
 from collect.store.atomic_files import locked, replacing
-from collect.store.build_info import digest
 from collect.store.messages import Message
 from collect.store.record_lines import StrictRecord, read_lines
+from collect.store.records import digest
 from collect.threads import run_in_threads
 from eval.config import JudgeConfig
 from eval.qualitative.failure_modes import MODES, RECORDED

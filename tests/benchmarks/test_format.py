@@ -11,8 +11,7 @@ from benchmarks.format import Template, measure, write_run
 from collect.code.patches import TestFiles
 from collect.questions.grounding import ground
 from collect.store.records import Conversation
-from collect.store.run_store import RunStore
-from collect.store.schema import conversation_from_plain, rollout_from_plain
+from collect.store.run_store import RunStore, conversation_from_plain, rollout_from_plain
 from sandbox.debugger import Action
 from tests.format.sessions import Session, see, stop
 from tests.records import make_rollout

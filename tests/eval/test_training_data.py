@@ -5,8 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from collect.benchmarks.base import Instance
-from collect.models.config import LocalConfig, ServerConfig, VllmConfig
-from collect.models.model_folders import TRAINING
+from collect.models.config import TRAINING, LocalConfig, ServerConfig, VllmConfig
 from collect.store.records import Rollout
 from eval.labels import Labels
 from eval.metrics import compare

@@ -15,8 +15,7 @@ from datasets import load_dataset
 from collect.errors import ConfigError, FailureKind
 from collect.store.messages import ToolCall
 from collect.store.records import Conversation, Rollout
-from collect.store.run_store import RunStore
-from collect.store.schema import plain
+from collect.store.run_store import RunStore, plain
 from format.config import FormatConfig
 from format.dataset import read_rows, split_file
 from format.rows import Reasoning

@@ -11,7 +11,7 @@ import yaml
 from transformers import AutoModelForCausalLM
 
 from collect.errors import ConfigError
-from collect.models.model_folders import trained_on
+from collect.models.config import trained_on
 from format.config import FormatConfig
 from format.stage import run_format
 from tests.format.conversations import write_run

@@ -18,7 +18,7 @@ from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.held_out import HeldOutConfig
 from collect.config import RuntimeConfig
 from collect.errors import ConfigError
-from collect.models.model_folders import trained_on
+from collect.models.config import trained_on
 from collect.question_records import Category, Location, Question, ValueAsk, ValueTruth
 from collect.questions.episode import EpisodeSettings, tool_schemas
 from sandbox import SandboxConfig

@@ -15,7 +15,7 @@ import pytest
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from collect.errors import ConfigError
-from collect.store.build_info import digest
+from collect.store.records import digest
 from format.config import FormatConfig
 from format.stage import run_format
 from tests.format.conversations import write_run

@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError, model_validator
 from collect.code.syntax import parse
 from collect.errors import ConfigError
 from collect.field_errors import first_wrong_field
-from collect.funnel import FunnelStep
+from collect.quantities import FunnelStep
 from collect.store.record_lines import StrictRecord, read_lines
 from sandbox.text import source_lines
 

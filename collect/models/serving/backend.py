@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -11,16 +10,14 @@ from functools import partial
 from pathlib import Path
 
 from collect.errors import ConfigError
-from collect.models.base import ConversationContext
 from collect.models.budget import Limits
-from collect.models.chat_completions import list_models
 from collect.models.config import ChatConfig, OpenAIConfig, ServerConfig, VllmConfig
-from collect.models.endpoint import EndpointBackend, EndpointModel
-from collect.models.first_request import RUNNING_ADVICE, STARTED_ADVICE, check_tool_call
+from collect.models.endpoint import EndpointBackend
+from collect.models.openai_apis import list_models
 from collect.models.serving.server import SERVED_NAME, VllmServer
 
-logger = logging.getLogger(__name__)
-
+STARTED_ADVICE = "set server.tool_call_parser to the parser of the model's family"
+RUNNING_ADVICE = "start it with --enable-auto-tool-choice and --tool-call-parser"
 LOGS = "servers"
 """Folder for server logs in a run's folder."""
 
@@ -81,7 +78,7 @@ class ServerPool:
 POOL = ServerPool()
 
 
-class VllmBackend:
+class VllmBackend(EndpointBackend):
     """Chat completions from a vLLM server that StepInto starts, or from a running one."""
 
     def __init__(
@@ -96,48 +93,34 @@ class VllmBackend:
 
         `folder` is for the server's log; None: a temporary one. Raises ConfigError.
         """
-        self.name = name
         self.server: VllmServer | None = None
         """The server that StepInto started, or None if it was already running."""
-        self._released = False
         if config.server is None:
-            model = _running_model(config)
-            endpoint = _as_endpoint(config, model, config.base_url)
-            self._endpoint = EndpointBackend(name, endpoint, limits, stop)
+            endpoint = _as_endpoint(config, _running_model(config), config.base_url)
+            super().__init__(name, endpoint, limits, stop)
             if config.check_tools:
-                self._check_tools(RUNNING_ADVICE)
+                self.calls_tool(RUNNING_ADVICE)
             return
         log = (folder or Path(tempfile.gettempdir()) / "stepinto") / LOGS / f"{name}.log"
         self.server = server = POOL.acquire(config.server, log)
         try:
             model = config.model or SERVED_NAME
-            endpoint = _as_endpoint(config, model, server.url)
             ready = partial(server.wait_until_ready, stop)
-            self._endpoint = EndpointBackend(name, endpoint, limits, stop, ready)
+            super().__init__(name, _as_endpoint(config, model, server.url), limits, stop, ready)
             if config.check_tools and server.takes_tools and model not in server.checked:
-                self._check_tools(STARTED_ADVICE)
+                self.calls_tool(STARTED_ADVICE)
                 server.checked.add(model)
             server.proven.set()
         except BaseException:
             POOL.release(server)
             raise
 
-    def open(self, context: ConversationContext) -> EndpointModel:
-        """See `EndpointBackend.open`."""
-        return self._endpoint.open(context)
-
     def close(self) -> None:
         """Close the connections, and stop the server unless others use it."""
-        self._endpoint.close()
-        if self.server is not None and not self._released:
-            self._released = True
-            POOL.release(self.server)
-
-    def _check_tools(self, advice: str) -> None:
-        where = f"{self.name} ({self._endpoint.where})"
-        warning = check_tool_call(EndpointModel(self._endpoint), where, advice)
-        if warning is not None:
-            logger.warning(f"warning: {warning}")
+        super().close()
+        server, self.server = self.server, None
+        if server is not None:
+            POOL.release(server)
 
 
 def _running_model(config: VllmConfig) -> str:

@@ -14,15 +14,15 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from collect.errors import ConfigError, EndpointDown
-from collect.models.config import AUTO, ServerConfig
-from collect.models.model_folders import check_model_folder, read_json, training_of
+from collect.models.config import AUTO, ServerConfig, check_model_folder, read_json, training_of
 from collect.models.serving import guard
-from collect.models.waiting import raise_if_stopped
 from collect.quantities import counted, duration
+from collect.threads import raise_if_stopped
 from sandbox.environment import install_command
 
 logger = logging.getLogger(__name__)
@@ -190,13 +190,12 @@ class ServerProcess:
         """Start it and append its output to the log. Raises OSError if the log can't be written."""
         log.parent.mkdir(parents=True, exist_ok=True)
         self._log = log
-        self._grace = GRACE_SECONDS
         with log.open("ab") as output:
             output.write(f"\n$ {' '.join(command)}\n".encode())
             output.flush()
             self._begins = output.tell()
             self._guard = subprocess.Popen(
-                [sys.executable, "-I", guard.__file__, str(self._grace), *command],
+                [sys.executable, "-I", guard.__file__, str(GRACE_SECONDS), *command],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -218,10 +217,10 @@ class ServerProcess:
 
     def stop(self) -> None:
         """End it and everything that it started. Returns once all of that has ended."""
-        if self._guard.stdin is not None:
-            self._guard.stdin.close()
+        assert self._guard.stdin is not None
+        self._guard.stdin.close()
         try:
-            self._guard.wait(timeout=2 * self._grace + 5)
+            self._guard.wait(timeout=2 * GRACE_SECONDS + 5)
         except subprocess.TimeoutExpired:
             self._guard.kill()
             self._guard.wait()
@@ -255,13 +254,10 @@ def usable_port(host: str, port: int) -> int:
 def health(host: str, port: int) -> int | None:
     """The status of the server's /health, or None if it does not answer. Uses no proxy."""
     connection = http.client.HTTPConnection(host, port, timeout=HEALTH_TIMEOUT)
-    try:
+    with closing(connection), suppress(OSError, http.client.HTTPException):
         connection.request("GET", "/health")
         return connection.getresponse().status
-    except (OSError, http.client.HTTPException):
-        return None
-    finally:
-        connection.close()
+    return None
 
 
 SHOWN_LINES = 12
@@ -354,8 +350,7 @@ class VllmServer:
 
     def _start_once(self) -> None:
         """Start it once and wait until it answers. Raises ConfigError."""
-        address = ("--host", self.config.host, "--port", str(self._port))
-        command = (*self._command, *address)
+        command = [*self._command, "--host", self.config.host, "--port", str(self._port)]
         process = ServerProcess(command, self.config.environment, self.log)
         self._process = process
         try:

@@ -20,7 +20,6 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from collect.benchmarks.marks import required_images
 from collect.errors import ConfigError, NodeLost, OutOfDisk, RolloutStopped
 from collect.models.budget import Budget
-from collect.models.waiting import POLL_SECONDS, raise_if_stopped, result_unless
 from collect.preflight import Check
 from collect.quantities import counted
 from collect.rollouts.executor import Rows, Setup, Work
@@ -29,8 +28,8 @@ from collect.rollouts.journal import forget_replies
 from collect.rollouts.ray_cluster.shared_state import SharedState
 from collect.rollouts.ray_cluster.worker import Answer, NodeWorker
 from collect.rollouts.status import NodeStatus
-from collect.store.build_info import code_version
-from collect.store.records import Rollout
+from collect.store.records import Rollout, code_version
+from collect.threads import POLL_SECONDS, raise_if_stopped, result_unless
 from sandbox.errors import DiskExceeded, ImageMissing, OutOfMemory, SandboxDead, SandboxUnavailable
 
 logger = logging.getLogger(__name__)

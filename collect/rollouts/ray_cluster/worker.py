@@ -18,10 +18,10 @@ from collect.benchmarks.marks import required_images
 from collect.config import RuntimeConfig
 from collect.console import log_to_stderr
 from collect.errors import ConfigError, RolloutStopped
-from collect.models.waiting import raise_if_stopped
 from collect.rollouts.executor import Rows, Setup, ThisMachine, Work
 from collect.rollouts.ray_cluster.shared_state import SharedJournal, SharedLimits, SharedLog
-from collect.store.build_info import code_version
+from collect.store.records import code_version
+from collect.threads import raise_if_stopped
 from sandbox.base import retry_while_down
 from sandbox.engine import connect, engine_errors
 from sandbox.errors import NoRoomForImage, SandboxError

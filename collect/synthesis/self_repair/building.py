@@ -47,19 +47,16 @@ from collect.errors import (
     RolloutStopped,
 )
 from collect.field_errors import the_nearest
-from collect.funnel import funnel
 from collect.models.base import ConversationContext, ModelBackend, Sampling
 from collect.models.budget import Budget
 from collect.models.config import OracleConfig
-from collect.quantities import counted, first_of
+from collect.quantities import counted, first_of, funnel
 from collect.rollouts.models import open_model
 from collect.rollouts.progress_bar import ProgressBar
 from collect.store.atomic_files import write_text
-from collect.store.build_info import code_version, digest
 from collect.store.messages import Message
-from collect.store.record_lines import StrictRecord
-from collect.store.records import ORACLE_TEACHER
-from collect.store.work_file import WorkFile
+from collect.store.record_lines import StrictRecord, WorkFile
+from collect.store.records import ORACLE_TEACHER, code_version, digest
 from collect.synthesis.mutations.finding import find_mutations, shuffled
 from collect.synthesis.self_repair.sources import SelfRepairConfig, data_name, read_problems
 from collect.threads import run_in_threads

@@ -220,7 +220,7 @@ from collect.models.base import Sampling
 from collect.models.budget import Budget
 from collect.models.config import OpenAIConfig, Retries
 from collect.models.endpoint import EndpointBackend
-from collect.models.chat_completions import list_models
+from collect.models.openai_apis import list_models
 from tests.collect.models.contexts import context
 
 def peak():

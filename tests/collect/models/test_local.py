@@ -68,7 +68,7 @@ def ask(backend: LocalBackend, *messages: Message, sampling: Sampling = GREEDY) 
 
 def generator_of(backend: LocalBackend) -> Any:
     """What runs the model of a backend."""
-    return backend.open(context())._loaded.generator
+    return backend.open(context()).generator
 
 
 def model_of(backend: LocalBackend) -> Any:
@@ -215,11 +215,8 @@ def test_a_reply_ends_at_a_stop_text(open_local: Open) -> None:
 
 def test_a_taught_call_comes_out_as_a_call(tiny: Path, tmp_path: Path, open_local: Open) -> None:
     folder = build_tiny_model(tmp_path / "taught")
-    prompt = (
-        open_local(model=str(folder))
-        .open(context())
-        ._loaded.chat.prompt([question("Read a.py")], TOOLS)
-    )
+    chat = open_local(model=str(folder)).open(context()).chat
+    prompt = chat.prompt([question("Read a.py")], TOOLS)
     raw = '{"path":  "a.py"}'
     teach(
         folder,
@@ -233,7 +230,7 @@ def test_a_taught_call_comes_out_as_a_call(tiny: Path, tmp_path: Path, open_loca
 
 
 def test_the_template_is_given_objects(open_local: Open) -> None:
-    chat = open_local().open(context())._loaded.chat
+    chat = open_local().open(context()).chat
     calls = (ToolCall("1", "read", '{"path":"a"}'), ToolCall("2", "read", '{"path'))
     prompt = chat.prompt([question("?"), Message("assistant", tool_calls=calls)], TOOLS)
     assert '{"name": "read", "arguments": {"path": "a"}}' in prompt

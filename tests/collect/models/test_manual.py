@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 import stepinto
-from collect.models.manual import BadAnswer, Request, open_requests, read_answer
+from collect.models.manual import BadAnswer, ManualBackend, Request, open_requests, read_answer
 from collect.rollouts.stage import run_collect
+from collect.store.atomic_files import replacing
 from collect.store.messages import Message
 from collect.store.records import PLAYED_TEACHER, Role
 from collect.store.run_store import RunStore
@@ -60,6 +64,16 @@ def test_an_answer_is_text_and_calls() -> None:
 def test_what_can_not_be_sent_is_told_before(text: str, problem: str) -> None:
     with pytest.raises(BadAnswer, match=problem):
         read_answer(text, REQUEST)
+
+
+def test_a_request_that_is_being_written_is_not_read(tmp_path: Path) -> None:
+    backend = ManualBackend("hand", tmp_path, threading.Event())
+    with replacing(backend.folder / "r-0-0.json") as unfinished:
+        unfinished.touch()
+        assert open_requests(tmp_path) == []
+        unfinished.write_text(json.dumps(asdict(REQUEST)))
+    assert open_requests(tmp_path) == [REQUEST]
+    backend.close()
 
 
 def test_a_rollout_is_played(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

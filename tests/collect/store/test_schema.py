@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from collect.store.records import SCHEMA_VERSION
-from collect.store.schema import CONVERSATIONS, ROLLOUTS, conversation_from_plain, plain
+from collect.store.run_store import CONVERSATIONS, ROLLOUTS, conversation_from_plain, plain
 from tests.records import make_conversations, make_rollout
 
 

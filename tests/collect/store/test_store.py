@@ -20,8 +20,7 @@ import pytest
 from collect.errors import ConfigError, FailureKind
 from collect.store.messages import Message
 from collect.store.records import MessageRow, Rollout
-from collect.store.run_store import RunStore
-from collect.store.schema import ROLLOUTS
+from collect.store.run_store import ROLLOUTS, RunStore
 from collect.store.tables import ROWS_PER_GROUP
 from tests.records import make_conversations, make_failed_rollout, make_rollout
 

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from collect.errors import ConfigError
-from collect.store.work_file import WorkFile
+from collect.store.record_lines import WorkFile
 
 REPOSITORY = Path(__file__).parents[3]
 HOLDER = """

@@ -11,8 +11,7 @@ from collect.console import HIDDEN
 from collect.errors import ConfigError
 from collect.store.messages import Message
 from collect.store.records import MessageRow
-from collect.store.run_store import RunStore
-from collect.store.schema import plain
+from collect.store.run_store import RunStore, plain
 from eval.report.facts import Outcome, Selection, sources_of
 from eval.report.pages import ReportPaths, ReportRequest, write_report
 from eval.report.rendering import MOST_CHARACTERS

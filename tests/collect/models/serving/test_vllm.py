@@ -13,7 +13,7 @@ from collect.errors import ModelFailure
 from collect.models.base import Sampling
 from collect.models.budget import Budget
 from collect.models.config import VllmConfig
-from collect.models.first_request import NAME, QUESTION, TOOL
+from collect.models.endpoint import NAME, QUESTION, TOOL
 from collect.rollouts.models import open_model
 from collect.store.messages import Message
 from tests.collect.models.contexts import context

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from collect.models.base import Sampling
 from collect.models.budget import Budget
 from collect.models.config import ModelConfig, ServerConfig
-from collect.models.first_request import NAME, QUESTION, TOOL
+from collect.models.endpoint import NAME, QUESTION, TOOL
 from collect.models.serving.server import SERVED_NAME, VllmServer
 from collect.rollouts.models import open_model
 from collect.store.messages import Message

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 import pytest
 
 from collect.errors import RolloutStopped
-from collect.models.waiting import call_unless_stopped, result_unless_stopped
+from collect.threads import call_unless_stopped, result_unless_stopped
 
 
 class Late(Future[str]):

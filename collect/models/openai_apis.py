@@ -1,9 +1,11 @@
-"""OpenAI's chat-completions API, which most servers speak: requests and replies."""
+"""OpenAI's two APIs. Most servers speak chat completions; Responses has encrypted reasoning and its
+summaries.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import openai
@@ -11,7 +13,7 @@ from pydantic import Field
 
 from collect.errors import ConfigError
 from collect.models.base import Sampling, Tokens, Usage
-from collect.models.config import OpenAIConfig
+from collect.models.config import OpenAIConfig, ResponsesConfig
 from collect.models.endpoint_client import (
     SERVER_ADVICE,
     Api,
@@ -21,6 +23,7 @@ from collect.models.endpoint_client import (
     api_key,
     bounded,
     mask_of,
+    own_items,
     read_refusal,
 )
 from collect.models.tool_parsing import BROKEN, arguments_object
@@ -32,6 +35,10 @@ EXCERPT = 200
 
 class _Details(Part):
     cached_tokens: Tokens | None = None
+
+    def usage(self, prompt: int, completion: int) -> Usage:
+        """Cached tokens are capped at the tokens sent: a wrong count would lower the cost."""
+        return Usage(prompt, completion, min(self.cached_tokens or 0, prompt))
 
 
 class _Usage(Part):
@@ -51,13 +58,11 @@ class _Completion(Reply):
 
     @property
     def tokens(self) -> Usage | None:
-        """Cached tokens are capped at the tokens sent: a wrong count would lower the cost."""
         usage = self.usage
         if usage is None or usage.prompt_tokens is None:
             return None
         details = usage.prompt_tokens_details or _Details()
-        cached = min(details.cached_tokens or 0, usage.prompt_tokens)
-        return Usage(usage.prompt_tokens, usage.completion_tokens or 0, cached)
+        return details.usage(usage.prompt_tokens, usage.completion_tokens or 0)
 
     @property
     def finish_reason(self) -> str:
@@ -158,3 +163,132 @@ def _text(content: Any) -> str:
         parts = (part.get("text", "") for part in content if isinstance(part, dict))
         return "".join(part for part in parts if isinstance(part, str))
     return content if isinstance(content, str) else ""
+
+
+# The Responses API.
+
+
+class _ResponseUsage(Part):
+    input_tokens: Tokens
+    output_tokens: Tokens = 0
+    input_tokens_details: _Details | None = None
+
+
+class _Response(Reply):
+    output: list[dict[str, Any]]
+    status: str | None = None
+    incomplete_details: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+    usage: _ResponseUsage | None = None
+
+    @property
+    def tokens(self) -> Usage | None:
+        """Reasoning is part of the output tokens."""
+        if self.usage is None:
+            return None
+        details = self.usage.input_tokens_details or _Details()
+        return details.usage(self.usage.input_tokens, self.usage.output_tokens)
+
+    @property
+    def finish_reason(self) -> str:
+        reason = str((self.incomplete_details or {}).get("reason") or "")
+        if reason:
+            return "length" if reason == "max_output_tokens" else reason
+        called = any(item.get("type") == "function_call" for item in self.output)
+        return "tool_calls" if called else "stop"
+
+    def message(self, sampling: Sampling, id_prefix: str) -> Message:
+        items = self.output
+        said = "".join(_texts(items, ("output_text", "refusal")))
+        content = said
+        for stop in sampling.stop or ():
+            content = content.partition(stop)[0]
+        calls: list[ToolCall] = []
+        for item in items:
+            if item.get("type") != "function_call":
+                continue
+            name, arguments = item.get("name"), item.get("arguments")
+            if not isinstance(name, str) or not isinstance(arguments, str):
+                raise ValueError(f"a tool call has no name, or no arguments: {str(item)[:200]!r}")
+            call_id = str(item.get("call_id") or f"{id_prefix}{len(calls)}")
+            calls.append(ToolCall(call_id, name, arguments))
+        thoughts = _texts(items, ("summary_text", "reasoning_text"))
+        # A reply that was cut is not sent back in its own form.
+        reasoned = any(item.get("type") == "reasoning" for item in items)
+        whole = reasoned and content == said
+        return Message(
+            role="assistant",
+            content=content,
+            reasoning="\n\n".join(thoughts) or None,
+            tool_calls=tuple(calls),
+            provider_items=json.dumps({"responses": items}, ensure_ascii=False) if whole else None,
+        )
+
+
+class OpenAIResponses(Api[ResponsesConfig]):
+    """See `collect.models.endpoint_client.Api`."""
+
+    name, reply = "response", _Response
+    sdk, client = openai, openai.OpenAI
+
+    def fields(
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
+    ) -> dict[str, Any]:
+        """The API has no stop texts: `message` cuts the reply at them."""
+        config = self.config
+        system = "\n\n".join(each.content for each in messages if each.role == "system")
+        fields: dict[str, Any] = {
+            "model": config.model,
+            "instructions": system or None,
+            "input": [item for message in messages for item in _items(message)],
+            "store": False,
+            "include": ["reasoning.encrypted_content"],
+            "reasoning": config.reasoning,
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "max_output_tokens": sampling.max_tokens,
+            "extra_body": config.extra_body or None,
+        }
+        if tools:
+            # `strict` would need schemas in which every argument is required.
+            fields["tools"] = [
+                {"type": "function", "strict": False, **tool["function"]} for tool in tools
+            ]
+            fields["tool_choice"] = sampling.tool_choice or config.tool_choice
+            fields["parallel_tool_calls"] = config.parallel_tool_calls
+        return fields
+
+    def requests(self, client: openai.OpenAI) -> Any:
+        return client.responses
+
+    def read(self, body: str) -> Reply:
+        response = super().read(body)
+        if isinstance(response, _Response) and response.error is not None:
+            raise ValueError(f"it failed: {response.error.get('message')}")
+        return response
+
+
+def _texts(items: Sequence[Mapping[str, Any]], kinds: tuple[str, ...]) -> Iterator[str]:
+    """The texts of the items' parts of these kinds."""
+    for item in items:
+        for part in [*(item.get("summary") or ()), *(item.get("content") or ())]:
+            if isinstance(part, dict) and part.get("type") in kinds:
+                yield str(part.get("text") or part.get("refusal") or "")
+
+
+def _items(message: Message) -> list[dict[str, Any]]:
+    """A message as input items."""
+    if message.role == "system":
+        return []
+    if message.role == "tool":
+        answered = {"call_id": message.tool_call_id, "output": message.content}
+        return [{"type": "function_call_output", **answered}]
+    if own := own_items(message, "responses"):
+        return own
+    items: list[dict[str, Any]] = []
+    if message.content or not message.tool_calls:
+        items.append({"role": message.role, "content": message.content})
+    for call in message.tool_calls:
+        made = {"call_id": call.id, "name": call.name, "arguments": call.arguments or "{}"}
+        items.append({"type": "function_call", **made})
+    return items
