@@ -1,5 +1,5 @@
 """Runs a test under the debugger, stops at every statement of the program, and records what is
-seen; finds the true answers to questions in such runs.
+seen; finds the questions about such runs and their true answers.
 
 An answer depends only on the run, so that a second run in a fresh sandbox can confirm it.
 """
@@ -13,17 +13,22 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from collect.benchmarks.base import Instance
+from collect.code.patches import changed_lines
 from collect.code.python_source import is_pure
+from collect.code.source import function_at, read_source
 from collect.errors import InfrastructureFailure
 from collect.question_records import (
     AssertionAsk,
     AssertionTruth,
+    Category,
     ExceptionAsk,
     ExceptionTruth,
     Location,
     Observation,
     ReachAsk,
     ReachTruth,
+    RootCauseTruth,
     Truth,
     ValueAsk,
     ValueTruth,
@@ -57,6 +62,7 @@ ASSERTIONS = ("AssertionError", "AssertionFailedError", "ComparisonFailure", "Fa
 """Exceptions of failing assertions; `Failed` is pytest's own."""
 TracedAsk = ValueAsk | ExceptionAsk | AssertionAsk | ReachAsk
 """Questions whose answers a run shows."""
+Candidate = tuple[Category, TracedAsk]
 
 
 @dataclass(frozen=True)
@@ -415,3 +421,94 @@ def _reach(ask: ReachAsk, trace: Trace) -> Finding | None:
         place=str(ask.place), function=ask.place.function, hit=0, depth=0, seen="never stopped here"
     )
     return Finding(truth, (missed,))
+
+
+def candidates(trace: Trace, program: Program) -> Iterator[Candidate]:
+    """All questions about one run by category, before the rules, except those that need a patch."""
+    for stop in trace.stops:
+        yield from _values(stop, trace)
+    # Every bound line of the executed modules, with and without its count.
+    for path in sorted({file for file, _ in trace.hits}):
+        for statement in program.modules[path].statements:
+            if (path, statement.place.line) in trace.bound:
+                yield Category.REACHABILITY, ReachAsk(place=statement.place)
+                if statement.once:
+                    yield Category.REACHABILITY, ReachAsk(place=statement.place, count=True)
+    if trace.failed:
+        yield Category.ASSERTION, AssertionAsk()
+        yield Category.EXCEPTION, ExceptionAsk(ends_test=True)
+    yield Category.EXCEPTION, ExceptionAsk(ends_test=False)
+    for function in dict.fromkeys(origin.function for origin, _ in trace.raises):
+        yield Category.EXCEPTION, ExceptionAsk(ends_test=False, function=function)
+
+
+def _values(stop: Stop, trace: Trace) -> Iterator[Candidate]:
+    """Questions about the variables that a statement reads, their attributes and entries, and the
+    variable that it assigns.
+    """
+    statement, place = stop.statement, stop.statement.place
+    if not statement.once or (place.file, place.line) in trace.mixed:
+        return
+    names = [name for name in statement.used if name in stop.locals]
+    for name in names:
+        if name not in ("self", "cls"):
+            yield Category.LOCAL, ValueAsk(expression=name, place=place, hit=stop.hit)
+    used = [name for name in statement.attributes if name in stop.fields]
+    bases = tuple(f"{base}[" for base in (*statement.attributes, *names))
+    entries = [n for n in stop.values if n.endswith("]") and n.startswith(bases)]
+    fields = [name for name in stop.fields if "." in name]
+    for name in dict.fromkeys([*used, *entries, *fields]):
+        yield Category.ATTRIBUTE, ValueAsk(expression=name, place=place, hit=stop.hit)
+    follower = trace.next_in_frame(stop)
+    if follower is None or len(statement.assigned) != 1:
+        return
+    # The next stop is the next statement only if all breakpoints in the function stayed.
+    visited = {each.statement.place for each in trace.stops}
+    own = [each for each in visited if (each.file, each.function) == (place.file, place.function)]
+    is_capped = any((each.file, each.line) in trace.capped for each in own)
+    name = statement.assigned[0]
+    if name in follower.locals and not is_capped:
+        yield Category.LOCAL, ValueAsk(expression=name, place=place, hit=stop.hit, after=True)
+
+
+def root_cause(instance: Instance, trace: Trace, program: Program) -> RootCauseTruth | None:
+    """The statements that the gold patch changes, if the failing test runs one of them."""
+    places: dict[Location, None] = {}
+    for changed in changed_lines(instance.gold_patch) if instance.gold_patch else ():
+        module = program.modules.get(changed.path)
+        if module is None:
+            continue
+        source = read_source(changed.path, module.text.encode())
+        around = function_at(source, changed.end) if source is not None else None
+        name = around.name if around is not None else ""
+        inside = [
+            each.place
+            for each in module.statements
+            if each.place.line <= changed.end and each.place.last_line >= changed.start
+        ]
+        places |= dict.fromkeys(place for place in inside if place.function == name)
+        if not inside and name:
+            place = Location(
+                file=changed.path, line=changed.start, last_line=changed.end, function=name
+            )
+            places[place] = None
+    functions = {(place.file, place.function) for place in places}
+    return RootCauseTruth(places=tuple(places)) if functions & trace.entered else None
+
+
+def root_cause_finding(truth: RootCauseTruth, first: Trace, second: Trace) -> Finding | None:
+    """The root cause with the first stop in its function, and what two runs agree on there."""
+    functions = {(place.file, place.function) for place in truth.places}
+    for stop in first.stops:
+        place = stop.statement.place
+        if (place.file, place.function) in functions:
+            other = second.visit(place, stop.hit)
+            again = other.locals if other is not None else {}
+            shown = [
+                f"{name} = {stop.locals[name].text}"
+                for name in stop.statement.used[:3]
+                if name in stop.locals and name in again
+                if without_addresses(stop.locals[name].text) == without_addresses(again[name].text)
+            ]
+            return Finding(truth, (observed(stop, "; ".join(shown)),))
+    return None

@@ -114,13 +114,8 @@ class RolloutTrace:
 
 
 def run_rollout(spec: RolloutSpec, settings: RolloutSettings) -> RolloutTrace:
-    """Do one rollout. Failures become part of the trace.
-
-    Raises RolloutStopped, and ConfigError if a model can't be loaded: then there is nothing to
-    record.
-    """
-    started = time.monotonic()
-    trace = RolloutTrace()
+    """Do one rollout. Failures become part of the trace, except those of `failure_in`."""
+    started, trace = time.monotonic(), RolloutTrace()
     with failure_in(trace):
         run_agents(spec, settings, trace)
     if trace.failure is None or trace.failure.kind is FailureKind.MODEL:
@@ -140,11 +135,8 @@ def run_rollout(spec: RolloutSpec, settings: RolloutSettings) -> RolloutTrace:
 
 
 def run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace) -> None:
-    """Let the agents work in a fresh sandbox; the trace gets their conversations and their patch.
-
-    Raises ConfigError, RolloutError, RolloutStopped, SandboxError; failures of the model go into
-    the trace.
-    """
+    """Let the agents work in a fresh sandbox; the trace gets their conversations, their patch, and
+    failures of the model. Raises ConfigError, RolloutError, RolloutStopped, SandboxError."""
     instance = spec.instance
     main, sub = settings.role_models[spec.main], settings.role_models[spec.sub or spec.main]
     cast = {Role.MAIN: main, Role.PATCH_CODER: main}
@@ -178,10 +170,8 @@ def run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace
 
 
 def _patch(instance: Instance, variant: Variant, earlier: Snapshot, sandbox: Sandbox) -> str:
-    """What the agent changed, without tests and their configuration. Raises ModelFailure.
-
-    For a system that repairs one file, only the change of that file.
-    """
+    """What the agent changed, without tests and their configuration; for a system that repairs one
+    file only the change of that file. Raises ModelFailure."""
     try:
         before, after = earlier.changes(sandbox)
     except SandboxFileError as error:
@@ -213,10 +203,8 @@ def for_attempt(role_model: RoleModel, attempt: int) -> RoleModel:
 
 @contextmanager
 def failure_in(trace: RolloutTrace) -> Iterator[None]:
-    """Turn an exception into the trace's failure: a failed rollout is data.
-
-    Raises RolloutStopped, and ConfigError if a model can't be loaded.
-    """
+    """Turn an exception into the trace's failure: a failed rollout is data. Raises RolloutStopped,
+    and ConfigError if a model can't be loaded: then there is nothing to record."""
     try:
         yield
     except (RolloutStopped, ConfigError):
@@ -227,12 +215,12 @@ def failure_in(trace: RolloutTrace) -> Iterator[None]:
 
 def failure_of(error: Exception) -> Failure:
     """The failure as the row states it."""
-    if isinstance(error, RolloutError):
-        return Failure(error.kind, type(error).__name__, str(error)[:MAX_FAILURE_CHARS])
-    message = str(error)
     if isinstance(error, OSError) and error.errno in NO_ROOM:
         return failure_of(OutOfDisk(f"no room is left on the disk: {error}"))
-    if not isinstance(error, SandboxError):
+    kind, message = FailureKind.INFRASTRUCTURE, str(error)
+    if isinstance(error, RolloutError):
+        kind = error.kind
+    elif not isinstance(error, SandboxError):
         # A defect of StepInto: the row must be enough to find it.
         message = "".join(traceback.format_exception(error))[-MAX_FAILURE_CHARS:]
-    return Failure(FailureKind.INFRASTRUCTURE, type(error).__name__, message[:MAX_FAILURE_CHARS])
+    return Failure(kind, type(error).__name__, message[:MAX_FAILURE_CHARS])

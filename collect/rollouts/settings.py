@@ -56,14 +56,9 @@ def model_facts(config: ModelConfig) -> Facts:
     return facts | {"files": files} if files else facts
 
 
-def settings_hash(facts: Facts) -> str:
-    """16 hex digits over settings."""
-    return digest(facts)
-
-
 def note_settings(folder: Path, facts: Facts) -> None:
-    """Store settings in a run folder, under their hash."""
-    path = _path(folder, settings_hash(facts))
+    """Store settings in a run folder, under their hash: 16 hex digits, `digest`."""
+    path = _path(folder, digest(facts))
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, json.dumps(facts, indent=2, sort_keys=True) + "\n")

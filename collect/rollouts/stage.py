@@ -24,7 +24,8 @@ from collect.rollouts.executor import RolloutWork, models_of
 from collect.rollouts.journal import Journal, fork, journal_header, replies_of
 from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.rows import RunIdentity
-from collect.rollouts.settings import settings_facts, settings_hash
+from collect.rollouts.settings import settings_facts
+from collect.store.build_info import digest
 from collect.store.records import Role
 from collect.store.run_store import RunStore
 
@@ -112,8 +113,8 @@ def fork_rollouts(
         for spec in others[main.rollout_id] if main.role is Role.MAIN else ():
             text = replies_of(folder, spec.id)
             if spec.id not in held and text.read() is None:
-                settings = settings_hash(settings_facts(runtime, spec))
-                fork(Journal(text, journal_header(settings, spec)), main)
+                header = journal_header(digest(settings_facts(runtime, spec)), spec)
+                fork(Journal(text, header), main)
 
 
 @contextmanager
@@ -144,9 +145,7 @@ def rollouts_batch(
                 f"oracle knows (the model {oracles[0]!r}): set main and sub to models of another "
                 "backend, or leave the bug out"
             )
-    works = [
-        RolloutWork(spec, identity, settings_hash(settings_facts(runtime, spec))) for spec in specs
-    ]
+    works = [RolloutWork(spec, identity, digest(settings_facts(runtime, spec))) for spec in specs]
     with closing(RunStore.open(folder)) as store:
         yield Batch(runtime, benchmark, works, store)
 

@@ -13,8 +13,8 @@ from markupsafe import Markup
 
 from collect.code.patches import TestFiles
 from collect.question_records import Question
+from collect.questions.asking import VARIANT as QUESTIONS
 from collect.questions.grounding import MAX_CHARACTERS, GroundedClaim, answer_texts, ground
-from collect.questions.rows import VARIANT as QUESTIONS
 from collect.questions.scoring import score_text
 from collect.rollouts.scoring import FAIL_TO_PASS
 from collect.store.records import Conversation, MessageRow, Role, Rollout

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, fields
 from itertools import combinations
 
 from collect.question_records import Category
+from collect.questions.asking import VARIANT, Answered
 from collect.questions.config import SOURCE_READER
-from collect.questions.rows import VARIANT, Answered
 from collect.questions.scoring import Reason
 from collect.store.records import ORACLE_TEACHER
 from eval.config import StatisticsConfig

@@ -37,8 +37,8 @@ from collect.errors import BudgetExhausted, ConfigError, InfrastructureFailure, 
 from collect.funnel import funnel
 from collect.models.budget import Budget
 from collect.models.config import OracleConfig
-from collect.rollouts.models import open_model
-from collect.rollouts.progress_bar import ProgressBar
+from collect.rollouts.executor import open_model
+from collect.rollouts.progress import ProgressBar
 from collect.store.atomic_files import write_text
 from collect.store.build_info import code_version, digest
 from collect.store.work_file import WorkFile
