@@ -1,4 +1,4 @@
-"""Read a run's config: one YAML file, dotted overrides on top, every key checked.
+"""A run's config, and how it is read: one YAML file, dotted overrides on top, every key checked.
 
 The resolved config is saved in the run folder, which can then be given instead of a file.
 """
@@ -12,18 +12,58 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
-from collect.config import SAVED_NAME
+from collect.benchmarks.held_out import HeldOutConfig
+from collect.benchmarks.projects.config import FactoryConfig
+from collect.config import SAVED_NAME, CollectConfig, RuntimeConfig
 from collect.errors import ConfigError
 from collect.field_errors import wrong_fields
+from collect.questions.config import QuestionsConfig
 from collect.store.atomic_files import write_text
-from configs.run_config import RunConfig
+from collect.synthesis.self_repair.config import SelfRepairConfig
+from eval.config import EvalConfig
+from format.config import FormatConfig
 from sandbox.text import storable
+from train.config import TrainConfig
 from train.processes import is_main_process
+
+StageName = Literal["make", "questions", "answer", "collect", "format", "train", "eval"]
+
+
+class RunConfig(RuntimeConfig):
+    """All settings of a YAML config."""
+
+    run: str = Field(min_length=1, max_length=100, pattern=r"^[\w-][\w.-]*$")
+    """The run's name, and the name of its folder."""
+    runs_folder: Path = Path("runs")
+    """The folder of all runs."""
+    stages: tuple[StageName, ...] = Field(
+        default=("collect", "format", "train", "eval"), min_length=1
+    )
+    """The stages that `stepinto run` runs, in order; `make`, `questions` and `answer` are those of
+    `stepinto bench`."""
+    collect: CollectConfig = CollectConfig()
+    held_out: HeldOutConfig = HeldOutConfig()
+    """Bugs reserved for evaluation, which collect refuses and format drops."""
+    self_repair: SelfRepairConfig = SelfRepairConfig()
+    """For `stepinto bench self-repair`, which makes a benchmark file."""
+    factory: FactoryConfig = FactoryConfig()
+    """For `stepinto bench make`, which makes bugs of real projects."""
+    questions: QuestionsConfig = QuestionsConfig()
+    """For `stepinto bench questions` and `stepinto bench answer`."""
+    format: FormatConfig = FormatConfig()
+    train: TrainConfig = TrainConfig()
+    eval: EvalConfig = EvalConfig()
+
+    @property
+    def folder(self) -> Path:
+        """The folder of all the run's files."""
+        return self.runs_folder / self.run
+
 
 NAMES = re.compile(
     r"(^|_)(api_?key|access_key(_id)?|private_key|secret_key|subscription_key|token|secret|password"

@@ -24,7 +24,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, to_jsonable_python
 
-from configs.run_config import RunConfig
+from configs.loading import RunConfig
 
 HEAD = """\
 # Settings

@@ -24,8 +24,7 @@ from configs.command_line.shared import (
     tell_failures,
 )
 from configs.command_line.stages import rollouts_status, run_stages
-from configs.loading import load_config
-from configs.run_config import RunConfig
+from configs.loading import RunConfig, load_config
 
 logger = logging.getLogger(__name__)
 

@@ -29,8 +29,7 @@ from configs.command_line.shared import (
     heading,
     stopped,
 )
-from configs.loading import load_config
-from configs.run_config import RunConfig
+from configs.loading import RunConfig, load_config
 from sandbox.errors import SandboxUnavailable
 from sandbox.leftovers import remove_leftovers
 

@@ -29,8 +29,7 @@ from configs.command_line.shared import (
     stopped,
     tell_failures,
 )
-from configs.loading import config_saved, load_config
-from configs.run_config import RunConfig
+from configs.loading import RunConfig, config_saved, load_config
 from format.config import PushConfig
 from train.config import TrainConfig
 from train.processes import process_count
