@@ -65,7 +65,6 @@ from collect.questions.comparing import GUESSED, Name, parse_value, same
 from collect.questions.config import ANSWERING, QuestionsConfig
 from collect.questions.program import Program
 from collect.questions.tracing import (
-    Candidate,
     Finding,
     Runs,
     TracedAsk,
@@ -139,10 +138,8 @@ class Investigator:
     instance: Instance
 
     def outcome(self) -> Outcome:
-        """The bug's questions and funnel; a broken sandbox loses only this bug.
-
-        Raises SandboxUnavailable.
-        """
+        """The bug's questions and funnel; a broken sandbox loses only this bug. Raises
+        SandboxUnavailable."""
         about = Outcome(instance_id=self.instance.id, instance_hash=self.instance.hash)
         try:
             chooser = self.chooser()
@@ -152,14 +149,10 @@ class Investigator:
             return about.model_copy(update={"without": str(reason)})
         except SandboxError as error:
             return about.model_copy(update={"without": f"{type(error).__name__}: {error}"})
-        questions = chooser.questions()
-        found = {
-            "questions": tuple(questions),
-            "asked": dict(chooser.asked),
-            "dropped": {category: dict(counts) for category, counts in chooser.dropped.items()},
-            "without": None if questions else "nothing that could be asked has passed the rules",
-        }
-        return about.model_copy(update=found)
+        questions = tuple(chooser.questions())
+        found = {"questions": questions, "asked": chooser.asked, "dropped": chooser.dropped}
+        without = None if questions else "nothing that could be asked has passed the rules"
+        return about.model_copy(update={**found, "without": without})
 
     def chooser(self) -> Chooser:
         """Everything worth asking about the bug. Raises NoQuestions, SandboxError."""
@@ -199,7 +192,8 @@ class Investigator:
                         traces.append(trace_test(debugger, program, test, timeout, files))
         except InfrastructureFailure:
             return None
-        return Runs(test, program, *traces, patch) if all(each.ended for each in traces) else None
+        first, second = traces
+        return Runs(test, program, first, second, patch) if first.ended and second.ended else None
 
     def _add_fix(self, chooser: Chooser, files: Mapping[str, bytes], test: str, patch: str) -> None:
         """Ask about a changed program, if the change applies and the test then ends."""
@@ -244,10 +238,8 @@ def questions_path(config: QuestionsConfig, run: Path) -> Path:
 
 
 def build(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Built:
-    """Build the file, in the run's folder unless the config names another place.
-
-    Raises ConfigError, SandboxError.
-    """
+    """Build the file, in the run's folder unless the config names another place. Raises
+    ConfigError, SandboxError."""
     runtime = reproducible(runtime)
     benchmark = open_benchmark(config.benchmark, runtime.sandbox)
     instances = select_instances(config.benchmark, benchmark)
@@ -263,16 +255,16 @@ def build(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Built:
     }
     work = WorkFile(path, digest(settings), Outcome, lambda each: each.instance_hash, ADVICE)
     missing = [instance for instance in instances if instance.hash not in work.outcomes]
+    bar = ProgressBar("bugs", len(instances), len(instances) - len(missing))
+
+    def investigate(instance: Instance) -> None:
+        work.add(Investigator(benchmark, runtime.sandbox, config, instance).outcome())
+        bar.advance()
+
     if missing:
         clean_up(runtime.sandbox)
-        with ProgressBar("bugs", len(instances), len(instances) - len(missing)) as bar:
-
-            def investigate(instance: Instance) -> None:
-                work.add(Investigator(benchmark, runtime.sandbox, config, instance).outcome())
-                bar.advance()
-
-            concurrency = runtime.runner.concurrency
-            run_in_threads(missing, investigate, concurrency, threading.Event())
+        with bar:
+            run_in_threads(missing, investigate, runtime.runner.concurrency, threading.Event())
     done = [work.outcomes[each.hash] for each in instances if each.hash in work.outcomes]
     if len(done) < len(instances):
         return Built(path, None)
@@ -315,20 +307,18 @@ def funnel_table(card: Card) -> Table:
     table.add_column("questions", justify="right")
     for category, counts in card.categories.items():
         dropped = [f"{SHORT[why]} {count}" for why, count in counts.dropped.items() if count]
-        row = (str(counts.asked), ", ".join(dropped) or "-", str(counts.questions))
-        table.add_row(category, *row)
+        told = ", ".join(dropped) or "-"
+        table.add_row(category, str(counts.asked), told, str(counts.questions))
     return table
 
 
 def is_readable(ask: Ask, truth: Truth, runs: Runs) -> bool:
-    """Whether the answer can be read off the source without running the program.
-
-    Reachability is dropped if the line is reached and no branch decides that, and a count if it is
-    one. A root cause is dropped if the whole run has at most two statements of the program to
-    choose from. An exception in a named function is dropped if that function holds one `raise`, and
-    nothing else in it raised. Other exceptions and all assertions depend on the run: the source
-    does not say which of them occurs, or what an assertion saw.
-    """
+    """Whether the answer can be read off the source without running the program: of reachability if
+    the line is reached and no branch decides that, and of a count if it is one; of a root cause if
+    the whole run has at most two statements of the program to choose from; of an exception in a
+    named function if that function holds one `raise`, and nothing else in it raised. Other
+    exceptions and all assertions depend on the run: the source does not say which of them occurs,
+    or what an assertion saw."""
     program = runs.program
     match ask, truth:
         case PostFixAsk(), PostFixTruth():
@@ -393,7 +383,7 @@ class Chooser:
         asks = list(candidates(runs.first, runs.program))
         self._rng.shuffle(asks)
         for category, ask in asks:
-            self._keep(category, ask, self._agreed(category, ask, runs), runs)
+            self._check(category, ask, runs)
         truth = root_cause(self._instance, runs.first, runs.program)
         finding = root_cause_finding(truth, runs.first, runs.second) if truth is not None else None
         if finding is not None and runs.first.failed and runs.second.failed:
@@ -402,16 +392,13 @@ class Chooser:
 
     def add_fix(self, runs: Runs, passes: bool) -> None:
         """Check every candidate about a changed program's values against both runs, and how the
-        test fails with a change that is no fix.
-        """
+        test fails with a change that is no fix."""
         if passes is runs.first.failed or passes is runs.second.failed:
             return
-        failures: list[Candidate] = [
-            (Category.EXCEPTION, ExceptionAsk(ends_test=True)),
-            (Category.ASSERTION, AssertionAsk()),
-        ]
-        for category, failure in failures if not passes else ():
-            self._keep(category, failure, self._agreed(category, failure, runs), runs)
+        if not passes:
+            exception, assertion = ExceptionAsk(ends_test=True), AssertionAsk()
+            self._check(Category.EXCEPTION, exception, runs)
+            self._check(Category.ASSERTION, assertion, runs)
         asks = [ask for _, ask in candidates(runs.first, runs.program)]
         self._rng.shuffle(asks)
         for ask in asks:
@@ -425,8 +412,7 @@ class Chooser:
 
     def questions(self) -> list[Question]:
         """The chosen questions, up to the limit of each category and as different as possible: one
-        from each group, then another.
-        """
+        from each group, then another."""
         chosen: list[Question] = []
         for category in Category:
             groups: dict[object, list[Question]] = defaultdict(list)
@@ -441,8 +427,7 @@ class Chooser:
 
     def _balanced(self, category: Category) -> Iterator[tuple[Question, object]]:
         """Drop surplus "yes" answers on reachability, so that guessing does not pay: per bug, they
-        exceed noes by at most one.
-        """
+        exceed noes by at most one."""
         kept = [each for each in self._kept if each[0].category is category]
         truths = [question.truth for question, _ in kept]
         left = max(sum(isinstance(each, ReachTruth) and not each.reached for each in truths), 1)
@@ -458,25 +443,27 @@ class Chooser:
 
     def _agreed(self, category: Category, ask: TracedAsk, runs: Runs) -> Finding | None:
         """The first run's answer, if there is one and the second run agrees."""
-        one = find(ask, runs.first)
-        if one is None and not isinstance(ask, ValueAsk):
+        one, other = find(ask, runs.first), find(ask, runs.second)
+        place = ask.place if isinstance(ask, ValueAsk) else None
+        if one is None and place is None:
             return None
         self.asked[category] += 1
         if one is None:
             self.dropped[category][Drop.UNREADABLE] += 1
             return None
-        other = find(ask, runs.second)
-        place = ask.place if isinstance(ask, ValueAsk) else None
         unsteady = place is not None and (place.file, place.function) in runs.unsteady
         if unsteady or other is None or one.truth != other.truth:
             self.dropped[category][Drop.NONDETERMINISTIC] += 1
             return None
         return one
 
-    def _keep(self, category: Category, ask: Ask, finding: Finding | None, runs: Runs) -> None:
-        """Keep a question with an answer that is new and needs a run."""
-        if finding is None:
-            return
+    def _check(self, category: Category, ask: TracedAsk, runs: Runs) -> None:
+        finding = self._agreed(category, ask, runs)
+        if finding is not None:
+            self._keep(category, ask, finding, runs)
+
+    def _keep(self, category: Category, ask: Ask, finding: Finding, runs: Runs) -> None:
+        """Keep a question if its answer is new and needs a run."""
         readable = is_readable(ask, finding.truth, runs)
         key = _key(category, ask, finding.truth, runs)
         if readable or key in self._known:
@@ -571,10 +558,8 @@ def _worded(ask: Ask, truth: Truth, runs: Runs, rng: random.Random) -> str:
             kind = "assertion" if compares else "truth_assertion"
         case ReachAsk():
             kind = "count" if ask.count else "reach"
-        case RootCauseAsk():
-            kind = "root_cause"
-        case PostFixAsk():
-            kind = "post_fix"
+        case RootCauseAsk() | PostFixAsk():
+            kind = ask.kind
     text = rng.choice(WORDINGS[kind]).format(**values)
     if not values["changed"] or isinstance(ask, PostFixAsk):
         return text

@@ -176,11 +176,8 @@ class Runs:
 
     @cached_property
     def unsteady(self) -> frozenset[tuple[str, str]]:
-        """The files and functions in which the runs differ in any value or visit.
-
-        If the order of a set decides (by addresses), two runs agree on single values only by
-        chance.
-        """
+        """The files and functions in which the runs differ in any value or visit: if the order of a
+        set decides (by addresses), two runs agree on single values only by chance."""
         pairs = ((self.first, self.second), (self.second, self.first))
         return frozenset(
             (stop.statement.place.file, stop.statement.place.function)
@@ -194,10 +191,8 @@ def _is_alike(stop: Stop, other: Stop | None) -> bool:
     if other is None:
         return False
     shared = stop.locals.keys() & other.locals.keys()
-    pairs = [(stop.locals[name].text, other.locals[name].text) for name in shared]
-    return all(
-        one == again or not (is_comparable(one) and is_comparable(again)) for one, again in pairs
-    )
+    texts = ({stop.locals[name].text, other.locals[name].text} for name in shared)
+    return not any(len(pair) > 1 and all(map(is_comparable, pair)) for pair in texts)
 
 
 def trace_test(
@@ -207,11 +202,8 @@ def trace_test(
     timeout: float,
     files: Collection[str] | None = None,
 ) -> Trace:
-    """Run a test to its end or timeout, in seconds. The session is then post mortem or done.
-
-    `files` are the modules to stop in, None for all. Raises InfrastructureFailure if the test can't
-    be started.
-    """
+    """Run a test to its end or timeout, in seconds; the session is then post mortem or done. Stops
+    in `files`, or in all modules. Raises InfrastructureFailure if the test can't be started."""
     chosen = [m for path, m in program.modules.items() if files is None or path in files]
     statements = {(m.path, each.place.line): each for m in chosen for each in m.statements}
     points = [BreakpointRequest(file=file, line=line) for file, line in statements]
@@ -259,10 +251,8 @@ def trace_test(
 
 def _look(debugger: Debugger, statement: Statement, hit: int, depth: int) -> Stop:
     """Read the variables, and the contents of the objects that the statement reads."""
-    values: dict[str, Value] = {}
-    fields: dict[str, Value] = {}
-    if hit <= MAX_LOOKS:
-        values = {value.name: value for value in debugger.locals().values}
+    shown = debugger.locals().values if hit <= MAX_LOOKS else ()
+    values, fields = {value.name: value for value in shown}, dict[str, Value]()
     for base in dict.fromkeys(name.partition(".")[0] for name in statement.attributes):
         for value in debugger.fields(base).values if base in values else ():
             dot = "" if value.name.startswith("[") else "."
@@ -280,14 +270,9 @@ def _ending(raised: ExceptionInfo, frames: Sequence[Frame], program: Program) ->
 
 
 def _raised(raised: ExceptionInfo, origin: Location, line: int, depth: int) -> Finding:
+    place, said = f"{origin.file}:{line}", f"{raised.type}: {raised.message}"[:MAX_SEEN]
+    seen = Observation(place=place, function=origin.function, hit=0, depth=depth, seen=said)
     message = raised.message[:MAX_SEEN]
-    seen = Observation(
-        place=f"{origin.file}:{line}",
-        function=origin.function,
-        hit=0,
-        depth=depth,
-        seen=f"{raised.type}: {raised.message}"[:MAX_SEEN],
-    )
     return Finding(ExceptionTruth(type=raised.type, message=message, origin=origin), (seen,))
 
 
@@ -303,11 +288,9 @@ def _location(program: Program, file: str, line: int, function: str) -> Location
 def _assertion(
     debugger: Debugger, raised: ExceptionInfo, frames: Sequence[Frame], program: Program
 ) -> Finding | None:
-    """Evaluate both sides of a failed assertion in its frame post mortem.
-
-    None if it compares other than by `==` or truth, or if the values differ from the message: then
-    evaluating has side effects.
-    """
+    """Evaluate both sides of a failed assertion in its frame post mortem. None if it compares other
+    than by `==` or truth, or if the values differ from the message: then evaluating has side
+    effects."""
     frame = next((each for each in frames if each.file in program.tests), None)
     if frame is None or raised.type != "AssertionError":
         return None
@@ -324,12 +307,9 @@ def _assertion(
     pure = all(is_pure(ast.parse(each, mode="eval").body) for each in expressions)
     if not _fits(raised.message, [value.text for value in values], pure):
         return None
-    actual, *expected = [ValueTruth(type=value.type, text=value.text) for value in values]
-    truth = AssertionTruth(
-        place=_location(program, frame.file, frame.line, frame.function),
-        actual=actual,
-        expected=expected[0] if expected else None,
-    )
+    sides = [ValueTruth(type=value.type, text=value.text) for value in values]
+    at = _location(program, frame.file, frame.line, frame.function)
+    truth = AssertionTruth(place=at, actual=sides[0], expected=sides[1] if sides[1:] else None)
     text = ", ".join(f"{value.name} = {value.text}" for value in values)[:MAX_SEEN]
     place = f"{frame.file}:{frame.line}"
     seen = Observation(place=place, function=frame.function, hit=0, depth=1, seen=text)
@@ -337,11 +317,8 @@ def _assertion(
 
 
 def _fits(message: str, texts: Sequence[str], pure: bool) -> bool:
-    """Whether the values fail the assertion and match its message. `pure`: whether evaluating them
-    has no side effects.
-
-    The message cuts the middle of long values, so only their ends are compared.
-    """
+    """Whether the values fail the assertion and match its message, which cuts the middle of long
+    ones. `pure`: whether evaluating them has no side effects."""
     first = message.partition("\n")[0].removeprefix("assert ")
     actual, *expected = texts
     if not expected:
@@ -380,12 +357,9 @@ def find(ask: TracedAsk, trace: Trace) -> Finding | None:
 
 def observed(stop: Stop, text: str) -> Observation:
     """A stop as evidence, without object addresses, which differ between runs."""
+    at, seen = stop.statement.place, without_addresses(text)[:MAX_SEEN]
     return Observation(
-        place=str(stop.statement.place),
-        function=stop.statement.place.function,
-        hit=stop.hit,
-        depth=stop.depth,
-        seen=without_addresses(text)[:MAX_SEEN],
+        place=str(at), function=at.function, hit=stop.hit, depth=stop.depth, seen=seen
     )
 
 
@@ -417,9 +391,8 @@ def _reach(ask: ReachAsk, trace: Trace) -> Finding | None:
     first = trace.visit(ask.place)
     if first is not None:
         return Finding(truth, (observed(first, f"stopped here {hits} times"),))
-    missed = Observation(
-        place=str(ask.place), function=ask.place.function, hit=0, depth=0, seen="never stopped here"
-    )
+    at, never = ask.place, "never stopped here"
+    missed = Observation(place=str(at), function=at.function, hit=0, depth=0, seen=never)
     return Finding(truth, (missed,))
 
 
@@ -444,8 +417,7 @@ def candidates(trace: Trace, program: Program) -> Iterator[Candidate]:
 
 def _values(stop: Stop, trace: Trace) -> Iterator[Candidate]:
     """Questions about the variables that a statement reads, their attributes and entries, and the
-    variable that it assigns.
-    """
+    variable that it assigns."""
     statement, place = stop.statement, stop.statement.place
     if not statement.once or (place.file, place.line) in trace.mixed:
         return
@@ -481,17 +453,13 @@ def root_cause(instance: Instance, trace: Trace, program: Program) -> RootCauseT
         source = read_source(changed.path, module.text.encode())
         around = function_at(source, changed.end) if source is not None else None
         name = around.name if around is not None else ""
-        inside = [
-            each.place
-            for each in module.statements
-            if each.place.line <= changed.end and each.place.last_line >= changed.start
-        ]
+        start, end = changed.start, changed.end
+        held = [each.place for each in module.statements]
+        inside = [place for place in held if place.line <= end and place.last_line >= start]
         places |= dict.fromkeys(place for place in inside if place.function == name)
         if not inside and name:
-            place = Location(
-                file=changed.path, line=changed.start, last_line=changed.end, function=name
-            )
-            places[place] = None
+            at = Location(file=changed.path, line=start, last_line=end, function=name)
+            places[at] = None
     functions = {(place.file, place.function) for place in places}
     return RootCauseTruth(places=tuple(places)) if functions & trace.entered else None
 
@@ -504,11 +472,10 @@ def root_cause_finding(truth: RootCauseTruth, first: Trace, second: Trace) -> Fi
         if (place.file, place.function) in functions:
             other = second.visit(place, stop.hit)
             again = other.locals if other is not None else {}
-            shown = [
-                f"{name} = {stop.locals[name].text}"
-                for name in stop.statement.used[:3]
-                if name in stop.locals and name in again
-                if without_addresses(stop.locals[name].text) == without_addresses(again[name].text)
-            ]
+            shown = []
+            for name in stop.statement.used[:3]:
+                texts = [held[name].text for held in (stop.locals, again) if name in held]
+                if len(texts) == 2 and len(set(map(without_addresses, texts))) == 1:
+                    shown.append(f"{name} = {texts[0]}")
             return Finding(truth, (observed(stop, "; ".join(shown)),))
     return None
