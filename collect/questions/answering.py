@@ -42,7 +42,7 @@ from collect.questions.config import SOURCE_READER, QuestionsConfig
 from collect.questions.grounding import ground
 from collect.questions.scoring import Reason, Verdict, score_text
 from collect.questions.source_reader import read_all
-from collect.rollouts.batch import Batch
+from collect.rollouts.batch import Batch, settings_facts
 from collect.rollouts.executor import RolloutWork, Rows
 from collect.rollouts.rollout import (
     RolloutSettings,
@@ -52,7 +52,6 @@ from collect.rollouts.rollout import (
     for_attempt,
 )
 from collect.rollouts.rows import RunIdentity
-from collect.rollouts.settings import settings_facts
 from collect.store.build_info import digest
 from collect.store.records import Role
 from collect.store.run_store import RunStore

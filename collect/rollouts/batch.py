@@ -1,8 +1,12 @@
-"""One start of a set of rollouts: do what is missing, and store it. The cost of the whole run is
-estimated from its first rollouts."""
+"""One start of a set of rollouts: do what is missing, and store it.
+
+A run folder keeps the settings of its rows as `settings/HASH.json`, so that a start with other
+settings can say what differs. The cost of the whole run is estimated from its first rollouts.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import threading
 from collections import Counter, defaultdict
@@ -12,14 +16,16 @@ from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from itertools import takewhile
+from pathlib import Path
 from statistics import fmean, variance
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from collect.benchmarks.base import Benchmark
 from collect.config import RunnerConfig, RuntimeConfig
 from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped, RowRefused
 from collect.models.budget import Budget, read_spent, spent_elsewhere
-from collect.models.config import EndpointConfig, ModelConfig
+from collect.models.config import EndpointConfig, LocalConfig, ModelConfig, VllmConfig
+from collect.models.model_folders import file_stamps
 from collect.preflight import Check, Finding, look_at_all, room_for_rows
 from collect.quantities import dollars, duration, tokens
 from collect.rollout_log import log_file
@@ -35,14 +41,28 @@ from collect.rollouts.faults import CircuitBreaker, attribute_failure
 from collect.rollouts.journal import forget_replies, replies_of
 from collect.rollouts.progress import Progress
 from collect.rollouts.rollout import RolloutSpec
-from collect.rollouts.settings import note_settings, settings_facts, what_differs
 from collect.rollouts.status import beating
 from collect.rollouts.tracking import followed, metrics, public, require_wandb
+from collect.store.atomic_files import write_text
+from collect.store.build_info import digest
 from collect.store.records import Rollout
 from collect.store.run_store import RunStore
 from collect.threads import run_in_threads
 from sandbox.environment import install_command
 
+MAX_SHOWN = 5
+"""Differing settings."""
+# What does not change the output of a model, of its server, and of a sandbox.
+NOT_OF_A_MODELS_IDENTITY = {
+    *("prices", "concurrency", "timeout", "retries", "api_key_env", "base_url", "device"),
+    *("max_batch", "prefix_cache", "threads", "check_tools"),
+}
+NOT_OF_A_SERVERS_IDENTITY = {
+    *("tensor_parallel", "gpu_memory_utilization", "host", "port", "command", "environment"),
+    *("start_timeout", "restarts"),
+}
+NOT_OF_A_SANDBOXES_IDENTITY = {"starts_at_once", "engine_wait"}
+Facts = dict[str, Any]
 CONFIDENCE = 0.95
 LEAST = 2
 """Rollouts of each kind that an estimate needs for its variance."""
@@ -125,10 +145,8 @@ class Batch:
         budget = Budget(self._runtime.runner.budget_dollars, self._spent(), folder)
         if self._runtime.runner.backend == "ray":
             if find_spec("ray") is None:
-                raise ConfigError(
-                    f"runner.backend=ray needs Ray: {install_command('ray')}, or set "
-                    "runner.backend=threads"
-                )
+                told = f"runner.backend=ray needs Ray: {install_command('ray')}"
+                raise ConfigError(f"{told}, or set runner.backend=threads")
             from collect.rollouts.ray_cluster.cluster import RayCluster
 
             return RayCluster(setup, budget, self.stop)
@@ -184,7 +202,6 @@ class Batch:
         if row.failure_kind is FailureKind.BUDGET:
             self.over_budget = (row.failure,)
         if self.over_budget or self.failures.too_many(row):
-            # Going on is pointless.
             self.stop.set()
         self._tell_cost(forecast, progress, row)
 
@@ -276,11 +293,9 @@ class Estimate(NamedTuple):
 def estimate(
     sample: Mapping[Hashable, Sequence[Cost]], spent: Cost, left: Mapping[Hashable, int]
 ) -> Estimate:
-    """What is `spent`, plus `left` rollouts by kind at the sample's cost.
-
-    A kind with too small a sample is assumed to cost the overall mean. The interval is Student's
-    prediction interval for the remaining rollouts. It can't know whether later bugs are harder.
-    """
+    """What is `spent`, plus `left` rollouts by kind at the sample's cost, or the overall mean for a
+    kind with too small a sample. The interval is Student's prediction interval for the remaining
+    rollouts. It can't know whether later bugs are harder."""
     from scipy.special import stdtrit
 
     pool = [cost for costs in sample.values() for cost in costs]
@@ -305,11 +320,9 @@ class Forecast:
     def __init__(
         self, specs: Sequence[RolloutSpec], rows: Iterable[Rollout], spent: float, after: int
     ) -> None:
-        """`specs` are all rollouts of the run, `rows` those of earlier starts.
-
-        `spent` is the dollars of all starts. The first estimate uses `after` rollouts, or more
-        until each variant is among them twice.
-        """
+        """`specs` are all rollouts of the run, `rows` those of earlier starts, `spent` the dollars
+        of all starts. The first estimate uses `after` rollouts, or more until each variant is among
+        them twice."""
         # Rollouts of one kind cost about the same.
         self._kinds = {spec.id: (spec.variant, spec.main, spec.sub) for spec in specs}
         self._costs: dict[str, Cost] = {}
@@ -346,8 +359,7 @@ class Forecast:
 
 
 def check_dollars(runner: RunnerConfig, models: Iterable[ModelConfig], spent: float) -> str:
-    """Text on what is spent and on the budget. Raises ConfigError for a budget that can't take
-    effect."""
+    """Text on what is spent and on the budget. Raises ConfigError for one without effect."""
     budget = runner.budget_dollars
     if budget is None:
         return f"{dollars(spent)} spent; no limit is set"
@@ -358,3 +370,64 @@ def check_dollars(runner: RunnerConfig, models: Iterable[ModelConfig], spent: fl
             "set models.NAME.prices, or runner.budget_dollars=null"
         )
     return f"{dollars(spent)} spent; budget_dollars is {budget:g}"
+
+
+def settings_facts(runtime: RuntimeConfig, spec: RolloutSpec) -> Facts:
+    """Every setting that can change what a rollout does."""
+    names = [name for name in (spec.main, spec.sub) if name]
+    return {
+        "seed": runtime.seed,
+        "sandbox": runtime.sandbox.model_dump(mode="json", exclude=NOT_OF_A_SANDBOXES_IDENTITY),
+        "agents": runtime.agents.model_dump(mode="json"),
+        "models": [model_facts(runtime.model_config_of(name)) for name in names],
+    }
+
+
+def model_facts(config: ModelConfig) -> Facts:
+    """The settings of a model that can change its output, and the state of its files."""
+    facts = config.model_dump(mode="json", exclude=NOT_OF_A_MODELS_IDENTITY)
+    folders: list[str | Path] = [config.model] if isinstance(config, LocalConfig) else []
+    if isinstance(config, VllmConfig) and config.server is not None:
+        for name in NOT_OF_A_SERVERS_IDENTITY:
+            del facts["server"][name]
+        folders = [config.server.model]
+        if config.model is not None:
+            folders.append(config.server.adapters[config.model])
+    files = [each for folder in folders for each in file_stamps(Path(folder))]
+    return facts | {"files": files} if files else facts
+
+
+def note_settings(folder: Path, facts: Facts) -> None:
+    """Store settings in a run folder, under their hash: 16 hex digits, `digest`."""
+    path = folder / "settings" / f"{digest(facts)}.json"
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, json.dumps(facts, indent=2, sort_keys=True) + "\n")
+
+
+def what_differs(folder: Path, noted_hash: str, facts: Facts) -> str:
+    """Differences from settings with that hash, such as `agents.sub_max_steps: was 25, is 12`."""
+    path = folder / "settings" / f"{noted_hash}.json"
+    if not path.is_file():
+        return "another sandbox, agents, seed or models section"
+    try:
+        before = _flat(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, RecursionError):
+        return f"other settings (which can't be told: {path} is not what a run writes there)"
+    now, unset = _flat(facts), "not set"
+    keys = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
+    told = [f"{key}: was {before.get(key, unset)}, is {now.get(key, unset)}" for key in keys]
+    if len(told) > MAX_SHOWN:
+        told[MAX_SHOWN:] = [f"{len(told) - MAX_SHOWN} more"]
+    return f"other settings ({'; '.join(told)})"
+
+
+def _flat(value: Any, key: str = "") -> dict[str, str]:
+    """The leaves of nested settings as JSON, by dotted key; `models[0]` is the main model."""
+    if isinstance(value, dict) and value:
+        inner = {f"{key}.{name}" if key else name: each for name, each in value.items()}
+    elif isinstance(value, list) and any(isinstance(each, dict) for each in value):
+        inner = {f"{key}[{index}]": each for index, each in enumerate(value)}
+    else:
+        return {key: json.dumps(value)}
+    return dict(leaf for name, each in inner.items() for leaf in _flat(each, name).items())

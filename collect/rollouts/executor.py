@@ -61,7 +61,7 @@ class RolloutWork:
     spec: RolloutSpec
     identity: RunIdentity
     settings_hash: str
-    """Of `collect.rollouts.settings`."""
+    """Of `collect.rollouts.batch`."""
 
     @property
     def label(self) -> str:
@@ -195,16 +195,9 @@ class ThisMachine:
         assert self._settings is not None, "checked before"
         spec = work.spec
         log = RolloutLog(self._log(spec.id) if self._setup.runtime.runner.logs else None)
-        log.note(
-            "begun",
-            instance=spec.instance.id,
-            variant=spec.variant.value,
-            attempt=spec.attempt,
-            main=spec.main,
-            sub=spec.sub,
-            host=platform.node(),
-            process=os.getpid(),
-        )
+        what = {"instance": spec.instance.id, "variant": spec.variant.value}
+        who = {"main": spec.main, "sub": spec.sub, "host": platform.node()}
+        log.note("begun", **what, attempt=spec.attempt, **who, process=os.getpid())
         try:
             settings = replace(self._settings, log=log)
             return do_with_journal(work, settings, self._replies(spec.id))
@@ -221,10 +214,8 @@ class ThisMachine:
 
 
 def do_with_journal(work: RolloutWork, settings: RolloutSettings, text: JournalText) -> Rows:
-    """Do a rollout with journaled models; see `RolloutWork.do`.
-
-    Its seconds include those that replayed replies took in an earlier start.
-    """
+    """Do a rollout with journaled models; see `RolloutWork.do`. Its seconds include those that
+    replayed replies took in an earlier start."""
     journal = Journal(text, journal_header(work.settings_hash, work.spec))
     role_models = journaled(settings.role_models, journal)
     row, conversations = work.do(replace(settings, role_models=role_models))

@@ -44,8 +44,7 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`total` counts all rollouts of the run, `done_before` those of earlier starts
-        (`add_earlier` takes their rows), `beside` those in the folder that are no longer asked for.
-        """
+        (`add_earlier` takes their rows), `beside` those that are no longer asked for."""
         self.total, self.done, self.done_before = total, done_before, done_before
         self.beside = beside
         self._console, self._clock = console or VisibleConsole(stderr=True), clock
@@ -96,30 +95,26 @@ class Progress:
 
     def finished(self, rollout: Rollout) -> None:
         """A rollout ended with a row."""
-        name = f"{rollout.instance_id} {rollout.variant}"
+        outcome = "resolved" if rollout.resolved else "not resolved"
         if rollout.failure_kind is not None:
-            outcome = f"{name}: failed ({rollout.failure_kind}, {rollout.failure_type})"
+            outcome = f"failed ({rollout.failure_kind}, {rollout.failure_type})"
         elif rollout.tampered is not None:
-            outcome = f"{name}: tampered ({rollout.tampered})"
-        else:
-            outcome = f"{name}: {'resolved' if rollout.resolved else 'not resolved'}"
+            outcome = f"tampered ({rollout.tampered})"
+        bug, kind = rollout.instance_id, rollout.failure_type
         with self._lock:
             self._running.pop(rollout.rollout_id, None)
             self.done += 1
             self._add(rollout)
             # Printed under the lock, so that the numbers of the lines never go back.
             if not self._console.is_terminal:
-                self._print(f"{self._numbers()} | {outcome}")
+                self._print(f"{self._numbers()} | {bug} {rollout.variant}: {outcome}")
             failed = rollout.failure_kind is FailureKind.INFRASTRUCTURE
-            if failed and rollout.failure_type not in self._told:
-                self._told.add(rollout.failure_type)
+            if failed and kind not in self._told:
+                self._told.add(kind)
                 # The type and the message; of a traceback its last line, which has both.
                 why = (rollout.failure_message or "").strip()
-                if why.startswith("Traceback"):
-                    why = why.splitlines()[-1]
-                else:
-                    why = f"{rollout.failure_type}: {why}"
-                self._print(f"{rollout.instance_id}: {' '.join(why.split())[:WHY_CHARACTERS]}")
+                why = why.splitlines()[-1] if why.startswith("Traceback") else f"{kind}: {why}"
+                self._print(f"{bug}: {' '.join(why.split())[:WHY_CHARACTERS]}")
 
     def tell(self, line: str) -> None:
         """Print a line that stays above the display."""
@@ -164,10 +159,9 @@ class Progress:
     def render(self) -> RenderableType:
         """The content of the live display."""
         with self._lock:
-            head = Table.grid(padding=(0, 2))
+            head, table = Table.grid(padding=(0, 2)), Table.grid(padding=(0, 2))
             bar = PlainBar(total=max(self.total, 1), completed=self.done, width=40)
             head.add_row(bar, Text(f"elapsed {duration(self._elapsed())}"))
-            table = Table.grid(padding=(0, 2))
             running = self.running()
             for label, seconds in running[:LISTED]:
                 table.add_row("", Text(visible(label)), Text(duration(seconds), style="dim"))

@@ -6,7 +6,7 @@ import errno
 import hashlib
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Event
@@ -259,25 +259,18 @@ class Verdict:
 def score(
     benchmark: Benchmark, instance: Instance, patch: str, sandbox_config: SandboxConfig
 ) -> Verdict:
-    """Apply a patch to the buggy tree and run the instance's tests.
-
-    Raises SandboxError, BuildFailure if the machine may be at fault, and PatchError if the patch
-    does not apply.
-    """
-    scoring = _Scoring(benchmark, instance, sandbox_config)
-    results, unchecked = scoring.checked(patch)
+    """Apply a patch to the buggy tree and run the instance's tests. Raises SandboxError,
+    BuildFailure if the machine may be at fault, and PatchError if the patch does not apply."""
+    results, unchecked = _Scoring(benchmark, instance, sandbox_config).checked(patch)
     unreported = TestStatus.TIMED_OUT if results.timed_out else TestStatus.MISSING
     reported = {t: s for t, s in results.statuses.items() if s is not TestStatus.MISSING}
-    groups = (
-        (FAIL_TO_PASS, TestStatus.FAILED, instance.fail_to_pass),
-        (PASS_TO_PASS, TestStatus.PASSED, instance.pass_to_pass),
-    )
-    rows = [
-        TestRow(test, group, before, reported.get(test, unreported))
-        for group, before, tests in groups
-        for test in tests
-    ]
-    return Verdict(tuple(rows), instance.skips_count, results.tampered, unchecked)
+
+    def rows(group: str, before: TestStatus, tests: Iterable[str]) -> list[TestRow]:
+        return [TestRow(test, group, before, reported.get(test, unreported)) for test in tests]
+
+    failed = rows(FAIL_TO_PASS, TestStatus.FAILED, instance.fail_to_pass)
+    passed = rows(PASS_TO_PASS, TestStatus.PASSED, instance.pass_to_pass)
+    return Verdict((*failed, *passed), instance.skips_count, results.tampered, unchecked)
 
 
 @dataclass(frozen=True)
@@ -292,10 +285,8 @@ class _Scoring:
         """The outcome for a patch, and the tests that their twins can't confirm.
 
         A twin that disagrees with its test proves nothing if it also disagrees for the gold patch,
-        or if no gold patch is known. Otherwise, if it disagrees again for this patch, the patch is
-        at fault. The patch is also at fault for a function that it replaces, if nothing else
-        explains it.
-        """
+        or if no gold patch is known. Otherwise the patch is at fault if it disagrees again for it;
+        also for a function that the patch replaces, if nothing else explains it."""
         results = self.results(patch)
         if not results.doubts:
             return results, ()
@@ -324,11 +315,9 @@ class _Scoring:
         return of_tests | frozenset(control.replaced)
 
     def results(self, patch: str) -> TestResults:
-        """The outcome of the tests for a patch.
-
-        If the build fails outside the sources, the patch is at fault only if that happens again and
-        does not happen without the patch. Raises BuildFailure if it also happens without the patch.
-        """
+        """The outcome of the tests for a patch. If the build fails outside the sources, the patch
+        is at fault only if that happens again, and not without the patch. Raises BuildFailure if it
+        also happens without the patch."""
         results = self._run(patch)
         if results.build_failure is not None:
             results = self._run(patch)

@@ -227,12 +227,10 @@ class RunStatus:
         for row in heapq.nlargest(SHOWN, self.rows, key=lambda row: row["seconds"]):
             yield f"slow: {duration(row['seconds'])} {row['instance_id']} {row['variant']}"
         beat = self.heartbeat
-        if beat is None:
-            return
-        for node in beat.nodes:
+        for node in beat.nodes if beat is not None else ():
             counts = f"{node.running} running, {node.done} done, {node.lost} lost"
             yield f"node: {node.host} {node.state}: {counts}"
-        running = () if beat.ended else beat.running
+        running = () if beat is None or beat.ended else beat.running
         for rollout in running[:SHOWN]:
             yield f"running: {duration(rollout.seconds)} {rollout.label}"
         if len(running) > SHOWN:

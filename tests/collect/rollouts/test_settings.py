@@ -9,8 +9,8 @@ import pytest
 
 from collect.agents.config import Variant
 from collect.config import RuntimeConfig
+from collect.rollouts.batch import note_settings, settings_facts, what_differs
 from collect.rollouts.rollout import RolloutSpec
-from collect.rollouts.settings import note_settings, settings_facts, what_differs
 from collect.store.build_info import digest
 from tests.collect.models.contexts import context
 
