@@ -72,11 +72,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
             from configs.command_line.bench import add_bench
 
             add_bench(command)
-        elif name == "play":
-            from configs.command_line.play import add_play
-
-            add_play(command)
-        elif name in ("status", "replay", "view", "clean", "doctor"):
+        elif name in ("status", "play", "replay", "view", "clean", "doctor"):
             from configs.command_line import runs
 
             getattr(runs, f"add_{name}")(command)

@@ -25,11 +25,9 @@ from collect.models.base import Sampling
 from collect.models.replay import ReplayBackend, recording_of
 from collect.question_records import Question, read_questions
 from collect.questions.answering import hold_question
-from collect.questions.episode import reproducible
-from collect.questions.rows import VARIANT, question_spec, rollouts_of
-from collect.rollouts.circuit_breaker import CircuitBreaker
-from collect.rollouts.faults import broke_sandbox
-from collect.rollouts.progress_bar import ProgressBar
+from collect.questions.asking import VARIANT, question_spec, reproducible, rollouts_of
+from collect.rollouts.faults import CircuitBreaker, broke_sandbox
+from collect.rollouts.progress import ProgressBar
 from collect.rollouts.rollout import (
     RolloutSettings,
     RolloutSpec,

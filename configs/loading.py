@@ -1,4 +1,4 @@
-"""Read a run's config: one YAML file, dotted overrides on top, every key checked.
+"""A run's config, and how it is read: one YAML file, dotted overrides on top, every key checked.
 
 The resolved config is saved in the run folder, which can then be given instead of a file.
 """
@@ -10,20 +10,60 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
-from collect.config import SAVED_NAME
+from collect.benchmarks.held_out import HeldOutConfig
+from collect.benchmarks.projects.config import FactoryConfig
+from collect.config import SAVED_NAME, CollectConfig, RuntimeConfig
 from collect.errors import ConfigError
 from collect.field_errors import wrong_fields
+from collect.questions.config import QuestionsConfig
 from collect.store.atomic_files import write_text
-from configs.run_config import RunConfig
+from collect.synthesis.self_repair.sources import SelfRepairConfig
+from eval.config import EvalConfig
+from format.config import FormatConfig
 from sandbox.text import storable
+from train.config import TrainConfig
 from train.processes import is_main_process
+
+StageName = Literal["make", "questions", "answer", "collect", "format", "train", "eval"]
+
+
+class RunConfig(RuntimeConfig):
+    """All settings of a YAML config."""
+
+    run: str = Field(min_length=1, max_length=100, pattern=r"^[\w-][\w.-]*$")
+    """The run's name, and the name of its folder."""
+    runs_folder: Path = Path("runs")
+    """The folder of all runs."""
+    stages: tuple[StageName, ...] = Field(
+        default=("collect", "format", "train", "eval"), min_length=1
+    )
+    """The stages that `stepinto run` runs, in order; `make`, `questions` and `answer` are those of
+    `stepinto bench`."""
+    collect: CollectConfig = CollectConfig()
+    held_out: HeldOutConfig = HeldOutConfig()
+    """Bugs reserved for evaluation, which collect refuses and format drops."""
+    self_repair: SelfRepairConfig = SelfRepairConfig()
+    """For `stepinto bench self-repair`, which makes a benchmark file."""
+    factory: FactoryConfig = FactoryConfig()
+    """For `stepinto bench make`, which makes bugs of real projects."""
+    questions: QuestionsConfig = QuestionsConfig()
+    """For `stepinto bench questions` and `stepinto bench answer`."""
+    format: FormatConfig = FormatConfig()
+    train: TrainConfig = TrainConfig()
+    eval: EvalConfig = EvalConfig()
+
+    @property
+    def folder(self) -> Path:
+        """The folder of all the run's files."""
+        return self.runs_folder / self.run
+
 
 NAMES = re.compile(
     r"(^|_)(api_?key|access_key(_id)?|private_key|secret_key|subscription_key|token|secret|password"
@@ -46,10 +86,7 @@ ASSIGNED = re.compile(r"(?:--?[DP]?)?([\w.-]+)=.")
 
 
 def refuse_keys(config: Mapping[str, Any], where: str) -> None:
-    """Refuse API keys, since a config is kept in the run folder and copied with it.
-
-    Raises ConfigError without showing the key; `where` names the config.
-    """
+    """Raises ConfigError for an API key, without showing it; `where` names the config."""
     for place in _keys_in(config, ""):
         if OF_THE_SANDBOX.search(place):
             continue
@@ -80,11 +117,8 @@ def _keys_in(value: Any, place: str) -> Iterator[str]:
             # `--api-key KEY`, `--api-key=KEY` or `API_KEY=KEY`.
             words = [str(each) for each in value]
             names = [found[1] for word in words if (found := ASSIGNED.match(word))]
-            names += [
-                word
-                for word, following in pairwise(words)
-                if word.startswith("--") and not following.startswith("-")
-            ]
+            options = [pair for pair in pairwise(words) if pair[0].startswith("--")]
+            names += [name for name, given in options if not given.startswith("-")]
             if any(map(_names_a_key, names)):
                 yield place
     elif isinstance(value, str) and "://" in value:
@@ -127,9 +161,8 @@ def _values(node: yaml.Node, known: dict[int, int], depth: int) -> int:
     if isinstance(node, yaml.ScalarNode):
         return 1
     if id(node) not in known:
-        inner = node.value
-        if isinstance(node, yaml.MappingNode):
-            inner = [each for pair in node.value for each in pair]
+        is_mapping = isinstance(node, yaml.MappingNode)
+        inner = chain(*node.value) if is_mapping else node.value
         known[id(node)] = 1 + sum(_values(each, known, depth + 1) for each in inner)
     return known[id(node)]
 
@@ -137,13 +170,12 @@ def _values(node: yaml.Node, known: dict[int, int], depth: int) -> int:
 def refuse_texts(config: Any, where: str) -> None:
     """Raises ConfigError if a key or a text can't be in a file name or file."""
     for place, value in _leaves(config, ""):
-        for text in (place, value):
-            if isinstance(text, str) and ("\0" in text or storable(text) != text):
-                shown = ascii(place)[1:-1]
-                raise ConfigError(
-                    f"{where}: {shown} holds a NUL or half a character (such as \\ud83d), which no "
-                    "file and no command can: take it out"
-                )
+        text = f"{place} {value}"
+        if "\0" in text or storable(text) != text:
+            raise ConfigError(
+                f"{where}: {ascii(place)[1:-1]} holds a NUL or half a character (such as \\ud83d), "
+                "which no file and no command can: take it out"
+            )
 
 
 def refuse_numbers(config: Any, where: str) -> None:
@@ -175,11 +207,8 @@ def _leaves(value: Any, place: str) -> Iterator[tuple[str, Any]]:
 
 def load_config(source: Path, overrides: Sequence[str] = ()) -> RunConfig:
     """The config of a YAML file or of a run folder, with `key.subkey=value` overrides. `{run}` in
-    any text is replaced by the run's folder.
-
-    Raises ConfigError that names the file, the key and, for an unknown key, the nearest known one;
-    also if the config holds a key.
-    """
+    any text is replaced by the run's folder. Raises ConfigError that names the file, the key and,
+    for an unknown key, the nearest known one; also if the config holds an API key."""
     path = source / SAVED_NAME if source.is_dir() else source
     try:
         raw = read_yaml(path.read_text(encoding="utf-8"))
@@ -229,22 +258,18 @@ def _folder(raw: dict[str, Any]) -> str:
 
 
 def _replaced(value: Any, old: str, new: str) -> Any:
-    if isinstance(value, str):
-        return value.replace(old, new)
     if isinstance(value, list):
         return [_replaced(item, old, new) for item in value]
     if isinstance(value, dict):
         return {key: _replaced(item, old, new) for key, item in value.items()}
-    return value
+    return value.replace(old, new) if isinstance(value, str) else value
 
 
 @contextmanager
 def config_saved(config: RunConfig) -> Iterator[None]:
-    """Save the resolved config in the run folder, for later stages and readers.
-
-    If the config turns out not to work, restores the folder's earlier config; a refused run that
-    has done nothing leaves no folder. Of several processes, the main one saves.
-    """
+    """Save the resolved config in the run folder, for later stages and readers. If the config turns
+    out not to work, restores the folder's earlier config; a refused run that has done nothing
+    leaves no folder. Of several processes, the main one saves."""
     if not is_main_process():
         yield
         return
@@ -255,10 +280,9 @@ def config_saved(config: RunConfig) -> Iterator[None]:
     try:
         yield
     except Exception:
+        made = (each for each in folder.rglob("*") if each.is_symlink() or not each.is_dir())
         if earlier is not None:
             write_text(path, earlier)
-        elif all(
-            each == path or (each.is_dir() and not each.is_symlink()) for each in folder.rglob("*")
-        ):
+        elif all(each == path for each in made):
             shutil.rmtree(folder, ignore_errors=True)
         raise

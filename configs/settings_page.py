@@ -24,7 +24,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, to_jsonable_python
 
-from configs.run_config import RunConfig
+from configs.loading import RunConfig
 
 HEAD = """\
 # Settings
@@ -151,11 +151,9 @@ def _value(annotation: Any, sections: Sections) -> str:
 def _bounds(field: FieldInfo) -> str:
     told = ""
     for limit in field.metadata:
-        if isinstance(limit, MinLen):
-            told += ", not empty"
+        told += ", not empty" if isinstance(limit, MinLen) else ""
         for kind, name, words in BOUNDS:
-            if isinstance(limit, kind):
-                told += f", {words} {getattr(limit, name)}"
+            told += f", {words} {getattr(limit, name)}" if isinstance(limit, kind) else ""
     return told
 
 

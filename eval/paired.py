@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from collect.questions.rows import VARIANT as QUESTIONS
+from collect.questions.asking import VARIANT as QUESTIONS
 from collect.store.records import ORACLE_TEACHER, Rollout
 from eval.config import ArmName, StatisticsConfig
 from eval.figures import Figure, Point, Record, Series, notes, table

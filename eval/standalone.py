@@ -22,9 +22,9 @@ from collect.preflight import Finding
 from collect.quantities import counted
 from collect.question_records import Category, Question, read_questions
 from collect.questions.answering import answer_all, instances_of, look_before_answers
+from collect.questions.asking import VARIANT, Answered
 from collect.questions.building import DEFAULT_NAME, build, questions_path
 from collect.questions.config import ANSWERING, SOURCE_READER, QuestionsConfig
-from collect.questions.rows import VARIANT, Answered
 from collect.questions.scoring import Reason
 from collect.questions.source_reader import read_all
 from collect.store.records import ORACLE_TEACHER

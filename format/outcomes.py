@@ -13,9 +13,9 @@ from collect.agents.config import Variant
 from collect.code.patches import ChangedRange, TestFiles
 from collect.errors import TRIED_AGAIN, FailureKind
 from collect.question_records import Difficulty, Question
+from collect.questions.asking import VARIANT, rollouts_of
 from collect.questions.building import DEFAULT_NAME
 from collect.questions.grounding import changed_by
-from collect.questions.rows import VARIANT, rollouts_of
 from collect.store.record_lines import read_lines
 from collect.store.records import Rollout
 from collect.store.run_store import RunStore

@@ -14,7 +14,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from collect.errors import ConfigError
-from collect.questions.rows import VARIANT
+from collect.questions.asking import VARIANT
 from collect.store.messages import Message
 from collect.store.records import Conversation, Role
 from format.candidates import Candidate

@@ -11,9 +11,8 @@ from collect.agents.config import AgentsConfig
 from collect.benchmarks.held_out import HeldOut
 from collect.errors import ConfigError
 from collect.question_records import Question, read_questions
+from collect.questions.asking import opening_messages, tool_schemas
 from collect.questions.building import DEFAULT_NAME
-from collect.questions.episode import tool_schemas
-from collect.questions.rows import opening_messages
 from format.config import FormatConfig, PromptsConfig
 from format.dataset import Splits
 from format.rows import Column, message_object

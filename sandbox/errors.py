@@ -4,7 +4,7 @@ Sandbox errors that end a rollout count as failures of the infrastructure, not o
 for sandboxes that die twice (see `collect.rollouts.faults`). SandboxFileError and CommandRefused
 usually end none, since an agent's tools report them to the model. Agents get each Java error as an
 answer. For a verdict, a build that fails for a reason outside the sources may be the machine's
-fault: see `collect.rollouts.scoring`.
+fault: see `collect.rollouts.rollout`.
 """
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from configs.loading import load_config
-from configs.run_config import RunConfig
+from configs.loading import RunConfig, load_config
 from train.trainer import check_trainer_arguments
 
 ROOT = Path(__file__).resolve().parents[1]

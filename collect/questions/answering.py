@@ -1,17 +1,21 @@
 """Asks a Debug Subagent questions without a main agent, and scores its answers.
 
-Each answer becomes a rollout row with one conversation in the run's folder, in the same form that
-collect writes: `resolved` says whether the answer is right, `variant` is `questions`, and
-`category` the question's. So `stepinto format` makes training data from right answers.
+Each becomes a rollout row with one conversation in the run's folder, as collect writes them:
+`resolved` says whether the answer is right, `variant` is `questions`, and `category` the
+question's. So `stepinto format` makes training data from right answers.
 """
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
+
+from rich.table import Table
 
 from collect.agents.debug2fix import run_subagent
 from collect.agents.rollout_context import RolloutContext
@@ -22,35 +26,33 @@ from collect.code.patches import TestFiles, apply_patch
 from collect.config import RuntimeConfig
 from collect.errors import TRIED_AGAIN, ConfigError, FailureKind
 from collect.preflight import Finding
-from collect.question_records import Question, read_questions
-from collect.questions.building import questions_path
-from collect.questions.config import SOURCE_READER, QuestionsConfig
-from collect.questions.episode import lay_out, reproducible
-from collect.questions.grounding import ground
-from collect.questions.rows import (
+from collect.question_records import Category, Question, read_questions
+from collect.questions.asking import (
     VARIANT,
     Answered,
     Answers,
-    QuestionSpec,
     arguments_for,
     as_question,
+    lay_out,
     question_spec,
+    reproducible,
 )
+from collect.questions.building import questions_path
+from collect.questions.config import SOURCE_READER, QuestionsConfig
+from collect.questions.grounding import ground
 from collect.questions.scoring import Reason, Verdict, score_text
 from collect.questions.source_reader import read_all
-from collect.rollouts.batch import Batch
-from collect.rollouts.executor import Rows
+from collect.rollouts.batch import Batch, settings_facts
+from collect.rollouts.executor import RolloutWork, Rows
 from collect.rollouts.rollout import (
     RolloutSettings,
     RolloutSpec,
     RolloutTrace,
     failure_in,
-    failure_of,
     for_attempt,
 )
-from collect.rollouts.rows import RunIdentity, rows_of
-from collect.rollouts.settings import settings_facts, settings_hash
-from collect.store.records import Role
+from collect.rollouts.rows import RunIdentity
+from collect.store.records import Role, digest
 from collect.store.run_store import RunStore
 
 
@@ -58,10 +60,7 @@ def hold_question(
     question: Question, spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace
 ) -> Verdict:
     """Let the spec's model answer as Debug Subagent in a fresh sandbox. The trace records the
-    conversation.
-
-    Raises ConfigError, PatchError, RolloutError, RolloutStopped, SandboxError.
-    """
+    conversation. Raises ConfigError, PatchError, RolloutError, RolloutStopped, SandboxError."""
     bug, files, patch = spec.instance, spec.instance.files, question.patch
     role_model = for_attempt(settings.role_models[spec.main], spec.attempt)
     with settings.open_sandbox(bug) as sandbox:
@@ -92,13 +91,10 @@ def hold_question(
 
 
 @dataclass(frozen=True)
-class QuestionWork:
+class QuestionWork(RolloutWork):
     """One attempt at one question."""
 
     question: Question
-    spec: QuestionSpec
-    identity: RunIdentity
-    settings_hash: str
 
     @property
     def label(self) -> str:
@@ -109,21 +105,15 @@ class QuestionWork:
         with failure_in(trace):
             right = hold_question(self.question, self.spec, settings, trace).correct
         trace.seconds = time.monotonic() - started
-        return self._rows(right, trace, settings)
+        return self.rows(trace, settings, right)
 
-    def failed(self, error: Exception, settings: RolloutSettings) -> Rows:
-        return self._rows(False, RolloutTrace(failure=failure_of(error)), settings)
-
-    def _rows(self, right: bool, trace: RolloutTrace, settings: RolloutSettings) -> Rows:
-        rows = rows_of(self.spec, trace, settings, self.identity, self.settings_hash)
-        return as_question(self.question, right, *rows)
+    def rows(self, trace: RolloutTrace, settings: RolloutSettings, right: bool = False) -> Rows:
+        return as_question(self.question, right, *super().rows(trace, settings))
 
 
 def answer(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Answers:
-    """Answer the unanswered questions of the config's file with its answerer, and score all.
-
-    Raises ConfigError.
-    """
+    """Answer the unanswered questions of the config's file with its answerer, and score all. Raises
+    ConfigError."""
     every = read_questions(questions_path(config, run))
     questions = drawn(every, config.answer_shuffle_seed, config.answer_limit)
     if config.answerers == (SOURCE_READER,):
@@ -135,11 +125,9 @@ def answer(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Answer
 def answer_all(
     runtime: RuntimeConfig, config: QuestionsConfig, questions: Sequence[Question], run: Path
 ) -> Answers:
-    """Answer what has no answer in the run's folder yet, and score all answers there.
-
-    The config names one model; the folder may hold answers of several. Raises ConfigError if the
-    folder's answers were made with other settings, SandboxError.
-    """
+    """Answer what has no answer in the run's folder yet, and score all answers there. The config
+    names one model; the folder may hold answers of several. Raises ConfigError if the folder's
+    answers were made with other settings, SandboxError."""
     with _opened(runtime, config, questions, run) as (works, batch, store):
         batch.run()
         return _scored(works, batch, store)
@@ -163,12 +151,10 @@ def _opened(
     (model,) = config.answerers
     identity = RunIdentity(run.name, runtime.seed)
     works = []
-    # All first attempts come first.
-    for attempt in range(config.attempts):
-        for question in questions:
-            spec = question_spec(question, instances[question.instance_id], model, attempt)
-            facts = settings_hash(settings_facts(runtime, spec))
-            works.append(QuestionWork(question, spec, identity, facts))
+    for attempt, question in product(range(config.attempts), questions):
+        spec = question_spec(question, instances[question.instance_id], model, attempt)
+        settings = digest(settings_facts(runtime, spec))
+        works.append(QuestionWork(spec, identity, settings, question))
     with closing(RunStore.open(run)) as store:
         yield works, Batch(runtime, benchmark, works, store), store
 
@@ -177,17 +163,16 @@ def instances_of(benchmark: Benchmark, questions: Sequence[Question]) -> Mapping
     """The bugs of the questions. Raises ConfigError if one is missing or has changed."""
     known = {instance.id: instance for instance in benchmark.instances()}
     for question in questions:
-        instance = known.get(question.instance_id)
+        instance, about = known.get(question.instance_id), f"question {question.id} is about"
         if instance is None or question.benchmark != instance.benchmark:
             raise ConfigError(
-                f"question {question.id} is about {question.benchmark} {question.instance_id}, "
-                "which is not among the bugs of questions.benchmark; name the benchmark that the "
-                "file was made from"
+                f"{about} {question.benchmark} {question.instance_id}, which is not among the bugs "
+                "of questions.benchmark; name the benchmark that the file was made from"
             )
         if instance.hash != question.instance_hash:
             raise ConfigError(
-                f"question {question.id} is about another version of {instance.id}; make the "
-                "file anew with `stepinto bench questions`"
+                f"{about} another version of {instance.id}; make the file anew with "
+                "`stepinto bench questions`"
             )
     return known
 
@@ -205,14 +190,11 @@ def _scored(works: Sequence[QuestionWork], batch: Batch, store: RunStore) -> Ans
         elif row.failure_kind is FailureKind.INFRASTRUCTURE:
             reasons[row.failure] = None
     for held in store.read_conversations(only=answered.keys()):
+        key = held.rollout_id
+        verdict = score_text(questions[key], held.final_answer)
         calls = sum(each.tool_outcome is not None for each in held.messages)
-        verdict = score_text(questions[held.rollout_id], held.final_answer)
-        answered[held.rollout_id] = replace(
-            answered[held.rollout_id],
-            verdict=verdict,
-            tool_calls=calls,
-            grounding=ground(held, TestFiles()).score,
-        )
+        grounding = ground(held, TestFiles()).score
+        answered[key] = Answered(questions[key], verdict, answered[key].rollout, calls, grounding)
     return Answers(
         tuple(answered.values()),
         len(works) - len(answered),
@@ -220,3 +202,31 @@ def _scored(works: Sequence[QuestionWork], batch: Batch, store: RunStore) -> Ans
         (*reasons, *batch.over_budget),
         batch.stop.is_set(),
     )
+
+
+def score_table(answered: Sequence[Answered], by: str) -> Table:
+    """Accuracy by category and overall, and why wrong answers are wrong."""
+    right = sum(each.verdict.correct for each in answered)
+    share = f"{right / len(answered):.1%}" if answered else "-"
+    table = Table(title=f"{by}: {right} of {len(answered)} right ({share})")
+    table.add_column("category", no_wrap=True)
+    for column in ("questions", "right", "accuracy", "facts", "steps"):
+        table.add_column(column, justify="right")
+    table.add_column("wrong because", overflow="fold")
+    for category in (*Category, None):
+        group = [each for each in answered if category in (None, each.question.category)]
+        if not group:
+            continue
+        wrong = [each.verdict.reason for each in group if not each.verdict.correct]
+        reasons = [f"{reason} {count}" for reason, count in Counter(wrong).most_common()]
+        table.add_row(
+            category or "all",
+            str(len(group)),
+            str(len(group) - len(wrong)),
+            f"{1 - len(wrong) / len(group):.1%}",
+            f"{sum(each.verdict.share for each in group) / len(group):.0%}",
+            f"{sum(each.steps for each in group) / len(group):.1f}",
+            ", ".join(reasons) or "-",
+            style=None if category else "bold",
+        )
+    return table

@@ -1,38 +1,80 @@
-"""Builds a file of runtime questions by investigating every bug, then writes its card.
+"""Builds a file of runtime questions and its card: investigates every bug, and chooses from all
+candidates by rules, with a funnel.
 
 Outcomes are appended to a work file as they come, so that a killed run can resume.
 """
 
 from __future__ import annotations
 
+import hashlib
 import platform
 import random
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 
+import yaml
 from pydantic import BaseModel, ConfigDict
 from rich.table import Table
 
 from collect.benchmarks.base import Benchmark, Instance, TestStatus
 from collect.benchmarks.opening import open_benchmark, select_instances
 from collect.benchmarks.workspace import open_instance_sandbox
-from collect.code.patches import PatchError, apply_patch, changed_lines, changed_paths, diff_trees
+from collect.code.patches import (
+    PatchError,
+    apply_patch,
+    changed_lines,
+    changed_paths,
+    diff_trees,
+    reverse_patch,
+)
 from collect.code.source import function_at, read_source
 from collect.config import RuntimeConfig
 from collect.errors import InfrastructureFailure
 from collect.quantities import counted
-from collect.question_records import Card, Category, CategoryCard, Drop, Question, write_questions
-from collect.questions.choosing import Chooser
+from collect.question_records import (
+    Ask,
+    AssertionAsk,
+    AssertionTruth,
+    Card,
+    Category,
+    CategoryCard,
+    Difficulty,
+    Drop,
+    ExceptionAsk,
+    ExceptionTruth,
+    Hints,
+    PostFixAsk,
+    PostFixTruth,
+    Question,
+    ReachAsk,
+    ReachTruth,
+    RootCauseAsk,
+    Truth,
+    ValueAsk,
+    ValueTruth,
+    write_questions,
+)
+from collect.questions.asking import lay_out, reproducible
+from collect.questions.claims import ordinal
+from collect.questions.comparing import GUESSED, Name, parse_value, same
 from collect.questions.config import ANSWERING, QuestionsConfig
-from collect.questions.episode import lay_out, reproducible
 from collect.questions.program import Program
-from collect.questions.rows import Answered
-from collect.questions.tracing import Runs, Trace, trace_test
-from collect.rollouts.progress_bar import ProgressBar
+from collect.questions.tracing import (
+    Finding,
+    Runs,
+    TracedAsk,
+    candidates,
+    find,
+    root_cause,
+    root_cause_finding,
+    trace_test,
+)
+from collect.rollouts.progress import ProgressBar
 from collect.store.record_lines import WorkFile
 from collect.store.records import code_version, digest
 from collect.threads import run_in_threads
@@ -51,6 +93,11 @@ SHORT = {
     Drop.UNBALANCED: "unbalanced",
     Drop.LIMIT: "over limit",
 }
+CODE_TYPES = ("function", "method", "builtin_function_or_method", "type", "module", "ABCMeta")
+FEW_STATEMENTS = 2
+WORDINGS: Mapping[str, Sequence[str]] = yaml.safe_load(
+    Path(__file__).with_name("wordings.yaml").read_text(encoding="utf-8")
+)
 
 
 class NoQuestions(Exception):
@@ -90,10 +137,8 @@ class Investigator:
     instance: Instance
 
     def outcome(self) -> Outcome:
-        """The bug's questions and funnel; a broken sandbox loses only this bug.
-
-        Raises SandboxUnavailable.
-        """
+        """The bug's questions and funnel; a broken sandbox loses only this bug. Raises
+        SandboxUnavailable."""
         about = Outcome(instance_id=self.instance.id, instance_hash=self.instance.hash)
         try:
             chooser = self.chooser()
@@ -103,14 +148,10 @@ class Investigator:
             return about.model_copy(update={"without": str(reason)})
         except SandboxError as error:
             return about.model_copy(update={"without": f"{type(error).__name__}: {error}"})
-        questions = chooser.questions()
-        found = {
-            "questions": tuple(questions),
-            "asked": dict(chooser.asked),
-            "dropped": {category: dict(counts) for category, counts in chooser.dropped.items()},
-            "without": None if questions else "nothing that could be asked has passed the rules",
-        }
-        return about.model_copy(update=found)
+        questions = tuple(chooser.questions())
+        found = {"questions": questions, "asked": chooser.asked, "dropped": chooser.dropped}
+        without = None if questions else "nothing that could be asked has passed the rules"
+        return about.model_copy(update={**found, "without": without})
 
     def chooser(self) -> Chooser:
         """Everything worth asking about the bug. Raises NoQuestions, SandboxError."""
@@ -139,18 +180,19 @@ class Investigator:
 
     def _runs(self, program: Program, test: str, patch: str = "") -> Runs | None:
         """Two traces, or None if one does not end."""
+        files, timeout = changed_paths(patch) if patch else None, self.config.test_timeout
+        traces = []
         try:
-            first, second = (self._trace(program, test, patch) for _ in range(2))
+            for _ in range(2):
+                with open_instance_sandbox(self.sandbox, self.instance) as sandbox:
+                    lay_out(self.benchmark, self.instance, sandbox, patch)
+                    opened = open_debugger(self.instance.language, sandbox, LIMITS)
+                    with closing(opened) as debugger:
+                        traces.append(trace_test(debugger, program, test, timeout, files))
         except InfrastructureFailure:
             return None
+        first, second = traces
         return Runs(test, program, first, second, patch) if first.ended and second.ended else None
-
-    def _trace(self, program: Program, test: str, patch: str) -> Trace:
-        files = changed_paths(patch) if patch else None
-        with open_instance_sandbox(self.sandbox, self.instance) as sandbox:
-            lay_out(self.benchmark, self.instance, sandbox, patch)
-            with closing(open_debugger(self.instance.language, sandbox, LIMITS)) as debugger:
-                return trace_test(debugger, program, test, self.config.test_timeout, files)
 
     def _add_fix(self, chooser: Chooser, files: Mapping[str, bytes], test: str, patch: str) -> None:
         """Ask about a changed program, if the change applies and the test then ends."""
@@ -195,10 +237,8 @@ def questions_path(config: QuestionsConfig, run: Path) -> Path:
 
 
 def build(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Built:
-    """Build the file, in the run's folder unless the config names another place.
-
-    Raises ConfigError, SandboxError.
-    """
+    """Build the file, in the run's folder unless the config names another place. Raises
+    ConfigError, SandboxError."""
     runtime = reproducible(runtime)
     benchmark = open_benchmark(config.benchmark, runtime.sandbox)
     instances = select_instances(config.benchmark, benchmark)
@@ -214,16 +254,16 @@ def build(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Built:
     }
     work = WorkFile(path, digest(settings), Outcome, lambda each: each.instance_hash, ADVICE)
     missing = [instance for instance in instances if instance.hash not in work.outcomes]
+    bar = ProgressBar("bugs", len(instances), len(instances) - len(missing))
+
+    def investigate(instance: Instance) -> None:
+        work.add(Investigator(benchmark, runtime.sandbox, config, instance).outcome())
+        bar.advance()
+
     if missing:
         clean_up(runtime.sandbox)
-        with ProgressBar("bugs", len(instances), len(instances) - len(missing)) as bar:
-
-            def investigate(instance: Instance) -> None:
-                work.add(Investigator(benchmark, runtime.sandbox, config, instance).outcome())
-                bar.advance()
-
-            concurrency = runtime.runner.concurrency
-            run_in_threads(missing, investigate, concurrency, threading.Event())
+        with bar:
+            run_in_threads(missing, investigate, runtime.runner.concurrency, threading.Event())
     done = [work.outcomes[each.hash] for each in instances if each.hash in work.outcomes]
     if len(done) < len(instances):
         return Built(path, None)
@@ -266,34 +306,286 @@ def funnel_table(card: Card) -> Table:
     table.add_column("questions", justify="right")
     for category, counts in card.categories.items():
         dropped = [f"{SHORT[why]} {count}" for why, count in counts.dropped.items() if count]
-        row = (str(counts.asked), ", ".join(dropped) or "-", str(counts.questions))
-        table.add_row(category, *row)
+        told = ", ".join(dropped) or "-"
+        table.add_row(category, str(counts.asked), told, str(counts.questions))
     return table
 
 
-def score_table(answered: Sequence[Answered], by: str) -> Table:
-    """Accuracy by category and overall, and why wrong answers are wrong."""
-    right = sum(each.verdict.correct for each in answered)
-    share = f"{right / len(answered):.1%}" if answered else "-"
-    table = Table(title=f"{by}: {right} of {len(answered)} right ({share})")
-    table.add_column("category", no_wrap=True)
-    for column in ("questions", "right", "accuracy", "facts", "steps"):
-        table.add_column(column, justify="right")
-    table.add_column("wrong because", overflow="fold")
-    for category in (*Category, None):
-        group = [each for each in answered if category in (None, each.question.category)]
-        if not group:
-            continue
-        wrong = [each.verdict.reason for each in group if not each.verdict.correct]
-        reasons = [f"{reason} {count}" for reason, count in Counter(wrong).most_common()]
-        table.add_row(
-            category or "all",
-            str(len(group)),
-            str(len(group) - len(wrong)),
-            f"{1 - len(wrong) / len(group):.1%}",
-            f"{sum(each.verdict.share for each in group) / len(group):.0%}",
-            f"{sum(each.steps for each in group) / len(group):.1f}",
-            ", ".join(reasons) or "-",
-            style=None if category else "bold",
+def is_readable(ask: Ask, truth: Truth, runs: Runs) -> bool:
+    """Whether the answer can be read off the source without running the program: of reachability if
+    the line is reached and no branch decides that, and of a count if it is one; of a root cause if
+    the whole run has at most two statements of the program to choose from; of an exception in a
+    named function if that function holds one `raise`, and nothing else in it raised. Other
+    exceptions and all assertions depend on the run: the source does not say which of them occurs,
+    or what an assertion saw."""
+    program = runs.program
+    match ask, truth:
+        case PostFixAsk(), PostFixTruth():
+            return is_readable(ask.value, truth.value, runs)
+        case ValueAsk(), ValueTruth():
+            varies = (ask.place, ask.expression) in runs.first.varied
+            return value_is_readable(ask, truth, varies, program, runs.test)
+        case ReachAsk(), _:
+            module = program.module(ask.place.file)
+            statement = module.at(ask.place.line) if module is not None else None
+            hits = runs.first.hits[ask.place.file, ask.place.line]
+            guessed = ask.count and hits == 1
+            return statement is None or guessed or (hits > 0 and not statement.conditional)
+        case ExceptionAsk(), ExceptionTruth():
+            module = program.module(truth.origin.file)
+            own = module.raising_lines(ask.function) if module is not None and ask.function else []
+            return own == [truth.origin.line]
+        case RootCauseAsk(), _:
+            return len({stop.statement.place for stop in runs.first.stops}) <= FEW_STATEMENTS
+    return False
+
+
+def value_is_readable(
+    ask: ValueAsk, truth: ValueTruth, varies: bool, program: Program, test: str
+) -> bool:
+    """Whether a value needs no run. It is dropped if
+
+    1. anybody would guess it: None, True, False, -1, 0, 1, 2, an empty text or container, unless
+       the expression had other values at other stops of the same line (`varies`), so that the visit
+       decides;
+    2. it is a literal, in any notation, in the function in question, in one of its defaults, at
+       module or class level, in the function of the test, or in the fixtures and constants next to
+       it (an argument that the test passes on, the expected result of an assertion). None, True and
+       False occur in most functions: at a later visit they are kept if they vary;
+    3. it is a function, a class or a module, since its name gives it away.
+    """
+    value = parse_value(truth.text)
+    if truth.type in CODE_TYPES or isinstance(value, Name):
+        return True
+    if not varies and any(same(value, parse_value(guess)) for guess in GUESSED):
+        return True
+    if varies and ask.hit > 1 and isinstance(value, bool | None):
+        return False
+    written = program.written_out(ask.place.file, ask.place.function, test)
+    return any(same(value, literal) for literal in written)
+
+
+class Chooser:
+    """The questions of one bug, and what became of all candidates."""
+
+    def __init__(self, instance: Instance, config: QuestionsConfig) -> None:
+        self.asked: Counter[Category] = Counter()
+        self.dropped: dict[Category, Counter[Drop]] = defaultdict(Counter)
+        self._instance, self._config = instance, config
+        self._rng = random.Random(f"{config.seed}\0{instance.benchmark}\0{instance.id}")
+        self._kept: list[tuple[Question, object]] = []
+        """Questions and their groups."""
+        self._known: set[tuple[object, ...]] = set()
+
+    def add_runs(self, runs: Runs) -> None:
+        """Check every candidate about the buggy program against both runs."""
+        asks = list(candidates(runs.first, runs.program))
+        self._rng.shuffle(asks)
+        for category, ask in asks:
+            self._check(category, ask, runs)
+        truth = root_cause(self._instance, runs.first, runs.program)
+        finding = root_cause_finding(truth, runs.first, runs.second) if truth is not None else None
+        if finding is not None and runs.first.failed and runs.second.failed:
+            self.asked[Category.ROOT_CAUSE] += 1
+            self._keep(Category.ROOT_CAUSE, RootCauseAsk(), finding, runs)
+
+    def add_fix(self, runs: Runs, passes: bool) -> None:
+        """Check every candidate about a changed program's values against both runs, and how the
+        test fails with a change that is no fix."""
+        if passes is runs.first.failed or passes is runs.second.failed:
+            return
+        if not passes:
+            exception, assertion = ExceptionAsk(ends_test=True), AssertionAsk()
+            self._check(Category.EXCEPTION, exception, runs)
+            self._check(Category.ASSERTION, assertion, runs)
+        asks = [ask for _, ask in candidates(runs.first, runs.program)]
+        self._rng.shuffle(asks)
+        for ask in asks:
+            if not isinstance(ask, ValueAsk) or ask.after:
+                continue
+            finding = self._agreed(Category.POST_FIX, ask, runs)
+            if finding is not None and isinstance(finding.truth, ValueTruth):
+                truth = PostFixTruth(passes=passes, value=finding.truth)
+                found = replace(finding, truth=truth)
+                self._keep(Category.POST_FIX, PostFixAsk(value=ask), found, runs)
+
+    def questions(self) -> list[Question]:
+        """The chosen questions, up to the limit of each category and as different as possible: one
+        from each group, then another."""
+        chosen: list[Question] = []
+        for category in Category:
+            groups: dict[object, list[Question]] = defaultdict(list)
+            for question, group in self._balanced(category):
+                groups[group].append(question)
+            rounds = zip_longest(*groups.values())
+            spread = [each for one in rounds for each in one if each is not None]
+            limit = self._config.limits.get(category, self._config.per_category)
+            self.dropped[category][Drop.LIMIT] += len(spread[limit:])
+            chosen += spread[:limit]
+        return chosen
+
+    def _balanced(self, category: Category) -> Iterator[tuple[Question, object]]:
+        """Drop surplus "yes" answers on reachability, so that guessing does not pay: per bug, they
+        exceed noes by at most one."""
+        kept = [each for each in self._kept if each[0].category is category]
+        truths = [question.truth for question, _ in kept]
+        left = max(sum(isinstance(each, ReachTruth) and not each.reached for each in truths), 1)
+        for question, group in kept:
+            ask, truth = question.ask, question.truth
+            plain = isinstance(ask, ReachAsk) and not ask.count
+            yes = plain and isinstance(truth, ReachTruth) and truth.reached
+            if yes and not left:
+                self.dropped[category][Drop.UNBALANCED] += 1
+            else:
+                left -= yes
+                yield question, group
+
+    def _agreed(self, category: Category, ask: TracedAsk, runs: Runs) -> Finding | None:
+        """The first run's answer, if there is one and the second run agrees."""
+        one, other = find(ask, runs.first), find(ask, runs.second)
+        place = ask.place if isinstance(ask, ValueAsk) else None
+        if one is None and place is None:
+            return None
+        self.asked[category] += 1
+        if one is None:
+            self.dropped[category][Drop.UNREADABLE] += 1
+            return None
+        unsteady = place is not None and (place.file, place.function) in runs.unsteady
+        if unsteady or other is None or one.truth != other.truth:
+            self.dropped[category][Drop.NONDETERMINISTIC] += 1
+            return None
+        return one
+
+    def _check(self, category: Category, ask: TracedAsk, runs: Runs) -> None:
+        finding = self._agreed(category, ask, runs)
+        if finding is not None:
+            self._keep(category, ask, finding, runs)
+
+    def _keep(self, category: Category, ask: Ask, finding: Finding, runs: Runs) -> None:
+        """Keep a question if its answer is new and needs a run."""
+        readable = is_readable(ask, finding.truth, runs)
+        key = _key(category, ask, finding.truth, runs)
+        if readable or key in self._known:
+            self.dropped[category][Drop.ON_SOURCE if readable else Drop.DUPLICATE] += 1
+            return
+        self._known.add(key)
+        question = self._written(category, ask, finding, runs)
+        self._kept.append((question, _group(ask, finding.truth, runs)))
+
+    def _written(self, category: Category, ask: Ask, finding: Finding, runs: Runs) -> Question:
+        """The record of a question."""
+        instance, seen = self._instance, finding.seen[0]
+        facts = [instance.benchmark, instance.id, runs.test, runs.patch, ask.model_dump_json()]
+        digest = hashlib.sha256("\0".join(facts).encode()).hexdigest()[:10]
+        rng = random.Random(f"{self._config.seed}\0{digest}")
+        return Question(
+            id=f"{instance.id}.{category}.{digest}",
+            benchmark=instance.benchmark,
+            instance_id=instance.id,
+            instance_hash=instance.hash,
+            repository=instance.repository,
+            language=instance.language,
+            category=category,
+            question=_worded(ask, finding.truth, runs, rng),
+            test=runs.test,
+            hints=_hints(ask, rng),
+            patch=runs.patch,
+            ask=ask,
+            truth=finding.truth,
+            evidence=finding.seen,
+            difficulty=Difficulty(
+                hit=max(seen.hit, 1),
+                depth=seen.depth,
+                stops=sum(runs.first.hits.values()),
+                in_test=seen.place.rpartition(":")[0] in runs.program.tests,
+            ),
         )
-    return table
+
+
+def _group(ask: Ask, truth: Truth, runs: Runs) -> object:
+    """Questions of one group are alike."""
+    match ask, truth:
+        case ReachAsk(place=place), ReachTruth(reached=reached):
+            # A skipped line in a function that runs is harder than one in a function that doesn't.
+            return reached, (place.file, place.function) in runs.first.entered
+        case PostFixAsk(), _:
+            return runs.patch
+        case ValueAsk(place=place, expression=expression), _:
+            return place.file, place.function, expression
+    return runs.test
+
+
+def _key(category: Category, ask: Ask, truth: Truth, runs: Runs) -> tuple[object, ...]:
+    """Two questions with the same key count as one."""
+    match ask, truth:
+        case ValueAsk(), ValueTruth():
+            return category, ask.place.file, ask.place.function, ask.expression, truth.text
+        case ReachAsk(), ReachTruth():
+            return category, ask.place, truth.reached
+        case PostFixAsk(), PostFixTruth():
+            value, text = ask.value, truth.value.text
+            return category, runs.patch, value.place.function, value.expression, text
+        case _, ExceptionTruth():
+            return category, truth.type, truth.origin
+        case _, AssertionTruth():
+            return category, truth.place, truth.actual.text
+    return category, runs.test
+
+
+def _worded(ask: Ask, truth: Truth, runs: Runs, rng: random.Random) -> str:
+    """The question's text."""
+    about = ask.value if isinstance(ask, PostFixAsk) else ask
+    values = {"changed": _changed(runs), "function": getattr(ask, "function", "")}
+    if isinstance(about, ValueAsk | ReachAsk):
+        place, module = about.place, runs.program.module(about.place.file)
+        values |= {"place": str(place), "file": place.file, "line": str(place.line)}
+        values["source"] = module.lines[place.line - 1].strip() if module is not None else ""
+        values["function"] = place.function
+    if isinstance(about, ValueAsk):
+        values["expression"] = about.expression
+        values |= {"hit": str(about.hit), "ordinal": ordinal(about.hit)}
+    match ask:
+        case ValueAsk(after=True):
+            kind = "after"
+        case ValueAsk():
+            kind = "first_visit" if ask.hit == 1 else "later_visit"
+        case ExceptionAsk():
+            kind = "ending_exception" if ask.ends_test else "first_exception"
+            kind = "function_exception" if ask.function else kind
+        case AssertionAsk():
+            compares = getattr(truth, "expected", None) is not None
+            kind = "assertion" if compares else "truth_assertion"
+        case ReachAsk():
+            kind = "count" if ask.count else "reach"
+        case RootCauseAsk() | PostFixAsk():
+            kind = ask.kind
+    text = rng.choice(WORDINGS[kind]).format(**values)
+    if not values["changed"] or isinstance(ask, PostFixAsk):
+        return text
+    return f"{rng.choice(WORDINGS['after_edit']).format(**values)} {text}"
+
+
+def _changed(runs: Runs) -> str:
+    """What a patch changed, as `Cart.total` in shop/cart.py; empty without a patch."""
+    for path in sorted(changed_paths(runs.patch)) if runs.patch else ():
+        module = runs.program.modules.get(path)
+        if module is not None:
+            changed = changed_lines(reverse_patch(runs.patch))
+            statements = [module.at(each.start) for each in changed if each.path == path]
+            names = [each.place.function for each in statements if each is not None]
+            return f"`{names[0]}` in {path}" if names else path
+    return ""
+
+
+def _hints(ask: Ask, rng: random.Random) -> Hints:
+    """What the main agent gives besides the question: sometimes everything, sometimes less."""
+    about = ask.value if isinstance(ask, PostFixAsk) else ask
+    if not isinstance(about, ValueAsk | ReachAsk):
+        return Hints()
+    has_line, has_path, has_variables = rng.random() < 0.6, rng.random() < 0.8, rng.random() < 0.5
+    variables = (about.expression,) if isinstance(about, ValueAsk) else ()
+    return Hints(
+        path=about.place.file if has_path else None,
+        lines=(about.place.line,) if has_path and has_line else (),
+        variables=variables if has_variables else (),
+    )

@@ -1,8 +1,5 @@
-"""Reads the claims in an answer's text: places, exceptions, counts, values and the names they are
-given to, and admissions of not knowing.
-
-It reads only the text itself, by patterns; nothing is inferred from the question.
-"""
+"""Reads the claims in an answer's text, by patterns: places, exceptions, counts, values and their
+names, and admissions of not knowing. Nothing is inferred from the question."""
 
 from __future__ import annotations
 
@@ -127,12 +124,11 @@ def places(text: str) -> list[tuple[str, int, int]]:
 
 def locations(text: str) -> list[tuple[str, int]]:
     """The places in a text, in order, except those on the way."""
-    main = [
-        (file, line)
-        for file, line, start in places(text)
-        if not CONTEXT.search(text[max(0, start - 80) : start].replace("`", ""))
-    ]
-    return list(dict.fromkeys(main))
+    main: dict[tuple[str, int], None] = {}
+    for file, line, start in places(text):
+        if not CONTEXT.search(text[max(0, start - 80) : start].replace("`", "")):
+            main[file, line] = None
+    return list(main)
 
 
 def same_file(one: str, other: str) -> bool:
@@ -141,17 +137,14 @@ def same_file(one: str, other: str) -> bool:
 
 
 def exceptions(text: str, known: str) -> list[str]:
-    """The exception classes that are raised according to a text, without modules.
-
-    `known` is an expected class, whatever its suffix.
-    """
+    """The exception classes that are raised according to a text, without modules; `known` is an
+    expected class, whatever its suffix."""
     found = [*EXCEPTION.finditer(text), *re.finditer(rf"\b(?:\w+\.)*{re.escape(known)}\b", text)]
-    names = [
-        each[0].rpartition(".")[2]
-        for each in sorted(found, key=lambda each: each.start())
-        if not NOT_RAISED.search(text[max(0, each.start() - 40) : each.start()])
-    ]
-    return list(dict.fromkeys(names))
+    names: dict[str, None] = {}
+    for each in sorted(found, key=lambda each: each.start()):
+        if not NOT_RAISED.search(text[max(0, each.start() - 40) : each.start()]):
+            names[each[0].rpartition(".")[2]] = None
+    return list(names)
 
 
 def counts(text: str) -> list[int]:
@@ -171,13 +164,10 @@ def ordinal(hit: int) -> str:
 
 def visits(text: str) -> list[int]:
     """The visits of a line in a text: `the second time`, `hit 3`."""
-    found = [
-        ORDINALS.index(each["word"].lower()) + 1
-        if each["word"]
-        else int(each["number"] or each["after"])
-        for each in VISIT.finditer(text)
-    ]
-    return list(dict.fromkeys(found))
+    found = list(VISIT.finditer(text))
+    words = {word: number for number, word in enumerate(ORDINALS, 1)}
+    told = [words.get((e["word"] or "").lower()) or int(e["number"] or e["after"]) for e in found]
+    return list(dict.fromkeys(told))
 
 
 @dataclass(frozen=True)
@@ -251,14 +241,12 @@ def _without_places(text: str) -> str:
 
 def _value_at(text: str, start: int) -> ValueClaim | None:
     """The longest representation of a value that starts at a position, unless it is a remark in
-    brackets: `(the second visit)`.
-    """
-    found = STRING.match(text, start) or WORD.match(text, start)
-    end = found.end() if found else None
-    if end is None and (OBJECT.match(text, start) or CALL.match(text, start)):
+    brackets: `(the second visit)`."""
+    found, end = STRING.match(text, start) or WORD.match(text, start), None
+    if found is None and (OBJECT.match(text, start) or CALL.match(text, start)):
         end = _balanced(text, start)
     if end is None:
-        found = NUMBER.match(text, start)
+        found = found or NUMBER.match(text, start)
         end = found.end() if found else None
     if end is None:
         return None
@@ -274,18 +262,15 @@ def _balanced(text: str, start: int) -> int | None:
     stack: list[str] = []
     position = start
     while position < len(text):
-        quoted = STRING.match(text, position) if text[position] in "'\"" else None
-        if quoted:
-            position = quoted.end()
-            continue
         char = text[position]
-        if char in CLOSING and (char != "<" or position == start or stack[-1:] == [">"]):
+        quoted = STRING.match(text, position) if char in "'\"" else None
+        position = quoted.end() if quoted else position + 1
+        if char in CLOSING and (char != "<" or position == start + 1 or stack[-1:] == [">"]):
             stack.append(CLOSING[char])
         elif stack and char == stack[-1]:
             stack.pop()
             if not stack:
-                return position + 1
-        position += 1
+                return position
     return None
 
 
@@ -329,9 +314,7 @@ def distinct(claims: list[ValueClaim]) -> list[ValueClaim]:
 
 
 def compared(text: str) -> tuple[list[ValueClaim], list[ValueClaim]]:
-    """What a failing assertion compared: the actual and the expected values, by the words around
-    each.
-    """
+    """The actual and the expected values of a failing assertion, by the words around each."""
     for part in (ASSERT_CODE.sub(blank, text), text):
         found = values_in(part)
         by_role: dict[str | None, list[ValueClaim]] = {"actual": [], "expected": [], None: []}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 RELATIVE = 1e-6
@@ -18,9 +18,7 @@ ADDRESS = re.compile(r"\s+at 0x[0-9a-fA-F]+")
 BARE = re.compile(r"<(?:[\w.]|<locals>)+>|<[\w ]+, not evaluated>")
 """An object whose representation shows no contents."""
 PASSING = ("...", "0x", "pytest-of-")
-"""Marks of text that is cut or differs between runs: an address, a path with the number of pytest's
-run.
-"""
+"""Marks of text that is cut or differs between runs: an address, a path with the run's number."""
 OBJECT = re.compile(
     r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|(?P<object><[A-Za-z_](?:[^<>'\"]|'(?:[^'\\]|\\.)*'|->)*>)"
 )
@@ -162,21 +160,18 @@ def same(one: object, other: object) -> bool:
             alike = type(one) is type(other) and len(one) == len(other)
             equal = alike and all(map(same, one, other))
         case dict(), dict():
-            equal = _same_items(list(one.items()), list(other.items()))
+            equal = _same_items(one.items(), other.items())
         case _Set(), _Set():
-            equal = _same_items(list(one.items), list(other.items))
+            equal = _same_items(one.items, other.items)
         case Call(), Call():
-            equal = (
-                one.name == other.name
-                and same(one.arguments, other.arguments)
-                and _same_items(list(one.keywords), list(other.keywords))
-            )
+            alike = one.name == other.name and same(one.arguments, other.arguments)
+            equal = alike and _same_items(one.keywords, other.keywords)
         case _:
             equal = type(one) is type(other) and one == other
     return equal
 
 
-def _same_items(ones: list[object], others: list[object]) -> bool:
+def _same_items(ones: Iterable[object], others: Iterable[object]) -> bool:
     """Whether they are equal in any order."""
     left = list(others)
     for one in ones:

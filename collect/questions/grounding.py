@@ -48,9 +48,7 @@ TELLING = 3
 """Minimum length of a distinctive string or number: shorter ones occur everywhere."""
 
 CUT = re.compile(r"\([\w.$<>\[\], ]*\bcut\)|;\s+(?=[A-Za-z_][\w.]* = )")
-"""Where a new value starts, even inside quotes and brackets that a cut left open: after the
-debugger's "cut" remark, or at `; name = `.
-"""
+"""Where a new value starts, even inside quotes and brackets that a cut left open."""
 QUOTED_NAME = re.compile(r"`([A-Za-z_][\w.\[\]'\"]*)`")
 
 NAME = r"(?:[A-Za-z_]\w*(?:\.(?:[A-Za-z_]\w*|<\w+>))*|<\w+>)"
@@ -67,9 +65,7 @@ QUOTED = re.compile(r":?\s*\(?\s*(?P<quote>['\"])(?P<message>(?:\\.|(?!(?P=quote
 TOLD = re.compile(r":\s*(?P<message>[^;\n`]+)")
 """A message in a traceback's form, to the end of the line or the quote."""
 BEFORE_TOLD = re.compile(r"(?:^|[`;\n]|: )\s*$")
-"""What comes before an exception's type in a quoted traceback line; in a sentence, the text after a
-colon is prose.
-"""
+"""What precedes an exception's type in a quoted traceback; in a sentence, prose follows a colon."""
 REMARK = re.compile(r"(?<=\s)\((?P<quote>['\"])(?P<message>[^'\"\n]+)(?P=quote)\)")
 """A message in brackets and quotes, not directly after the type."""
 PROSE = re.compile(r"\.\s+(?=[A-Z])|\.$")
@@ -164,14 +160,15 @@ def ground(conversation: Conversation, tests: TestFiles) -> Grounding:
     seen = observed(conversation, end, tests)
     found = []
     for claim in claims.values():
+        stated = claim.kind, str(claim)
         if task.says(claim):
-            found.append(GroundedClaim(claim.kind, str(claim), Support.GIVEN))
-            continue
-        sightings = sorted(_sightings(claim, seen), key=lambda each: each.where)
-        support = Support.OBSERVED if sightings else Support.UNGROUNDED
-        where = sightings[0].where if sightings else None
-        from_test = bool(sightings) and all(each.in_test for each in sightings)
-        found.append(GroundedClaim(claim.kind, str(claim), support, where, from_test))
+            found.append(GroundedClaim(*stated, Support.GIVEN))
+        elif sightings := list(_sightings(claim, seen)):
+            where = min(each.where for each in sightings)
+            from_test = all(each.in_test for each in sightings)
+            found.append(GroundedClaim(*stated, Support.OBSERVED, where, from_test))
+        else:
+            found.append(GroundedClaim(*stated, Support.UNGROUNDED))
     return Grounding(tuple(found))
 
 
@@ -201,8 +198,8 @@ class _Task:
     def says(self, claim: Claim) -> bool:
         """Whether the text contains a claim, with the main agent's hints."""
         if claim.kind is ClaimKind.LOCATION and claim.line:
-            known = [file for file, line in self._places if line == claim.line]
-            return any(same_file(file, claim.file) for file in known)
+            found = [file for file, line in self._places if line == claim.line]
+            return any(same_file(file, claim.file) for file in found)
         if claim.kind is not ClaimKind.VALUE:
             return _has_word(self._plain, plain(claim.text))
         told = self._values
@@ -221,14 +218,12 @@ def _sightings(claim: Claim, seen: Observations) -> Iterator[Sighting]:
             yield from (each for file, each in found if same_file(file, claim.file))
         case ClaimKind.LOCATION:
             for known, sighting in seen.functions.items():
-                if known == claim.text or known.endswith(f".{claim.text}"):
+                if f".{known}".endswith(f".{claim.text}"):
                     yield sighting
             yield from _in_texts(claim.text.rpartition(".")[2], seen)
         case ClaimKind.EXCEPTION:
-            yield from (
-                at for raised, said, at in seen.exceptions if text == raised or text in said
-            )
-            yield from _in_texts(text, seen)
+            raised = (at for kind, said, at in seen.exceptions if text == kind or text in said)
+            yield from (*raised, *_in_texts(text, seen))
         case ClaimKind.VALUE:
             yield from _sightings_of_value(claim, seen)
 
@@ -236,9 +231,8 @@ def _sightings(claim: Claim, seen: Observations) -> Iterator[Sighting]:
 def _sightings_of_value(claim: Claim, seen: Observations) -> Iterator[Sighting]:
     """A value given to a name must have been seen under that name or inside its value. If the name
     was never seen, such as an expression in the model's own words, a distinctive value must have
-    been seen somewhere; one that anybody would guess (0, True, an empty list) does not count. A
-    name and its value that occur in an observation exactly as in the answer count as a quote.
-    """
+    been seen somewhere, not one that anybody would guess. A name and its value that occur in an
+    observation exactly as in the answer count as a quote."""
     text, value = plain(claim.text), claim.value
 
     def shows(shown: str) -> bool:
@@ -292,9 +286,8 @@ def _in_texts(words: str, seen: Observations) -> Iterator[Sighting]:
 
 
 def _has_word(text: str, words: str) -> bool:
-    """Whether a text contains the words, not as part of longer ones: `12` is not in `123`, `1.12`
-    or `-12`.
-    """
+    """Whether a text contains the words, not as part of longer ones: `12` is not in `-12`, `1.12`
+    or `123`."""
 
     def is_wordy(char: str) -> bool:
         return char.isalnum() or char == "_"
@@ -314,9 +307,7 @@ def _has_word(text: str, words: str) -> bool:
 
 
 def claims_in(text: str) -> tuple[Claim, ...]:
-    """The locations, exceptions and values that a text states, each once, read like the scorer of
-    runtime questions does.
-    """
+    """The locations, exceptions and values that a text states, each once, read as by `scoring`."""
     found = [*_locations(text), *_exceptions(text), *_values(text)]
     return tuple({(claim.kind, str(claim)): claim for claim in found}.values())
 
@@ -344,9 +335,7 @@ def _exceptions(text: str) -> Iterator[Claim]:
 
 
 def _values(text: str) -> Iterator[Claim]:
-    """Every value given to an expression, every quoted literal, and the actual and expected value
-    of an assertion.
-    """
+    """The values given to expressions, quoted literals, and what an assertion compared."""
     for part in CUT.split(text):
         named = {each.start: (each, _name(part, each)) for each in _whole(part, values_in(part))}
         for name in dict.fromkeys(QUOTED_NAME.findall(part)):
@@ -370,9 +359,7 @@ def _whole(text: str, found: list[ValueClaim]) -> Iterator[ValueClaim]:
 
 
 def _name(text: str, found: ValueClaim) -> str | None:
-    """The expression that a value is given to. The debugger also writes `len(x) > 2 = True`, so it
-    may be more than a name.
-    """
+    """The expression that a value is given to: the debugger also writes `len(x) > 2 = True`."""
     before = text[: found.start]
     if before.endswith(" = "):
         # No expression spans these characters; one after other words may start after a blank.
@@ -437,12 +424,9 @@ def changed_by(patch: str) -> tuple[ChangedRange, ...]:
 def fix_touched_location(
     conversation: Conversation, changed: Sequence[ChangedRange]
 ) -> bool | None:
-    """Whether a patch changed the place that an answer or plan reported: its line, its function, or
-    at module level its statement.
-
-    For Python, from what the conversation has read of the file. None if the answer reports no
-    place, nothing was changed, or too little of the right file was read.
-    """
+    """Whether a patch changed the place that an answer or plan reported: its line, or, from what
+    the conversation has read of a Python file, its function, at module level its statement. None if
+    it reports no place, nothing was changed, or too little of the right file was read."""
     answer, texts = conversation.answer, list(answer_texts(conversation))
     if answer is not None and conversation.role is not Role.INSPECTOR:
         texts = [answer.location, answer.answer]
@@ -471,9 +455,9 @@ def _known_source(conversation: Conversation, file: str) -> Mapping[int, str]:
         path = call.text("path") if call is not None and call.name == READ_FILE else ""
         if path and same_file(path.removeprefix("./"), file):
             listings.append((1, row.message.content))
-    for each in conversation.events:
-        if each.event.file and same_file(each.event.file, file):
-            listings.append((2, "\n".join(each.event.source)))
+    events = [each.event for each in conversation.events]
+    shown = [each for each in events if each.file and same_file(each.file, file)]
+    listings += [(2, "\n".join(each.source)) for each in shown]
     lines: dict[int, str] = {}
     for blanks, text in listings:
         listed = rf"^(?:->)?[ *]*(\d+)(?: {{{blanks}}}(.*))?$"
@@ -484,8 +468,7 @@ def _known_source(conversation: Conversation, file: str) -> Mapping[int, str]:
 
 def _block(source: Mapping[int, str], line: int) -> int | None:
     """The first line of the innermost definition around a line, or at module level of the least
-    indented statement; None if unknown.
-    """
+    indented statement; None if unknown."""
     while source.get(line, "").lstrip().startswith("@"):
         line += 1
     least: int | None = None

@@ -150,9 +150,10 @@ def observed(conversation: Conversation, end: int, tests: TestFiles) -> Observat
         call = calls.get(message.tool_call_id or "")
         path = call.text("path") if call is not None and call.name == READ_FILE else ""
         in_test = path in tests if path else from_test.get(message.tool_call_id, False)
-        seen.add_text(message.content, Sighting(index, in_test))
+        sighting = Sighting(index, in_test)
+        seen.add_text(message.content, sighting)
         if path:
-            seen.add_listing(path, message.content, Sighting(index, in_test))
+            seen.add_listing(path, message.content, sighting)
     for row, tested in events:
         where = _answer_index(conversation, row)
         if where < end:
@@ -188,11 +189,10 @@ def _asked(event: DebugEvent, name: str) -> object:
 
 def _answer_index(conversation: Conversation, row: EventRow) -> int:
     """The message that reports an event; at the earliest the one after its call's."""
-    rows = conversation.messages
-    for index in range(row.message_index + 1, len(rows)):
-        message = rows[index].message
-        if message.role == "assistant":
+    first = row.message_index + 1
+    for index, later in enumerate(conversation.messages[first:], first):
+        if later.message.role == "assistant":
             break
-        if message.tool_call_id == row.tool_call_id:
+        if later.message.tool_call_id == row.tool_call_id:
             return index
-    return row.message_index + 1
+    return first

@@ -103,12 +103,9 @@ class PythonModule(SourceModule):
 
         def add(node: ast.AST, prefix: str) -> None:
             for child in ast.iter_child_nodes(node):
-                if not isinstance(child, SCOPES):
-                    add(child, prefix)
-                    continue
                 if isinstance(child, Function):
                     found[f"{prefix}{child.name}"] = child
-                add(child, f"{prefix}{child.name}.")
+                add(child, f"{prefix}{child.name}." if isinstance(child, SCOPES) else prefix)
 
         add(self.tree, "")
         return found
@@ -122,11 +119,8 @@ class PythonModule(SourceModule):
                     continue
                 parts = [part for header in _headers(node) for part in ast.walk(header)]
                 reads = [part for part in parts if isinstance(getattr(part, "ctx", None), ast.Load)]
-                dotted = [
-                    ast.unparse(part)
-                    for part in reads
-                    if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name)
-                ]
+                dots = [part for part in reads if isinstance(part, ast.Attribute)]
+                dotted = [ast.unparse(part) for part in dots if isinstance(part.value, ast.Name)]
                 last = node.end_lineno or node.lineno
                 if isinstance(node, BLOCKS):
                     ends = [part.end_lineno for part in parts if isinstance(part, ast.expr)]
@@ -145,8 +139,7 @@ class PythonModule(SourceModule):
 
     def literals(self, function: str | None) -> Iterator[str]:
         """A function's include its defaults; a test's also those of the helpers and fixtures of its
-        file that it uses.
-        """
+        file that it uses."""
         if function is None:
             yield from _literals(self.tree)
             return
@@ -237,8 +230,7 @@ def is_literal(node: ast.expr | str) -> bool:
 
 def sides_at(tree: ast.Module, line: int) -> tuple[str, str | None] | None:
     """The actual and the expected expression of the assertion at a line; the second is None if it
-    compares with nothing. None if there is no assertion or it is unclear.
-    """
+    compares with nothing. None if there is no assertion or it is unclear."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.stmt) or not node.lineno <= line <= (node.end_lineno or 0):
             continue
@@ -288,10 +280,9 @@ class JavaModule(SourceModule):
                 while last < limit and not self._code(last).endswith((";", "{", "}")):
                     last += 1
                 probes = self._source.probes(line, function.name)
+                place = Location(file=self.path, line=line, last_line=last, function=function.name)
                 found[line] = Statement(
-                    place=Location(
-                        file=self.path, line=line, last_line=last, function=function.name
-                    ),
+                    place=place,
                     source=code,
                     conditional=conditional,
                     once=last == line and JAVA_MAY_STOP_TWICE.search(code) is None,
@@ -306,12 +297,10 @@ class JavaModule(SourceModule):
         if function is None:
             yield from JAVA_LITERAL.findall(self.text)
             return
-        inside = [each for each in self._source.functions if each.name == function]
-        methods = [each for each in self._source.functions if not each.name.endswith("init>")]
-        others = [each for each in methods if each.name != function]
         for number, text in enumerate(self.lines, 1):
-            elsewhere = any(each.first <= number <= each.last for each in others)
-            if not elsewhere or any(each.first <= number <= each.last for each in inside):
+            around = [each for each in self._source.functions if each.first <= number <= each.last]
+            names = [each.name for each in around if not each.name.endswith("init>")]
+            if not names or function in {each.name for each in around}:
                 yield from JAVA_LITERAL.findall(text)
 
     def raising_lines(self, function: str) -> list[int]:
@@ -330,10 +319,8 @@ class JavaModule(SourceModule):
 def is_test_file(instance: Instance, path: str) -> bool:
     """Whether a file belongs to the tests."""
     named = {test.partition("::")[0] for test in instance.public_tests}
-    below = any(
-        path == top or path.startswith(f"{top.rstrip('/')}/") for top in instance.test_paths
-    )
-    name = path.rpartition("/")[2]
+    folders = tuple(f"{top.rstrip('/')}/" for top in instance.test_paths)
+    below, name = path in instance.test_paths or path.startswith(folders), path.rpartition("/")[2]
     return below or path in named or name == "conftest.py" or name.startswith("test_")
 
 
@@ -356,10 +343,8 @@ class Program:
         return self.modules.get(path) or self.tests.get(path)
 
     def written_out(self, file: str, function: str, test: str) -> Sequence[object]:
-        """The parsed literals in the places where one would look for a function's values.
-
-        They are kept, since this is asked for each of hundreds of values.
-        """
+        """The parsed literals in the places where one would look for a function's values; kept,
+        since this is asked for each of hundreds of values."""
         key = file, function, test
         if key not in self._written:
             module = self.module(file)

@@ -42,24 +42,18 @@ class Wording:
 
     def __init__(self, verbs: str, denials: str, is_exclusive: bool) -> None:
         """`is_exclusive`: whether a sentence that denies it affirms nothing, since it says what
-        happens instead.
-        """
+        happens instead."""
         denied = rf"{NEGATION}\s+(?:\w+\s+){{0,3}}?(?:{verbs})\b|{denials}"
         self._affirmed = re.compile(rf"\b(?:{verbs})\b", re.IGNORECASE)
         self._denied = re.compile(denied, re.IGNORECASE)
         self._is_exclusive = is_exclusive
 
     def said(self, text: str, about: tuple[str, ...]) -> set[bool]:
-        """Every answer that a text gives; both if it contradicts itself.
-
-        A leading yes or no counts for the whole text. Other statements then count only if they name
-        one of `about` (a line, a name).
-        """
+        """Every answer that a text gives; both if it contradicts itself. A leading yes or no counts
+        for the whole text, and then other statements only if they name one of `about`."""
         leading = LEADING.match(text)
         names = re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, about))})(?!\w)")
-        said: set[bool] = set()
-        if leading:
-            said.add(leading[1].lower() in ("yes", "yep", "true", "correct"))
+        said = {leading[1].lower() in ("yes", "yep", "true", "correct")} if leading else set()
         for sentence in re.split(r"(?<=[.!?;])\s+|\n+", text):
             body = LEADING.sub("", sentence)
             if leading and not names.search(body):
@@ -178,15 +172,14 @@ def _facts(question: Question, answer: DebugAnswer) -> Iterator[Fact]:
             said = re.search(rf"(?<!\w)(?:{short})(?!\w)", f"{text}\n{answer.location}")
             # The function is named by its name or by a place inside it.
             named = said or place.reason in (Reason.RIGHT, Reason.SEVERAL)
-            true, reason = " | ".join(sorted(names)), Reason.RIGHT if named else Reason.WRONG
-            yield Fact("function", true, "named" if said else "", reason)
+            true, claimed = " | ".join(sorted(names)), "named" if said else ""
+            yield Fact("function", true, claimed, Reason.RIGHT if named else Reason.WRONG)
             yield place
 
 
 def _value(text: str, ask: ValueAsk, truth: ValueTruth) -> Iterator[Fact]:
     """Whether the text gives the expression this value and no other; and where and when it was
-    seen, if the text says so: the right value of another line or visit is luck.
-    """
+    seen, if the text says so: the right value of another line or visit is luck."""
     named = distinct(claims.named_values(text, ask.expression))
     bare = claims.bare_words(text, ask.expression) if truth.type == "str" else []
     if not named and bare and all(word == parse_value(truth.text) for word in bare):
@@ -245,10 +238,7 @@ def _reach(ask: ReachAsk, truth: ReachTruth, text: str) -> Iterator[Fact]:
 
 
 def _place(name: str, answer: DebugAnswer, places: tuple[Location, ...]) -> Fact:
-    """Whether every claimed place lies in a true span.
-
-    An answer without a place uses the block's own location.
-    """
+    """Whether every claimed place, by default the block's own location, lies in a true span."""
     found = claims.locations(answer.answer) or claims.locations(answer.location)[:1]
     shown = " | ".join(f"{file}:{line}" for file, line in found)
     inside = [any(_within(file, line, place) for place in places) for file, line in found]

@@ -1,9 +1,7 @@
-"""A baseline that answers from the source alone, without running the program.
-
-It acts like a hurried reader: for a value it takes the nearest assignment, default or literal, it
-says yes to every reachability question, and takes the first assertion as the failing one and the
-first `raise` as the exception. Its score shows how much of a question file needs no debugger.
-"""
+"""A baseline that answers from the source alone, like a hurried reader: for a value it takes the
+nearest assignment, default or literal, it says yes to every reachability question, and takes the
+first assertion as the failing one and the first `raise` as the exception. Its score shows how much
+of a question file needs no debugger."""
 
 from __future__ import annotations
 
@@ -23,8 +21,8 @@ from collect.question_records import (
     RootCauseAsk,
     ValueAsk,
 )
+from collect.questions.asking import Answered
 from collect.questions.program import Program, PythonModule, is_literal, sides_at
-from collect.questions.rows import Answered
 from collect.questions.scoring import score
 from collect.store.records import DebugAnswer
 
@@ -39,8 +37,7 @@ def read_all(questions: Sequence[Question], instances: Mapping[str, Instance]) -
     # Grouped by program, since parsing takes long.
     for (instance_id, patch), asked in groupby(sorted(questions, key=program_of), program_of):
         bug = instances[instance_id]
-        files = apply_patch(bug.files, patch) if bug.files and patch else bug.files
-        program = Program(bug, files)
+        program = Program(bug, apply_patch(bug.files, patch) if bug.files and patch else bug.files)
         for question in asked:
             text = _SourceReader(program, question.test).answer(question.ask)
             guess = DebugAnswer(question="", answer=text, evidence="source only", location="")
@@ -57,11 +54,8 @@ class _SourceReader:
         functions = self._test.functions if self._test is not None else {}
         self._function = functions.get(name.partition("[")[0].replace("::", "."))
         parts = ast.walk(self._function) if self._function is not None else ()
-        self._calls = [
-            (ast.unparse(part.func).rpartition(".")[2], part.args)
-            for part in parts
-            if isinstance(part, ast.Call)
-        ]
+        calls = [part for part in parts if isinstance(part, ast.Call)]
+        self._calls = [(ast.unparse(each.func).rpartition(".")[2], each.args) for each in calls]
         """What the test calls, with which arguments."""
 
     def answer(self, ask: Ask) -> str:
@@ -95,15 +89,15 @@ class _SourceReader:
         return [*(text for _, text in given), *literals, "None"][0]
 
     def _assertion(self) -> str:
-        """The first assertion of the test, else of its file; else `None` is a fair guess."""
-        tree = self._test.tree if self._test is not None else ast.Module([], [])
-        for node in filter(None, (self._function, tree)):
-            for part in ast.walk(node):
-                if isinstance(part, ast.Assert) and self._test is not None:
-                    sides = sides_at(tree, part.lineno)
-                    expected = (sides[1] if sides is not None else None) or "True"
-                    place = f"{self._test.path}:{part.lineno}"
-                    return f"{place} fails: actual None, expected {expected}."
+        """The first assertion of the test, else of its file; `None` is a fair guess."""
+        test = self._test
+        if test is not None:
+            parts = [p for node in (self._function, test.tree) if node for p in ast.walk(node)]
+            for part in parts:
+                if isinstance(part, ast.Assert):
+                    _, expected = sides_at(test.tree, part.lineno) or (None, None)
+                    place = f"{test.path}:{part.lineno}"
+                    return f"{place} fails: actual None, expected {expected or True}."
         return "The first assertion of the test fails."
 
     def _exception(self) -> str:

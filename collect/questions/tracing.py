@@ -1,5 +1,5 @@
 """Runs a test under the debugger, stops at every statement of the program, and records what is
-seen; finds the true answers to questions in such runs.
+seen; finds the questions about such runs and their true answers.
 
 An answer depends only on the run, so that a second run in a fresh sandbox can confirm it.
 """
@@ -13,17 +13,22 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from collect.benchmarks.base import Instance
+from collect.code.patches import changed_lines
 from collect.code.python_source import is_pure
+from collect.code.source import function_at, read_source
 from collect.errors import InfrastructureFailure
 from collect.question_records import (
     AssertionAsk,
     AssertionTruth,
+    Category,
     ExceptionAsk,
     ExceptionTruth,
     Location,
     Observation,
     ReachAsk,
     ReachTruth,
+    RootCauseTruth,
     Truth,
     ValueAsk,
     ValueTruth,
@@ -57,6 +62,7 @@ ASSERTIONS = ("AssertionError", "AssertionFailedError", "ComparisonFailure", "Fa
 """Exceptions of failing assertions; `Failed` is pytest's own."""
 TracedAsk = ValueAsk | ExceptionAsk | AssertionAsk | ReachAsk
 """Questions whose answers a run shows."""
+Candidate = tuple[Category, TracedAsk]
 
 
 @dataclass(frozen=True)
@@ -170,11 +176,8 @@ class Runs:
 
     @cached_property
     def unsteady(self) -> frozenset[tuple[str, str]]:
-        """The files and functions in which the runs differ in any value or visit.
-
-        If the order of a set decides (by addresses), two runs agree on single values only by
-        chance.
-        """
+        """The files and functions in which the runs differ in any value or visit: if the order of a
+        set decides (by addresses), two runs agree on single values only by chance."""
         pairs = ((self.first, self.second), (self.second, self.first))
         return frozenset(
             (stop.statement.place.file, stop.statement.place.function)
@@ -188,10 +191,8 @@ def _is_alike(stop: Stop, other: Stop | None) -> bool:
     if other is None:
         return False
     shared = stop.locals.keys() & other.locals.keys()
-    pairs = [(stop.locals[name].text, other.locals[name].text) for name in shared]
-    return all(
-        one == again or not (is_comparable(one) and is_comparable(again)) for one, again in pairs
-    )
+    texts = ({stop.locals[name].text, other.locals[name].text} for name in shared)
+    return not any(len(pair) > 1 and all(map(is_comparable, pair)) for pair in texts)
 
 
 def trace_test(
@@ -201,11 +202,8 @@ def trace_test(
     timeout: float,
     files: Collection[str] | None = None,
 ) -> Trace:
-    """Run a test to its end or timeout, in seconds. The session is then post mortem or done.
-
-    `files` are the modules to stop in, None for all. Raises InfrastructureFailure if the test can't
-    be started.
-    """
+    """Run a test to its end or timeout, in seconds; the session is then post mortem or done. Stops
+    in `files`, or in all modules. Raises InfrastructureFailure if the test can't be started."""
     chosen = [m for path, m in program.modules.items() if files is None or path in files]
     statements = {(m.path, each.place.line): each for m in chosen for each in m.statements}
     points = [BreakpointRequest(file=file, line=line) for file, line in statements]
@@ -253,10 +251,8 @@ def trace_test(
 
 def _look(debugger: Debugger, statement: Statement, hit: int, depth: int) -> Stop:
     """Read the variables, and the contents of the objects that the statement reads."""
-    values: dict[str, Value] = {}
-    fields: dict[str, Value] = {}
-    if hit <= MAX_LOOKS:
-        values = {value.name: value for value in debugger.locals().values}
+    shown = debugger.locals().values if hit <= MAX_LOOKS else ()
+    values, fields = {value.name: value for value in shown}, dict[str, Value]()
     for base in dict.fromkeys(name.partition(".")[0] for name in statement.attributes):
         for value in debugger.fields(base).values if base in values else ():
             dot = "" if value.name.startswith("[") else "."
@@ -274,14 +270,9 @@ def _ending(raised: ExceptionInfo, frames: Sequence[Frame], program: Program) ->
 
 
 def _raised(raised: ExceptionInfo, origin: Location, line: int, depth: int) -> Finding:
+    place, said = f"{origin.file}:{line}", f"{raised.type}: {raised.message}"[:MAX_SEEN]
+    seen = Observation(place=place, function=origin.function, hit=0, depth=depth, seen=said)
     message = raised.message[:MAX_SEEN]
-    seen = Observation(
-        place=f"{origin.file}:{line}",
-        function=origin.function,
-        hit=0,
-        depth=depth,
-        seen=f"{raised.type}: {raised.message}"[:MAX_SEEN],
-    )
     return Finding(ExceptionTruth(type=raised.type, message=message, origin=origin), (seen,))
 
 
@@ -297,11 +288,9 @@ def _location(program: Program, file: str, line: int, function: str) -> Location
 def _assertion(
     debugger: Debugger, raised: ExceptionInfo, frames: Sequence[Frame], program: Program
 ) -> Finding | None:
-    """Evaluate both sides of a failed assertion in its frame post mortem.
-
-    None if it compares other than by `==` or truth, or if the values differ from the message: then
-    evaluating has side effects.
-    """
+    """Evaluate both sides of a failed assertion in its frame post mortem. None if it compares other
+    than by `==` or truth, or if the values differ from the message: then evaluating has side
+    effects."""
     frame = next((each for each in frames if each.file in program.tests), None)
     if frame is None or raised.type != "AssertionError":
         return None
@@ -318,12 +307,9 @@ def _assertion(
     pure = all(is_pure(ast.parse(each, mode="eval").body) for each in expressions)
     if not _fits(raised.message, [value.text for value in values], pure):
         return None
-    actual, *expected = [ValueTruth(type=value.type, text=value.text) for value in values]
-    truth = AssertionTruth(
-        place=_location(program, frame.file, frame.line, frame.function),
-        actual=actual,
-        expected=expected[0] if expected else None,
-    )
+    sides = [ValueTruth(type=value.type, text=value.text) for value in values]
+    at = _location(program, frame.file, frame.line, frame.function)
+    truth = AssertionTruth(place=at, actual=sides[0], expected=sides[1] if sides[1:] else None)
     text = ", ".join(f"{value.name} = {value.text}" for value in values)[:MAX_SEEN]
     place = f"{frame.file}:{frame.line}"
     seen = Observation(place=place, function=frame.function, hit=0, depth=1, seen=text)
@@ -331,11 +317,8 @@ def _assertion(
 
 
 def _fits(message: str, texts: Sequence[str], pure: bool) -> bool:
-    """Whether the values fail the assertion and match its message. `pure`: whether evaluating them
-    has no side effects.
-
-    The message cuts the middle of long values, so only their ends are compared.
-    """
+    """Whether the values fail the assertion and match its message, which cuts the middle of long
+    ones. `pure`: whether evaluating them has no side effects."""
     first = message.partition("\n")[0].removeprefix("assert ")
     actual, *expected = texts
     if not expected:
@@ -374,12 +357,9 @@ def find(ask: TracedAsk, trace: Trace) -> Finding | None:
 
 def observed(stop: Stop, text: str) -> Observation:
     """A stop as evidence, without object addresses, which differ between runs."""
+    at, seen = stop.statement.place, without_addresses(text)[:MAX_SEEN]
     return Observation(
-        place=str(stop.statement.place),
-        function=stop.statement.place.function,
-        hit=stop.hit,
-        depth=stop.depth,
-        seen=without_addresses(text)[:MAX_SEEN],
+        place=str(at), function=at.function, hit=stop.hit, depth=stop.depth, seen=seen
     )
 
 
@@ -411,7 +391,91 @@ def _reach(ask: ReachAsk, trace: Trace) -> Finding | None:
     first = trace.visit(ask.place)
     if first is not None:
         return Finding(truth, (observed(first, f"stopped here {hits} times"),))
-    missed = Observation(
-        place=str(ask.place), function=ask.place.function, hit=0, depth=0, seen="never stopped here"
-    )
+    at, never = ask.place, "never stopped here"
+    missed = Observation(place=str(at), function=at.function, hit=0, depth=0, seen=never)
     return Finding(truth, (missed,))
+
+
+def candidates(trace: Trace, program: Program) -> Iterator[Candidate]:
+    """All questions about one run by category, before the rules, except those that need a patch."""
+    for stop in trace.stops:
+        yield from _values(stop, trace)
+    # Every bound line of the executed modules, with and without its count.
+    for path in sorted({file for file, _ in trace.hits}):
+        for statement in program.modules[path].statements:
+            if (path, statement.place.line) in trace.bound:
+                yield Category.REACHABILITY, ReachAsk(place=statement.place)
+                if statement.once:
+                    yield Category.REACHABILITY, ReachAsk(place=statement.place, count=True)
+    if trace.failed:
+        yield Category.ASSERTION, AssertionAsk()
+        yield Category.EXCEPTION, ExceptionAsk(ends_test=True)
+    yield Category.EXCEPTION, ExceptionAsk(ends_test=False)
+    for function in dict.fromkeys(origin.function for origin, _ in trace.raises):
+        yield Category.EXCEPTION, ExceptionAsk(ends_test=False, function=function)
+
+
+def _values(stop: Stop, trace: Trace) -> Iterator[Candidate]:
+    """Questions about the variables that a statement reads, their attributes and entries, and the
+    variable that it assigns."""
+    statement, place = stop.statement, stop.statement.place
+    if not statement.once or (place.file, place.line) in trace.mixed:
+        return
+    names = [name for name in statement.used if name in stop.locals]
+    for name in names:
+        if name not in ("self", "cls"):
+            yield Category.LOCAL, ValueAsk(expression=name, place=place, hit=stop.hit)
+    used = [name for name in statement.attributes if name in stop.fields]
+    bases = tuple(f"{base}[" for base in (*statement.attributes, *names))
+    entries = [n for n in stop.values if n.endswith("]") and n.startswith(bases)]
+    fields = [name for name in stop.fields if "." in name]
+    for name in dict.fromkeys([*used, *entries, *fields]):
+        yield Category.ATTRIBUTE, ValueAsk(expression=name, place=place, hit=stop.hit)
+    follower = trace.next_in_frame(stop)
+    if follower is None or len(statement.assigned) != 1:
+        return
+    # The next stop is the next statement only if all breakpoints in the function stayed.
+    visited = {each.statement.place for each in trace.stops}
+    own = [each for each in visited if (each.file, each.function) == (place.file, place.function)]
+    is_capped = any((each.file, each.line) in trace.capped for each in own)
+    name = statement.assigned[0]
+    if name in follower.locals and not is_capped:
+        yield Category.LOCAL, ValueAsk(expression=name, place=place, hit=stop.hit, after=True)
+
+
+def root_cause(instance: Instance, trace: Trace, program: Program) -> RootCauseTruth | None:
+    """The statements that the gold patch changes, if the failing test runs one of them."""
+    places: dict[Location, None] = {}
+    for changed in changed_lines(instance.gold_patch) if instance.gold_patch else ():
+        module = program.modules.get(changed.path)
+        if module is None:
+            continue
+        source = read_source(changed.path, module.text.encode())
+        around = function_at(source, changed.end) if source is not None else None
+        name = around.name if around is not None else ""
+        start, end = changed.start, changed.end
+        held = [each.place for each in module.statements]
+        inside = [place for place in held if place.line <= end and place.last_line >= start]
+        places |= dict.fromkeys(place for place in inside if place.function == name)
+        if not inside and name:
+            at = Location(file=changed.path, line=start, last_line=end, function=name)
+            places[at] = None
+    functions = {(place.file, place.function) for place in places}
+    return RootCauseTruth(places=tuple(places)) if functions & trace.entered else None
+
+
+def root_cause_finding(truth: RootCauseTruth, first: Trace, second: Trace) -> Finding | None:
+    """The root cause with the first stop in its function, and what two runs agree on there."""
+    functions = {(place.file, place.function) for place in truth.places}
+    for stop in first.stops:
+        place = stop.statement.place
+        if (place.file, place.function) in functions:
+            other = second.visit(place, stop.hit)
+            again = other.locals if other is not None else {}
+            shown = []
+            for name in stop.statement.used[:3]:
+                texts = [held[name].text for held in (stop.locals, again) if name in held]
+                if len(texts) == 2 and len(set(map(without_addresses, texts))) == 1:
+                    shown.append(f"{name} = {texts[0]}")
+            return Finding(truth, (observed(stop, "; ".join(shown)),))
+    return None

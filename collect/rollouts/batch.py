@@ -1,41 +1,80 @@
-"""One start of a set of rollouts: do what is missing, and store it."""
+"""One start of a set of rollouts: do what is missing, and store it.
+
+A run folder keeps the settings of its rows as `settings/HASH.json`, so that a start with other
+settings can say what differs. The cost of the whole run is estimated from its first rollouts.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
+from itertools import takewhile
+from pathlib import Path
+from statistics import fmean, variance
+from typing import Any, NamedTuple
 
 from collect.benchmarks.base import Benchmark
-from collect.config import RuntimeConfig
+from collect.config import RunnerConfig, RuntimeConfig
 from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped, RowRefused
 from collect.models.budget import Budget, read_spent, spent_elsewhere
+from collect.models.config import EndpointConfig, LocalConfig, ModelConfig, VllmConfig, file_stamps
 from collect.preflight import Check, Finding, look_at_all, room_for_rows
-from collect.quantities import duration
+from collect.quantities import dollars, duration, tokens
 from collect.rollout_log import log_file
-from collect.rollouts.circuit_breaker import CircuitBreaker
-from collect.rollouts.cost import Forecast, check_dollars
-from collect.rollouts.executor import Executor, Setup, ThisMachine, Work, models_of, tool_users
-from collect.rollouts.faults import attribute_failure
+from collect.rollouts.executor import (
+    Executor,
+    RolloutWork,
+    Setup,
+    ThisMachine,
+    models_of,
+    tool_users,
+)
+from collect.rollouts.faults import CircuitBreaker, attribute_failure
 from collect.rollouts.journal import forget_replies, replies_of
 from collect.rollouts.progress import Progress
-from collect.rollouts.settings import note_settings, settings_facts, what_differs
+from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.status import beating
 from collect.rollouts.tracking import followed, metrics, public, require_wandb
-from collect.store.records import Rollout
+from collect.store.atomic_files import write_text
+from collect.store.records import Rollout, digest
 from collect.store.run_store import RunStore
 from collect.threads import run_in_threads
 from sandbox.environment import install_command
+
+MAX_SHOWN = 5
+"""Differing settings."""
+# What does not change the output of a model, of its server, and of a sandbox.
+NOT_OF_A_MODELS_IDENTITY = {
+    *("prices", "concurrency", "timeout", "retries", "api_key_env", "base_url", "device"),
+    *("max_batch", "prefix_cache", "threads", "check_tools"),
+}
+NOT_OF_A_SERVERS_IDENTITY = {
+    *("tensor_parallel", "gpu_memory_utilization", "host", "port", "command", "environment"),
+    *("start_timeout", "restarts"),
+}
+NOT_OF_A_SANDBOXES_IDENTITY = {"starts_at_once", "engine_wait"}
+Facts = dict[str, Any]
+CONFIDENCE = 0.95
+LEAST = 2
+"""Rollouts of each kind that an estimate needs for its variance."""
 
 
 class Batch:
     """The rollouts that a config asks for, and which of them have no row yet."""
 
     def __init__(
-        self, runtime: RuntimeConfig, benchmark: Benchmark, works: Sequence[Work], store: RunStore
+        self,
+        runtime: RuntimeConfig,
+        benchmark: Benchmark,
+        works: Sequence[RolloutWork],
+        store: RunStore,
     ) -> None:
         """Raises ConfigError if the store holds rollouts made with other settings."""
         self.stop = threading.Event()
@@ -91,12 +130,10 @@ class Batch:
             ):
                 self._tell_cost(forecast, progress)
                 do = partial(self._do, executor, progress, forecast)
-                works = self.missing
-                run_in_threads(works, do, runner.concurrency, self.stop)
+                run_in_threads(self.missing, do, runner.concurrency, self.stop)
                 for _ in range(runner.again):
                     # Repeat what failed because of the infrastructure.
-                    works = [] if self.stop.is_set() else self._without_row()
-                    if works:
+                    if not self.stop.is_set() and (works := self._without_row()):
                         progress.to_do_again(len(works))
                         run_in_threads(works, do, runner.concurrency, self.stop)
 
@@ -106,10 +143,8 @@ class Batch:
         budget = Budget(self._runtime.runner.budget_dollars, self._spent(), folder)
         if self._runtime.runner.backend == "ray":
             if find_spec("ray") is None:
-                raise ConfigError(
-                    f"runner.backend=ray needs Ray: {install_command('ray')}, or set "
-                    "runner.backend=threads"
-                )
+                told = f"runner.backend=ray needs Ray: {install_command('ray')}"
+                raise ConfigError(f"{told}, or set runner.backend=threads")
             from collect.rollouts.ray_cluster.cluster import RayCluster
 
             return RayCluster(setup, budget, self.stop)
@@ -127,7 +162,9 @@ class Batch:
             *executor.checks(self.missing),
         )
 
-    def _do(self, executor: Executor, progress: Progress, forecast: Forecast, work: Work) -> None:
+    def _do(
+        self, executor: Executor, progress: Progress, forecast: Forecast, work: RolloutWork
+    ) -> None:
         """Do one rollout and store its row. Raises ConfigError, OSError."""
         if self.stop.is_set():
             return
@@ -152,12 +189,8 @@ class Batch:
             row = replace(failed, dollars=row.dollars, seconds=row.seconds)
             self._store.add(row, ())
         if row.failure_kind is not None:
-            log.note(
-                "failed",
-                kind=row.failure_kind.value,
-                type=row.failure_type,
-                message=row.failure_message,
-            )
+            why = {"type": row.failure_type, "message": row.failure_message}
+            log.note("failed", kind=row.failure_kind.value, **why)
         if row.tampered is not None:
             log.note("tampered", what=row.tampered)
         log.note("ended", resolved=row.resolved, seconds=row.seconds, dollars=row.dollars)
@@ -167,7 +200,6 @@ class Batch:
         if row.failure_kind is FailureKind.BUDGET:
             self.over_budget = (row.failure,)
         if self.over_budget or self.failures.too_many(row):
-            # Going on is pointless.
             self.stop.set()
         self._tell_cost(forecast, progress, row)
 
@@ -185,13 +217,13 @@ class Batch:
             rest = "" if seconds is None else f", {duration(seconds)} left at the present rate"
             basis = f"the first {estimate.rollouts} of {progress.total} rollouts"
             told = f"the whole run: about {estimate.text}{rest}; by {basis}"
-            if budget is not None:
-                left = budget - spent_elsewhere(self._store.folder)
-                if estimate.dollars > left:
-                    told += f"; runner.budget_dollars={budget:g} ends it before"
+            if budget is not None and (
+                estimate.dollars > budget - spent_elsewhere(self._store.folder)
+            ):
+                told += f"; runner.budget_dollars={budget:g} ends it before"
             progress.tell(told)
 
-    def _without_row(self) -> list[Work]:
+    def _without_row(self) -> list[RolloutWork]:
         done = set()
         self._beside = 0
         by_models = {(each.main, each.sub or ""): each.id for each in self._specs}
@@ -208,18 +240,17 @@ class Batch:
                 done.add(row.rollout_id)
         return [work for key, work in self._works.items() if key not in done]
 
-    def _check_same_settings(self, row: Rollout, work: Work) -> None:
+    def _check_same_settings(self, row: Rollout, work: RolloutWork) -> None:
         """`work` is the row's own, or, if that is not asked for, any with the same models."""
-        same = work.spec.id == row.rollout_id
-        if same and row.instance_hash != work.spec.instance.hash:
+        folder, spec = self._store.folder, work.spec
+        if spec.id == row.rollout_id and row.instance_hash != spec.instance.hash:
             changed = f"another version of the bug {row.instance_id}"
         elif row.config_hash != work.settings_hash:
-            facts = settings_facts(self._runtime, work.spec)
-            changed = what_differs(self._store.folder, row.config_hash, facts)
+            changed = what_differs(folder, row.config_hash, settings_facts(self._runtime, spec))
         else:
             return
         raise ConfigError(
-            f"{self._store.folder} holds rollouts made with {changed}; they must not be mixed. "
+            f"{folder} holds rollouts made with {changed}; they must not be mixed. "
             "Choose another `run` name, or remove that folder"
         )
 
@@ -228,3 +259,173 @@ class Batch:
         columns = ("rollout_id", "dollars")
         of_rows = sum(row["dollars"] for row in self._store.rollouts.rows(columns=columns))
         return read_spent(self._store.folder, of_rows)
+
+
+class Cost(NamedTuple):
+    """The cost of some rollouts."""
+
+    dollars: float
+    tokens: int
+
+
+class Estimate(NamedTuple):
+    """The cost of a whole run, with an interval for the dollars."""
+
+    dollars: float
+    low: float
+    high: float
+    tokens: float
+    rollouts: int
+    """Size of the sample."""
+
+    @property
+    def text(self) -> str:
+        """The estimate as text; without dollars if nothing costs any."""
+        took = f"{tokens(self.tokens)} tokens"
+        if not self.high:
+            return took
+        between = f"{dollars(self.low)} to {dollars(self.high)} at {CONFIDENCE:.0%} confidence"
+        return f"{dollars(self.dollars)} ({between}) and {took}"
+
+
+def estimate(
+    sample: Mapping[Hashable, Sequence[Cost]], spent: Cost, left: Mapping[Hashable, int]
+) -> Estimate:
+    """What is `spent`, plus `left` rollouts by kind at the sample's cost, or the overall mean for a
+    kind with too small a sample. The interval is Student's prediction interval for the remaining
+    rollouts. It can't know whether later bugs are harder."""
+    from scipy.special import stdtrit
+
+    pool = [cost for costs in sample.values() for cost in costs]
+    to_come, more_tokens, squares = 0.0, 0.0, 0.0
+    for kind, count in left.items():
+        of_kind = sample.get(kind, ())
+        costs = of_kind if len(of_kind) >= LEAST else pool
+        to_come += count * fmean(cost.dollars for cost in costs)
+        more_tokens += count * fmean(cost.tokens for cost in costs)
+        squares += (count + count**2 / len(costs)) * variance(cost.dollars for cost in costs)
+    freedom = max(1, len(pool) - len(sample))
+    error = float(stdtrit(freedom, 0.5 + CONFIDENCE / 2)) * math.sqrt(squares)
+    total = spent.dollars + to_come
+    low = max(spent.dollars, total - error)
+    return Estimate(total, low, total + error, spent.tokens + more_tokens, len(pool))
+
+
+class Forecast:
+    """Estimates from the first rollouts in order, once all of them have ended, because those that
+    end first are the short ones. Repeats whenever their number has doubled. Not thread-safe."""
+
+    def __init__(
+        self, specs: Sequence[RolloutSpec], rows: Iterable[Rollout], spent: float, after: int
+    ) -> None:
+        """`specs` are all rollouts of the run, `rows` those of earlier starts, `spent` the dollars
+        of all starts. The first estimate uses `after` rollouts, or more until each variant is among
+        them twice."""
+        # Rollouts of one kind cost about the same.
+        self._kinds = {spec.id: (spec.variant, spec.main, spec.sub) for spec in specs}
+        self._costs: dict[str, Cost] = {}
+        self._ended: set[str] = set()
+        self._due_at = max(after, LEAST * len({*self._kinds.values()}))
+        for row in rows:
+            if row.failure_kind not in TRIED_AGAIN:
+                self.ended(row)
+        self._sunk = max(0.0, spent - sum(cost.dollars for cost in self._costs.values()))
+
+    def ended(self, row: Rollout) -> None:
+        """Count a rollout."""
+        self._ended.add(row.rollout_id)
+        # Infrastructure failures say little about a rollout's cost.
+        if row.failure_kind not in TRIED_AGAIN:
+            self._costs[row.rollout_id] = Cost(row.dollars, row.tokens)
+
+    def estimate(self) -> Estimate | None:
+        """The estimate for the whole run; None if there is nothing new to say."""
+        first = list(takewhile(self._ended.__contains__, self._kinds))
+        known = [key for key in first if key in self._costs]
+        if len(known) < self._due_at:
+            return None
+        self._due_at = 2 * len(known)
+        costs = self._costs
+        left = Counter[Hashable](kind for key, kind in self._kinds.items() if key not in costs)
+        if not left:
+            return None
+        sample: defaultdict[Hashable, list[Cost]] = defaultdict(list)
+        for key in known:
+            sample[self._kinds[key]].append(costs[key])
+        paid = self._sunk + sum(cost.dollars for cost in costs.values())
+        return estimate(sample, Cost(paid, sum(cost.tokens for cost in costs.values())), left)
+
+
+def check_dollars(runner: RunnerConfig, models: Iterable[ModelConfig], spent: float) -> str:
+    """Text on what is spent and on the budget. Raises ConfigError for one without effect."""
+    budget = runner.budget_dollars
+    if budget is None:
+        return f"{dollars(spent)} spent; no limit is set"
+    endpoints = [model for model in models if isinstance(model, EndpointConfig)]
+    if endpoints and all(model.prices.free for model in endpoints):
+        raise ConfigError(
+            "runner.budget_dollars is set, but no model has prices, so it would never be reached: "
+            "set models.NAME.prices, or runner.budget_dollars=null"
+        )
+    return f"{dollars(spent)} spent; budget_dollars is {budget:g}"
+
+
+def settings_facts(runtime: RuntimeConfig, spec: RolloutSpec) -> Facts:
+    """Every setting that can change what a rollout does."""
+    names = [name for name in (spec.main, spec.sub) if name]
+    return {
+        "seed": runtime.seed,
+        "sandbox": runtime.sandbox.model_dump(mode="json", exclude=NOT_OF_A_SANDBOXES_IDENTITY),
+        "agents": runtime.agents.model_dump(mode="json"),
+        "models": [model_facts(runtime.model_config_of(name)) for name in names],
+    }
+
+
+def model_facts(config: ModelConfig) -> Facts:
+    """The settings of a model that can change its output, and the state of its files."""
+    facts = config.model_dump(mode="json", exclude=NOT_OF_A_MODELS_IDENTITY)
+    folders: list[str | Path] = [config.model] if isinstance(config, LocalConfig) else []
+    if isinstance(config, VllmConfig) and config.server is not None:
+        for name in NOT_OF_A_SERVERS_IDENTITY:
+            del facts["server"][name]
+        folders = [config.server.model]
+        if config.model is not None:
+            folders.append(config.server.adapters[config.model])
+    files = [each for folder in folders for each in file_stamps(Path(folder))]
+    return facts | {"files": files} if files else facts
+
+
+def note_settings(folder: Path, facts: Facts) -> None:
+    """Store settings in a run folder, under their hash: 16 hex digits, `digest`."""
+    path = folder / "settings" / f"{digest(facts)}.json"
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, json.dumps(facts, indent=2, sort_keys=True) + "\n")
+
+
+def what_differs(folder: Path, noted_hash: str, facts: Facts) -> str:
+    """Differences from settings with that hash, such as `agents.sub_max_steps: was 25, is 12`."""
+    path = folder / "settings" / f"{noted_hash}.json"
+    if not path.is_file():
+        return "another sandbox, agents, seed or models section"
+    try:
+        before = _flat(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, RecursionError):
+        return f"other settings (which can't be told: {path} is not what a run writes there)"
+    now, unset = _flat(facts), "not set"
+    keys = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
+    told = [f"{key}: was {before.get(key, unset)}, is {now.get(key, unset)}" for key in keys]
+    if len(told) > MAX_SHOWN:
+        told[MAX_SHOWN:] = [f"{len(told) - MAX_SHOWN} more"]
+    return f"other settings ({'; '.join(told)})"
+
+
+def _flat(value: Any, key: str = "") -> dict[str, str]:
+    """The leaves of nested settings as JSON, by dotted key; `models[0]` is the main model."""
+    if isinstance(value, dict) and value:
+        inner = {f"{key}.{name}" if key else name: each for name, each in value.items()}
+    elif isinstance(value, list) and any(isinstance(each, dict) for each in value):
+        inner = {f"{key}[{index}]": each for index, each in enumerate(value)}
+    else:
+        return {key: json.dumps(value)}
+    return dict(leaf for name, each in inner.items() for leaf in _flat(each, name).items())

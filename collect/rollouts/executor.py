@@ -16,14 +16,22 @@ from collect.benchmarks.base import Benchmark
 from collect.benchmarks.marks import require_images, required_images
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.config import RuntimeConfig
-from collect.models.base import ConversationContext, Model, ModelBackend
+from collect.errors import ConfigError
+from collect.models.base import ModelBackend
 from collect.models.budget import Budget, Limits
-from collect.models.config import ManualConfig, ModelConfig, OracleConfig, ReplayConfig
+from collect.models.config import (
+    LocalConfig,
+    ManualConfig,
+    ModelConfig,
+    OracleConfig,
+    RemoteConfig,
+    ReplayConfig,
+    VllmConfig,
+)
 from collect.models.replay import ReplayBackend
 from collect.preflight import Check, room_for_sandboxes
 from collect.rollout_log import LogText, RolloutLog, log_file
 from collect.rollouts.journal import Journal, JournalText, journal_header, journaled
-from collect.rollouts.models import open_and_ask, open_model
 from collect.rollouts.rollout import (
     RolloutSettings,
     RolloutSpec,
@@ -46,58 +54,41 @@ Rows = tuple[Rollout, list[Conversation]]
 """What is stored of a rollout."""
 
 
-class Work(Protocol):
-    """One rollout to do. Can be pickled."""
-
-    @property
-    def spec(self) -> RolloutSpec:
-        """Which rollout it is."""
-
-    @property
-    def settings_hash(self) -> str:
-        """Hash of its settings, see `collect.rollouts.settings`."""
-
-    @property
-    def label(self) -> str:
-        """Name in displays."""
-
-    def do(self, settings: RolloutSettings) -> Rows:
-        """Do the rollout; its failures are in the rows. Raises RolloutStopped, and ConfigError if a
-        model can't be loaded."""
-
-    def failed(self, error: Exception, settings: RolloutSettings) -> Rows:
-        """The rows of a rollout that could not be done."""
-
-
 @dataclass(frozen=True)
 class RolloutWork:
-    """A rollout of agents on a bug."""
+    """A rollout of agents on a bug, to do. Can be pickled."""
 
     spec: RolloutSpec
     identity: RunIdentity
     settings_hash: str
+    """Of `collect.rollouts.batch`."""
 
     @property
     def label(self) -> str:
+        """Name in displays."""
         return f"{self.spec.instance.id} {self.spec.variant}"
 
     def do(self, settings: RolloutSettings) -> Rows:
-        return self._rows(run_rollout(self.spec, settings), settings)
+        """Do the rollout; its failures are in the rows. Raises RolloutStopped, and ConfigError if a
+        model can't be loaded."""
+        return self.rows(run_rollout(self.spec, settings), settings)
 
     def failed(self, error: Exception, settings: RolloutSettings) -> Rows:
-        return self._rows(RolloutTrace(failure=failure_of(error)), settings)
+        """The rows of a rollout that could not be done."""
+        return self.rows(RolloutTrace(failure=failure_of(error)), settings)
 
-    def _rows(self, trace: RolloutTrace, settings: RolloutSettings) -> Rows:
+    def rows(self, trace: RolloutTrace, settings: RolloutSettings) -> Rows:
+        """The rows of a rollout that was done."""
         return rows_of(self.spec, trace, settings, self.identity, self.settings_hash)
 
 
 class Executor(Protocol):
     """Does rollouts, each in the caller's thread."""
 
-    def checks(self, works: Sequence[Work]) -> Sequence[Check]:
+    def checks(self, works: Sequence[RolloutWork]) -> Sequence[Check]:
         """What these rollouts need here. They can be done once all checks pass."""
 
-    def do(self, work: Work) -> Rows:
+    def do(self, work: RolloutWork) -> Rows:
         """Do one rollout. Raises RolloutStopped, ConfigError."""
 
     def nodes(self) -> Sequence[NodeStatus]:
@@ -131,33 +122,22 @@ class Setup:
         runtime = self.runtime
         return RolloutSettings(self.benchmark, runtime.sandbox, runtime.agents, role_models, stop)
 
-    def log(self, work: Work) -> RolloutLog:
+    def log(self, work: RolloutWork) -> RolloutLog:
         """The log of a rollout in the run folder."""
         text = log_file(self.folder, work.spec.id)
         return RolloutLog(text if self.runtime.runner.logs else None)
 
-    def failed(self, work: Work, error: Exception) -> Rows:
+    def failed(self, work: RolloutWork, error: Exception) -> Rows:
         """The rows of a rollout that no node could do; opens no models."""
-        stop = threading.Event()
-        backends: dict[str, ModelBackend] = {}
-        for name, config in self.models.items():
-            scripted = isinstance(config, OracleConfig | ReplayConfig)
-            opened = open_model(name, config, Budget(None), stop) if scripted else None
-            backends[name] = opened or NotOpened(name)
+        stop, oracle = threading.Event(), OracleConfig(backend="oracle")
+        # Of backends only a recording's is looked at; oracles stand in for all others.
+        backends = {
+            name: open_model(
+                name, config if isinstance(config, ReplayConfig) else oracle, Budget(None), stop
+            )
+            for name, config in self.models.items()
+        }
         return work.failed(error, self.settings(backends, stop))
-
-
-@dataclass(frozen=True)
-class NotOpened:
-    """Stands for a model that no role uses."""
-
-    name: str
-
-    def open(self, context: ConversationContext) -> Model:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Nothing to close."""
 
 
 class ThisMachine:
@@ -177,7 +157,7 @@ class ThisMachine:
         self._backends: dict[str, ModelBackend] = {}
         self._settings: RolloutSettings | None = None
 
-    def checks(self, works: Sequence[Work]) -> Sequence[Check]:
+    def checks(self, works: Sequence[RolloutWork]) -> Sequence[Check]:
         setup, runtime, first = self._setup, self._setup.runtime, works[0].spec.instance
         config, benchmark = runtime.sandbox, setup.benchmark
 
@@ -196,12 +176,11 @@ class ThisMachine:
             return f"{config.backend}, one test of {first.id} was run in it"
 
         def open_named(name: str) -> str:
-            model, tools = setup.models[name], name in setup.tool_users
-            limits, stop = self._limits, self._stop
-            opened = open_and_ask(name, model, limits, stop, setup.folder, tools=tools)
-            self._backends[name], said = opened
+            asked = setup.models[name], self._limits, self._stop, setup.folder
+            tools = name in setup.tool_users
+            self._backends[name], said = open_and_ask(name, *asked, tools=tools)
             if len(self._backends) == len(setup.models):
-                self._settings = setup.settings(self._backends, stop)
+                self._settings = setup.settings(self._backends, self._stop)
             return said
 
         return (
@@ -212,20 +191,13 @@ class ThisMachine:
             *(Check(f"model {name}", partial(open_named, name)) for name in setup.models),
         )
 
-    def do(self, work: Work) -> Rows:
+    def do(self, work: RolloutWork) -> Rows:
         assert self._settings is not None, "checked before"
         spec = work.spec
         log = RolloutLog(self._log(spec.id) if self._setup.runtime.runner.logs else None)
-        log.note(
-            "begun",
-            instance=spec.instance.id,
-            variant=spec.variant.value,
-            attempt=spec.attempt,
-            main=spec.main,
-            sub=spec.sub,
-            host=platform.node(),
-            process=os.getpid(),
-        )
+        what = {"instance": spec.instance.id, "variant": spec.variant.value}
+        who = {"main": spec.main, "sub": spec.sub, "host": platform.node()}
+        log.note("begun", **what, attempt=spec.attempt, **who, process=os.getpid())
         try:
             settings = replace(self._settings, log=log)
             return do_with_journal(work, settings, self._replies(spec.id))
@@ -241,11 +213,9 @@ class ThisMachine:
             backend.close()
 
 
-def do_with_journal(work: Work, settings: RolloutSettings, text: JournalText) -> Rows:
-    """Do a rollout with journaled models; see `Work.do`.
-
-    Its seconds include those that replayed replies took in an earlier start.
-    """
+def do_with_journal(work: RolloutWork, settings: RolloutSettings, text: JournalText) -> Rows:
+    """Do a rollout with journaled models; see `RolloutWork.do`. Its seconds include those that
+    replayed replies took in an earlier start."""
     journal = Journal(text, journal_header(work.settings_hash, work.spec))
     role_models = journaled(settings.role_models, journal)
     row, conversations = work.do(replace(settings, role_models=role_models))
@@ -274,3 +244,74 @@ def teacher_of(config: ModelConfig, backend: ModelBackend) -> str:
     if isinstance(config, OracleConfig):
         return ORACLE_TEACHER
     return PLAYED_TEACHER if isinstance(config, ManualConfig) else MODEL_TEACHER
+
+
+def open_model(
+    name: str,
+    config: ModelConfig,
+    limits: Limits,
+    stop: threading.Event,
+    folder: Path | None = None,
+) -> ModelBackend:
+    """Open one backend. Imports only what this kind needs.
+
+    Missing keys, packages and files, and servers that don't start, raise ConfigError here; a local
+    model is loaded for its first conversation, and can still raise it then. Once `stop` is set, all
+    waiting and later requests raise RolloutStopped. `folder` is for the logs of servers and the
+    requests of manual models.
+    """
+    if isinstance(config, RemoteConfig):
+        from collect.models.endpoint import EndpointBackend
+
+        return EndpointBackend(name, config, limits, stop)
+    if isinstance(config, VllmConfig):
+        from collect.models.serving.backend import VllmBackend
+
+        return VllmBackend(name, config, limits, stop, folder)
+    if isinstance(config, LocalConfig):
+        from collect.models.local import LocalBackend
+
+        return LocalBackend(name, config, stop)
+    if isinstance(config, ReplayConfig):
+        return ReplayBackend.from_config(name, config)
+    if isinstance(config, ManualConfig):
+        from collect.models.manual import ManualBackend
+
+        if folder is None:
+            raise ConfigError(f"the model {name} is played by hand, which only rollouts can be")
+        return ManualBackend(name, folder, stop)
+    from collect.oracle import OracleBackend
+
+    return OracleBackend(name, config)
+
+
+def open_and_ask(
+    name: str,
+    config: ModelConfig,
+    limits: Limits,
+    stop: threading.Event,
+    folder: Path | None,
+    *,
+    tools: bool,
+) -> tuple[ModelBackend, str]:
+    """A backend, and a description of what answered. An endpoint is sent one request, with a tool
+    call if agents send it `tools`. Raises ConfigError."""
+    if not isinstance(config, RemoteConfig):
+        said = str(config.backend)
+        if isinstance(config, VllmConfig):
+            said += f", {config.server.model if config.server else config.base_url}"
+        elif isinstance(config, LocalConfig):
+            said += f", {config.model}; it is loaded with its first conversation"
+        elif isinstance(config, ReplayConfig):
+            said += f" of {config.path}"
+        return open_model(name, config, limits, stop, folder), said
+    from collect.models.endpoint import EndpointBackend
+
+    endpoint = EndpointBackend(name, config, limits, stop)
+    try:
+        key = f"key of ${config.api_key_env}" if config.api_key_env else "without a key"
+        where = f"{config.model} at {endpoint.address.rstrip('/')}, {key}"
+        return endpoint, f"{where}; {endpoint.ask_first(tools)}"
+    except BaseException:
+        endpoint.close()
+        raise

@@ -1,17 +1,16 @@
-"""The consequences of each failure: who retries, how often, and how the rollout ends.
-
-One entry for each type in `collect.errors` and `sandbox.errors` that can end a rollout; rows name
-it as `failure_type`. docs/failures.md shows the same table.
-"""
+"""The consequences of each failure: who retries, how often, how the rollout ends, and when the run
+gives up. docs/failures.md shows the same table."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from collect import errors
 from collect.errors import FailureKind, RolloutError
+from collect.quantities import counted
 from collect.store.records import Rollout
 from sandbox import errors as of_sandbox
 
@@ -56,6 +55,7 @@ class Fault:
 
 _resumed, _repeated_once = partial(Fault, goes_on=True), partial(Fault, models_if_again=True)
 FAULTS: Sequence[Fault] = (
+    # Each type in `collect.errors` and `sandbox.errors` that can end a rollout, as rows name it.
     Fault(errors.ModelFailure, "the model can't go on"),
     Fault(errors.ContextTooLong, "the conversation is longer than the model can read"),
     Fault(errors.ContentRefused, "the server refused the content, or withheld the reply"),
@@ -119,16 +119,36 @@ def broke_sandbox(failure_type: str | None) -> bool:
 
 def attribute_failure(row: Rollout, earlier: Rollout | None) -> Rollout:
     """Attribute the failure in a finished rollout's row; `earlier` is its row from an earlier
-    failure.
-
-    A sandbox may die once by chance. If it dies again after the model acted in it, the failure is
-    the model's; otherwise a model could void each of its failures.
-    """
+    failure. A sandbox may die once by chance. If it dies again after the model acted in it, the
+    failure is the model's; otherwise a model could void each of its failures."""
     if earlier is None:
         return row
-    for each in (row, earlier):
-        if not (broke_sandbox(each.failure_type) and each.main_steps + each.sub_steps > 0):
-            return row
-    if (row.config_hash, row.instance_hash) != (earlier.config_hash, earlier.instance_hash):
-        return row
-    return replace(row, failure_kind=FailureKind.MODEL)
+    both = (row, earlier)
+    again = all(broke_sandbox(e.failure_type) and e.main_steps + e.sub_steps > 0 for e in both)
+    same = len({(each.config_hash, each.instance_hash) for each in both}) == 1
+    return replace(row, failure_kind=FailureKind.MODEL) if again and same else row
+
+
+class CircuitBreaker:
+    """Opens after too many failures in a row. Thread-safe."""
+
+    def __init__(self, limit: int, what: str = "rollout") -> None:
+        """`what` names the things counted, in the singular."""
+        self._limit, self._what, self._count = limit, what, 0
+        self.gave_up: str | None = None
+        """What kept failing, once the breaker is open."""
+        self._lock = threading.Lock()
+
+    def too_many(self, row: Rollout) -> bool:
+        """Count a finished rollout; returns whether to give up."""
+        failed = row.failure_kind is FailureKind.INFRASTRUCTURE
+        return self.count(row.failure if failed else None)
+
+    def count(self, reason: str | None) -> bool:
+        """Count a failure by its reason, or a success (None); returns whether to give up."""
+        with self._lock:
+            self._count = 0 if reason is None else self._count + 1
+            if self._count >= self._limit and self.gave_up is None:
+                failed = f"{counted(self._count, self._what)} in a row failed"
+                self.gave_up = f"{failed}, the last with {reason}"
+            return self.gave_up is not None

@@ -32,8 +32,6 @@ from collect.store.records import Conversation, Rollout
 
 @dataclass(frozen=True)
 class _Entry:
-    """One reply."""
-
     conversation: int
     """Index of the conversation in its rollout."""
     step: int
@@ -117,11 +115,9 @@ class Journal:
             with suppress(*BROKEN):
                 entry = ENTRY.validate_python(json.loads(line))
                 self._entries[entry.conversation, entry.step] = entry
-        readable = "".join(map(_line, self._entries.values()))
-        if not self._begun:
-            text.replace(None)
-        elif held != f"{settings}\n{readable}":
-            text.replace(f"{settings}\n{readable}")
+        readable = f"{settings}\n{''.join(map(_line, self._entries.values()))}"
+        if not self._begun or held != readable:
+            text.replace(readable if self._begun else None)
 
     def reply(self, conversation: int, step: int, seen: str) -> Completion | None:
         """The recorded reply to the same request at this step, or None."""

@@ -1,4 +1,4 @@
-"""Progress of a run: a live display on a terminal, else one line per finished rollout."""
+"""Progress on standard error: of a run's rollouts, and of other long work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.progress_bar import ProgressBar
+from rich.progress import Progress as Bar
+from rich.progress_bar import ProgressBar as PlainBar
 from rich.table import Table
 from rich.text import Text
 
@@ -25,14 +26,13 @@ LISTED = 8
 WHY_CHARACTERS = 500
 """Maximum length of a failure's message."""
 FAILED, OF_TYPE = "failed ", "failed/"
+EVERY = 60.0
+"""Seconds between two lines of a `ProgressBar`."""
 
 
 class Progress:
-    """Counts and shows the outcomes of a run's rollouts. Thread-safe.
-
-    Use it as a context manager; leaving it prints a summary line. All output goes to standard
-    error.
-    """
+    """Counts and shows the outcomes of a run's rollouts: a live display on a terminal, else a line
+    per rollout. Thread-safe. Use it as a context manager; leaving it prints a summary line."""
 
     def __init__(
         self,
@@ -44,14 +44,10 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`total` counts all rollouts of the run, `done_before` those of earlier starts
-        (`add_earlier` takes their rows), `beside` those in the folder that are no longer asked for.
-        """
-        self.total = total
-        self.done = done_before
-        self.done_before = done_before
+        (`add_earlier` takes their rows), `beside` those that are no longer asked for."""
+        self.total, self.done, self.done_before = total, done_before, done_before
         self.beside = beside
-        self._console = console or VisibleConsole(stderr=True)
-        self._clock = clock
+        self._console, self._clock = console or VisibleConsole(stderr=True), clock
         self._lock = threading.RLock()
         self._running: dict[str, tuple[str, float]] = {}
         self._counted: dict[str, dict[str, float]] = {}
@@ -99,30 +95,26 @@ class Progress:
 
     def finished(self, rollout: Rollout) -> None:
         """A rollout ended with a row."""
-        name = f"{rollout.instance_id} {rollout.variant}"
+        outcome = "resolved" if rollout.resolved else "not resolved"
         if rollout.failure_kind is not None:
-            outcome = f"{name}: failed ({rollout.failure_kind}, {rollout.failure_type})"
+            outcome = f"failed ({rollout.failure_kind}, {rollout.failure_type})"
         elif rollout.tampered is not None:
-            outcome = f"{name}: tampered ({rollout.tampered})"
-        else:
-            outcome = f"{name}: {'resolved' if rollout.resolved else 'not resolved'}"
+            outcome = f"tampered ({rollout.tampered})"
+        bug, kind = rollout.instance_id, rollout.failure_type
         with self._lock:
             self._running.pop(rollout.rollout_id, None)
             self.done += 1
             self._add(rollout)
             # Printed under the lock, so that the numbers of the lines never go back.
             if not self._console.is_terminal:
-                self._print(f"{self._numbers()} | {outcome}")
+                self._print(f"{self._numbers()} | {bug} {rollout.variant}: {outcome}")
             failed = rollout.failure_kind is FailureKind.INFRASTRUCTURE
-            if failed and rollout.failure_type not in self._told:
-                self._told.add(rollout.failure_type)
+            if failed and kind not in self._told:
+                self._told.add(kind)
                 # The type and the message; of a traceback its last line, which has both.
                 why = (rollout.failure_message or "").strip()
-                if why.startswith("Traceback"):
-                    why = why.splitlines()[-1]
-                else:
-                    why = f"{rollout.failure_type}: {why}"
-                self._print(f"{rollout.instance_id}: {' '.join(why.split())[:WHY_CHARACTERS]}")
+                why = why.splitlines()[-1] if why.startswith("Traceback") else f"{kind}: {why}"
+                self._print(f"{bug}: {' '.join(why.split())[:WHY_CHARACTERS]}")
 
     def tell(self, line: str) -> None:
         """Print a line that stays above the display."""
@@ -132,8 +124,9 @@ class Progress:
     def running(self) -> list[tuple[str, float]]:
         """Running rollouts with their seconds, longest first."""
         with self._lock:
-            oldest = sorted(self._running.values(), key=lambda entry: entry[1])
-            return [(label, self._clock() - since) for label, since in oldest]
+            now = self._clock()
+            seconds = [(label, now - since) for label, since in self._running.values()]
+        return sorted(seconds, key=lambda each: -each[1])
 
     def seconds_left(self) -> float | None:
         """Estimated from this start's rate; None before its first rollout has ended."""
@@ -166,10 +159,9 @@ class Progress:
     def render(self) -> RenderableType:
         """The content of the live display."""
         with self._lock:
-            head = Table.grid(padding=(0, 2))
-            bar = ProgressBar(total=max(self.total, 1), completed=self.done, width=40)
+            head, table = Table.grid(padding=(0, 2)), Table.grid(padding=(0, 2))
+            bar = PlainBar(total=max(self.total, 1), completed=self.done, width=40)
             head.add_row(bar, Text(f"elapsed {duration(self._elapsed())}"))
-            table = Table.grid(padding=(0, 2))
             running = self.running()
             for label, seconds in running[:LISTED]:
                 table.add_row("", Text(visible(label)), Text(duration(seconds), style="dim"))
@@ -218,3 +210,58 @@ class Progress:
         # A lost terminal must not end the rollouts.
         with suppress(OSError):
             self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+class ProgressBar:
+    """Counts finished items: a bar on a terminal, else a line now and then. Thread-safe. A context
+    manager."""
+
+    def __init__(
+        self,
+        what: str,
+        total: int,
+        done_before: int = 0,
+        *,
+        console: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`what` names the items in the plural; earlier starts did `done_before` of the `total`."""
+        self._what, self._total = what, total
+        self._done = self._done_before = done_before
+        self._console, self._clock = console or Console(stderr=True), clock
+        self._lock = threading.Lock()
+        self._began = self._told_at = clock()
+        self._bar = Bar(console=self._console) if self._console.is_terminal else None
+        if self._bar is not None:
+            self._task = self._bar.add_task(what, total=total, completed=done_before)
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+        else:
+            self._tell(self._clock())
+
+    def advance(self) -> None:
+        """One more item is done."""
+        if self._bar is not None:
+            self._bar.advance(self._task)
+            return
+        with self._lock:
+            self._done += 1
+            now = self._clock()
+            if now - self._told_at >= EVERY and self._done < self._total:
+                self._tell(now)
+
+    def _tell(self, now: float) -> None:
+        self._told_at = now
+        line = f"{self._done} of {self._total} {self._what} in {duration(now - self._began)}"
+        here = self._done - self._done_before
+        if here and self._done < self._total:
+            left = (self._total - self._done) * (now - self._began) / here
+            line += f", left {duration(left)}"
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)

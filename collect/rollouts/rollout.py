@@ -6,7 +6,7 @@ import errno
 import hashlib
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Event
@@ -22,10 +22,16 @@ from collect.agents.file_tools import prepare_java_workspace
 from collect.agents.inspectcoder.inspector import Inspector
 from collect.agents.inspectcoder.patching import RepairSystem, run_repair
 from collect.agents.rollout_context import RoleModel, RolloutContext
-from collect.benchmarks.base import Benchmark, Instance
+from collect.benchmarks.base import Benchmark, Instance, TestResults, TestStatus
 from collect.benchmarks.running import build_outputs, runner_files
-from collect.benchmarks.workspace import Snapshot, open_instance_sandbox, snapshot, with_sources
-from collect.code.patches import PatchTooLarge, diff_trees, drop_paths, outside
+from collect.benchmarks.workspace import (
+    Snapshot,
+    open_instance_sandbox,
+    prepare_patched,
+    snapshot,
+    with_sources,
+)
+from collect.code.patches import PatchError, PatchTooLarge, diff_trees, drop_paths, outside
 from collect.errors import (
     ConfigError,
     FailureKind,
@@ -35,16 +41,17 @@ from collect.errors import (
     RolloutStopped,
 )
 from collect.rollout_log import NO_LOG, RolloutLog
-from collect.rollouts.scoring import Verdict, score
-from collect.store.records import Role, StopReason
+from collect.store.records import Role, StopReason, TestRow
 from sandbox import Sandbox, SandboxConfig
 from sandbox.base import backend_name
-from sandbox.errors import SandboxError, SandboxFileError
+from sandbox.errors import BuildFailure, SandboxError, SandboxFileError
 
 MAX_FAILURE_CHARS = 4_000
 MAX_PATCH_CHARS = 8_000_000
 MAX_PATCH_LINES = 200_000
 """Taking a patch apart needs a few hundred bytes per line, however short the line is."""
+FAIL_TO_PASS = "fail_to_pass"
+PASS_TO_PASS = "pass_to_pass"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 BASELINES: Mapping[Variant, Callable[[RolloutContext], RepairSystem]] = {
     **{Variant(name): SelfDebugging for name in REQUESTS},
@@ -126,13 +133,8 @@ class RolloutTrace:
 
 
 def run_rollout(spec: RolloutSpec, settings: RolloutSettings) -> RolloutTrace:
-    """Do one rollout. Failures become part of the trace.
-
-    Raises RolloutStopped, and ConfigError if a model can't be loaded: then there is nothing to
-    record.
-    """
-    started = time.monotonic()
-    trace = RolloutTrace()
+    """Do one rollout. Failures become part of the trace, except those of `failure_in`."""
+    started, trace = time.monotonic(), RolloutTrace()
     with failure_in(trace):
         run_agents(spec, settings, trace)
     if trace.failure is None or trace.failure.kind is FailureKind.MODEL:
@@ -152,11 +154,8 @@ def run_rollout(spec: RolloutSpec, settings: RolloutSettings) -> RolloutTrace:
 
 
 def run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace) -> None:
-    """Let the agents work in a fresh sandbox; the trace gets their conversations and their patch.
-
-    Raises ConfigError, RolloutError, RolloutStopped, SandboxError; failures of the model go into
-    the trace.
-    """
+    """Let the agents work in a fresh sandbox; the trace gets their conversations, their patch, and
+    failures of the model. Raises ConfigError, RolloutError, RolloutStopped, SandboxError."""
     instance = spec.instance
     main, sub = settings.role_models[spec.main], settings.role_models[spec.sub or spec.main]
     cast = {Role.MAIN: main, Role.PATCH_CODER: main}
@@ -191,10 +190,8 @@ def run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace
 
 
 def _patch(instance: Instance, variant: Variant, earlier: Snapshot, sandbox: Sandbox) -> str:
-    """What the agent changed, without tests and their configuration. Raises ModelFailure.
-
-    For a system that repairs one file, only the change of that file.
-    """
+    """What the agent changed, without tests and their configuration; for a system that repairs one
+    file only the change of that file. Raises ModelFailure."""
     try:
         before, after = earlier.changes(sandbox)
     except SandboxFileError as error:
@@ -226,10 +223,8 @@ def for_attempt(role_model: RoleModel, attempt: int) -> RoleModel:
 
 @contextmanager
 def failure_in(trace: RolloutTrace) -> Iterator[None]:
-    """Turn an exception into the trace's failure: a failed rollout is data.
-
-    Raises RolloutStopped, and ConfigError if a model can't be loaded.
-    """
+    """Turn an exception into the trace's failure: a failed rollout is data. Raises RolloutStopped,
+    and ConfigError if a model can't be loaded: then there is nothing to record."""
     try:
         yield
     except (RolloutStopped, ConfigError):
@@ -240,12 +235,114 @@ def failure_in(trace: RolloutTrace) -> Iterator[None]:
 
 def failure_of(error: Exception) -> Failure:
     """The failure as the row states it."""
-    if isinstance(error, RolloutError):
-        return Failure(error.kind, type(error).__name__, str(error)[:MAX_FAILURE_CHARS])
-    message = str(error)
     if isinstance(error, OSError) and error.errno in NO_ROOM:
         return failure_of(OutOfDisk(f"no room is left on the disk: {error}"))
-    if not isinstance(error, SandboxError):
+    kind, message = FailureKind.INFRASTRUCTURE, str(error)
+    if isinstance(error, RolloutError):
+        kind = error.kind
+    elif not isinstance(error, SandboxError):
         # A defect of StepInto: the row must be enough to find it.
         message = "".join(traceback.format_exception(error))[-MAX_FAILURE_CHARS:]
-    return Failure(FailureKind.INFRASTRUCTURE, type(error).__name__, message[:MAX_FAILURE_CHARS])
+    return Failure(kind, type(error).__name__, message[:MAX_FAILURE_CHARS])
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome of the tests for a patch."""
+
+    tests: tuple[TestRow, ...]
+    skips_count: bool = False
+    """Whether a test that passed before may be skipped now."""
+    tampered: str | None = None
+    """Evidence that the patched code interfered with its own tests; None if there is none."""
+    unchecked: tuple[str, ...] = ()
+    """Tests that pass, but whose twins can't confirm it."""
+
+    @property
+    def resolved(self) -> bool:
+        """Every test passes and none was tampered with. A test that never ran does not pass, and an
+        empty set of tests proves nothing."""
+        return bool(self.tests) and self.tampered is None and all(map(self._passes, self.tests))
+
+    def _passes(self, test: TestRow) -> bool:
+        may_skip = self.skips_count and test.group == PASS_TO_PASS
+        return test.after == TestStatus.PASSED or (may_skip and test.after == TestStatus.SKIPPED)
+
+
+def score(
+    benchmark: Benchmark, instance: Instance, patch: str, sandbox_config: SandboxConfig
+) -> Verdict:
+    """Apply a patch to the buggy tree and run the instance's tests. Raises SandboxError,
+    BuildFailure if the machine may be at fault, and PatchError if the patch does not apply."""
+    results, unchecked = _Scoring(benchmark, instance, sandbox_config).checked(patch)
+    unreported = TestStatus.TIMED_OUT if results.timed_out else TestStatus.MISSING
+    reported = {t: s for t, s in results.statuses.items() if s is not TestStatus.MISSING}
+
+    def rows(group: str, before: TestStatus, tests: Iterable[str]) -> list[TestRow]:
+        return [TestRow(test, group, before, reported.get(test, unreported)) for test in tests]
+
+    failed = rows(FAIL_TO_PASS, TestStatus.FAILED, instance.fail_to_pass)
+    passed = rows(PASS_TO_PASS, TestStatus.PASSED, instance.pass_to_pass)
+    return Verdict((*failed, *passed), instance.skips_count, results.tampered, unchecked)
+
+
+@dataclass(frozen=True)
+class _Scoring:
+    """Runs of one bug's tests, each in a fresh sandbox."""
+
+    benchmark: Benchmark
+    instance: Instance
+    sandbox_config: SandboxConfig
+
+    def checked(self, patch: str) -> tuple[TestResults, tuple[str, ...]]:
+        """The outcome for a patch, and the tests that their twins can't confirm.
+
+        A twin that disagrees with its test proves nothing if it also disagrees for the gold patch,
+        or if no gold patch is known. Otherwise the patch is at fault if it disagrees again for it;
+        also for a function that the patch replaces, if nothing else explains it."""
+        results = self.results(patch)
+        if not results.doubts:
+            return results, ()
+        honest = self._honest_doubts(results)
+        if results.doubts.keys() <= honest:
+            return results, tuple(results.doubts)
+        again = self.results(patch)
+        doubts = {test: why for test, why in again.doubts.items() if test not in honest}
+        if doubts and again.tampered is None:
+            test, why = next(iter(doubts.items()))
+            again = replace(again, tampered=f"{test}: {why}")
+        return again, tuple(again.doubts.keys() & honest)
+
+    def _honest_doubts(self, results: TestResults) -> frozenset[str]:
+        """The doubts that don't speak against a patch."""
+        of_tests = frozenset(results.doubts.keys() - set(results.replaced))
+        gold = self.instance.gold_patch
+        try:
+            control = self._run(gold)
+        except PatchError:
+            return of_tests
+        passes = all(control.statuses[t] is TestStatus.PASSED for t in self.instance.fail_to_pass)
+        if gold and passes:
+            return frozenset(control.doubts)
+        # Twins run only if the bug is fixed.
+        return of_tests | frozenset(control.replaced)
+
+    def results(self, patch: str) -> TestResults:
+        """The outcome of the tests for a patch. If the build fails outside the sources, the patch
+        is at fault only if that happens again, and not without the patch. Raises BuildFailure if it
+        also happens without the patch."""
+        results = self._run(patch)
+        if results.build_failure is not None:
+            results = self._run(patch)
+        if results.build_failure is not None:
+            without = self._run("").build_failure
+            if without is not None:
+                raise BuildFailure(f"the bug's build fails without the patch, too: {without}")
+        return results
+
+    def _run(self, patch: str) -> TestResults:
+        with open_instance_sandbox(self.sandbox_config, self.instance) as sandbox:
+            patched = prepare_patched(self.benchmark, self.instance, sandbox, patch)
+            scored = replace(patched, is_scored=True)
+            tests = [*self.instance.fail_to_pass, *self.instance.pass_to_pass]
+            return self.benchmark.run_tests(scored, sandbox, tests)

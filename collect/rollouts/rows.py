@@ -78,8 +78,7 @@ added lines, by file suffix. A mark proves nothing: `atexit` has honest uses. A 
 decides about marked patches."""
 _SHADOWED = {*sys.stdlib_module_names, "pytest", "hypothesis", "mock", "numpy", "parameterized"}
 SHADOWING = "shadowing"
-"""The mark of a new file that would be imported instead of a module of Python or of a test library.
-"""
+"""Marks a new file that would be imported instead of a module of Python or of a test library."""
 
 
 def patch_marks(patch: str, gold_patch: str) -> tuple[str, ...]:

@@ -1,8 +1,5 @@
-"""The collect stage: from a benchmark to the run's rollouts. Collect and eval share `do_rollouts`.
-
-A second start on the same folder does only what is missing, or failed because of the
-infrastructure or the budget.
-"""
+"""The collect stage: from a benchmark to the run's rollouts; eval shares `do_rollouts`. A second
+start does only what is missing, or failed because of the infrastructure or the budget."""
 
 from __future__ import annotations
 
@@ -19,13 +16,12 @@ from collect.config import CollectConfig, RuntimeConfig
 from collect.errors import ConfigError, FailureKind
 from collect.models.config import OracleConfig
 from collect.preflight import Finding
-from collect.rollouts.batch import Batch
+from collect.rollouts.batch import Batch, settings_facts
 from collect.rollouts.executor import RolloutWork, models_of
 from collect.rollouts.journal import Journal, fork, journal_header, replies_of
 from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.rows import RunIdentity
-from collect.rollouts.settings import settings_facts, settings_hash
-from collect.store.records import Role
+from collect.store.records import Role, digest
 from collect.store.run_store import RunStore
 
 
@@ -67,29 +63,24 @@ def do_rollouts(
     identity: RunIdentity,
     folder: Path,
 ) -> RolloutsSummary:
-    """Do the rollouts that `folder` does not have yet.
-
-    Raises ConfigError if the folder holds rollouts made with other settings, SandboxError if the
-    sandbox does not work.
-    """
+    """Do the rollouts that `folder` does not have yet. Raises ConfigError if it holds rollouts made
+    with other settings, SandboxError if the sandbox does not work."""
     with rollouts_batch(runtime, benchmark, specs, identity, folder) as batch:
         batch.run()
-        done = resolved = 0
-        dollars = 0.0
-        kinds: Counter[FailureKind] = Counter()
+        resolved, dollars = 0, 0.0
+        kinds: Counter[FailureKind | None] = Counter()
         reasons: dict[str, None] = {}
         for row in batch.rows():
-            done, resolved, dollars = done + 1, resolved + row.resolved, dollars + row.dollars
-            if row.failure_kind is not None:
-                kinds[row.failure_kind] += 1
+            resolved, dollars = resolved + row.resolved, dollars + row.dollars
+            kinds[row.failure_kind] += 1
             if row.failure_kind is FailureKind.INFRASTRUCTURE:
                 reasons[row.failure] = None
     return RolloutsSummary(
         folder=folder,
         total=len(specs),
-        done=done,
+        done=kinds.total(),
         resolved=resolved,
-        failed=kinds.total(),
+        failed=kinds.total() - kinds[None],
         infrastructure_failures=kinds[FailureKind.INFRASTRUCTURE],
         stopped=batch.stop.is_set(),
         gave_up=batch.failures.gave_up,
@@ -101,19 +92,17 @@ def do_rollouts(
 def fork_rollouts(
     runtime: RuntimeConfig, others: Mapping[str, Sequence[RolloutSpec]], folder: Path
 ) -> None:
-    """Let rollouts that are not begun yet share the main agent's replies of others: of those that
-    are done, by their ids.
-
-    A rollout uses the replies as long as its main agent sees the same, and pays for none of them.
-    """
+    """Let rollouts that are not begun yet share the main agent's replies of others that are done,
+    by those ids. They use the replies as long as their main agents see the same, and pay for none
+    of them."""
     store = RunStore(folder)
     held = set(store.rollouts.ids())
     for main in store.read_conversations(only=set(others)):
         for spec in others[main.rollout_id] if main.role is Role.MAIN else ():
             text = replies_of(folder, spec.id)
             if spec.id not in held and text.read() is None:
-                settings = settings_hash(settings_facts(runtime, spec))
-                fork(Journal(text, journal_header(settings, spec)), main)
+                header = journal_header(digest(settings_facts(runtime, spec)), spec)
+                fork(Journal(text, header), main)
 
 
 @contextmanager
@@ -144,9 +133,7 @@ def rollouts_batch(
                 f"oracle knows (the model {oracles[0]!r}): set main and sub to models of another "
                 "backend, or leave the bug out"
             )
-    works = [
-        RolloutWork(spec, identity, settings_hash(settings_facts(runtime, spec))) for spec in specs
-    ]
+    works = [RolloutWork(spec, identity, digest(settings_facts(runtime, spec))) for spec in specs]
     with closing(RunStore.open(folder)) as store:
         yield Batch(runtime, benchmark, works, store)
 
@@ -154,10 +141,8 @@ def rollouts_batch(
 def run_collect(
     runtime: RuntimeConfig, config: CollectConfig, run: Path, held_out: HeldOutConfig | None = None
 ) -> RolloutsSummary:
-    """Do the rollouts that the run folder does not have yet.
-
-    Raises ConfigError, also if a bug is in `held_out`.
-    """
+    """Do the rollouts that the run folder does not have yet. Raises ConfigError, also if a bug is
+    in `held_out`."""
     benchmark, specs = _asked_for(runtime, config, run, held_out)
     return do_rollouts(runtime, benchmark, specs, RunIdentity(run.name, runtime.seed), run)
 
@@ -186,11 +171,10 @@ def _asked_for(
 
 def collect_specs(config: CollectConfig, instances: Sequence[Instance]) -> list[RolloutSpec]:
     """Every attempt, instance and variant; all first attempts come first."""
+    main, sub = config.main, config.sub
     return [
-        RolloutSpec(
-            instance, variant, config.main, config.sub if variant.has_subagent else None, attempt
-        )
+        RolloutSpec(bug, variant, main, sub if variant.has_subagent else None, attempt)
         for attempt in range(config.attempts)
-        for instance in instances
+        for bug in instances
         for variant in config.variants
     ]

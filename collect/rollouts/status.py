@@ -48,21 +48,21 @@ COLUMNS = (
 )
 
 
-class RunningRollout(BaseModel):
-    """A rollout in progress."""
-
+class _Told(BaseModel):
     model_config = ConfigDict(frozen=True)
+
+
+class RunningRollout(_Told):
+    """A rollout in progress."""
 
     label: str
     """Bug and variant."""
     seconds: float
-    """Seconds since it began."""
+    """Since it began."""
 
 
-class NodeStatus(BaseModel):
+class NodeStatus(_Told):
     """A machine of a cluster."""
-
-    model_config = ConfigDict(frozen=True)
 
     host: str
     state: str
@@ -74,10 +74,8 @@ class NodeStatus(BaseModel):
     """Rollouts in progress when their worker died; they were repeated."""
 
 
-class Heartbeat(BaseModel):
+class Heartbeat(_Told):
     """The recent state of a start. Times are Unix times in seconds."""
-
-    model_config = ConfigDict(frozen=True)
 
     total: int
     """Rollouts that the config asks for."""
@@ -105,10 +103,8 @@ def beating(
     nodes: Callable[[], Sequence[NodeStatus]] = tuple,
     every: float = SECONDS,
 ) -> Iterator[None]:
-    """Keep `progress.json` in a run folder up to date, from a background thread.
-
-    A beat that can't be written is skipped: a full disk ends the run when a row can't be stored.
-    """
+    """Keep `progress.json` in a run folder up to date, from a background thread. A beat that can't
+    be written is skipped: a full disk ends the run when a row can't be stored."""
     started_at, ended = time.time(), threading.Event()
 
     def beat() -> None:
@@ -122,10 +118,7 @@ def beating(
             ended=ended.is_set(),
             host=platform.node(),
             process=os.getpid(),
-            running=tuple(
-                RunningRollout(label=label, seconds=seconds)
-                for label, seconds in progress.running()
-            ),
+            running=tuple(RunningRollout(label=n, seconds=s) for n, s in progress.running()),
             nodes=tuple(nodes()),
         )
         with suppress(OSError):
@@ -234,12 +227,10 @@ class RunStatus:
         for row in heapq.nlargest(SHOWN, self.rows, key=lambda row: row["seconds"]):
             yield f"slow: {duration(row['seconds'])} {row['instance_id']} {row['variant']}"
         beat = self.heartbeat
-        if beat is None:
-            return
-        for node in beat.nodes:
+        for node in beat.nodes if beat is not None else ():
             counts = f"{node.running} running, {node.done} done, {node.lost} lost"
             yield f"node: {node.host} {node.state}: {counts}"
-        running = () if beat.ended else beat.running
+        running = () if beat is None or beat.ended else beat.running
         for rollout in running[:SHOWN]:
             yield f"running: {duration(rollout.seconds)} {rollout.label}"
         if len(running) > SHOWN:
@@ -248,13 +239,12 @@ class RunStatus:
 
 def read_status(folder: Path, now: float | None = None) -> RunStatus:
     """Read the state, during the run or afterwards. Raises ConfigError on a broken file."""
-    rollouts = RunStore(folder).rollouts
-    for attempt in range(READS):
+    for left in reversed(range(READS)):
         try:
-            rows = list(rollouts.rows(columns=COLUMNS))
+            rows = list(RunStore(folder).rollouts.rows(columns=COLUMNS))
             break
         except TableChanged:
-            if attempt == READS - 1:
+            if not left:
                 raise
     spent = read_spent(folder, sum(row["dollars"] for row in rows))
-    return RunStatus(time.time() if now is None else now, read_heartbeat(folder), rows, spent)
+    return RunStatus(now or time.time(), read_heartbeat(folder), rows, spent)

@@ -78,18 +78,15 @@ def wandb_run(
     facts: Mapping[str, Any],
     tracked: TrackedRun | None = None,
 ) -> Iterator[Any]:
-    """A wandb run with `facts` as its config; None without settings.
-
-    With `tracked`, it continues that run from a background thread: quietly, sending only what it is
-    given, and separate from the process's own run. Without, it is the process's own run, which a
-    trainer finds.
-    """
+    """A wandb run with `facts` as its config; None without settings. With `tracked`, it continues
+    that run from a background thread: quietly, sending only what it is given, and apart from the
+    process's own run. Without, it is the process's own run, which a trainer finds."""
     if settings is None:
         yield None
         return
     import wandb
 
-    name, options = settings.name, {}
+    name, options = settings.name, dict[str, Any]()
     if tracked is not None:
         # Weave would record what is sent to models.
         os.environ.setdefault("WANDB_DISABLE_WEAVE", "true")
@@ -104,14 +101,8 @@ def wandb_run(
         )
         name = name or tracked.name
         options = {"id": tracked.id, "resume": "allow", "reinit": "create_new", "settings": quiet}
-    with wandb.init(
-        project=settings.project,
-        name=name,
-        mode=settings.mode,
-        dir=str(folder),
-        config=dict(facts),
-        **options,
-    ) as run:
+    options |= {"project": settings.project, "name": name, "mode": settings.mode}
+    with wandb.init(dir=str(folder), config=dict(facts), **options) as run:
         yield run
 
 
@@ -122,10 +113,8 @@ def followed(
     facts: Mapping[str, Any],
     numbers: Callable[[], dict[str, float]],
 ) -> Iterator[None]:
-    """Send metrics to wandb every `track_every` seconds and at the end, from a thread.
-
-    If wandb fails or hangs, there is one warning and the run goes on without it.
-    """
+    """Send metrics to wandb every `track_every` seconds and at the end, from a thread. If it fails
+    or hangs, there is one warning and the run goes on without it."""
     settings = config.wandb
     if settings is None:
         yield
@@ -172,10 +161,8 @@ def followed(
 def public(value: Any) -> Any:
     """A config as JSON to send to wandb's server, without the settings that can hold a key."""
     if isinstance(value, dict):
-        return {
-            name: "(not shown)" if name in PRIVATE and inner else public(inner)
-            for name, inner in value.items()
-        }
+        hidden = {name: "(not shown)" for name in PRIVATE if value.get(name)}
+        return {name: public(inner) for name, inner in value.items()} | hidden
     if isinstance(value, list):
         return [public(inner) for inner in value]
     return USER.sub("", value) if isinstance(value, str) else value

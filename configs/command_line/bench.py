@@ -13,7 +13,7 @@ from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.config import BenchmarkConfig
 from collect.errors import ConfigError
 from collect.quantities import counted, dollars
-from collect.rollouts.progress_bar import ProgressBar
+from collect.rollouts.progress import ProgressBar
 from configs.command_line.shared import (
     AGAIN,
     CONFIG_HELP,
@@ -24,8 +24,7 @@ from configs.command_line.shared import (
     tell_failures,
 )
 from configs.command_line.stages import rollouts_status, run_stages
-from configs.loading import load_config
-from configs.run_config import RunConfig
+from configs.loading import RunConfig, load_config
 
 logger = logging.getLogger(__name__)
 
@@ -34,32 +33,29 @@ def add_bench(bench: argparse.ArgumentParser) -> None:
     actions = bench.add_subparsers(required=True, metavar="ACTION")
     for name, (command, text) in BENCH_COMMANDS.items():
         action = actions.add_parser(name, help=text, description=text)
-        action.add_argument("config", type=Path, help=CONFIG_HELP)
         action.set_defaults(command=command, stage=name)
+        add = action.add_argument
+        add("config", type=Path, help=CONFIG_HELP)
         if name == "show":
-            action.add_argument("id", help="a bug's id, or a glob over ids")
-            action.add_argument("--gold", action="store_true", help="also show the gold patch")
+            add("id", help="a bug's id, or a glob over ids")
+            add("--gold", action="store_true", help="also show the gold patch")
         elif name == "verify":
             told = "test runs on each side of the gold patch (2)"
-            action.add_argument("--repeats", type=_count, default=2, metavar="N", help=told)
+            add("--repeats", type=_count, default=2, metavar="N", help=told)
             told = "seconds over which a bug is slow (sandbox.command_timeout)"
-            action.add_argument("--slow", type=float, metavar="SECONDS", help=told)
-            told = "also those that were verified before"
-            action.add_argument("--again", action="store_true", help=told)
+            add("--slow", type=float, metavar="SECONDS", help=told)
+            add("--again", action="store_true", help="also those that were verified before")
         elif name == "contamination":
-            kinds = "run folders, sft folders, files of rows, or configs of benchmarks"
-            action.add_argument(
-                "--training", type=Path, nargs="+", required=True, metavar="PATH", help=kinds
-            )
-            told = "words of an n-gram (13)"
-            action.add_argument("--ngram", type=_count, default=13, metavar="N", help=told)
+            told = "run folders, sft folders, files of rows, or configs of benchmarks"
+            add("--training", type=Path, nargs="+", required=True, metavar="PATH", help=told)
+            add("--ngram", type=_count, default=13, metavar="N", help="words of an n-gram (13)")
             told = "exit with 1 where a bug shares more than this, 0 to 1"
-            action.add_argument("--fail-over", type=float, metavar="SHARE", help=told)
+            add("--fail-over", type=float, metavar="SHARE", help=told)
             told = "write PATH.json and PATH.md (contamination in the run's folder)"
-            action.add_argument("--output", type=Path, metavar="PATH", help=told)
+            add("--output", type=Path, metavar="PATH", help=told)
         elif name == "reask":
             told = "the models to ask, by their names in `models`"
-            action.add_argument("--sub", nargs="+", required=True, metavar="NAME", help=told)
+            add("--sub", nargs="+", required=True, metavar="NAME", help=told)
         add_overrides(action)
 
 
@@ -75,11 +71,10 @@ def bench_list(options: argparse.Namespace) -> int:
     config = load_config(options.config, options.overrides)
     _, instances = _bugs(config, config.collect.benchmark)
     kept = with_verifications(instances, EnvironmentFingerprint(config.sandbox), Verifications())
-    for instance, verification in kept:
+    for bug, verification in kept:
         marks = verification.marks if verification else ["not verified"]
-        failing, passing = len(instance.fail_to_pass), len(instance.pass_to_pass)
-        tests = f"{failing} failing, {passing} passing"
-        facts = (instance.id, instance.category or "-", tests, ", ".join(marks))
+        tests = f"{len(bug.fail_to_pass)} failing, {len(bug.pass_to_pass)} passing"
+        facts = (bug.id, bug.category or "-", tests, ", ".join(marks))
         console.print("  ".join(facts), highlight=False)
     return 0
 
@@ -108,20 +103,13 @@ def bench_verify(options: argparse.Namespace) -> int:
 
     config = load_config(options.config, options.overrides)
     benchmark, instances = _bugs(config, config.collect.benchmark)
-    slow_over = config.sandbox.command_timeout if options.slow is None else options.slow
-    settings = VerifySettings(
-        options.repeats, slow_over, config.runner.concurrency, again=options.again
-    )
+    slow, at_once = options.slow, config.runner.concurrency
+    slow = config.sandbox.command_timeout if slow is None else slow
+    settings = VerifySettings(options.repeats, slow, at_once, again=options.again)
     kept = Verifications()
     with ProgressBar("bugs", len(instances)) as bar:
-        results = verify(
-            benchmark,
-            instances,
-            config.sandbox,
-            settings,
-            verifications=kept,
-            on_done=lambda _: bar.advance(),
-        )
+        todo = benchmark, instances, config.sandbox, settings
+        results = verify(*todo, verifications=kept, on_done=lambda _: bar.advance())
     console.print(verification_table(results))
     console.print(f"kept in {kept.path(benchmark.name)}; collect and eval skip by it")
     if len(results) < len(instances):
@@ -159,14 +147,7 @@ def bench_pull(options: argparse.Namespace) -> int:
 
 
 def bench_contamination(options: argparse.Namespace) -> int:
-    from format.contamination import (
-        instance_rows,
-        measure,
-        report_tables,
-        rows_of,
-        totals,
-        write_report,
-    )
+    from format import contamination
 
     config = load_config(options.config, options.overrides)
     _, instances = _bugs(config, config.eval.bugs_of(config.collect.benchmark))
@@ -175,15 +156,16 @@ def bench_contamination(options: argparse.Namespace) -> int:
         for path in options.training:
             if path.suffix in (".yaml", ".yml"):
                 other = load_config(path)
-                yield from instance_rows(_bugs(other, other.collect.benchmark)[1])
+                yield from contamination.instance_rows(_bugs(other, other.collect.benchmark)[1])
             else:
-                yield from rows_of(path)
+                yield from contamination.rows_of(path)
 
     names = [str(path) for path in options.training]
-    report = measure(instances, training_rows(), names, options.ngram)
-    console.print(*report_tables(report))
-    console.print(totals(report))
-    paths = write_report(report, options.output or config.folder / "contamination")
+    report = contamination.measure(instances, training_rows(), names, options.ngram)
+    console.print(*contamination.report_tables(report))
+    console.print(contamination.totals(report))
+    output = options.output or config.folder / "contamination"
+    paths = contamination.write_report(report, output)
     console.print(f"every bug: {paths[0]}, {paths[1]}")
     if options.fail_over is None or not report.over(options.fail_over):
         return 0
@@ -245,14 +227,8 @@ BENCH_COMMANDS = {
 def describe(instance: Instance, gold: bool) -> str:
     """A bug as text: what the agent is told, the files with their number of lines, and the tests
     that must pass."""
-    facts = [
-        ("benchmark", instance.benchmark),
-        ("language", instance.language),
-        ("repository", instance.repository),
-        ("category", instance.category or "-"),
-        ("image", instance.image or "-"),
-        ("hash", instance.hash),
-    ]
+    named = ("benchmark", "language", "repository", "category", "image", "hash")
+    facts = [f"{name:<11}{getattr(instance, name) or '-'}" for name in named]
     files = []
     if instance.image_workspace is not None:
         files.append(f"in {instance.image_workspace.folder} of the image")
@@ -267,7 +243,7 @@ def describe(instance: Instance, gold: bool) -> str:
     ]
     if gold:
         sections.append(("Gold patch", instance.gold_patch.splitlines()))
-    parts = [instance.id, "\n".join(f"{name:<11}{value}" for name, value in facts)]
+    parts = [instance.id, "\n".join(facts)]
     for title, lines in sections:
         text = "\n".join(f"    {line}".rstrip() for line in lines)
         parts.append(f"{title}:\n{text or '    none'}")

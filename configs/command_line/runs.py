@@ -1,11 +1,15 @@
-"""The commands on runs and on this machine: status, replay, view, clean and doctor."""
+"""The commands on runs and on this machine: status, replay, view, play, clean and doctor."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import logging
+import sys
+import time
 import webbrowser
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +18,7 @@ from rich.table import Table
 from collect.config import SAVED_NAME
 from collect.errors import ConfigError
 from collect.field_errors import did_you_mean
+from collect.models.manual import BadAnswer, Request, answer_request, is_over, open_requests
 from collect.quantities import counted
 from collect.rollouts.status import has_begun, read_status
 from configs.command_line.shared import (
@@ -24,8 +29,7 @@ from configs.command_line.shared import (
     heading,
     stopped,
 )
-from configs.loading import load_config
-from configs.run_config import RunConfig
+from configs.loading import RunConfig, load_config
 from sandbox.errors import SandboxUnavailable
 from sandbox.leftovers import remove_leftovers
 
@@ -82,12 +86,9 @@ def replay(options: argparse.Namespace) -> int:
     if not folders:
         raise ConfigError(f"{run} has no rollouts; give the folder of a run that collected some")
     config = load_config(run, options.overrides)
-    evaluated = config.eval.benchmark or config.collect.benchmark
-    asked = config.eval.questions
-    benchmarks = {
-        "collect": [config.collect.benchmark, config.questions.benchmark],
-        "eval": [evaluated],
-    }
+    collected, asked = config.collect.benchmark, config.eval.questions
+    evaluated = config.eval.benchmark or collected
+    benchmarks = {"collect": [collected, config.questions.benchmark], "eval": [evaluated]}
     of_questions = [asked.benchmark or evaluated] if asked is not None else []
     for stage, folder in folders.items():
         heading(stage)
@@ -111,10 +112,8 @@ def _show(report: ReplayReport) -> None:
             f"{row.message_index}\n  - {row.recorded}\n  + {row.replayed}",
             highlight=False,
         )
-    if len(report.unverified) > SHOWN:
-        console.print(
-            f"and {len(report.unverified) - SHOWN} more; all are in {report.folder}/replay"
-        )
+    if (more := len(report.unverified) - SHOWN) > 0:
+        console.print(f"and {more} more; all are in {report.folder}/replay")
     for reason in report.reasons[:SHOWN_REASONS]:
         console.print(f"not replayed: {reason}", highlight=False)
     if report.left:
@@ -149,31 +148,20 @@ def _question_files(options: argparse.Namespace, config: RunConfig | None) -> It
 
 
 def add_view(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", type=Path, help=RUN_HELP)
-    parser.add_argument(
-        "--output", type=Path, metavar="FOLDER", help="where the pages go (RUN/report)"
-    )
-    parser.add_argument("--open", action="store_true", help="show them in the browser")
-    parser.add_argument(
-        "--limit",
-        type=_limit,
-        default=MOST_PAGES,
-        metavar="N",
-        help=f"most rollouts that get pages, 0 for all ({MOST_PAGES})",
-    )
-    parser.add_argument(
+    add, several = parser.add_argument, partial(parser.add_argument, action="append", default=[])
+    add("run", type=Path, help=RUN_HELP)
+    add("--output", type=Path, metavar="FOLDER", help="where the pages go (RUN/report)")
+    add("--open", action="store_true", help="show them in the browser")
+    told = f"most rollouts that get pages, 0 for all ({MOST_PAGES})"
+    add("--limit", type=_limit, default=MOST_PAGES, metavar="N", help=told)
+    several(
         "--outcome",
-        action="append",
-        default=[],
         help="only these: resolved, not_resolved, right, wrong, failed; may be given several "
         "times, as may those that follow",
     )
-    told = "only these variants, as in configs"
-    parser.add_argument("--variant", action="append", default=[], help=told)
-    told = "only rollouts in which these play"
-    parser.add_argument("--model", action="append", default=[], help=told)
-    told = "only bugs of such ids"
-    parser.add_argument("--bug", action="append", default=[], metavar="GLOB", help=told)
+    several("--variant", help="only these variants, as in configs")
+    several("--model", help="only rollouts in which these play")
+    several("--bug", metavar="GLOB", help="only bugs of such ids")
     _add_questions(parser)
     parser.set_defaults(command=view)
 
@@ -196,17 +184,15 @@ def view(options: argparse.Namespace) -> int:
         raise ConfigError(f"{run} has no rollouts; give the folder of a run that collected some")
     # The pages need the config only for which models are scripted and where questions are.
     config = None
-    if (run / SAVED_NAME).is_file():
-        try:
-            config = load_config(run)
-        except ConfigError as error:
-            logger.warning(f"shown without the run's config: {error}")
+    try:
+        config = load_config(run) if (run / SAVED_NAME).is_file() else None
+    except ConfigError as error:
+        logger.warning(f"shown without the run's config: {error}")
     outcomes = {each.value.replace(" ", "_"): each for each in Outcome}
     for text in options.outcome:
         if text not in outcomes:
-            near = did_you_mean(text, outcomes)
-            known = ", ".join(outcomes)
-            raise ConfigError(f"--outcome: there is no {text!r}; there are: {known}{near}")
+            known = f"{', '.join(outcomes)}{did_you_mean(text, outcomes)}"
+            raise ConfigError(f"--outcome: there is no {text!r}; there are: {known}")
     request = ReportRequest(
         title=run.resolve().name,
         sources=sources,
@@ -244,9 +230,7 @@ def add_clean(parser: argparse.ArgumentParser) -> None:
 
 def clean(options: argparse.Namespace) -> int:
     """Remove the folders and containers that dead processes left on this machine, and list them.
-
-    Those of live runs are locked, or name a live process, and stay.
-    """
+    Those of live runs are locked, or name a live process, and stay."""
     from sandbox.engine import LeftContainers, remove_leftover_containers
 
     folders = remove_leftovers()
@@ -281,3 +265,103 @@ def doctor(options: argparse.Namespace) -> int:
 
     console.print(render(check_machine()))
     return 0
+
+
+POLL_SECONDS = 0.2
+HOW = (
+    "Write text, then any calls, each on a line of its own: >>> NAME {arguments as JSON}\n"
+    "End with a line that holds only a full stop."
+)
+
+
+def add_play(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", type=Path, help="the folder of a run with a model `manual`")
+    parser.add_argument("--role", help="only requests of this role, such as main, debug_subagent")
+    parser.add_argument("--id", default="", help="only requests whose id begins so: one rollout's")
+    parser.add_argument(
+        "--answer",
+        metavar="FILE",
+        help="answer the request shown before with this file (- for standard input), then show "
+        "the next; without it, a terminal asks for answers, and anything else shows one request",
+    )
+    parser.add_argument("--whole", action="store_true", help="show the conversation from its start")
+    parser.add_argument(
+        "--wait", type=float, default=600.0, metavar="SECONDS", help="for a request (default 600)"
+    )
+    parser.set_defaults(command=play)
+
+
+def play(options: argparse.Namespace) -> int:
+    """Show requests, and send the answers."""
+    run: Path = options.run
+    if not run.is_dir():
+        raise ConfigError(f"there is no folder {run}; give a run that is going on")
+
+    def next_request() -> Request | None:
+        found = open_requests(run, options.role)
+        return next((each for each in found if each.id.startswith(options.id)), None)
+
+    if options.answer is not None:
+        request = next_request()
+        if request is None:
+            raise ConfigError(
+                "no request waits for an answer; run `stepinto play` without --answer"
+            )
+        from_input = options.answer == "-"
+        text = sys.stdin.read() if from_input else Path(options.answer).read_text(encoding="utf-8")
+        try:
+            answer_request(run, request, text)
+        except BadAnswer as error:
+            raise ConfigError(f"not sent: {error}") from None
+    deadline = time.monotonic() + options.wait
+    while True:
+        request = next_request()
+        if request is not None:
+            _show_request(request, options.whole)
+            if options.answer is not None or not sys.stdin.isatty():
+                return 0
+            _ask_until_sent(run, request)
+            deadline = time.monotonic() + options.wait
+        elif is_over(run):
+            console.print(f"the run is over: stepinto view {run}")
+            return 0
+        elif time.monotonic() > deadline:
+            raise ConfigError(f"no request came within {options.wait:g} s, but the run goes on")
+        else:
+            time.sleep(POLL_SECONDS)
+
+
+def _ask_until_sent(run: Path, request: Request) -> None:
+    console.print(HOW)
+    while True:
+        lines = []
+        for line in sys.stdin:
+            if line.strip() == ".":
+                break
+            lines.append(line)
+        else:
+            raise KeyboardInterrupt  # end of input
+        try:
+            return answer_request(run, request, "".join(lines))
+        except BadAnswer as error:
+            console.print(f"Not sent: {error}. Write the whole answer again.")
+
+
+def _show_request(request: Request, whole: bool) -> None:
+    """Print what the model is sent: the new messages, at the start of a conversation all of it."""
+    console.print(f"=== request {request.id}, {request.role}, played as {request.model}")
+    shown = request.messages if whole else request.news
+    for message in shown:
+        console.print(f"--- {message.role}" + (f" {message.name}" if message.name else ""))
+        if message.content:
+            console.print(message.content)
+        for call in message.tool_calls:
+            console.print(f">>> {call.name} {call.arguments}")
+    if len(shown) == len(request.messages):
+        console.print("--- tools")
+        for tool in request.tools:
+            function = tool["function"]
+            parameters = json.dumps(function["parameters"], ensure_ascii=False)
+            console.print(f"{function['name']}: {function['description']}\n    {parameters}")
+    if request.answer_only:
+        console.print("(no calls are possible: answer with text)")

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
-from itertools import takewhile
 from pathlib import Path
 
 from rich.table import Table
@@ -30,8 +29,7 @@ from configs.command_line.shared import (
     stopped,
     tell_failures,
 )
-from configs.loading import config_saved, load_config
-from configs.run_config import RunConfig
+from configs.loading import RunConfig, config_saved, load_config
 from format.config import PushConfig
 from train.config import TrainConfig
 from train.processes import process_count
@@ -47,26 +45,23 @@ OVERRIDE = re.compile(r"[\w.]+=(?!=)")
 
 def add_stages(command: argparse.ArgumentParser, name: str) -> None:
     """The arguments of a command that does stages of a config."""
-    command.add_argument("config", type=Path, help=CONFIG_HELP)
+    add = command.add_argument
+    add("config", type=Path, help=CONFIG_HELP)
     add_overrides(command)
     command.set_defaults(command=run_format if name == "format" else run_stages, stage=name)
     if name == "format":
-        command.add_argument(
-            "--preflight",
-            nargs="?",
-            const="",
-            metavar="MODEL",
-            help="check the rows for training this model: a folder with a tokenizer, and with "
-            "weights where embeddings are to be checked, or what train.base_model takes; without "
-            "MODEL the config's own",
+        told = (
+            "check the rows for training this model: a folder with a tokenizer, and with weights "
+            "where embeddings are to be checked, or what train.base_model takes; without MODEL the "
+            "config's own"
         )
-        command.add_argument(
-            "--push", metavar="OWNER/NAME", help="upload the dataset to this repository of the hub"
-        )
-        command.add_argument("--private", action="store_true", help="with --push: make it private")
+        add("--preflight", nargs="?", const="", metavar="MODEL", help=told)
+        told = "upload the dataset to this repository of the hub"
+        add("--push", metavar="OWNER/NAME", help=told)
+        add("--private", action="store_true", help="with --push: make it private")
     elif name != "train":
         told = "look at images, disks, sandbox, models and limits, say what was found, and end"
-        command.add_argument("--preflight", action="store_true", help=told)
+        add("--preflight", action="store_true", help=told)
 
 
 def run_stages(options: argparse.Namespace) -> int:
@@ -144,15 +139,15 @@ def questions(config: RunConfig) -> int:
 def answer(config: RunConfig) -> int:
     """Put the questions to all `questions.answerers`, and print their scores."""
     from collect.questions.answering import answer as answer_questions
-    from collect.questions.building import score_table
+    from collect.questions.answering import score_table
 
     for name in config.questions.answerers:
         answers = answer_questions(config, config.questions.answered_by(name), config.folder)
         console.print(score_table(answers.answered, name))
         if answers.conversations is not None:
             console.print(f"conversations in {answers.conversations}")
-        missing = f"no answer yet to {counted(answers.missing, 'question')}"
-        status = asked_status(answers.missing, missing, answers.reasons, answers.missing > 0)
+        told = f"no answer yet to {counted(answers.missing, 'question')}"
+        status = asked_status(answers.missing, told, answers.reasons, answers.missing > 0)
         if status:
             return status
     return 0
@@ -347,11 +342,12 @@ def check_run(config: RunConfig) -> int:
     their sections. Raises ConfigError if a section is invalid."""
     check_sections(config)
     console.print("the sections of all stages will do")
-    makers = ("make", "questions", "train")
-    now = [name for name in takewhile(lambda n: n not in makers, config.stages) if name in CHECKS]
-    status = max((CHECKS[name](config) for name in now), default=0)
+    status, later = 0, False
     for name in config.stages:
-        if name in CHECKS and name not in now:
+        later = later or name in ("make", "questions", "train")
+        if name in CHECKS and not later:
+            status = max(status, CHECKS[name](config))
+        elif name in CHECKS:
             console.print(
                 f"{name}: more can be looked at once the stages before it are done, with "
                 f"`stepinto {name} CONFIG --preflight`"

@@ -13,7 +13,7 @@ from collect.benchmarks.base import TestStatus
 from collect.code.patches import ChangedRange
 from collect.errors import FailureKind
 from collect.questions.claims import same_file
-from collect.rollouts.scoring import FAIL_TO_PASS, PASS_TO_PASS
+from collect.rollouts.rollout import FAIL_TO_PASS, PASS_TO_PASS
 from collect.store.records import Rollout, StopReason
 from eval.qualitative.sessions import ANSWER_MODES, Session, modes_of_answer
 

@@ -28,10 +28,10 @@ from collect.models.base import ConversationContext, ModelBackend
 from collect.models.budget import Budget, read_spent
 from collect.models.config import OracleConfig, ReplayConfig
 from collect.question_records import Category
-from collect.rollouts.circuit_breaker import CircuitBreaker
-from collect.rollouts.models import open_model
-from collect.rollouts.progress_bar import ProgressBar
-from collect.rollouts.settings import model_facts
+from collect.rollouts.batch import model_facts
+from collect.rollouts.executor import open_model
+from collect.rollouts.faults import CircuitBreaker
+from collect.rollouts.progress import ProgressBar
 from collect.store.atomic_files import locked, replacing
 from collect.store.messages import Message
 from collect.store.record_lines import StrictRecord, read_lines

@@ -20,7 +20,7 @@ from collect.benchmarks.base import Instance, TestStatus
 from collect.code.patches import ChangedRange
 from collect.quantities import first_of
 from collect.questions.grounding import changed_by
-from collect.rollouts.scoring import PASS_TO_PASS
+from collect.rollouts.rollout import PASS_TO_PASS
 from collect.store.records import ORACLE_TEACHER, Conversation, Role, Rollout
 from eval.config import JudgeConfig
 from eval.metrics import Arm, InstanceKey, arm_of, instance_of

@@ -13,10 +13,10 @@ from markupsafe import Markup
 
 from collect.code.patches import TestFiles
 from collect.question_records import Question
+from collect.questions.asking import VARIANT as QUESTIONS
 from collect.questions.grounding import MAX_CHARACTERS, GroundedClaim, answer_texts, ground
-from collect.questions.rows import VARIANT as QUESTIONS
 from collect.questions.scoring import score_text
-from collect.rollouts.scoring import FAIL_TO_PASS
+from collect.rollouts.rollout import FAIL_TO_PASS
 from collect.store.records import Conversation, MessageRow, Role, Rollout
 from eval.report.facts import outcome_of
 from eval.report.rendering import render

@@ -10,7 +10,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from collect.questions.rows import VARIANT as QUESTIONS
+from collect.questions.asking import VARIANT as QUESTIONS
 from collect.store.records import ORACLE_TEACHER, Rollout
 from collect.store.run_store import RunStore
 from eval.metrics import Arm, arm_of, has_verdict

@@ -31,9 +31,9 @@ from markupsafe import Markup
 from collect.console import visible
 from collect.errors import ConfigError
 from collect.question_records import Question, read_questions
-from collect.questions.rows import VARIANT as QUESTIONS
-from collect.questions.rows import rollouts_of
-from collect.rollouts.progress_bar import ProgressBar
+from collect.questions.asking import VARIANT as QUESTIONS
+from collect.questions.asking import rollouts_of
+from collect.rollouts.progress import ProgressBar
 from collect.store.atomic_files import write_text
 from collect.store.records import Conversation
 from collect.store.run_store import RunStore

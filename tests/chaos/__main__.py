@@ -43,8 +43,7 @@ from collect.rollouts.faults import FAULTS
 from collect.rollouts.stage import collect_specs
 from collect.store.run_store import RunStore
 from collect.store.tables import TableChanged
-from configs.loading import load_config
-from configs.run_config import RunConfig
+from configs.loading import RunConfig, load_config
 from sandbox import clean_up
 from sandbox.engine import LABEL, connect
 from sandbox.leftovers import PREFIX

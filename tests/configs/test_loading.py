@@ -9,8 +9,7 @@ import pytest
 
 from collect.agents.config import Variant
 from collect.errors import ConfigError
-from configs.loading import config_saved, load_config
-from configs.run_config import RunConfig
+from configs.loading import RunConfig, config_saved, load_config
 from stepinto import main
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from collect.questions.rows import VARIANT
+from collect.questions.asking import VARIANT
 from collect.store.records import Conversation, Rollout
 from tests.format.conversations import with_inspection
 from tests.records import make_conversations, make_rollout

@@ -9,8 +9,8 @@ import pytest
 from collect.errors import ConfigError
 from collect.question_records import Category, Difficulty, Question, RootCauseAsk, RootCauseTruth
 from collect.question_records import Location as Place
+from collect.questions.asking import VARIANT, question_rollout_id
 from collect.questions.building import DEFAULT_NAME
-from collect.questions.rows import VARIANT, question_rollout_id
 from format.config import FormatConfig
 from format.dataset import read_rows, split_file
 from format.outcomes import DifficultyLevel, level_of

@@ -11,7 +11,7 @@ import pytest
 from datasets import load_dataset
 
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.questions.rows import as_question
+from collect.questions.asking import as_question
 from collect.questions.scoring import score
 from collect.store.messages import Message, ToolCall
 from collect.store.records import Conversation, MessageRow, Rollout, ToolOutcome

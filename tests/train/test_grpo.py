@@ -20,7 +20,7 @@ from collect.config import RuntimeConfig
 from collect.errors import ConfigError
 from collect.models.config import trained_on
 from collect.question_records import Category, Location, Question, ValueAsk, ValueTruth
-from collect.questions.episode import EpisodeSettings, tool_schemas
+from collect.questions.asking import EpisodeSettings, tool_schemas
 from sandbox import SandboxConfig
 from sandbox.errors import SandboxError
 from tests.collect.questions.asked import question

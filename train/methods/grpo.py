@@ -22,10 +22,16 @@ from collect.benchmarks.opening import open_benchmark
 from collect.errors import ConfigError
 from collect.question_records import Question, read_questions
 from collect.questions.answering import instances_of
-from collect.questions.episode import Episode, EpisodeSettings, invalid, reproducible, tool_schemas
-from collect.questions.rows import opening_messages
+from collect.questions.asking import (
+    Episode,
+    EpisodeSettings,
+    invalid,
+    opening_messages,
+    reproducible,
+    tool_schemas,
+)
 from collect.questions.scoring import score_text
-from collect.rollouts.circuit_breaker import CircuitBreaker
+from collect.rollouts.faults import CircuitBreaker
 from collect.rollouts.rollout import failure_of
 from collect.store.messages import ToolSchema
 from format.dataset import split_file

@@ -22,7 +22,7 @@ from collect.errors import ConfigError, NodeLost, OutOfDisk, RolloutStopped
 from collect.models.budget import Budget
 from collect.preflight import Check
 from collect.quantities import counted
-from collect.rollouts.executor import Rows, Setup, Work
+from collect.rollouts.executor import RolloutWork, Rows, Setup
 from collect.rollouts.faults import fault_named
 from collect.rollouts.journal import forget_replies
 from collect.rollouts.ray_cluster.shared_state import SharedState
@@ -63,10 +63,8 @@ until it is fetched: it can be lost after the worker has finished."""
 
 
 def connect(address: str | None) -> None:
-    """Connect to a running Ray cluster. Raises ConfigError if it is missing.
-
-    `address` is `auto` or `HOST:PORT` of a head; None starts a cluster on this machine.
-    """
+    """Connect to the Ray cluster at `address`: `auto`, or `HOST:PORT` of a head; None starts one on
+    this machine. Raises ConfigError if there is none."""
     # Otherwise Ray contacts its vendor's server.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if ray.is_initialized():
@@ -92,10 +90,8 @@ def connect(address: str | None) -> None:
 
 
 def nodes_with_room() -> dict[str, str]:
-    """Hosts of the nodes that are alive and offer CPUs, by node id.
-
-    A head without CPUs (`--num-cpus=0`) does no rollouts.
-    """
+    """Hosts of the nodes that are alive and offer CPUs, by node id: a head without CPUs
+    (`--num-cpus=0`) does no rollouts."""
     return {
         node["NodeID"]: node["NodeManagerHostname"]
         for node in ray.nodes()  # type: ignore[no-untyped-call]
@@ -106,9 +102,8 @@ def nodes_with_room() -> dict[str, str]:
 def fault_of(row: Rollout) -> str | None:
     """The node's fault that may have ended a rollout, or None."""
     fault = fault_named(row.failure_type)
-    if fault is None or not issubclass(fault.error, OF_A_NODE):
-        return None
-    if issubclass(fault.error, OF_A_ROLLOUT):
+    error = fault.error if fault is not None else Exception
+    if not issubclass(error, OF_A_NODE) or issubclass(error, OF_A_ROLLOUT):
         return None
     message, _, _ = (row.failure_message or "").partition("\n")
     return f"{row.failure_type}: {message[:SHOWN]}"
@@ -157,8 +152,7 @@ class Node:
     def unready(self, reason: str) -> str | None:
         """The worker could not get ready, and is started again later; returns what to tell the
         user, once for each reason."""
-        self.starting = False
-        known = reason == self.reason
+        self.starting, known = False, reason == self.reason
         told = self.exclude(reason)
         self.start_at = self.excluded_until
         return None if known else told
@@ -184,13 +178,12 @@ class Node:
         tell the user if the node is now excluded."""
         if fault is None:
             self.done, self.deaths, self.reason = self.done + 1, 0, None
-            self.failed_bugs.clear()
-            return None
-        self.failed_bugs.add(bug)
-        if len(self.failed_bugs) < BUGS_IN_A_ROW:
-            return None
+        else:
+            self.failed_bugs.add(bug)
+            if len(self.failed_bugs) < BUGS_IN_A_ROW:
+                return None
         self.failed_bugs.clear()
-        return self.exclude(fault)
+        return self.exclude(fault) if fault is not None else None
 
     def exclude(self, reason: str) -> str:
         """Give it no rollouts for a while; returns what to tell the user."""
@@ -210,8 +203,7 @@ class Node:
     @property
     def hopeful(self) -> bool:
         """Whether it does rollouts, or may soon."""
-        ails = self.ailment is not None or self.deaths >= HOPELESS_DEATHS
-        return self.worker is not None or not ails
+        return self.worker is not None or (self.reason is None and self.deaths < HOPELESS_DEATHS)
 
     @property
     def status(self) -> NodeStatus:
@@ -252,22 +244,15 @@ class Nodes:
 
     def to_start(self) -> list[Node]:
         """The nodes whose worker should start now."""
-        now = time.monotonic()
         idle = [node for node in self.all if node.worker is None and not node.starting]
-        return [node for node in idle if node.start_at <= now]
+        return [node for node in idle if node.start_at <= time.monotonic()]
 
     def best(self, images: Iterable[str], avoided: Collection[str] = ()) -> Node | None:
-        """The node for a rollout that needs these images; None if all are busy.
-
-        Of the nodes that have the images, or soon will, the one with most room, unless it already
-        does half of `per_node` more than another: then that one gets the images too. Never a node
-        in `avoided`.
-        """
-        free = [
-            node
-            for node in self.all
-            if node.id not in avoided and node.can_work and node.running < self._per_node
-        ]
+        """The node for a rollout that needs these images, never one in `avoided`; None if all are
+        busy. Of the nodes that have the images, or soon will, the one with most room, unless it
+        already does half of `per_node` more than another: then that one gets the images too."""
+        able = [node for node in self.all if node.id not in avoided and node.can_work]
+        free = [node for node in able if node.running < self._per_node]
         least = min((node.running for node in free), default=0)
         lead, needed = (self._per_node + 1) // 2, frozenset(images)
 
@@ -303,8 +288,7 @@ class Workers:
         self._setup, self._stop = ray.put(setup), stop
         self._per_node = setup.runtime.runner.ray.per_node
         here = ray.get_runtime_context().get_node_id()
-        # Its calls may be repeated: a broken connection must not end a rollout, nor leave a slot
-        # taken that nobody holds.
+        # Calls may be repeated: a broken connection must end no rollout, nor leave a slot taken.
         self._shared_state = _on(here, SharedState, max_task_retries=-1).remote(
             setup.folder.resolve(), budget.limit_dollars, budget.spent
         )
@@ -316,7 +300,7 @@ class Workers:
         self._threads: list[threading.Thread] = []
         """The threads that watch nodes and start workers."""
 
-    def start(self, first: Work) -> None:
+    def start(self, first: RolloutWork) -> None:
         """From now on keep a worker on each node; each tries the first rollout's bug."""
         self._run(self._watch, first)
 
@@ -359,7 +343,7 @@ class Workers:
         self._threads.append(threading.Thread(target=do, args=arguments, daemon=True))
         self._threads[-1].start()
 
-    def _watch(self, first: Work) -> None:
+    def _watch(self, first: RolloutWork) -> None:
         """Track the nodes, and start a worker on each that has none."""
         told = ""
         while not self._closed.wait(WATCH_SECONDS) and not self._stop.is_set():
@@ -373,17 +357,16 @@ class Workers:
                 told = ""
             except Exception as error:
                 # Any error: without this thread no worker would ever be restarted.
-                if str(error) != told:
-                    told = str(error)
-                    logger.warning(
-                        f"the cluster's nodes can't be looked at, and will be again: {told}"
-                    )
+                told, before = str(error), told
+                if told != before:
+                    text = "the cluster's nodes can't be looked at, and will be again"
+                    logger.warning(f"{text}: {told}")
             with self.changed:
                 if self.nodes.hopeful:
                     self.hopeful_at = time.monotonic()
                 self.changed.notify_all()
 
-    def _start(self, node: Node, first: Work) -> None:
+    def _start(self, node: Node, first: RolloutWork) -> None:
         """Start a worker, which may have to fetch an image first."""
         node.starts += 1
         name, worker = node.worker_name, None
@@ -411,8 +394,7 @@ class Workers:
             self.changed.notify_all()
 
     def _let_go(self, worker: Any, name: str) -> None:
-        """Kill a worker, which may only be out of reach and go on spending, and free its requests'
-        slots."""
+        """Kill a worker, which may only be out of reach and go on spending, and free its slots."""
         ray.kill(worker)
         # If the shared state has died, there is nothing to free; the next rollout reports it.
         with suppress(ray.exceptions.RayActorError):
@@ -451,11 +433,10 @@ class RayCluster:
         self._nodes, self._changed = self._workers.nodes, self._workers.changed
         self._begun = False
 
-    def checks(self, works: Sequence[Work]) -> Sequence[Check]:
+    def checks(self, works: Sequence[RolloutWork]) -> Sequence[Check]:
         """See `collect.rollouts.executor.Executor`. Each node checks what it needs itself."""
 
         def first_node() -> str:
-            """Wait for a node that can do a rollout."""
             self._workers.start(works[0])
             try:
                 turn = self._take(works[0])
@@ -468,7 +449,7 @@ class RayCluster:
 
         return (Check("nodes", first_node),)
 
-    def do(self, work: Work) -> Rows:
+    def do(self, work: RolloutWork) -> Rows:
         """See `collect.rollouts.executor.Executor`."""
         lost: list[str] = []
         failed: dict[str, Rows] = {}
@@ -518,12 +499,10 @@ class RayCluster:
         self._workers.close()
         ray.shutdown()
 
-    def _take(self, work: Work, avoided: Collection[str] = ()) -> Turn | None:
-        """Wait for room on a node; None if all nodes are in `avoided`.
-
-        Raises RolloutStopped; before the first rollout ConfigError if no node can do rollouts,
-        because the user is still there; NodeLost if that has lasted too long.
-        """
+    def _take(self, work: RolloutWork, avoided: Collection[str] = ()) -> Turn | None:
+        """Wait for room on a node; None if all nodes are in `avoided`. Raises RolloutStopped;
+        before the first rollout ConfigError if no node can do rollouts, because the user is still
+        there; NodeLost if that has lasted too long."""
         images = required_images([work.spec.instance], self._setup.runtime.sandbox)
         timeout = self._config.node_timeout
         with self._changed:
@@ -546,9 +525,8 @@ class RayCluster:
                     )
                 self._changed.wait(POLL_SECONDS)
 
-    def _answer(self, worker: Any, work: Work) -> Answer:
-        """The result of the rollout on a node. A stop is passed to the worker, which then ends
-        soon."""
+    def _answer(self, worker: Any, work: RolloutWork) -> Answer:
+        """The result of the rollout on a node. A stop is passed on to the worker."""
         future: Future[Answer] = worker.do.remote(work).future()
         try:
             return self._workers.wait(future)
@@ -559,7 +537,7 @@ class RayCluster:
             return future.result()
         raise RolloutStopped("the run is being stopped")
 
-    def _at_fault(self, node: Node, work: Work, rows: Rows) -> bool:
+    def _at_fault(self, node: Node, work: RolloutWork, rows: Rows) -> bool:
         """Whether the node may have caused the rollout's failure, which may exclude it."""
         fault = fault_of(rows[0])
         with self._changed:

@@ -101,11 +101,8 @@ class SharedState:
 
 
 def _answered(call: Any) -> Any:
-    """The shared state's answer to a call.
-
-    Raises ConfigError if it has died or can't write to the run folder: no rollout can do without
-    it.
-    """
+    """The shared state's answer to a call. Raises ConfigError if it has died or can't write to the
+    run folder: no rollout can do without it."""
     try:
         return ray.get(call)
     except ray.exceptions.ActorDiedError as error:

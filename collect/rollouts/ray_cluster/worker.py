@@ -8,7 +8,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ from collect.benchmarks.marks import required_images
 from collect.config import RuntimeConfig
 from collect.console import log_to_stderr
 from collect.errors import ConfigError, RolloutStopped
-from collect.rollouts.executor import Rows, Setup, ThisMachine, Work
+from collect.rollouts.executor import RolloutWork, Rows, Setup, ThisMachine
 from collect.rollouts.ray_cluster.shared_state import SharedJournal, SharedLimits, SharedLog
 from collect.store.records import code_version
 from collect.threads import raise_if_stopped
@@ -50,10 +50,8 @@ class NodeImages:
 
     @contextmanager
     def held(self, instance: Instance) -> Iterator[None]:
-        """Make sure that a bug's image is here, and keep it until the context ends.
-
-        Raises ImageMissing, SandboxUnavailable, RolloutStopped.
-        """
+        """Make sure that a bug's image is here, and keep it until the context ends. Raises
+        ImageMissing, SandboxUnavailable, RolloutStopped."""
         with self._changed:
             self._inside += 1
         try:
@@ -113,10 +111,8 @@ class NodeImages:
     def _opened(self) -> ImagePuller:
         with self._opening:
             if self._puller is None:
-                config = self._runtime.images
-                self._puller = self._open_puller(
-                    connect(), config, on_event=logger.info, stop=self._stop
-                )
+                events = {"on_event": logger.info, "stop": self._stop}
+                self._puller = self._open_puller(connect(), self._runtime.images, **events)
             return self._puller
 
 
@@ -145,17 +141,17 @@ class NodeWorker:
         self._images = NodeImages(setup.runtime, self._stop)
         self._executor: ThisMachine | None = None
 
-    async def prepare(self, version: str, work: Work) -> Answer:
+    async def prepare(self, version: str, work: RolloutWork) -> Answer:
         """Check whether this rollout's bug can be run here. `version` is the driver's."""
         return await self._in_thread(partial(self._prepare, version, work))
 
-    def _prepare(self, version: str, work: Work) -> Answer:
+    def _prepare(self, version: str, work: RolloutWork) -> Answer:
         if version != code_version():
             told = f"StepInto {code_version()} is installed there, and {version} on the driver"
             return Answer(refused=told)
-        limits = SharedLimits(self._shared_state, self._name)
-        journal = partial(SharedJournal, self._shared_state)
-        log = partial(SharedLog, self._shared_state)
+        shared = self._shared_state
+        journal, log = partial(SharedJournal, shared), partial(SharedLog, shared)
+        limits = SharedLimits(shared, self._name)
         executor = ThisMachine(self._setup, limits, self._stop, journal, log)
         try:
             with self._images.held(work.spec.instance):
@@ -168,11 +164,11 @@ class NodeWorker:
         self._executor = executor
         return Answer(images=images)
 
-    async def do(self, work: Work) -> Answer:
+    async def do(self, work: RolloutWork) -> Answer:
         """Do a rollout."""
         return await self._in_thread(partial(self._do, work))
 
-    def _do(self, work: Work) -> Answer:
+    def _do(self, work: RolloutWork) -> Answer:
         assert self._executor is not None, "prepared before"
         try:
             with self._images.held(work.spec.instance):
@@ -182,14 +178,12 @@ class NodeWorker:
         except ConfigError as error:
             return Answer(refused=str(error))
         except Exception as error:
-            # Not even a defect of StepInto or of this machine must stop all nodes. The row has the
-            # details.
+            # A defect of StepInto or of this machine must not stop all nodes. The row tells it.
             return Answer(self._setup.failed(work, error))
-        try:
-            return Answer(rows, images=self._images.present())
-        except Exception:
-            # The rollout has its rows; the next one reports what is wrong.
-            return Answer(rows)
+        images = None
+        with suppress(Exception):  # The rollout has its rows; the next one reports what is wrong.
+            images = self._images.present()
+        return Answer(rows, images=images)
 
     async def stop(self) -> None:
         """End all rollouts at their next step."""

@@ -51,8 +51,8 @@ from collect.models.base import ConversationContext, ModelBackend, Sampling
 from collect.models.budget import Budget
 from collect.models.config import OracleConfig
 from collect.quantities import counted, first_of, funnel
-from collect.rollouts.models import open_model
-from collect.rollouts.progress_bar import ProgressBar
+from collect.rollouts.executor import open_model
+from collect.rollouts.progress import ProgressBar
 from collect.store.atomic_files import write_text
 from collect.store.messages import Message
 from collect.store.record_lines import StrictRecord, WorkFile

@@ -11,7 +11,7 @@ from collect.benchmarks.base import Environment, Instance, TestResults, TestStat
 from collect.benchmarks.pytest_run import PytestJob, make_twins, run_job
 from collect.benchmarks.running import run_tests, runner_files
 from collect.code.patches import diff_trees
-from collect.rollouts.scoring import Verdict, score
+from collect.rollouts.rollout import Verdict, score
 from sandbox import Sandbox, SandboxConfig, open_sandbox
 
 BUGGY = "def total(numbers):\n    return sum(numbers[1:])\n"

@@ -17,7 +17,7 @@ from collect.benchmarks.humanevalfix import HumanEvalFixBenchmark
 from collect.benchmarks.opening import open_benchmark, select_instances
 from collect.benchmarks.verify import verify_instance
 from collect.errors import ConfigError
-from collect.rollouts.scoring import score
+from collect.rollouts.rollout import score
 from sandbox import SandboxConfig
 
 ROW = {

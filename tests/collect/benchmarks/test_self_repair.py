@@ -13,7 +13,7 @@ from collect.benchmarks.self_repair.benchmark import SelfRepairBenchmark
 from collect.benchmarks.self_repair.problem import BUNDLED_FILE
 from collect.benchmarks.verify import verify_instance
 from collect.code.patches import apply_patch
-from collect.rollouts.scoring import score
+from collect.rollouts.rollout import score
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.debugger import BreakpointRequest, DebugLimits, Launch, open_debugger
 

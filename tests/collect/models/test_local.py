@@ -20,7 +20,7 @@ from collect.models.base import Completion, Sampling
 from collect.models.budget import Budget
 from collect.models.config import LocalConfig
 from collect.models.local import LocalBackend
-from collect.rollouts.models import open_model
+from collect.rollouts.executor import open_model
 from collect.store.messages import Message, ToolCall
 from tests.collect.models.contexts import context
 from tests.tiny_model import build_tiny_model, teach
@@ -329,7 +329,7 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "modules",
     [
-        "collect.rollouts.models, collect.models.local, collect.models.config",
+        "collect.rollouts.executor, collect.models.local, collect.models.config",
         "train.stage, train.trainer",
     ],
 )

@@ -14,8 +14,7 @@ from collect.models.base import Model, Sampling
 from collect.models.budget import Budget
 from collect.models.config import ReplayConfig
 from collect.models.replay import ReplayBackend
-from collect.rollouts.executor import teacher_of
-from collect.rollouts.models import open_model
+from collect.rollouts.executor import open_model, teacher_of
 from collect.store.messages import Message, ToolCall
 from collect.store.records import MODEL_TEACHER, ORACLE_TEACHER, PLAYED_TEACHER
 from collect.store.run_store import RunStore

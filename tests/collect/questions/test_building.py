@@ -26,11 +26,10 @@ from collect.question_records import (
     read_questions,
 )
 from collect.questions.answering import instances_of
-from collect.questions.building import Investigator, build
-from collect.questions.choosing import Chooser, root_cause_finding
+from collect.questions.building import Chooser, Investigator, build
 from collect.questions.config import QuestionsConfig
 from collect.questions.program import Program
-from collect.questions.tracing import Runs, Trace, trace_test
+from collect.questions.tracing import Runs, Trace, root_cause_finding, trace_test
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.debugger import DebugLimits, open_debugger
 

@@ -6,7 +6,7 @@ import pytest
 
 from collect.benchmarks.base import Instance
 from collect.question_records import Location, ValueAsk, ValueTruth
-from collect.questions.choosing import value_is_readable
+from collect.questions.building import value_is_readable
 from collect.questions.program import Program
 
 TEST = "tests/test_shop.py::test_total"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from collect.config import RuntimeConfig
+from collect.questions.asking import reproducible
 from collect.questions.comparing import is_comparable
-from collect.questions.episode import reproducible
 from sandbox import Command, SandboxConfig, open_sandbox
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from collect.agents.config import Variant
 from collect.errors import FailureKind
-from collect.rollouts.cost import Cost, Forecast, estimate
+from collect.rollouts.batch import Cost, Forecast, estimate
 from collect.rollouts.rollout import RolloutSpec
 from collect.store.records import Rollout
 from tests.collect.models.contexts import context

@@ -12,8 +12,7 @@ from rich.console import Console
 from collect.errors import FailureKind
 from collect.quantities import counted, dollars, duration, tokens
 from collect.rollouts import progress as progress_module
-from collect.rollouts.progress import Progress
-from collect.rollouts.progress_bar import ProgressBar
+from collect.rollouts.progress import Progress, ProgressBar
 from tests.records import make_failed_rollout, make_rollout
 
 

@@ -13,7 +13,7 @@ import pytest
 from collect.agents.config import AgentsConfig
 from collect.agents.rollout_context import RoleModel
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
-from collect.rollouts.executor import Rows, Work, do_with_journal
+from collect.rollouts.executor import RolloutWork, Rows, do_with_journal
 from collect.rollouts.journal import JournalFile
 from collect.rollouts.rollout import RolloutSettings
 from collect.store.messages import Message, ToolSchema
@@ -66,7 +66,7 @@ def test_the_replies_that_are_given_back_took_their_time(
     settings: RolloutSettings, tmp_path: Path
 ) -> None:
     def seconds(times: int) -> float:
-        work = cast(Work, Asking(times))
+        work = cast(RolloutWork, Asking(times))
         row, _ = do_with_journal(work, settings, JournalFile(tmp_path / "journal"))
         return row.seconds
 
@@ -78,7 +78,7 @@ def test_newer_files_of_another_owner_are_no_other_observation(
     settings: RolloutSettings, tmp_path: Path
 ) -> None:
     def seconds(shown: str) -> float:
-        work = cast(Work, Asking(1, shown))
+        work = cast(RolloutWork, Asking(1, shown))
         row, _ = do_with_journal(work, settings, JournalFile(tmp_path / "journal"))
         return row.seconds
 

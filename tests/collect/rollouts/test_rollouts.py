@@ -48,8 +48,7 @@ from collect.rollouts.stage import do_rollouts
 from collect.store.messages import Message, ToolCall, ToolSchema
 from collect.store.records import SESSION_START, TASK_MESSAGE, Role, StopReason, ToolOutcome
 from collect.store.run_store import RunStore
-from configs.loading import load_config
-from configs.run_config import RunConfig
+from configs.loading import RunConfig, load_config
 from sandbox import Sandbox, SandboxConfig
 from sandbox.debugger import StopReason as DebugStopReason
 from sandbox.errors import SandboxUnavailable

@@ -9,7 +9,7 @@ import pytest
 from collect.benchmarks.base import Instance, TestResults, TestStatus
 from collect.benchmarks.java_run import run_java_tests
 from collect.code.patches import diff_trees
-from collect.rollouts.scoring import Verdict, score
+from collect.rollouts.rollout import Verdict, score
 from sandbox import Sandbox, SandboxConfig
 from sandbox.base import JavaConfig
 from sandbox.errors import BuildFailure

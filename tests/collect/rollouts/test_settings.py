@@ -9,8 +9,9 @@ import pytest
 
 from collect.agents.config import Variant
 from collect.config import RuntimeConfig
+from collect.rollouts.batch import note_settings, settings_facts, what_differs
 from collect.rollouts.rollout import RolloutSpec
-from collect.rollouts.settings import note_settings, settings_facts, settings_hash, what_differs
+from collect.store.records import digest
 from tests.collect.models.contexts import context
 
 ORACLE = {"backend": "oracle"}
@@ -44,7 +45,7 @@ FACTS: dict[str, Any] = {
 )
 def test_what_differs_is_named(tmp_path: Path, change: dict[str, Any], told: str) -> None:
     note_settings(tmp_path, FACTS)
-    differs = what_differs(tmp_path, settings_hash(FACTS), FACTS | change)
+    differs = what_differs(tmp_path, digest(FACTS), FACTS | change)
     assert differs == f"other settings ({told})"
 
 
@@ -57,7 +58,7 @@ def test_a_served_model_is_what_it_is_wherever_it_is_served(tmp_path: Path) -> N
         model = {"backend": "vllm", "server": {"model": str(tmp_path)} | server}
         runtime = RuntimeConfig.model_validate({"models": {"oracle": ORACLE, "sub": model}})
         spec = RolloutSpec(context().instance, Variant.DEBUG2FIX, "oracle", "sub", 0)
-        return settings_hash(settings_facts(runtime, spec))
+        return digest(settings_facts(runtime, spec))
 
     here = hash_of()
     assert hash_of(port=8011, command=["vllm"], tensor_parallel=2, restarts=0) == here

@@ -9,7 +9,7 @@ import pytest
 
 import stepinto
 from collect.benchmarks.base import Instance
-from collect.questions.rows import VARIANT, question_rollout_id
+from collect.questions.asking import VARIANT, question_rollout_id
 from collect.store.run_store import RunStore
 from tests.eval.report.conftest import shop_questions
 from tests.eval.report.reading import broken_links, read

@@ -12,7 +12,7 @@ from collect.code.patches import changed_paths, diff_trees
 from collect.errors import ConfigError
 from collect.rollouts.stage import run_collect
 from collect.store.run_store import RunStore
-from configs.run_config import RunConfig
+from configs.loading import RunConfig
 from tests.collect.repository import Repository
 from tests.collect.synthesis.sample import FILES, write_project
 from tests.repair_bug import BUGGY, CORRECT, FAILING, PUBLIC

@@ -17,7 +17,7 @@ from collect.benchmarks.verify import verify_instance
 from collect.errors import ConfigError
 from collect.rollouts.stage import run_collect
 from collect.store.run_store import RunStore
-from configs.run_config import RunConfig
+from configs.loading import RunConfig
 from sandbox import SandboxConfig
 from tests.collect.repository import Repository
 from tests.collect.synthesis.sample import FILES, write_project

@@ -23,7 +23,7 @@ from collect.benchmarks.swe_bench.benchmark import (
 )
 from collect.benchmarks.verify import judged
 from collect.errors import ConfigError
-from collect.rollouts.scoring import Verdict
+from collect.rollouts.rollout import Verdict
 from collect.store.records import TestRow
 from tests.collect.benchmarks.swe_bench.rows import EMPTY, TEST_PATCH, TOTAL, first, live
 

@@ -19,8 +19,7 @@ from collect.benchmarks.workspace import open_instance_sandbox
 from collect.models.base import Sampling
 from collect.models.config import OracleConfig
 from collect.oracle import OracleBackend
-from collect.rollouts.rollout import RolloutSettings, RolloutSpec, run_rollout
-from collect.rollouts.scoring import score
+from collect.rollouts.rollout import RolloutSettings, RolloutSpec, run_rollout, score
 from collect.store.records import ORACLE_TEACHER
 from sandbox import Command, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxUnavailable

@@ -181,7 +181,7 @@ import signal, sys, threading, time
 from pathlib import Path
 from collect.models.budget import Budget
 from collect.models.config import VllmConfig
-from collect.rollouts.models import open_model
+from collect.rollouts.executor import open_model
 config = VllmConfig.model_validate_json(sys.argv[1])
 model = open_model("sub", config, Budget(None), threading.Event(), Path(sys.argv[2]))
 # Ignored where the tests run in the background.

@@ -16,7 +16,7 @@ from collect.models.budget import Budget
 from collect.models.config import ModelConfig, ServerConfig
 from collect.models.endpoint import NAME, QUESTION, TOOL
 from collect.models.serving.server import SERVED_NAME, VllmServer
-from collect.rollouts.models import open_model
+from collect.rollouts.executor import open_model
 from collect.store.messages import Message
 from tests.collect.models.contexts import context
 from tests.tiny_model import build_tiny_model, teach

@@ -26,7 +26,7 @@ from collect.benchmarks.bundled import BundledBenchmark
 from collect.config import RayConfig, RunnerConfig, RuntimeConfig
 from collect.errors import ConfigError, FailureKind
 from collect.models.budget import SPENT, Budget
-from collect.rollouts.executor import RolloutWork, Rows, Setup, Work
+from collect.rollouts.executor import RolloutWork, Rows, Setup
 from collect.rollouts.ray_cluster import cluster as ray_workers
 from collect.rollouts.ray_cluster.cluster import RayCluster, Turn, nodes_with_room
 from collect.rollouts.rollout import RolloutSettings, RolloutSpec
@@ -391,7 +391,7 @@ def test_rows_that_are_lost_with_their_node_are_made_anew(
     answer = RayCluster._answer
     answered: list[Any] = []
 
-    def late(cluster: RayCluster, worker: Any, work: Work) -> Any:
+    def late(cluster: RayCluster, worker: Any, work: RolloutWork) -> Any:
         """The first is fetched once its node is gone."""
         if not answered:
             answered.append(worker.do.remote(work))
@@ -488,7 +488,7 @@ def test_a_worker_is_lost_as_it_is_given_a_rollout(
     take = RayCluster._take
     hosts: list[str] = []
 
-    def taken(cluster: RayCluster, work: Work, avoided: Collection[str] = ()) -> Turn | None:
+    def taken(cluster: RayCluster, work: RolloutWork, avoided: Collection[str] = ()) -> Turn | None:
         turn = take(cluster, work, avoided)
         if turn is not None and not hosts:
             hosts.append(turn.node.host)

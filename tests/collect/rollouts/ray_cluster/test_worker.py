@@ -9,7 +9,7 @@ from collect.agents.config import Variant
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.config import RuntimeConfig
 from collect.errors import FailureKind
-from collect.rollouts.executor import RolloutWork, Rows, Setup, ThisMachine, Work
+from collect.rollouts.executor import RolloutWork, Rows, Setup, ThisMachine
 from collect.rollouts.ray_cluster.worker import NodeWorker
 from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.rows import RunIdentity
@@ -19,7 +19,7 @@ from sandbox import SandboxConfig
 class Broken:
     """An executor where StepInto itself has a defect."""
 
-    def do(self, work: Work) -> Rows:
+    def do(self, work: RolloutWork) -> Rows:
         raise KeyError("a defect")
 
 
