@@ -23,7 +23,7 @@ from collect.field_errors import wrong_fields
 from collect.store.atomic_files import write_text
 from configs.run_config import RunConfig
 from sandbox.text import storable
-from train.processes import is_main_process
+from train.job import is_main_process
 
 NAMES = re.compile(
     r"(^|_)(api_?key|access_key(_id)?|private_key|secret_key|subscription_key|token|secret|password"

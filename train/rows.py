@@ -18,12 +18,10 @@ from collect.errors import ConfigError
 from collect.store.atomic_files import replacing_folder
 from format.config import TokenizedConfig
 from format.dataset import name_by_content, read_rows, split_file
-from train.base_model import require
+from train.base_model import Tokenization, load_tokenization, require
 from train.config import TrainConfig
 from train.encoding import RenderedRow, assistant_indices
-from train.preflight.report import Preflight
-from train.preflight.run import PreflightRun
-from train.tokenization import Tokenization, load_tokenization
+from train.preflight import Preflight, PreflightRun
 
 LEVELS = {"easy": 0.0, "medium": 1.0, "hard": 2.0}
 SCHEMA = pa.schema(

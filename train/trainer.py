@@ -13,7 +13,7 @@ from collect.errors import ConfigError
 from collect.field_errors import did_you_mean
 from sandbox.environment import install_command
 from train.config import TrainConfig
-from train.processes import sharded
+from train.job import sharded
 from train.report import EvalPoint, LossPoint
 
 OnStep = Callable[[LossPoint, int], None]

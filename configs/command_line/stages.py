@@ -34,7 +34,7 @@ from configs.loading import config_saved, load_config
 from configs.run_config import RunConfig
 from format.config import PushConfig
 from train.config import TrainConfig
-from train.processes import process_count
+from train.job import process_count
 from train.report import LossPoint
 
 logger = logging.getLogger(__name__)
@@ -241,9 +241,8 @@ def check_rows(config: RunConfig, model: str) -> int:
     """Check the run's train split for a model, by default the config's; print one line per check,
     and save the report in the run folder."""
     from format.dataset import split_file
-    from train.base_model import require
+    from train.base_model import load_tokenization, require
     from train.rows import check_split
-    from train.tokenization import load_tokenization
 
     require(("torch", "transformers", "trl"))
     heading("preflight")

@@ -14,17 +14,16 @@ from tests.format.conversations import make_rollouts
 from tests.train.encoded import trained_spans, training_row
 from tests.train.families import FAMILIES, Family
 from train.base_model import (
-    SMOLLM2,
     WheelFile,
     extract,
+    load_template,
     require,
     resolve_base_model,
 )
-from train.config import TrainConfig
+from train.checks import faults
+from train.config import SMOLLM2, TrainConfig
 from train.encoding import encode_row
-from train.preflight.masks import faults
-from train.preflight.run import embedding_matrices, untrained
-from train.tokenization import load_template
+from train.preflight import embedding_matrices, untrained
 
 CONTENT = b"weights" * 1000
 

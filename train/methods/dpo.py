@@ -15,13 +15,12 @@ import pyarrow.parquet as pq
 from collect.errors import ConfigError
 from format.dataset import read_rows, split_file
 from format.preferences import COLUMNS
+from train.base_model import Tokenization
 from train.config import TrainConfig
 from train.encoding import Encoded, RenderedRow
 from train.job import Job
-from train.preflight.report import Preflight
-from train.preflight.run import PreflightRun
+from train.preflight import Preflight, PreflightRun
 from train.rows import load_rows, repositories_in, write_encoded
-from train.tokenization import Tokenization
 from train.trainer import NAMED, check_trainer_arguments, lora_config, quiet, shared_options
 
 IDS, MASK = pa.list_(pa.int32()), pa.list_(pa.int8())

@@ -32,13 +32,11 @@ from format.dataset import split_file
 from format.prompts import without_held_out
 from sandbox import clean_up
 from sandbox.errors import SandboxError
-from train.base_model import context_length
+from train.base_model import Tokenization, context_length, set_serving_template
 from train.config import RewardSettings, TrainConfig
-from train.job import Job, QuestionBench
-from train.preflight.report import Preflight
-from train.processes import process_count
+from train.job import Job, QuestionBench, process_count
+from train.preflight import Preflight
 from train.rows import load_rows, write_encoded
-from train.tokenization import Tokenization, set_serving_template
 from train.trainer import NAMED, check_trainer_arguments, lora_config, quiet, shared_options
 
 # Real debug sessions as TRL's GRPOTrainer drives them, one environment per episode.
