@@ -11,24 +11,20 @@ from typing import Any
 import pyarrow as pa
 
 from collect.agents.config import Variant
-from collect.benchmarks.opening import open_benchmark, select_instances
 from collect.questions.grounding import Grounding, fix_touched_location, ground
 from collect.replay import verified_conversations
 from collect.store.records import Conversation, Role
 from collect.store.run_store import RunStore, conversations_of
 from format.config import FormatConfig, Vocabulary
-from format.leaks import Leak, gold_lines, leaks_of, reads_git_history
+from format.leaks import Leak, leaks_of, reads_git_history
 from format.outcomes import Outcome
-from format.rows import Reasoning, exact_messages
+from format.rows import exact_messages
 from format.translation import Untranslatable, to_debug2fix
 from format.turn_quality import TurnQuality, turn_qualities
 
 ROWS_PER_CHUNK = 256
 CHANGES = ("edit_file", "bash")
 """The main agent's tools that may change files; neither does while the edit gate is closed."""
-
-GoldLines = Mapping[str, frozenset[str]]
-"""The distinctive lines that each gold patch adds, by the bug's hash."""
 
 
 @dataclass(frozen=True)
@@ -37,18 +33,13 @@ class Candidate:
 
     conversation: Conversation
     outcome: Outcome
-    vocabulary: Vocabulary
-    """Vocabulary of a Program Inspector's row."""
-    gold_lines: frozenset[str] | None = None
-    """Distinctive lines that the gold patch adds; None if it is not available."""
-    git_history: bool = False
+    config: FormatConfig
+    git_history: bool
     """Whether an agent of its rollout has looked at later commits."""
-    asked_early: bool = False
+    asked_early: bool
     """Whether it started before any file could have been changed."""
-    replay_verified: bool | None = None
+    replay_verified: bool | None
     """Whether a replay of its calls had the recorded results; None if there was no replay."""
-    reasoning: Reasoning = Reasoning.KEEP
-    """What its row shows of the model's reasoning."""
 
     @property
     def inspects(self) -> bool:
@@ -57,7 +48,7 @@ class Candidate:
     @cached_property
     def as_row(self) -> Conversation | None:
         """The conversation in its row's vocabulary; None if that can't express it."""
-        if not self.inspects or self.vocabulary is Vocabulary.NATIVE:
+        if not self.inspects or self.config.vocabulary is Vocabulary.NATIVE:
             return self.conversation
         try:
             return to_debug2fix(self.conversation)
@@ -72,7 +63,8 @@ class Candidate:
     @cached_property
     def texts(self) -> list[str] | None:
         """The messages of its row as JSON texts; None if these would not be exact."""
-        return exact_messages(self.as_row, self.reasoning) if self.as_row is not None else None
+        row = self.as_row
+        return None if row is None else exact_messages(row, self.config.reasoning)
 
     @cached_property
     def grounding(self) -> Grounding:
@@ -86,8 +78,8 @@ class Candidate:
     @cached_property
     def leaks(self) -> tuple[Leak, ...]:
         """What it may know that a working agent could not."""
-        teacher, grounding = self.outcome.teacher, self.grounding
-        return leaks_of(self.said, teacher, grounding, self.gold_lines, self.git_history)
+        told, lines = self.outcome, self.outcome.gold_lines
+        return leaks_of(self.said, told.teacher, self.grounding, lines, self.git_history)
 
     @property
     def fix_touched_location(self) -> bool | None:
@@ -124,6 +116,7 @@ class Chunk:
     Can be sent to another process.
     """
 
+    config: FormatConfig
     table: pa.Table
     outcomes: Mapping[str, Outcome]
     """By rollout. A rollout without an outcome is still running; its conversations don't count."""
@@ -135,9 +128,10 @@ class Chunk:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, self.table.schema) as writer:
             writer.write_table(self.table)
-        return _unpacked, (sink.getvalue().to_pybytes(), self.outcomes, self.verified)
+        stored = sink.getvalue().to_pybytes()
+        return _unpacked, (self.config, stored, self.outcomes, self.verified)
 
-    def rollouts(self, config: FormatConfig, gold: GoldLines) -> Iterator[Sequence[Candidate]]:
+    def rollouts(self) -> Iterator[Sequence[Candidate]]:
         stored = conversations_of(self.table)
         for rollout_id, held in groupby(stored, lambda each: each.rollout_id):
             outcome = self.outcomes.get(rollout_id)
@@ -150,22 +144,18 @@ class Chunk:
                 Candidate(
                     each,
                     outcome,
-                    config.vocabulary,
-                    gold.get(outcome.instance_hash),
+                    self.config,
                     git_history,
                     each.conversation_id in early,
                     self.verified.get(each.conversation_id),
-                    config.reasoning,
                 )
                 for each in conversations
             ]
 
 
-def _unpacked(
-    stored: bytes, outcomes: Mapping[str, Outcome], verified: Mapping[str, bool]
-) -> Chunk:
+def _unpacked(config: FormatConfig, stored: bytes, *facts: Any) -> Chunk:
     with pa.ipc.open_stream(stored) as reader:
-        return Chunk(reader.read_all(), outcomes, verified)
+        return Chunk(config, reader.read_all(), *facts)
 
 
 class Candidates:
@@ -174,15 +164,8 @@ class Candidates:
     def __init__(
         self, config: FormatConfig, store: RunStore, outcomes: Mapping[str, Outcome]
     ) -> None:
-        """`outcomes` are by rollout id. Raises ConfigError for a benchmark whose gold patches can't
-        be read."""
+        """`outcomes` are by rollout id."""
         self._config, self._store, self._outcomes = config, store, outcomes
-        self.gold: GoldLines = {
-            bug.hash: gold_lines(bug.gold_patch)
-            for each in config.gold_benchmarks
-            for bug in select_instances(each, open_benchmark(each))
-            if bug.gold_patch
-        }
         self._verified = verified_conversations(store.folder)
 
     def __iter__(self) -> Iterator[Candidate]:
@@ -191,7 +174,7 @@ class Candidates:
 
     def rollouts(self) -> Iterator[Sequence[Candidate]]:
         for chunk in self.chunks():
-            yield from chunk.rollouts(self._config, self.gold)
+            yield from chunk.rollouts()
 
     def chunks(self) -> Iterator[Chunk]:
         """All rollouts in chunks, not yet parsed."""
@@ -199,6 +182,7 @@ class Candidates:
             rollouts = set(table["rollout_id"].to_pylist()) & self._outcomes.keys()
             held = table["conversation_id"].to_pylist() if self._verified else ()
             yield Chunk(
+                self._config,
                 table,
                 {name: self._outcomes[name] for name in rollouts},
                 {name: self._verified[name] for name in held if name in self._verified},

@@ -50,9 +50,7 @@ class Attempt:
     """Equal for equal answers; empty if there is none."""
 
 
-def attempt_of(
-    candidate: Candidate, dropped_by: str | None, config: FormatConfig
-) -> Attempt | None:
+def attempt_of(candidate: Candidate, dropped_by: str | None) -> Attempt | None:
     """A conversation's role in a pair; None if it fits in none, as all but those of
     Debug Subagents that were asked while the workspace was unchanged.
 
@@ -64,7 +62,7 @@ def attempt_of(
         conversation.role is not Role.DEBUG_SUBAGENT
         or not candidate.asked_early
         or dropped_by in NEVER
-        or not (right or _is_wrong(candidate, config))
+        or not (right or _is_wrong(candidate))
     ):
         return None
     prompt = [[message.role, message.content] for message in _prompt_of(conversation)]
@@ -82,7 +80,7 @@ def attempt_of(
     )
 
 
-def _is_wrong(candidate: Candidate, config: FormatConfig) -> bool:
+def _is_wrong(candidate: Candidate) -> bool:
     """Whether it ended in a worse answer (missing, ungrounded, or scored as wrong), and can be used
     as recorded.
 
@@ -92,12 +90,12 @@ def _is_wrong(candidate: Candidate, config: FormatConfig) -> bool:
     scored_wrong = conversation.variant == VARIANT and not candidate.outcome.resolved
     last = conversation.messages[-1].message if conversation.messages else None
     return (
-        (scored_wrong or conversation.answer is None or not grounded(candidate, config))
+        (scored_wrong or conversation.answer is None or not grounded(candidate))
         and last is not None
         and last.role == "assistant"
         and not last.tool_calls
-        and exact_arguments(candidate, config)
-        and within_length(candidate, config)
+        and exact_arguments(candidate)
+        and within_length(candidate)
         and not set(candidate.leaks) - {Leak.ORACLE}
     )
 
@@ -227,7 +225,7 @@ def write_preferences(
             name = candidate.conversation.conversation_id
             if name in needed:
                 places[name] = file.tell()
-                file.write(json.dumps(_side(candidate, config)).encode() + b"\n")
+                file.write(json.dumps(_side(candidate)).encode() + b"\n")
 
         def row(pair: Pair) -> dict[str, Any]:
             sides = []
@@ -240,9 +238,9 @@ def write_preferences(
         return PREFERENCES.write(sft, config, config.preferences, rows)
 
 
-def _side(candidate: Candidate, config: FormatConfig) -> dict[str, Any]:
+def _side(candidate: Candidate) -> dict[str, Any]:
     """The fields of a row for one attempt."""
-    conversation = candidate.conversation
+    conversation, config = candidate.conversation, candidate.config
     messages = [message_object(row.message, config.reasoning) for row in conversation.messages]
     shared = len(_prompt_of(conversation))
     return {

@@ -113,8 +113,11 @@ def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | Non
     preflight = on_main(lambda: _prepare(job, method, tokenization))
     resume = on_main(lambda: newest_checkpoint(job.checkpoints, job.fingerprint, process_count()))
     model = load_model(config, base)
-    with method.trainer(job, model, tokenization) as trainer, tracked(job) as wandb_run:
-        sample_replies(trainer, job, tokenization, wandb_run)
+    facts = config.model_dump(mode="json") | {"data_sha256": job.data_sha256}
+    # The trainer's own callback finds wandb's run and logs to it.
+    tracked = wandb_run(config.wandb if is_main_process() else None, job.work, facts)
+    with method.trainer(job, model, tokenization) as trainer, tracked as run:
+        sample_replies(trainer, job, tokenization, run)
         if on_step is not None:
             trainer.add_callback(report_steps(on_step))
         started = time.monotonic()
@@ -231,7 +234,7 @@ def save_copy(
 
 
 def finished(folder: Path, fingerprint: str) -> TrainReport | None:
-    """The report of a model folder that this same training has written, or None."""
+    """The report in a model folder, if this same training has written it."""
     made = training_of(folder)
     return TrainReport.model_validate(made) if made.get("fingerprint") == fingerprint else None
 
@@ -328,7 +331,7 @@ class Sample(StrictRecord):
 
 
 Question = tuple[list[int], Sample]
-"""The token ids of a turn's prompt, and the sample without the reply and its step."""
+"""The token ids of a turn's prompt, and the sample without its step and reply."""
 
 
 def choose_questions(
@@ -405,22 +408,6 @@ def add_samples(path: Path, samples: Sequence[Sample]) -> None:
     earlier = [each for each in read_samples(path) if each.step < samples[0].step]
     lines = [sample.model_dump_json() + "\n" for sample in (*earlier, *samples)]
     write_text(path, "".join(lines))
-
-
-@contextmanager
-def tracked(job: Job) -> Iterator[Any]:
-    """Open a wandb run during the training, with its config and its data's hash, if the config asks
-    for one; else it is None.
-
-    With several processes, only the main one opens it.
-    """
-    if not is_main_process():
-        yield None
-        return
-    facts = job.config.model_dump(mode="json") | {"data_sha256": job.data_sha256}
-    # The trainer's own callback finds wandb's run and logs to it.
-    with wandb_run(job.config.wandb, job.work, facts) as run:
-        yield run
 
 
 def sample_replies(trainer: Any, job: Job, tokenization: Tokenization, run: Any) -> None:

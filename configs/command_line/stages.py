@@ -196,6 +196,7 @@ def make_dataset(
 ) -> int:
     """Make training data from the rollouts. Check them for the model `preflight`, if one is given,
     and upload them if `push` or the config says where."""
+    from format.stage import push as upload
     from format.stage import run_format
 
     push = push or config.format.push
@@ -222,8 +223,6 @@ def make_dataset(
         console.print(f"{told} as token ids; in {config.folder}/sft/tokenized")
     status = 0 if preflight is None else check_rows(config, preflight)
     if push is not None and not status:
-        from format.push import push as upload
-
         heading("push")
         console.print(upload(config.folder / "sft", push), highlight=False)
     return status
@@ -232,7 +231,7 @@ def make_dataset(
 def check_push_target(push: PushConfig | None) -> None:
     """Raise ConfigError, before any work, if the dataset could not be uploaded."""
     if push is not None:
-        from format.push import check_push
+        from format.stage import check_push
 
         check_push(push)
 
