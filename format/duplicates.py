@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collect.store.records import Conversation
 from format.config import FormatConfig
@@ -43,7 +44,8 @@ NUMBERS_OF_LINES = re.compile(
 )
 WORD = re.compile(r"\w+|[^\w\s]")
 
-Signature = np.ndarray[Any, np.dtype[np.uint32]]
+Signature = NDArray[np.uint32]
+Hashes = NDArray[np.uint64]
 
 
 class NearDuplicates:
@@ -58,21 +60,20 @@ class NearDuplicates:
 
     def find(self, signature: Signature) -> float:
         """Similarity to the nearest remembered session, from 0 to 1, as far as known."""
-        slots = self._tables[np.arange(BANDS), self._places(signature)]
+        slots = self._tables[self._places(signature)]
         known = np.unique(slots[slots > 0]) - 1
         same = (self._signatures[known] == signature).mean(axis=1)
         return float(same.max(initial=0))
 
     def add(self, signature: Signature) -> None:
-        """Remember a session."""
         place = self._count % self._capacity
         self._signatures[place] = signature
-        self._tables[np.arange(BANDS), self._places(signature)] = place + 1
+        self._tables[self._places(signature)] = place + 1
         self._count += 1
 
     def _places(self, signature: Signature) -> Any:
         bands = signature.reshape(BANDS, ROWS)
-        return [zlib.crc32(band.tobytes()) % self._slots for band in bands]
+        return np.arange(BANDS), [zlib.crc32(band.tobytes()) % self._slots for band in bands]
 
 
 def signature_of(conversation: Conversation) -> Signature | None:
@@ -98,16 +99,22 @@ def session_text(conversation: Conversation) -> str:
     return NUMBERS_OF_LINES.sub("", "\n".join(parts))
 
 
-def shingles(text: str) -> Any:
+def shingles(text: str) -> Hashes:
     """The distinct shingles of a text, as 32-bit numbers."""
     words = WORD.findall(text)
     numbers = {word: zlib.crc32(word.encode("utf-8", "surrogatepass")) for word in set(words)}
     hashes = np.fromiter((numbers[word] for word in words), np.uint64, len(words))
-    length = min(SHINGLE, len(words))
-    runs = np.zeros(len(words) - length + 1 if words else 0, dtype=np.uint64)
-    for place in range(length):
-        runs = runs * FACTOR + hashes[place : place + len(runs)]
-    return np.unique(runs * FACTOR >> HALF)
+    return np.unique(runs_of(hashes, max(1, min(SHINGLE, len(words)))) * FACTOR >> HALF)
+
+
+def runs_of(words: Hashes, length: int) -> Hashes:
+    """A 64-bit hash of every run of `length` words, from a hash of each word, in order; empty if
+    there are fewer words."""
+    count = max(0, len(words) - length + 1)
+    runs = np.zeros(count, np.uint64)
+    for start in range(length if count else 0):
+        runs = runs * FACTOR + words[start : start + count]
+    return runs
 
 
 UNIQUE, NOT_NEAR_DUPLICATE = "unique", "not_near_duplicate"

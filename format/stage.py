@@ -28,17 +28,22 @@ from collect.errors import ConfigError
 from collect.store.atomic_files import replacing_folder
 from collect.store.run_store import RunStore
 from format import mixture
-from format.candidates import Candidate, Candidates, Chunk
-from format.card import write_card
+from format.candidates import FILTERS, Candidate, Candidates, Chunk, characters, rule_of
 from format.config import FormatConfig, PushConfig
-from format.dataset import Splits
+from format.dataset import COLUMNS, Splits, tool_texts
 from format.duplicates import RULES, Duplicates, Mark
-from format.filters import FILTERS, characters, rule_of
 from format.outcomes import read_outcomes
-from format.preferences import PREFERENCES, Attempt, Attempts, attempt_of, write_preferences
-from format.prompts import PROMPTS, choose_questions, write_prompts
-from format.report import FormatReport, Funnel
-from format.rows import COLUMNS, tool_texts
+from format.parts import (
+    PREFERENCES,
+    PROMPTS,
+    Attempt,
+    Attempts,
+    attempt_of,
+    choose_questions,
+    write_preferences,
+    write_prompts,
+)
+from format.report import FormatReport, Funnel, write_card
 from format.turn_quality import trained_turns
 from format.writing import StagedRows, write_rows, write_trajectories
 

@@ -11,9 +11,8 @@ from pydantic import Field
 
 from collect.quantities import counted
 from collect.store.record_lines import StrictRecord
-from format.card import markdown_table
 from format.dataset import split_file
-from format.report import SOURCE, FormatReport
+from format.report import SOURCE, FormatReport, markdown_table
 from train.config import SMOLLM2, TrainConfig
 from train.job import Job
 from train.preflight import Preflight

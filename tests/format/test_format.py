@@ -17,9 +17,8 @@ from collect.store.messages import ToolCall
 from collect.store.records import Conversation, Rollout
 from collect.store.run_store import RunStore
 from collect.store.schema import plain
-from format.config import FormatConfig
+from format.config import FormatConfig, Reasoning
 from format.dataset import read_rows, split_file
-from format.rows import Reasoning
 from format.stage import run_format
 from sandbox.debugger import State, StopReason
 from tests.format.conversations import (

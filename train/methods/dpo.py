@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from collect.errors import ConfigError
 from format.dataset import read_rows, split_file
-from format.preferences import COLUMNS
+from format.parts import PAIR_COLUMNS
 from train.base_model import Tokenization
 from train.config import TrainConfig
 from train.encoding import Encoded, RenderedRow
@@ -110,7 +110,7 @@ def encode_pairs(
     counts = Counter(pairs=0, pairs_left_out=0, tokens=0, trained_tokens=0)
 
     def encoded() -> Iterator[dict[str, list[int]]]:
-        for row in read_rows(split, READ, COLUMNS):
+        for row in read_rows(split, READ, PAIR_COLUMNS):
             if row["why"] not in config.dpo.why:
                 continue
             chosen, rejected = sides = [

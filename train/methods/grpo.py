@@ -29,7 +29,7 @@ from collect.rollouts.circuit_breaker import CircuitBreaker
 from collect.rollouts.rollout import failure_of
 from collect.store.messages import ToolSchema
 from format.dataset import split_file
-from format.prompts import without_held_out
+from format.parts import without_held_out
 from sandbox import clean_up
 from sandbox.errors import SandboxError
 from train.base_model import Tokenization, context_length, set_serving_template

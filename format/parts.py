@@ -1,4 +1,5 @@
-"""Preference pairs of attempts at one question, in TRL's conversational preference format."""
+"""Further datasets of a run: preference pairs of attempts at one question, in TRL's conversational
+preference format; and questions as prompts for training with rewards."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -13,19 +15,82 @@ from sys import intern
 from tempfile import TemporaryFile
 from typing import Any
 
+import yaml
+from pydantic import BaseModel
+
+from collect.agents.config import AgentsConfig
+from collect.benchmarks.held_out import HeldOut
 from collect.errors import ConfigError
-from collect.questions.rows import VARIANT
+from collect.question_records import Question, read_questions
+from collect.questions.building import DEFAULT_NAME
+from collect.questions.episode import tool_schemas
+from collect.questions.rows import VARIANT, opening_messages
 from collect.store.messages import Message
 from collect.store.records import Conversation, Role
-from format.candidates import Candidate
-from format.config import FormatConfig, PreferencesConfig, Why
-from format.dataset import Splits
+from format.candidates import Candidate, exact_arguments, grounded, within_length
+from format.config import FormatConfig, PreferencesConfig, PromptsConfig, Why
+from format.dataset import TEST, TRAIN, Column, Splits, SplitWriter, message_object
 from format.duplicates import session_key
-from format.filters import exact_arguments, grounded, within_length
 from format.leaks import Leak
-from format.rows import Column, message_object
+from format.report import column_table, front_matter, markdown_table
 from format.turn_quality import trained_turns
-from format.writing import Part
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Part:
+    """The name and content of one further dataset."""
+
+    name: str
+    """Name of its folder, also in its title."""
+    columns: dict[str, Column]
+    about: str
+    """The column by whose values rows are counted."""
+    introduction: str
+
+    def write(
+        self, sft: Path, config: FormatConfig, section: BaseModel, rows: Iterable[tuple[str, Row]]
+    ) -> dict[str, int]:
+        """Write rows, each with its split, below the `sft` folder, with a report and a card.
+
+        `section` is the config section that produced them. Returns the number of rows by split.
+        """
+        folder = sft / self.name
+        counts: dict[str, Counter[str]] = {TRAIN: Counter(), TEST: Counter()}
+        with ExitStack() as stack:
+            writers = {
+                name: stack.enter_context(closing(SplitWriter(folder, name, self.columns)))
+                for name in counts
+            }
+            for split, row in rows:
+                writers[split].add(row)
+                counts[split][row[self.about]] += 1
+        counts = {name: found for name, found in counts.items() if found}
+        totals = {name: found.total() for name, found in counts.items()}
+        report = {"rows": counts, "config": section.model_dump(mode="json")}
+        (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n")
+        title = f"{config.name}: {self.name}"
+        kinds = sorted(set().union(*counts.values()))
+        table = [
+            [name, f"{totals[name]:,}", *(f"{found[kind]:,}" for kind in kinds)]
+            for name, found in counts.items()
+        ]
+        sections = [
+            front_matter(folder, title, config.model_dump(mode="json"), totals),
+            f"# {title}",
+            self.introduction,
+            "## Splits\n\nBy repository, as those of the conversations.\n\n"
+            + markdown_table(["split", "rows", *kinds], table),
+            "## Columns\n\n" + column_table(self.columns),
+            f"## Config\n\n```yaml\n{yaml.safe_dump(report['config']).rstrip()}\n```",
+        ]
+        (folder / "README.md").write_text("\n\n".join(sections) + "\n")
+        return totals
+
+
+# Pairs.
+
 
 NEVER = ("role", "not_held_out", "no_failure")
 """Conversations that these filters drop are in no pair."""
@@ -156,7 +221,7 @@ def _possible(why: Why, config: PreferencesConfig, attempts: Sequence[Attempt]) 
     return [Pair(why, a, b) for a, b in both if a.turns <= config.shorter_share * b.turns]
 
 
-COLUMNS = {
+PAIR_COLUMNS = {
     "prompt": Column("the messages that both attempts begin with", "objects"),
     "chosen": Column("the rest of the better attempt", "objects"),
     "rejected": Column("the rest of the worse attempt", "objects"),
@@ -183,7 +248,7 @@ COLUMNS = {
 }
 PREFERENCES = Part(
     "preferences",
-    COLUMNS,
+    PAIR_COLUMNS,
     "why",
     "Pairs of attempts at the same question about the same bug, as `prompt`, `chosen`, `rejected` "
     "and `tools` for TRL's `DPOTrainer`. What the tools answered is part of both sides: mask it.",
@@ -271,3 +336,89 @@ def _row(pair: Pair, chosen: dict[str, Any], rejected: dict[str, Any]) -> dict[s
         "question_id": pair.chosen.question_id,
         "repository": pair.chosen.repository,
     }
+
+
+# Questions as prompts: what a Debug Subagent would be asked.
+
+
+PROMPT_COLUMNS = {
+    "prompt": Column("the system's and the user's message to the Debug Subagent", "objects"),
+    "tools": Column("JSON schemas of its tools", "objects"),
+    "question_id": Column("the question's id"),
+    "question": Column("its whole record as JSON, with the true answer: for the scorer alone"),
+    "category": Column("what it asks for"),
+    "benchmark": Column("where the bug is from"),
+    "instance_id": Column("the bug"),
+    "instance_hash": Column("its version"),
+    "repository": Column("what the splits keep together"),
+    "language": Column("python or java"),
+}
+NAMED = ("category", "benchmark", "instance_id", "instance_hash", "repository", "language")
+PROMPTS = Part(
+    "prompts",
+    PROMPT_COLUMNS,
+    "category",
+    "Questions about a program's run, whose true answers were measured, as `prompt` for training "
+    "by rewards. Only a debug session on the bug, with the question's patch, answers them.",
+)
+
+
+def choose_questions(config: PromptsConfig, run: Path, held_out: HeldOut) -> list[Question]:
+    """At most `per_bug` of the file's questions of each bug, in file order, without those on
+    held-out bugs. Raises ConfigError."""
+    path = Path(config.questions) if config.questions is not None else run / DEFAULT_NAME
+    questions = without_held_out(read_questions(path), held_out, path)
+    if config.per_bug is None:
+        return questions
+    kept: set[str] = set()
+    counts: Counter[str] = Counter()
+    for each in sorted(
+        questions, key=lambda each: hashlib.sha256(f"{config.seed}:{each.id}".encode()).digest()
+    ):
+        if counts[each.instance_hash] < config.per_bug:
+            counts[each.instance_hash] += 1
+            kept.add(each.id)
+    return [each for each in questions if each.id in kept]
+
+
+def without_held_out(
+    questions: Sequence[Question], held_out: HeldOut, path: Path
+) -> list[Question]:
+    """The questions that may be used for training. Raises ConfigError if there are none."""
+    kept = [
+        each
+        for each in questions
+        if not held_out.has(each.benchmark, each.instance_id, each.instance_hash, each.repository)
+    ]
+    if not kept:
+        raise ConfigError(
+            f"{path}: none of its {len(questions)} questions is left to train on; held_out leaves "
+            "out the bugs of all. Make questions about other bugs with `stepinto bench questions`"
+        )
+    return kept
+
+
+def write_prompts(
+    config: FormatConfig,
+    questions: Sequence[Question],
+    agents: AgentsConfig,
+    splits: Splits,
+    sft: Path,
+) -> dict[str, int]:
+    """Write the dataset below the `sft` folder; returns rows by split."""
+    assert config.prompts is not None
+    splits.extend(each.repository for each in questions)
+    rows = (
+        (
+            splits.of(each.repository),
+            {
+                "prompt": [message_object(said) for said in opening_messages(each, agents)],
+                "tools": tool_schemas(each.language, agents),
+                "question_id": each.id,
+                "question": each.model_dump_json(),
+                **{name: str(getattr(each, name)) for name in NAMED},
+            },
+        )
+        for each in questions
+    )
+    return PROMPTS.write(sft, config, config.prompts, rows)
