@@ -31,8 +31,6 @@ CHANGES = ("edit_file", "bash")
 
 @dataclass(frozen=True)
 class Candidate:
-    """A conversation and its rollout's outcome."""
-
     conversation: Conversation
     outcome: Outcome
     config: FormatConfig
@@ -70,7 +68,6 @@ class Candidate:
 
     @cached_property
     def grounding(self) -> Grounding:
-        """The claims of its answer, and the evidence for each."""
         return ground(self.said, self.outcome.tests)
 
     @cached_property
@@ -166,7 +163,6 @@ class Candidates:
     def __init__(
         self, config: FormatConfig, store: RunStore, outcomes: Mapping[str, Outcome]
     ) -> None:
-        """`outcomes` are by rollout id."""
         self._config, self._store, self._outcomes = config, store, outcomes
         self._verified = verified_conversations(store.folder)
 
@@ -317,7 +313,6 @@ def trainable(candidate: Candidate) -> bool:
 
 
 def characters(conversation: Conversation) -> int:
-    """Total characters of the messages, their calls and the tools."""
     messages = [row.message for row in conversation.messages]
     calls = [call for message in messages for call in message.tool_calls]
     text = sum(len(message.content) + len(message.reasoning or "") for message in messages)

@@ -209,7 +209,6 @@ _SIEVE_BITS = 22
 
 
 def words(text: str) -> list[str]:
-    """The words that form n-grams."""
     return _WORD.findall(_LINE_NUMBER.sub("", text).lower())
 
 
@@ -253,7 +252,6 @@ class SeenNgrams:
             self._first.setdefault(each, source)
 
     def shared(self, wanted: Hashes) -> Shared:
-        """How many of these n-grams were seen."""
         first = [self._first[each] for each in wanted.tolist() if each in self._first]
         source = Counter(first).most_common(1)[0][0] if first else ""
         return Shared(shared=len(first), of=len(wanted), first_in=source)
@@ -286,8 +284,6 @@ class Shared(StrictRecord):
 
 
 class BugOverlap(StrictRecord):
-    """Overlap of one bug of the benchmark."""
-
     benchmark: str
     instance_id: str
     repository: str
@@ -298,7 +294,6 @@ class BugOverlap(StrictRecord):
     same_commit: bool
     same_repository: bool
     problem: Shared
-    """Overlap of the problem statement."""
     patch: Shared
     """Overlap of the text that the gold patch adds."""
 
@@ -312,10 +307,7 @@ class BugOverlap(StrictRecord):
 
 
 class ContaminationReport(StrictRecord):
-    """Overlap of all bugs of a benchmark."""
-
     training: tuple[str, ...]
-    """The sources of the training data."""
     rows: int
     ngram_words: int
     bugs: tuple[BugOverlap, ...]

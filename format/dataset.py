@@ -39,8 +39,6 @@ Kind = Literal["text", "integer", "number", "flag", "texts", "flags", "claims", 
 
 @dataclass(frozen=True)
 class Column:
-    """One column."""
-
     what: str
     kind: Kind = "text"
 
@@ -205,7 +203,6 @@ def exact_messages(
 
 TRAIN, TEST = "train", "test"
 ROWS_PER_GROUP = 256
-"""Rows read at once."""
 ROWS_WRITTEN, CHARACTERS_WRITTEN = 2_048, 8_000_000
 """Maximum size of a row group: the metadata of all groups is in memory until the file is
 complete."""

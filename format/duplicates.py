@@ -28,15 +28,12 @@ SLOTS = 1 << 21
 BANDS, ROWS = 16, 4
 """Two sessions with 80% in common share a band with a probability of 0.9998."""
 SHINGLE = 5
-"""Words per shingle."""
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
 """Multiplier for the positions of words in a shingle (2**64 over the golden ratio)."""
 HALF = np.uint64(32)
-"""Bits to shift by."""
 _NUMBERS = np.random.default_rng(20_251_130)
 FACTORS = _NUMBERS.integers(1 << 64, size=(BANDS * ROWS, 1), dtype=np.uint64) | np.uint64(1)
 OFFSETS = _NUMBERS.integers(1 << 64, size=(BANDS * ROWS, 1), dtype=np.uint64)
-"""Of the hash functions."""
 NUMBERS_OF_LINES = re.compile(
     r"(?<=\.py:)\d+|(?<=\.java:)\d+|^(?:->)?[ *]*\d+(?=\s)|\blines?\W+\d+|"
     r"\"(?:start|end)_line\": ?\d+|0x[0-9a-fA-F]+|\b\d+\.\d+ ?s\b",
@@ -49,8 +46,6 @@ Hashes = NDArray[np.uint64]
 
 
 class NearDuplicates:
-    """Remembers sessions."""
-
     def __init__(self, capacity: int = CAPACITY, slots: int = SLOTS) -> None:
         self._capacity, self._slots = capacity, slots
         # The system gives it memory as it is filled.
@@ -128,8 +123,6 @@ RULES = {
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The fingerprint of a conversation."""
-
     key: bytes
     signature: Signature | None
     """None if the config keeps near duplicates, or if nothing was called."""
@@ -141,8 +134,6 @@ class Mark:
 
 
 class Duplicates:
-    """Remembers the conversations that it kept."""
-
     def __init__(self, config: FormatConfig) -> None:
         self._config = config
         self._seen: set[bytes] = set()

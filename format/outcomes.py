@@ -94,16 +94,13 @@ class Outcome:
     instance_hash: str
     tests: TestFiles = field(default_factory=TestFiles)
     changed: tuple[ChangedRange, ...] = ()
-    """The lines that the rollout's patch changed."""
     debug_helped: int | None = None
     category: str | None = None
     """Category of the question, or else of the bug."""
     difficulty: DifficultyLevel | None = None
     code_version: str = ""
     question_id: str | None = None
-    """Id of the answered runtime question, if known."""
     tampered: bool = False
-    """Whether its code interfered with the test run."""
     patch_marks: tuple[str, ...] = ()
     held_out: bool = False
     """Whether its bug is kept for measuring alone."""
@@ -112,7 +109,6 @@ class Outcome:
 
     @classmethod
     def of(cls, rollout: Rollout) -> Outcome:
-        """What the rollout's record itself tells."""
         return cls(
             rollout.resolved,
             rollout.failure_kind,

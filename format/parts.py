@@ -40,8 +40,6 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Part:
-    """The name and content of one further dataset."""
-
     name: str
     """Name of its folder, also in its title."""
     columns: dict[str, Column]
@@ -106,11 +104,9 @@ class Attempt:
     right: bool
     """Whether it can be the better side; else it can only be the worse one."""
     turns: int
-    """Number of assistant messages."""
     question: bytes
     """Equal for attempts at the same question about the same bug, with the same tools."""
     said: bytes
-    """Equal for conversations with the same text."""
     answer: bytes
     """Equal for equal answers; empty if there is none."""
 
@@ -166,7 +162,6 @@ def _is_wrong(candidate: Candidate) -> bool:
 
 
 def _prompt_of(conversation: Conversation) -> list[Message]:
-    """The messages before the assistant's first."""
     messages = (row.message for row in conversation.messages)
     return list(takewhile(lambda message: message.role != "assistant", messages))
 
@@ -181,8 +176,6 @@ Attempts = dict[tuple[bytes, bytes], Attempt]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A better and a worse attempt at one question."""
-
     why: Why
     chosen: Attempt
     rejected: Attempt
@@ -304,7 +297,6 @@ def write_preferences(
 
 
 def _side(candidate: Candidate) -> dict[str, Any]:
-    """The fields of a row for one attempt."""
     conversation, config = candidate.conversation, candidate.config
     messages = [message_object(row.message, config.reasoning) for row in conversation.messages]
     shared = len(_prompt_of(conversation))

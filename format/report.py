@@ -27,7 +27,6 @@ from format.mixture import MixtureConfig, MixtureShare
 from format.translation import MAPPING
 
 SOURCE = ("benchmark", "language", "system", "variant", "teacher", "model")
-"""The columns for a row's origin."""
 LABELS = (
     "category",
     "difficulty",
@@ -40,12 +39,9 @@ LABELS = (
     "debug_helped",
     "replay_verified",
 )
-"""The columns whose values are counted."""
 
 
 class FunnelStep(BaseModel):
-    """One filter, and how many conversations it left."""
-
     name: str
     rule: str
     """The condition that kept conversations meet."""
@@ -57,7 +53,6 @@ class Funnel(BaseModel):
     """How many conversations each filter dropped, in order."""
 
     conversations: int = 0
-    """Number in the run."""
     steps: list[FunnelStep]
 
     @classmethod
@@ -81,8 +76,6 @@ class Funnel(BaseModel):
 
 
 class Spread(BaseModel):
-    """Sum, extremes and mean of one measure."""
-
     count: int = 0
     total: int = 0
     lowest: int = 0
@@ -101,18 +94,14 @@ class Spread(BaseModel):
 
 
 class SplitStatistics(BaseModel):
-    """The contents of one split."""
-
     rows: int = 0
     instances: set[str] = Field(default_factory=set)
     repositories: set[str] = Field(default_factory=set)
     assistant_turns: Spread = Field(default_factory=Spread)
     tool_calls: Spread = Field(default_factory=Spread)
     characters: Spread = Field(default_factory=Spread)
-    """Characters of a row's messages and tools."""
     tools_called: Counter[str] = Field(default_factory=Counter)
     labels: dict[str, Counter[str]] = Field(default_factory=dict)
-    """Counts of each label, by column."""
     sources: Counter[str] = Field(default_factory=Counter)
     """Rows by the values of the `SOURCE` columns, tab-separated."""
 

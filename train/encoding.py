@@ -17,20 +17,16 @@ from collect.errors import ConfigError
 Span = tuple[int, int]
 """From the first character to the one after the last."""
 IGNORED = -100
-"""The label of a token without loss."""
 
 
 @dataclass(frozen=True)
 class Templates:
-    """The two chat templates of a training."""
-
     training: str
     """With generation markers."""
     serving: str
 
 
 def assistant_indices(row: dict[str, Any]) -> list[int]:
-    """The indices of the assistant messages in the row."""
     return [i for i, message in enumerate(row["messages"]) if message["role"] == "assistant"]
 
 
@@ -196,7 +192,6 @@ class Reply:
     """One assistant message, with its prompt and text as served."""
 
     number: int
-    """Index among the assistant messages."""
     message: dict[str, Any]
     trained: bool
     prompt: str

@@ -28,12 +28,9 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Job:
-    """One training of one run."""
-
     config: TrainConfig
     run: Path
     data: Path
-    """The file of rows that it trains on."""
     data_sha256: str
     other_facts: Any = None
     """Other facts that distinguish this training, as JSON; None: nothing."""
@@ -58,7 +55,6 @@ class Job:
 
     @property
     def work(self) -> Path:
-        """The folder of the training's own files."""
         return self.run / "train"
 
     @property
@@ -86,13 +82,11 @@ class QuestionBench:
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
     """The sandbox, the agents' limits, and when to give up."""
     benchmark: BenchmarkConfig = field(default_factory=lambda: BenchmarkConfig(name="bundled"))
-    """The benchmark with the questions' bugs."""
     held_out: HeldOutConfig = field(default_factory=HeldOutConfig)
     """Bugs that no question may be about."""
 
     @property
     def facts(self) -> Any:
-        """The facts that affect the training, as JSON."""
         facts = {"sandbox": self.runtime.sandbox, "agents": self.runtime.agents}
         facts |= {"benchmark": self.benchmark, "held_out": self.held_out}
         return {name: section.model_dump(mode="json") for name, section in facts.items()}

@@ -37,7 +37,6 @@ class Preflight(StrictRecord):
     max_length: int
     rows: int = 0
     empty: int = 0
-    """Rows without any trained token."""
     cut: int = 0
     """Rows longer than `max_length`, which are truncated."""
     lost: int = 0
@@ -61,14 +60,12 @@ class Preflight(StrictRecord):
     pairs_left_out: int = 0
     """Pairs with a side that is too long, or has no token to train on."""
     findings: list[Finding] = Field(default_factory=list)
-    """One for each check."""
 
     @property
     def failures(self) -> list[Finding]:
         return [each for each in self.findings if each.verdict is Verdict.FAILED]
 
     def lines(self) -> Iterator[str]:
-        """The report as text, one line per check."""
         for each in self.findings:
             yield f"{each.verdict.upper():<11} {each.line}"
 
@@ -326,7 +323,6 @@ class Lengths(Check):
 
     @property
     def longest(self) -> int:
-        """Tokens of the longest row before cutting."""
         return max(self._lengths, default=0)
 
     def finding(self) -> Finding:
@@ -368,8 +364,6 @@ class Lengths(Check):
 
 
 class PreflightRun:
-    """Passes each row to its checks, and collects their findings."""
-
     def __init__(self, config: TrainConfig, base: str, tokenizer: Any, rows: int) -> None:
         """`base` is a folder or a hub id; `rows` is how many will come.
 

@@ -19,8 +19,6 @@ from train.preflight import Preflight
 
 
 class LossPoint(StrictRecord):
-    """One logged optimizer step."""
-
     step: int
     epoch: float
     loss: float
@@ -32,8 +30,6 @@ class LossPoint(StrictRecord):
 
 
 class EvalPoint(StrictRecord):
-    """The evaluation on the test split after an optimizer step."""
-
     step: int
     loss: float
     """Mean over all trained tokens of the rows."""
@@ -50,7 +46,6 @@ class TrainReport(StrictRecord):
     base_model: str
     """The model that was loaded: a local folder or a hub id."""
     data_sha256: str
-    """Hash of the train split's file."""
     repositories: list[str] = Field(default_factory=list)
     """Repositories whose bugs were trained on, by this training and those of the base model."""
     preflight: Preflight

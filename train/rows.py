@@ -77,7 +77,6 @@ def repositories_in(split: Path) -> set[str]:
 
 
 def check_split(split: Path, config: TrainConfig, tokenization: Tokenization) -> Preflight:
-    """The preflight's report on the rows of a split."""
     rows = pq.read_metadata(split).num_rows
     checks = PreflightRun(config, tokenization.base, tokenization.tokenizer, rows)
     for row in rendered_rows(split, tokenization):

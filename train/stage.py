@@ -306,7 +306,6 @@ def _is_whole(checkpoint: Path) -> bool:
 
 
 def step_of(checkpoint: Path) -> int:
-    """The optimizer step after which a checkpoint was saved."""
     return int(checkpoint.name.removeprefix("checkpoint-"))
 
 
@@ -317,17 +316,13 @@ SAMPLES = "samples.jsonl"
 
 
 class Sample(StrictRecord):
-    """One reply of the model."""
-
     step: int
     """The optimizer step after which the reply was generated; 0 is the base model."""
     conversation_id: str
     turn: int
-    """Index among the conversation's assistant messages."""
     teacher: str
     """The teacher's message as the model would have to write it, with markup."""
     reply: str
-    """The model's reply, decoded greedily."""
 
 
 Question = tuple[list[int], Sample]

@@ -30,7 +30,6 @@ NAMED = {
     "seed": "seed",
     "use_cpu": "device",
 }
-"""TRL options that have their own field in TrainConfig."""
 FIXED = (
     "output_dir",
     "assistant_only_loss",
@@ -223,7 +222,6 @@ def loss_curve(history: list[dict[str, Any]]) -> list[LossPoint]:
 
 
 def eval_curve(history: list[dict[str, Any]]) -> list[EvalPoint]:
-    """The evaluated steps of a trainer's history."""
     return [
         EvalPoint(
             step=entry["step"],

@@ -37,7 +37,6 @@ READ = (
     *("prompt", "chosen", "rejected", "tools"),
     *("why", "chosen_trained_turns", "chosen_id", "rejected_id"),
 )
-"""The columns that are read."""
 OPTIONS = NAMED | {"beta": "dpo.beta"}
 FIXED = (
     "output_dir",

@@ -82,7 +82,6 @@ class Episodes:
         self._environments: list[DebugEnvironment] = []
 
     def factory(self, language: str) -> Callable[[], DebugEnvironment]:
-        """A factory of environments for bugs in a language."""
         schemas = tool_schemas(language, self._settings.agents)
         kind = environment_class(language, schemas)
 
@@ -113,7 +112,6 @@ class Episodes:
             )
 
     def close(self) -> None:
-        """Close all open episodes."""
         for environment in self._environments:
             environment._close()
 
@@ -129,7 +127,6 @@ class DebugEnvironment:
         self.episode: Episode | None = None
         self.failure: str | None = None
         self.score: Score | None = None
-        """The episode's score, cached once computed."""
         self._ended = True
         for schema in schemas:
             setattr(self, schema["function"]["name"], ToolMethod(schema, self._call))
