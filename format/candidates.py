@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import Any
 
 import pyarrow as pa
 
@@ -116,22 +115,15 @@ class Chunk:
     """
 
     config: FormatConfig
-    table: pa.Table
+    stored: pa.Buffer
+    """The conversations as an Arrow stream: the pickle of a table's slice would have all of it."""
     outcomes: Mapping[str, Outcome]
     """By rollout. A rollout without an outcome is still running; its conversations don't count."""
     verified: Mapping[str, bool]
     """Whether the replay matched, by conversation; only for replayed ones."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # The default pickle of a table slice would include the whole table.
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, self.table.schema) as writer:
-            writer.write_table(self.table)
-        stored = sink.getvalue().to_pybytes()
-        return _unpacked, (self.config, stored, self.outcomes, self.verified)
-
     def rollouts(self) -> Iterator[Sequence[Candidate]]:
-        stored = conversations_of(self.table)
+        stored = conversations_of(pa.ipc.open_stream(self.stored).read_all())
         for rollout_id, held in groupby(stored, lambda each: each.rollout_id):
             outcome = self.outcomes.get(rollout_id)
             if outcome is None:
@@ -150,11 +142,6 @@ class Chunk:
                 )
                 for each in conversations
             ]
-
-
-def _unpacked(config: FormatConfig, stored: bytes, *facts: Any) -> Chunk:
-    with pa.ipc.open_stream(stored) as reader:
-        return Chunk(config, reader.read_all(), *facts)
 
 
 class Candidates:
@@ -179,9 +166,12 @@ class Candidates:
         for table in self._store.conversation_tables(ROWS_PER_CHUNK):
             rollouts = set(table["rollout_id"].to_pylist()) & self._outcomes.keys()
             held = table["conversation_id"].to_pylist() if self._verified else ()
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, table.schema) as writer:
+                writer.write_table(table)
             yield Chunk(
                 self._config,
-                table,
+                sink.getvalue(),
                 {name: self._outcomes[name] for name in rollouts},
                 {name: self._verified[name] for name in held if name in self._verified},
             )

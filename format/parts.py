@@ -32,7 +32,7 @@ from format.config import FormatConfig, PreferencesConfig, PromptsConfig, Why
 from format.dataset import TEST, TRAIN, Column, Splits, SplitWriter, message_object
 from format.duplicates import session_key
 from format.leaks import Leak
-from format.report import column_table, front_matter, markdown_table
+from format.report import column_table, fenced, markdown_table, write_readme
 from format.turn_quality import trained_turns
 
 Row = dict[str, Any]
@@ -68,22 +68,19 @@ class Part:
         totals = {name: found.total() for name, found in counts.items()}
         report = {"rows": counts, "config": section.model_dump(mode="json")}
         (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n")
-        title = f"{config.name}: {self.name}"
         kinds = sorted(set().union(*counts.values()))
         table = [
             [name, f"{totals[name]:,}", *(f"{found[kind]:,}" for kind in kinds)]
             for name, found in counts.items()
         ]
-        sections = [
-            front_matter(folder, title, config.model_dump(mode="json"), totals),
-            f"# {title}",
-            self.introduction,
-            "## Splits\n\nBy repository, as those of the conversations.\n\n"
+        sections = {
+            "Splits": "By repository, as those of the conversations.\n\n"
             + markdown_table(["split", "rows", *kinds], table),
-            "## Columns\n\n" + column_table(self.columns),
-            f"## Config\n\n```yaml\n{yaml.safe_dump(report['config']).rstrip()}\n```",
-        ]
-        (folder / "README.md").write_text("\n\n".join(sections) + "\n")
+            "Columns": column_table(self.columns),
+            "Config": fenced("yaml", yaml.safe_dump(report["config"])),
+        }
+        settings = config.model_dump(mode="json") | {"name": f"{config.name}: {self.name}"}
+        write_readme(folder, settings, totals, self.introduction, sections)
         return totals
 
 

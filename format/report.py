@@ -218,19 +218,26 @@ def write_card(folder: Path, report: FormatReport) -> None:
         if called
         else "None: the rows act in their text.",
         "Example": _example(example),
-        "Config": _fenced("yaml", yaml.safe_dump({"format": config, **held_out})),
+        "Config": fenced("yaml", yaml.safe_dump({"format": config, **held_out})),
     }
-    parts = [
-        front_matter(folder, config["name"], config, counts),
-        f"# {config['name']}",
-        INTRODUCTION,
-        *(f"## {title}\n\n{text}" for title, text in sections.items()),
-    ]
+    write_readme(folder, config, counts, INTRODUCTION, sections)
+
+
+def write_readme(
+    folder: Path,
+    config: dict[str, Any],
+    rows: dict[str, int],
+    introduction: str,
+    sections: dict[str, str],
+) -> None:
+    """Write a dataset's card; `config` is the `format` section, `rows` are by split."""
+    parts = [_front_matter(folder, config, rows), f"# {config['name']}", introduction]
+    parts += [f"## {name}\n\n{text}" for name, text in sections.items()]
     (folder / "README.md").write_text("\n\n".join(parts) + "\n")
 
 
-def front_matter(folder: Path, title: str, config: dict[str, Any], rows: dict[str, int]) -> str:
-    """The hub's YAML; `config` is the `format` section, `rows` are by split."""
+def _front_matter(folder: Path, config: dict[str, Any], rows: dict[str, int]) -> str:
+    """The hub's YAML."""
     bounds = {1_000: "n<1K", 10_000: "1K<n<10K", 100_000: "10K<n<100K", 1_000_000: "100K<n<1M"}
     total = sum(rows.values())
     size = next((name for bound, name in bounds.items() if total < bound), "n>1M")
@@ -238,7 +245,7 @@ def front_matter(folder: Path, title: str, config: dict[str, Any], rows: dict[st
     inner = sorted(path.parent for path in folder.glob("*/data"))
     facts: dict[str, Any] = {
         "license": config["license"],
-        "pretty_name": title,
+        "pretty_name": config["name"],
         "language": ["en"],
         "task_categories": ["text-generation"],
         "tags": list(config["tags"]),
@@ -324,7 +331,7 @@ def _example(row: dict[str, Any]) -> str:
     names = [tool["function"]["name"] for tool in row["tools"]]
     tools = f"the schemas of {', '.join(names)}" if names else "none"
     shown = row | {"messages": messages, "tools": tools}
-    return _fenced("json", json.dumps(shown, indent=2, ensure_ascii=False))
+    return fenced("json", json.dumps(shown, indent=2, ensure_ascii=False))
 
 
 def markdown_table(header: list[str], rows: list[list[str]]) -> str:
@@ -334,7 +341,7 @@ def markdown_table(header: list[str], rows: list[list[str]]) -> str:
     )
 
 
-def _fenced(language: str, text: str) -> str:
+def fenced(language: str, text: str) -> str:
     """A code block whose fence is longer than any run of backticks in the text."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)

@@ -130,9 +130,8 @@ class EmbeddingMatrix:
         """The rows of some ids (sorted), as float32."""
         import torch
 
-        wanted = torch.tensor(ids, dtype=torch.long)
         found = [
-            rows[wanted[(wanted >= start) & (wanted < start + len(rows))] - start]
+            rows[[i - start for i in ids if start <= i < start + len(rows)]]
             for start, rows in self.pieces()
         ]
         return torch.cat(found)
@@ -385,12 +384,10 @@ class PreflightRun:
             self.lengths,
         )
         names = [check.name for check in self.checks]
-        for waived in config.waived_checks:
-            if waived not in names:
-                raise ConfigError(
-                    f"train.waived_checks: there is no check {waived!r}; there are "
-                    f"{', '.join(names)}"
-                )
+        for waived in set(config.waived_checks).difference(names):
+            raise ConfigError(
+                f"train.waived_checks: there is no check {waived!r}; there are {', '.join(names)}"
+            )
 
     def add(self, row: RenderedRow) -> None:
         place, wanted = self.masks.rows, self._config.preflight_rows

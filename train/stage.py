@@ -82,8 +82,7 @@ def run_train(
     with data.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     job = Job(config, run, data, sha256, method.other_facts)
-    done = finished(run / "model", job.fingerprint)
-    if done is not None:
+    if (done := finished(run / "model", job.fingerprint)) is not None:
         return done
     with _quiet_libraries(), joined(cpu) as processes:
         return _train(job, method, processes, on_step)
@@ -156,8 +155,7 @@ def _prepare(job: Job, method: Method, tokenization: Tokenization) -> Preflight:
     preflight.refuse_failures()
     if job.config.save_untuned:
         base = load_model(job.config, tokenization.base, quantized=False)
-        known = trained_on(tokenization.base)
-        save_copy(base, tokenization, job.run / "untuned", known)
+        save_copy(base, tokenization, job.run / "untuned", trained_on(tokenization.base))
     return preflight
 
 
@@ -420,19 +418,16 @@ def sample_replies(trainer: Any, job: Job, tokenization: Tokenization, run: Any)
     class Ask(TrainerCallback):  # type: ignore[misc]
         def on_train_begin(self, args: Any, state: Any, control: Any, **had: Any) -> None:
             if state.global_step == 0:
-                self._ask(state, had["model"])
+                self.on_train_end(args, state, control, **had)
 
         def on_step_end(self, args: Any, state: Any, control: Any, **had: Any) -> None:
             due = settings.every and state.global_step % settings.every == 0
             if due and state.global_step < state.max_steps:
-                self._ask(state, had["model"])
+                self.on_train_end(args, state, control, **had)
 
         def on_train_end(self, args: Any, state: Any, control: Any, **had: Any) -> None:
-            self._ask(state, had["model"])
-
-        def _ask(self, state: Any, model: Any) -> None:
             step = state.global_step
-            found = list(ask(model, tokenizer, questions, settings.max_new_tokens, step))
+            found = list(ask(had["model"], tokenizer, questions, settings.max_new_tokens, step))
             if not state.is_world_process_zero:
                 return
             add_samples(path, found)

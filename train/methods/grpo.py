@@ -247,12 +247,9 @@ def scored(
     return environment.score
 
 
-def reward_functions(settings: RewardSettings) -> list[Reward]:
-    """One reward function for each part of a score, in the order of `PARTS`."""
-    return [_reward(part, settings) for part in PARTS]
+def reward_function(part: str, settings: RewardSettings) -> Reward:
+    """The reward function for one part of a score."""
 
-
-def _reward(part: str, settings: RewardSettings) -> Reward:
     def reward(
         completions: Sequence[Sequence[Message]],
         environments: Sequence[DebugEnvironment],
@@ -394,7 +391,7 @@ class RewardOptimization:
                 yield quiet(
                     GRPOTrainer(
                         model=model,
-                        reward_funcs=reward_functions(grpo.rewards),
+                        reward_funcs=[reward_function(part, grpo.rewards) for part in PARTS],
                         args=arguments,
                         train_dataset=load_rows(job.rows),
                         processing_class=_served_tokenizer(tokenization),
