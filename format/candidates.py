@@ -153,10 +153,6 @@ class Candidates:
         self._config, self._store, self._outcomes = config, store, outcomes
         self._verified = verified_conversations(store.folder)
 
-    def __iter__(self) -> Iterator[Candidate]:
-        for rollout in self.rollouts():
-            yield from rollout
-
     def rollouts(self) -> Iterator[Sequence[Candidate]]:
         for chunk in self.chunks():
             yield from chunk.rollouts()
@@ -303,6 +299,7 @@ def trainable(candidate: Candidate) -> bool:
 
 
 def characters(conversation: Conversation) -> int:
+    """Total characters of the messages, their calls and the tools."""
     messages = [row.message for row in conversation.messages]
     calls = [call for message in messages for call in message.tool_calls]
     text = sum(len(message.content) + len(message.reasoning or "") for message in messages)

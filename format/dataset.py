@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -117,7 +117,8 @@ COLUMNS = {
     ),
 }
 ASSISTANT = '{"role":"assistant",'
-ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+encode: Callable[[Any], str] = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""Writes JSON as it is stored: compact, with unescaped characters."""
 
 
 @lru_cache(64)
@@ -165,11 +166,6 @@ def call_arguments(call: ToolCall) -> dict[str, Any]:
 
 def _refuse_constant(text: str) -> Any:
     raise ValueError(f"{text} is not JSON")
-
-
-def encode(value: Any) -> str:
-    """JSON text as stored: compact, with unescaped characters."""
-    return ENCODER.encode(value)
 
 
 def exact_messages(

@@ -51,6 +51,10 @@ def level_of(difficulty: Difficulty) -> DifficultyLevel:
     return tuple(DifficultyLevel)[points]
 
 
+_test_files = lru_cache(BUGS_AT_HAND)(TestFiles)
+"""The same for all rollouts on a bug."""
+
+
 class Pairs:
     """Results of the rollouts without a subagent, to be compared with those that have one.
 
@@ -101,6 +105,7 @@ class Outcome:
     code_version: str = ""
     question_id: str | None = None
     tampered: bool = False
+    """Whether its code interfered with the test run."""
     patch_marks: tuple[str, ...] = ()
     held_out: bool = False
     """Whether its bug is kept for measuring alone."""
@@ -124,12 +129,6 @@ class Outcome:
             tampered=rollout.tampered is not None,
             patch_marks=rollout.patch_marks,
         )
-
-
-@lru_cache(BUGS_AT_HAND)
-def _test_files(tests: tuple[str, ...]) -> TestFiles:
-    """Cached: the same for all rollouts on a bug."""
-    return TestFiles(tests)
 
 
 def read_outcomes(config: FormatConfig, store: RunStore, held_out: HeldOut) -> dict[str, Outcome]:

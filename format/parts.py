@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import chain, takewhile
 from pathlib import Path
 from sys import intern
 from tempfile import TemporaryFile
@@ -27,9 +27,9 @@ from collect.questions.episode import tool_schemas
 from collect.questions.rows import VARIANT, opening_messages
 from collect.store.messages import Message
 from collect.store.records import Conversation, Role
-from format.candidates import Candidate, exact_arguments, grounded, within_length
+from format.candidates import Candidate, Candidates, exact_arguments, grounded, within_length
 from format.config import FormatConfig, PreferencesConfig, PromptsConfig, Why
-from format.dataset import TEST, TRAIN, Column, Splits, SplitWriter, message_object
+from format.dataset import COLUMNS, TEST, TRAIN, Column, Splits, SplitWriter, message_object
 from format.duplicates import session_key
 from format.leaks import Leak
 from format.report import column_table, fenced, markdown_table, write_readme
@@ -101,9 +101,11 @@ class Attempt:
     right: bool
     """Whether it can be the better side; else it can only be the worse one."""
     turns: int
+    """Number of assistant messages."""
     question: bytes
     """Equal for attempts at the same question about the same bug, with the same tools."""
     said: bytes
+    """Equal for conversations with the same text."""
     answer: bytes
     """Equal for equal answers; empty if there is none."""
 
@@ -231,10 +233,7 @@ PAIR_COLUMNS = {
     "chosen_model": Column("which model held the better conversation"),
     "rejected_model": Column("which model held the worse conversation"),
     "question_id": Column("the runtime question's id; null where it is not known, or is none"),
-    "benchmark": Column("where the bug is from"),
-    "instance_id": Column("the bug"),
-    "repository": Column("what the splits keep together"),
-    "language": Column("python or java"),
+    **{name: COLUMNS[name] for name in ("benchmark", "instance_id", "repository", "language")},
 }
 PREFERENCES = Part(
     "preferences",
@@ -248,7 +247,7 @@ PREFERENCES = Part(
 def write_preferences(
     config: FormatConfig,
     attempts: Attempts,
-    source: Iterable[Candidate],
+    source: Candidates,
     splits: Splits,
     sft: Path,
 ) -> dict[str, int]:
@@ -276,7 +275,7 @@ def write_preferences(
     # The sides of a pair may be far apart in the run, so their texts wait in a file.
     with TemporaryFile(dir=sft) as file:
         places: dict[str, int] = {}
-        for candidate in source:
+        for candidate in chain.from_iterable(source.rollouts()):
             name = candidate.conversation.conversation_id
             if name in needed:
                 places[name] = file.tell()

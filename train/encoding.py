@@ -192,6 +192,7 @@ class Reply:
     """One assistant message, with its prompt and text as served."""
 
     number: int
+    """Index among the assistant messages."""
     message: dict[str, Any]
     trained: bool
     prompt: str

@@ -37,6 +37,7 @@ class Preflight(StrictRecord):
     max_length: int
     rows: int = 0
     empty: int = 0
+    """Rows without any trained token."""
     cut: int = 0
     """Rows longer than `max_length`, which are truncated."""
     lost: int = 0

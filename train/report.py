@@ -46,6 +46,7 @@ class TrainReport(StrictRecord):
     base_model: str
     """The model that was loaded: a local folder or a hub id."""
     data_sha256: str
+    """Hash of the train split's file."""
     repositories: list[str] = Field(default_factory=list)
     """Repositories whose bugs were trained on, by this training and those of the base model."""
     preflight: Preflight

@@ -167,7 +167,15 @@ def write_tokenized(config: TokenizedConfig, sft: Path) -> dict[str, int]:
     with replacing_folder(sft / "tokenized") as folder:
         for split in sorted(splits, reverse=True):
             path, counts[split] = folder / f"{split}-00000.parquet", 0
-            rows = _tokenized(split_file(sft, split), tokenization, config.max_length)
+            rows = (
+                {
+                    "conversation_id": row.conversation_id,
+                    "input_ids": kept.input_ids,
+                    "assistant_masks": kept.mask,
+                }
+                for row in rendered_rows(split_file(sft, split), tokenization)
+                if (kept := row.encoded.cut(config.max_length)).trained
+            )
             with pq.ParquetWriter(path, schema, compression="zstd") as writer:
                 while batch := list(islice(rows, ROWS_PER_GROUP)):
                     writer.write_table(pa.Table.from_pylist(batch, schema))
@@ -177,16 +185,3 @@ def write_tokenized(config: TokenizedConfig, sft: Path) -> dict[str, int]:
         facts["template"] = tokenization.templates.training
         (folder / "tokenization.json").write_text(json.dumps(facts, indent=2) + "\n")
     return counts
-
-
-def _tokenized(
-    source: Path, tokenization: Tokenization, max_length: int | None
-) -> Iterator[dict[str, Any]]:
-    for row in rendered_rows(source, tokenization):
-        kept = row.encoded.cut(max_length)
-        if kept.trained:
-            yield {
-                "conversation_id": row.conversation_id,
-                "input_ids": kept.input_ids,
-                "assistant_masks": kept.mask,
-            }

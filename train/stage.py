@@ -318,9 +318,11 @@ class Sample(StrictRecord):
     """The optimizer step after which the reply was generated; 0 is the base model."""
     conversation_id: str
     turn: int
+    """Index among the conversation's assistant messages."""
     teacher: str
     """The teacher's message as the model would have to write it, with markup."""
     reply: str
+    """The model's reply, decoded greedily."""
 
 
 Question = tuple[list[int], Sample]

@@ -21,7 +21,6 @@ OnStep = Callable[[LossPoint, int], None]
 
 NAMED = {
     "learning_rate": "learning_rate",
-    "max_length": "max_length",
     "max_steps": "max_steps",
     "num_train_epochs": "epochs",
     "per_device_train_batch_size": "batch_size",
@@ -30,6 +29,8 @@ NAMED = {
     "seed": "seed",
     "use_cpu": "device",
 }
+"""Options of all TRL trainers that have their own field in TrainConfig."""
+OPTIONS = NAMED | {"max_length": "max_length"}
 FIXED = (
     "output_dir",
     "assistant_only_loss",
@@ -45,7 +46,7 @@ METRICS = ("reward", "episodes/", "tools/", "completions/", "kl", "frac_reward_z
 def check_trainer_arguments(
     arguments: dict[str, Any],
     kind: str = "SFTConfig",
-    named: Mapping[str, str] = NAMED,
+    named: Mapping[str, str] = OPTIONS,
     fixed: Collection[str] = FIXED,
 ) -> None:
     """Raise ConfigError if TRL's `kind` has no such option or the option is not to be set here."""
@@ -168,16 +169,11 @@ def shared_options(config: TrainConfig, output: Path) -> dict[str, Any]:
         "disable_tqdm": True,
         "report_to": ["wandb"] if config.wandb else "none",
     } | config.trainer_arguments
+    arguments |= {option: getattr(config, setting) for option, setting in NAMED.items()}
     return arguments | {
         "output_dir": str(output),
-        "learning_rate": config.learning_rate,
         "max_steps": config.max_steps or -1,
-        "num_train_epochs": config.epochs,
-        "per_device_train_batch_size": config.batch_size,
-        "gradient_accumulation_steps": config.gradient_accumulation,
         "save_strategy": "steps",
-        "save_steps": config.checkpoint_every,
-        "seed": config.seed,
         "use_cpu": cpu,
     }
 

@@ -37,7 +37,7 @@ READ = (
     *("prompt", "chosen", "rejected", "tools"),
     *("why", "chosen_trained_turns", "chosen_id", "rejected_id"),
 )
-OPTIONS = NAMED | {"beta": "dpo.beta"}
+OPTIONS = NAMED | {"max_length": "max_length", "beta": "dpo.beta"}
 FIXED = (
     "output_dir",
     "save_strategy",

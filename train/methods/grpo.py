@@ -270,7 +270,7 @@ MESSAGES = pa.list_(pa.struct({"role": pa.string(), "content": pa.string()}))
 SCHEMA = pa.schema({"prompt": MESSAGES, "environment": pa.string(), "question": pa.string()})
 """Questions as the rows that TRL's GRPOTrainer reads. `environment` is the bug's language, by which
 TRL chooses the tools; `question` is passed to the environment's `reset`."""
-OPTIONS = {name: setting for name, setting in NAMED.items() if name != "max_length"} | {
+OPTIONS = NAMED | {
     "num_generations": "grpo.generations",
     "max_completion_length": "grpo.max_completion_length",
     "temperature": "grpo.temperature",
