@@ -200,9 +200,7 @@ def write_card(folder: Path, report: FormatReport) -> None:
         for split, each in splits.items()
         for source, count in each.sources.most_common()
     ]
-    calls: Counter[str] = Counter()
-    for split in splits.values():
-        calls.update(split.tools_called)
+    calls = sum((split.tools_called for split in splits.values()), Counter[str]())
     called = [[name, f"{count:,}"] for name, count in calls.most_common()]
     held_out = {"held_out": report.held_out} if any(report.held_out.values()) else {}
     sections = {
