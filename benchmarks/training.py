@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from format.dataset import split_file
+from train.base_model import load_tokenization
 from train.config import LoraSettings, TrainConfig
 from train.methods.sft import build_trainer
 from train.report import LossPoint
 from train.rows import encode_split, load_encoded
-from train.tokenization import load_tokenization
 from train.trainer import load_model, report_steps
 
 

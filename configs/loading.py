@@ -29,7 +29,7 @@ from eval.config import EvalConfig
 from format.config import FormatConfig
 from sandbox.text import storable
 from train.config import TrainConfig
-from train.processes import is_main_process
+from train.job import is_main_process
 
 StageName = Literal["make", "questions", "answer", "collect", "format", "train", "eval"]
 

@@ -1,54 +1,44 @@
-"""A run's conversations as candidates for rows, with facts about the bug and the whole rollout."""
+"""A run's conversations as candidates for rows, with facts about the bug and the whole rollout; and
+the filters that decide which become rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import Any
 
 import pyarrow as pa
 
 from collect.agents.config import Variant
-from collect.benchmarks.opening import open_benchmark, select_instances
 from collect.questions.grounding import Grounding, fix_touched_location, ground
 from collect.replay import verified_conversations
-from collect.store.records import Conversation, Role
+from collect.store.records import Conversation, Role, StopReason, ToolOutcome
 from collect.store.run_store import RunStore, conversations_of
 from format.config import FormatConfig, Vocabulary
-from format.leaks import Leak, gold_lines, leaks_of, reads_git_history
+from format.dataset import exact_messages
+from format.leaks import Leak, leaks_of, reads_git_history
 from format.outcomes import Outcome
-from format.rows import Reasoning, exact_messages
-from format.translation import Untranslatable, to_debug2fix
-from format.turn_quality import TurnQuality, turn_qualities
+from format.translation import PROPOSE, Untranslatable, recorded_start, to_debug2fix
+from format.turn_quality import TurnQuality, trained_turns, turn_qualities
+from sandbox.debugger import INSPECTIONS, Action
 
 ROWS_PER_CHUNK = 256
 CHANGES = ("edit_file", "bash")
 """The main agent's tools that may change files; neither does while the edit gate is closed."""
 
-GoldLines = Mapping[str, frozenset[str]]
-"""The distinctive lines that each gold patch adds, by the bug's hash."""
-
 
 @dataclass(frozen=True)
 class Candidate:
-    """A conversation and its rollout's outcome."""
-
     conversation: Conversation
     outcome: Outcome
-    vocabulary: Vocabulary
-    """Vocabulary of a Program Inspector's row."""
-    gold_lines: frozenset[str] | None = None
-    """Distinctive lines that the gold patch adds; None if it is not available."""
-    git_history: bool = False
+    config: FormatConfig
+    git_history: bool
     """Whether an agent of its rollout has looked at later commits."""
-    asked_early: bool = False
+    asked_early: bool
     """Whether it started before any file could have been changed."""
-    replay_verified: bool | None = None
+    replay_verified: bool | None
     """Whether a replay of its calls had the recorded results; None if there was no replay."""
-    reasoning: Reasoning = Reasoning.KEEP
-    """What its row shows of the model's reasoning."""
 
     @property
     def inspects(self) -> bool:
@@ -57,7 +47,7 @@ class Candidate:
     @cached_property
     def as_row(self) -> Conversation | None:
         """The conversation in its row's vocabulary; None if that can't express it."""
-        if not self.inspects or self.vocabulary is Vocabulary.NATIVE:
+        if not self.inspects or self.config.vocabulary is Vocabulary.NATIVE:
             return self.conversation
         try:
             return to_debug2fix(self.conversation)
@@ -72,11 +62,11 @@ class Candidate:
     @cached_property
     def texts(self) -> list[str] | None:
         """The messages of its row as JSON texts; None if these would not be exact."""
-        return exact_messages(self.as_row, self.reasoning) if self.as_row is not None else None
+        row = self.as_row
+        return None if row is None else exact_messages(row, self.config.reasoning)
 
     @cached_property
     def grounding(self) -> Grounding:
-        """The claims of its answer, and the evidence for each."""
         return ground(self.said, self.outcome.tests)
 
     @cached_property
@@ -86,8 +76,8 @@ class Candidate:
     @cached_property
     def leaks(self) -> tuple[Leak, ...]:
         """What it may know that a working agent could not."""
-        teacher, grounding = self.outcome.teacher, self.grounding
-        return leaks_of(self.said, teacher, grounding, self.gold_lines, self.git_history)
+        told, lines = self.outcome, self.outcome.gold_lines
+        return leaks_of(self.said, told.teacher, self.grounding, lines, self.git_history)
 
     @property
     def fix_touched_location(self) -> bool | None:
@@ -124,21 +114,16 @@ class Chunk:
     Can be sent to another process.
     """
 
-    table: pa.Table
+    config: FormatConfig
+    stored: pa.Buffer
+    """The conversations as an Arrow stream: the pickle of a table's slice would have all of it."""
     outcomes: Mapping[str, Outcome]
     """By rollout. A rollout without an outcome is still running; its conversations don't count."""
     verified: Mapping[str, bool]
     """Whether the replay matched, by conversation; only for replayed ones."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # The default pickle of a table slice would include the whole table.
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, self.table.schema) as writer:
-            writer.write_table(self.table)
-        return _unpacked, (sink.getvalue().to_pybytes(), self.outcomes, self.verified)
-
-    def rollouts(self, config: FormatConfig, gold: GoldLines) -> Iterator[Sequence[Candidate]]:
-        stored = conversations_of(self.table)
+    def rollouts(self) -> Iterator[Sequence[Candidate]]:
+        stored = conversations_of(pa.ipc.open_stream(self.stored).read_all())
         for rollout_id, held in groupby(stored, lambda each: each.rollout_id):
             outcome = self.outcomes.get(rollout_id)
             if outcome is None:
@@ -150,22 +135,13 @@ class Chunk:
                 Candidate(
                     each,
                     outcome,
-                    config.vocabulary,
-                    gold.get(outcome.instance_hash),
+                    self.config,
                     git_history,
                     each.conversation_id in early,
                     self.verified.get(each.conversation_id),
-                    config.reasoning,
                 )
                 for each in conversations
             ]
-
-
-def _unpacked(
-    stored: bytes, outcomes: Mapping[str, Outcome], verified: Mapping[str, bool]
-) -> Chunk:
-    with pa.ipc.open_stream(stored) as reader:
-        return Chunk(reader.read_all(), outcomes, verified)
 
 
 class Candidates:
@@ -174,32 +150,185 @@ class Candidates:
     def __init__(
         self, config: FormatConfig, store: RunStore, outcomes: Mapping[str, Outcome]
     ) -> None:
-        """`outcomes` are by rollout id. Raises ConfigError for a benchmark whose gold patches can't
-        be read."""
         self._config, self._store, self._outcomes = config, store, outcomes
-        self.gold: GoldLines = {
-            bug.hash: gold_lines(bug.gold_patch)
-            for each in config.gold_benchmarks
-            for bug in select_instances(each, open_benchmark(each))
-            if bug.gold_patch
-        }
         self._verified = verified_conversations(store.folder)
-
-    def __iter__(self) -> Iterator[Candidate]:
-        for rollout in self.rollouts():
-            yield from rollout
 
     def rollouts(self) -> Iterator[Sequence[Candidate]]:
         for chunk in self.chunks():
-            yield from chunk.rollouts(self._config, self.gold)
+            yield from chunk.rollouts()
 
     def chunks(self) -> Iterator[Chunk]:
         """All rollouts in chunks, not yet parsed."""
         for table in self._store.conversation_tables(ROWS_PER_CHUNK):
             rollouts = set(table["rollout_id"].to_pylist()) & self._outcomes.keys()
             held = table["conversation_id"].to_pylist() if self._verified else ()
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, table.schema) as writer:
+                writer.write_table(table)
             yield Chunk(
-                table,
+                self._config,
+                sink.getvalue(),
                 {name: self._outcomes[name] for name in rollouts},
                 {name: self._verified[name] for name in held if name in self._verified},
             )
+
+
+# The filters: small predicates of a candidate, whether it is kept. Their names and docstrings
+# appear in the funnel and the dataset card.
+
+
+Predicate = Callable[[Candidate], bool]
+
+
+def role(candidate: Candidate) -> bool:
+    """The agent that held the conversation is one of `roles`."""
+    return candidate.conversation.role in candidate.config.roles
+
+
+def not_held_out(candidate: Candidate) -> bool:
+    """The bug is not kept for measuring alone: neither by its id, nor by its hash, nor by its
+    repository (`held_out`)."""
+    return not candidate.outcome.held_out
+
+
+def no_failure(candidate: Candidate) -> bool:
+    """The rollout ran to its end: no failure of the model, the infrastructure or the budget."""
+    return candidate.outcome.failure_kind is None
+
+
+def resolved(candidate: Candidate) -> bool:
+    """The rollout fixed the bug, by the patch a Program Inspector planned (`only_resolved`)."""
+    outcome, attempt = candidate.outcome, candidate.conversation.patch_attempt
+    in_time = not candidate.inspects or attempt == outcome.patch_attempts
+    return (outcome.resolved and in_time) or not candidate.config.only_resolved
+
+
+def untampered(candidate: Candidate) -> bool:
+    """The rollout's code did not interfere with the run of its tests, and its patch does not reach
+    for the test runner (`keep_marked_patches`)."""
+    outcome, keeps_marked = candidate.outcome, candidate.config.keep_marked_patches
+    return not outcome.tampered and (not outcome.patch_marks or keeps_marked)
+
+
+def session_started(candidate: Candidate) -> bool:
+    """A debug session was launched and reached a stop (`require_session`)."""
+    events = [row.event for row in candidate.conversation.events]
+    launches = (event for event in events if event.action is Action.START or candidate.inspects)
+    return any(event.stops_program for event in launches) or not candidate.config.require_session
+
+
+def stopped(candidate: Candidate) -> bool:
+    """The program stopped, rather than ended, at least `min_stops` times; in a Program Inspector's
+    session outside the test."""
+    events = [row.event for row in candidate.conversation.events]
+    # An Inspector's session starts in the test, before any request.
+    start = recorded_start(candidate.conversation) if candidate.inspects else None
+    test = start.event.file if start else None
+    stops = sum(event.stops_program and event.file != test for event in events)
+    return stops >= (candidate.config.min_stops or 0)
+
+
+def inspected(candidate: Candidate) -> bool:
+    """Values, fields, the stack or the threads were read at least `min_inspections` times."""
+    events = [row.event for row in candidate.conversation.events]
+    reads = sum(event.action in INSPECTIONS and event.error_kind is None for event in events)
+    return reads >= (candidate.config.min_inspections or 0)
+
+
+def answered(candidate: Candidate) -> bool:
+    """The conversation ends in a well-formed answer, and no call with it, or in a Program
+    Inspector's repair plan (`require_answer`)."""
+    conversation = candidate.conversation
+    calls = [row.message.tool_calls for row in conversation.messages]
+    if not candidate.config.require_answer:
+        return True
+    if not candidate.inspects:
+        return conversation.answer is not None and not (calls and calls[-1])
+    if not conversation.final_answer.strip():
+        return False
+    if conversation.stop_reason is StopReason.STEP_LIMIT:
+        return True
+    proposed = conversation.tools == "[]" or any(c.name == PROPOSE for row in calls for c in row)
+    return conversation.stop_reason is StopReason.FINISHED and proposed
+
+
+def valid_calls(candidate: Candidate) -> bool:
+    """At most `max_invalid_tool_calls` tool calls were invalid."""
+    outcomes = [row.tool_outcome for row in candidate.conversation.messages]
+    limit = candidate.config.max_invalid_tool_calls
+    return limit is None or outcomes.count(ToolOutcome.INVALID) <= limit
+
+
+def translatable(candidate: Candidate) -> bool:
+    """All that was called, and what came of it, can be said in the row's `vocabulary`."""
+    return candidate.as_row is not None
+
+
+def exact_arguments(candidate: Candidate) -> bool:
+    """All arguments are JSON objects that come back from Parquet exactly as they went in."""
+    return candidate.texts is not None
+
+
+def within_length(candidate: Candidate) -> bool:
+    """Messages and tools together have at most `max_characters` characters."""
+    limit = candidate.config.max_characters
+    return limit is None or characters(candidate.said) <= limit
+
+
+def grounded(candidate: Candidate) -> bool:
+    """At least `min_grounding` of what the answer claims, and the task had not said already, was
+    observed in the conversation."""
+    least = candidate.config.min_grounding
+    score = candidate.grounding.score if least is not None else None
+    return least is None or score is None or score >= least
+
+
+def replay_verified(candidate: Candidate) -> bool:
+    """A replay of the conversation's calls showed the same (`only_replay_verified`)."""
+    return bool(candidate.replay_verified) or not candidate.config.only_replay_verified
+
+
+def not_leaked(candidate: Candidate) -> bool:
+    """The conversation has none of the labels in `drop_leaks`."""
+    return not set(candidate.leaks) & set(candidate.config.drop_leaks)
+
+
+def trainable(candidate: Candidate) -> bool:
+    """There is a turn to train on, of another quality than `masked_turns`."""
+    return any(trained_turns(candidate.turn_quality, candidate.config.masked_turns))
+
+
+def characters(conversation: Conversation) -> int:
+    """Total characters of the messages, their calls and the tools."""
+    messages = [row.message for row in conversation.messages]
+    calls = [call for message in messages for call in message.tool_calls]
+    text = sum(len(message.content) + len(message.reasoning or "") for message in messages)
+    return text + sum(len(call.name + call.arguments) for call in calls) + len(conversation.tools)
+
+
+FILTERS: tuple[Predicate, ...] = (
+    role,
+    not_held_out,
+    no_failure,
+    resolved,
+    untampered,
+    session_started,
+    stopped,
+    inspected,
+    answered,
+    valid_calls,
+    translatable,
+    exact_arguments,
+    within_length,
+    grounded,
+    replay_verified,
+    not_leaked,
+    trainable,
+)
+"""The filters that need a single conversation only, in order; `format.duplicates` come after
+them."""
+
+
+def rule_of(keep: Predicate) -> str:
+    """The condition that kept conversations meet."""
+    return " ".join((keep.__doc__ or "").split())

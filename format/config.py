@@ -11,7 +11,6 @@ from collect.store.record_lines import StrictRecord
 from collect.store.records import Role
 from format.leaks import Leak
 from format.mixture import MixtureConfig
-from format.rows import Reasoning
 from format.turn_quality import TurnQuality
 
 
@@ -22,6 +21,16 @@ class Vocabulary(StrEnum):
     """As recorded: actions in the text, or the four actions as tools."""
     DEBUG2FIX = "debug2fix"
     """As Debug2Fix's Debug Subagent would have done it, so that one model can learn from both."""
+
+
+class Reasoning(StrEnum):
+    """What becomes of a model's separate reasoning in rows."""
+
+    KEEP = "keep"
+    """It is the message's `reasoning_content`."""
+    DROP = "drop"
+    INLINE = "inline"
+    """It begins the content, as `<think>...</think>`."""
 
 
 class TokenizedConfig(StrictRecord):

@@ -17,21 +17,21 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pydantic import computed_field
 from rich.table import Table
 
 from collect.benchmarks.base import Instance
 from collect.benchmarks.held_out import RepositoryNames, repository_key
-from collect.code.patches import Hunk, PatchError, parse
 from collect.errors import ConfigError
 from collect.quantities import counted
 from collect.store.atomic_files import write_text
 from collect.store.record_lines import StrictRecord
 from collect.store.run_store import RunStore
 from collect.store.tables import open_parquet
-from format.card import markdown_table
 from format.dataset import ROWS_PER_GROUP, read_rows
+from format.duplicates import Hashes, runs_of
+from format.leaks import hunks_of
+from format.report import markdown_table
 
 # Training data of several kinds as one stream of rows, with each row's texts and bug.
 
@@ -136,12 +136,11 @@ def _sft_rows(folder: Path) -> Iterator[TrainingRow]:
     files = sorted((folder / "data").glob("train-*.parquet"))
     if not files:
         raise ConfigError(f"{folder / 'data'} has no train-*.parquet; run `stepinto format` first")
-    facts = ("benchmark", "instance_id", "repository")
     for file in files:
+        facts = ("benchmark", "instance_id", "repository")
         for row in read_rows(file, ("messages", "conversation_id", *facts)):
-            texts = tuple(_texts(row["messages"]))
-            named = {name: row[name] for name in facts}
-            yield TrainingRow(f"row {row['conversation_id']}", texts, **named)
+            source, texts = f"row {row['conversation_id']}", tuple(_texts(row["messages"]))
+            yield TrainingRow(source, texts, **{name: row[name] for name in facts})
 
 
 def _file_rows(file: Path) -> Iterator[TrainingRow]:
@@ -202,31 +201,21 @@ def _texts(value: object) -> Iterator[str]:
 
 
 WORDS = 13
-Hashes = NDArray[np.uint64]
-"""A 64-bit hash per n-gram. Like Python's own hashes, they are valid in this process only."""
 NONE = np.empty(0, np.uint64)
 
 _WORD = re.compile(r"\w+")
 _LINE_NUMBER = re.compile(r"^[ \t]*\d+[ \t]*[:|>]?(?=\s)", re.MULTILINE)
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _SIEVE_BITS = 22
 
 
 def words(text: str) -> list[str]:
-    """The words that form n-grams."""
     return _WORD.findall(_LINE_NUMBER.sub("", text).lower())
 
 
 def ngrams(found: Sequence[str], length: int = WORDS) -> Hashes:
-    """The hash of every run of `length` words, in order; empty if there are fewer words."""
-    count = len(found) - length + 1
-    if count < 1:
-        return NONE
-    each = np.fromiter(map(hash, found), np.int64, len(found)).astype(np.uint64)
-    total = np.zeros(count, np.uint64)
-    for start in range(length):
-        total = total * _FACTOR + each[start : start + count]
-    return total
+    """The hash of every run of `length` words, in order; valid in this process only, like Python's
+    own hashes. Empty if there are fewer words."""
+    return runs_of(np.fromiter(map(hash, found), np.int64, len(found)).astype(np.uint64), length)
 
 
 def changed_ngrams(patch: str, length: int = WORDS) -> Hashes:
@@ -235,7 +224,7 @@ def changed_ngrams(patch: str, length: int = WORDS) -> Hashes:
     The lines around a change belong to the repository, which other bugs share. Empty if the patch
     is not a unified diff.
     """
-    hunks = _hunks(patch)
+    hunks = hunks_of(patch)
     before = [ngrams(words("".join(hunk.old)), length) for hunk in hunks]
     after = [ngrams(words("".join(hunk.new)), length) for hunk in hunks]
     return np.setdiff1d(np.concatenate([NONE, *after]), np.concatenate([NONE, *before]))
@@ -243,15 +232,8 @@ def changed_ngrams(patch: str, length: int = WORDS) -> Hashes:
 
 def patch_texts(patch: str) -> list[str]:
     """The texts before and after a patch; the patch itself if it is not a unified diff."""
-    sides = [side for hunk in _hunks(patch) for side in (hunk.old, hunk.new)]
+    sides = [side for hunk in hunks_of(patch) for side in (hunk.old, hunk.new)]
     return ["".join(lines) for lines in sides] or [patch]
-
-
-def _hunks(patch: str) -> list[Hunk]:
-    try:
-        return [hunk for file in parse(patch) for hunk in file.hunks]
-    except PatchError:
-        return []
 
 
 class SeenNgrams:
@@ -270,7 +252,6 @@ class SeenNgrams:
             self._first.setdefault(each, source)
 
     def shared(self, wanted: Hashes) -> Shared:
-        """How many of these n-grams were seen."""
         first = [self._first[each] for each in wanted.tolist() if each in self._first]
         source = Counter(first).most_common(1)[0][0] if first else ""
         return Shared(shared=len(first), of=len(wanted), first_in=source)
@@ -303,8 +284,6 @@ class Shared(StrictRecord):
 
 
 class BugOverlap(StrictRecord):
-    """Overlap of one bug of the benchmark."""
-
     benchmark: str
     instance_id: str
     repository: str
@@ -315,7 +294,6 @@ class BugOverlap(StrictRecord):
     same_commit: bool
     same_repository: bool
     problem: Shared
-    """Overlap of the problem statement."""
     patch: Shared
     """Overlap of the text that the gold patch adds."""
 
@@ -329,10 +307,7 @@ class BugOverlap(StrictRecord):
 
 
 class ContaminationReport(StrictRecord):
-    """Overlap of all bugs of a benchmark."""
-
     training: tuple[str, ...]
-    """The sources of the training data."""
     rows: int
     ngram_words: int
     bugs: tuple[BugOverlap, ...]
@@ -348,8 +323,8 @@ class ContaminationReport(StrictRecord):
         return _total([bug.patch for bug in self.bugs])
 
     @property
-    def worst(self) -> tuple[BugOverlap, ...]:
-        return tuple(sorted(self.bugs, key=lambda bug: -bug.share))
+    def worst(self) -> list[BugOverlap]:
+        return sorted(self.bugs, key=lambda bug: -bug.share)
 
     def over(self, share: float) -> int:
         return sum(bug.share > share for bug in self.bugs)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collect.store.records import Conversation
 from format.config import FormatConfig
@@ -27,15 +28,12 @@ SLOTS = 1 << 21
 BANDS, ROWS = 16, 4
 """Two sessions with 80% in common share a band with a probability of 0.9998."""
 SHINGLE = 5
-"""Words per shingle."""
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
 """Multiplier for the positions of words in a shingle (2**64 over the golden ratio)."""
 HALF = np.uint64(32)
-"""Bits to shift by."""
 _NUMBERS = np.random.default_rng(20_251_130)
 FACTORS = _NUMBERS.integers(1 << 64, size=(BANDS * ROWS, 1), dtype=np.uint64) | np.uint64(1)
 OFFSETS = _NUMBERS.integers(1 << 64, size=(BANDS * ROWS, 1), dtype=np.uint64)
-"""Of the hash functions."""
 NUMBERS_OF_LINES = re.compile(
     r"(?<=\.py:)\d+|(?<=\.java:)\d+|^(?:->)?[ *]*\d+(?=\s)|\blines?\W+\d+|"
     r"\"(?:start|end)_line\": ?\d+|0x[0-9a-fA-F]+|\b\d+\.\d+ ?s\b",
@@ -43,12 +41,11 @@ NUMBERS_OF_LINES = re.compile(
 )
 WORD = re.compile(r"\w+|[^\w\s]")
 
-Signature = np.ndarray[Any, np.dtype[np.uint32]]
+Signature = NDArray[np.uint32]
+Hashes = NDArray[np.uint64]
 
 
 class NearDuplicates:
-    """Remembers sessions."""
-
     def __init__(self, capacity: int = CAPACITY, slots: int = SLOTS) -> None:
         self._capacity, self._slots = capacity, slots
         # The system gives it memory as it is filled.
@@ -58,21 +55,20 @@ class NearDuplicates:
 
     def find(self, signature: Signature) -> float:
         """Similarity to the nearest remembered session, from 0 to 1, as far as known."""
-        slots = self._tables[np.arange(BANDS), self._places(signature)]
+        slots = self._tables[self._places(signature)]
         known = np.unique(slots[slots > 0]) - 1
         same = (self._signatures[known] == signature).mean(axis=1)
         return float(same.max(initial=0))
 
     def add(self, signature: Signature) -> None:
-        """Remember a session."""
         place = self._count % self._capacity
         self._signatures[place] = signature
-        self._tables[np.arange(BANDS), self._places(signature)] = place + 1
+        self._tables[self._places(signature)] = place + 1
         self._count += 1
 
     def _places(self, signature: Signature) -> Any:
         bands = signature.reshape(BANDS, ROWS)
-        return [zlib.crc32(band.tobytes()) % self._slots for band in bands]
+        return np.arange(BANDS), [zlib.crc32(band.tobytes()) % self._slots for band in bands]
 
 
 def signature_of(conversation: Conversation) -> Signature | None:
@@ -98,16 +94,22 @@ def session_text(conversation: Conversation) -> str:
     return NUMBERS_OF_LINES.sub("", "\n".join(parts))
 
 
-def shingles(text: str) -> Any:
+def shingles(text: str) -> Hashes:
     """The distinct shingles of a text, as 32-bit numbers."""
     words = WORD.findall(text)
     numbers = {word: zlib.crc32(word.encode("utf-8", "surrogatepass")) for word in set(words)}
     hashes = np.fromiter((numbers[word] for word in words), np.uint64, len(words))
-    length = min(SHINGLE, len(words))
-    runs = np.zeros(len(words) - length + 1 if words else 0, dtype=np.uint64)
-    for place in range(length):
-        runs = runs * FACTOR + hashes[place : place + len(runs)]
-    return np.unique(runs * FACTOR >> HALF)
+    return np.unique(runs_of(hashes, max(1, min(SHINGLE, len(words)))) * FACTOR >> HALF)
+
+
+def runs_of(words: Hashes, length: int) -> Hashes:
+    """A 64-bit hash of every run of `length` words, from a hash of each word, in order; empty if
+    there are fewer words."""
+    count = max(0, len(words) - length + 1)
+    runs = np.zeros(count, np.uint64)
+    for start in range(length if count else 0):
+        runs = runs * FACTOR + words[start : start + count]
+    return runs
 
 
 UNIQUE, NOT_NEAR_DUPLICATE = "unique", "not_near_duplicate"
@@ -121,8 +123,6 @@ RULES = {
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The fingerprint of a conversation."""
-
     key: bytes
     signature: Signature | None
     """None if the config keeps near duplicates, or if nothing was called."""
@@ -134,8 +134,6 @@ class Mark:
 
 
 class Duplicates:
-    """Remembers the conversations that it kept."""
-
     def __init__(self, config: FormatConfig) -> None:
         self._config = config
         self._seen: set[bytes] = set()

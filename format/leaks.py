@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Collection, Sequence
 from enum import StrEnum
 
-from collect.code.patches import PatchError, parse
+from collect.code.patches import Hunk, PatchError, parse
 from collect.questions.comparing import SPACE
 from collect.questions.grounding import ClaimKind, Grounding, Support
 from collect.store.records import ORACLE_TEACHER, Conversation, Role
@@ -51,28 +51,32 @@ def leaks_of(
     `teacher` is the rollout's; `gold_lines` is None if the gold patch is not available;
     `git_history` means that an agent of the rollout has read it.
     """
-    expected = any(
-        claim.kind is ClaimKind.VALUE and claim.grounded is Support.OBSERVED and claim.from_test
-        for claim in grounding.claims
-    )
     found = {
         Leak.ORACLE: ORACLE_TEACHER in (teacher, conversation.teacher),
         Leak.GOLD_PATCH: _quotes(conversation, gold_lines or ()),
-        Leak.EXPECTED_VALUE: expected,
+        Leak.EXPECTED_VALUE: any(
+            claim.kind is ClaimKind.VALUE and claim.grounded is Support.OBSERVED and claim.from_test
+            for claim in grounding.claims
+        ),
         Leak.GIT_HISTORY: git_history,
     }
     return tuple(leak for leak, is_so in found.items() if is_so)
 
 
+def hunks_of(patch: str) -> list[Hunk]:
+    """All hunks of a patch; none if it is not a unified diff."""
+    try:
+        return [hunk for file in parse(patch) for hunk in file.hunks]
+    except PatchError:
+        return []
+
+
 def gold_lines(patch: str) -> frozenset[str]:
     """The distinctive lines that a patch adds, in the form that `_quotes` compares; empty if the
     patch is broken."""
-    try:
-        hunks = [hunk for file in parse(patch) for hunk in file.hunks]
-    except PatchError:
-        return frozenset()
-    added = {_plain(text) for hunk in hunks for kind, text in hunk.lines if kind == "+"}
-    known = {_plain(text) for hunk in hunks for kind, text in hunk.lines if kind != "+"}
+    lines = [(kind, _plain(text)) for hunk in hunks_of(patch) for kind, text in hunk.lines]
+    added = {text for kind, text in lines if kind == "+"}
+    known = {text for kind, text in lines if kind != "+"}
     return frozenset(
         line
         for line in added - known

@@ -71,8 +71,6 @@ class MixtureConfig(StrictRecord):
 
 
 class MixtureShare(StrictRecord):
-    """How many rows of one value the mixture keeps."""
-
     column: str
     value: str
     weight: float

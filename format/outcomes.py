@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 from sys import intern
 
 from collect.agents.config import Variant
+from collect.benchmarks.held_out import HeldOut
+from collect.benchmarks.opening import open_benchmark, select_instances
 from collect.code.patches import ChangedRange, TestFiles
 from collect.errors import TRIED_AGAIN, FailureKind
 from collect.question_records import Difficulty, Question
@@ -20,6 +22,7 @@ from collect.store.record_lines import read_lines
 from collect.store.records import Rollout
 from collect.store.run_store import RunStore
 from format.config import FormatConfig
+from format.leaks import gold_lines
 
 BUGS_AT_HAND = 10_000
 WITHOUT_SUBAGENT: dict[str, str] = {
@@ -46,6 +49,10 @@ class DifficultyLevel(StrEnum):
 def level_of(difficulty: Difficulty) -> DifficultyLevel:
     points = (difficulty.hit > 1) + (difficulty.depth >= DEEP)
     return tuple(DifficultyLevel)[points]
+
+
+_test_files = lru_cache(BUGS_AT_HAND)(TestFiles)
+"""The same for all rollouts on a bug."""
 
 
 class Pairs:
@@ -91,26 +98,22 @@ class Outcome:
     instance_hash: str
     tests: TestFiles = field(default_factory=TestFiles)
     changed: tuple[ChangedRange, ...] = ()
-    """The lines that the rollout's patch changed."""
     debug_helped: int | None = None
     category: str | None = None
     """Category of the question, or else of the bug."""
     difficulty: DifficultyLevel | None = None
     code_version: str = ""
     question_id: str | None = None
-    """Id of the answered runtime question, if known."""
     tampered: bool = False
     """Whether its code interfered with the test run."""
     patch_marks: tuple[str, ...] = ()
+    held_out: bool = False
+    """Whether its bug is kept for measuring alone."""
+    gold_lines: frozenset[str] | None = None
+    """Distinctive lines that the gold patch adds; None if it is not available."""
 
     @classmethod
-    def of(
-        cls,
-        rollout: Rollout,
-        debug_helped: int | None = None,
-        difficulty: DifficultyLevel | None = None,
-        question_id: str | None = None,
-    ) -> Outcome:
+    def of(cls, rollout: Rollout) -> Outcome:
         return cls(
             rollout.resolved,
             rollout.failure_kind,
@@ -121,25 +124,16 @@ class Outcome:
             intern(rollout.instance_hash),
             _test_files(tuple(test.name for test in rollout.tests)),
             changed_by(rollout.patch),
-            debug_helped,
-            intern(rollout.category) if rollout.category is not None else None,
-            difficulty,
-            intern(rollout.code_version),
-            question_id,
-            rollout.tampered is not None,
-            rollout.patch_marks,
+            category=intern(rollout.category) if rollout.category is not None else None,
+            code_version=intern(rollout.code_version),
+            tampered=rollout.tampered is not None,
+            patch_marks=rollout.patch_marks,
         )
 
 
-@lru_cache(BUGS_AT_HAND)
-def _test_files(tests: tuple[str, ...]) -> TestFiles:
-    """Cached: the same for all rollouts on a bug."""
-    return TestFiles(tests)
-
-
-def read_outcomes(config: FormatConfig, store: RunStore) -> dict[str, Outcome]:
+def read_outcomes(config: FormatConfig, store: RunStore, held_out: HeldOut) -> dict[str, Outcome]:
     """The outcome of each of the run's rollouts, by id. Raises ConfigError for a file of questions
-    that is missing or broken."""
+    that is missing or broken, or a benchmark whose gold patches can't be read."""
     pairs, asked = Pairs(), set[tuple[str, int]]()
     for rollout in store.read_rollouts():
         pairs.add(rollout)
@@ -156,9 +150,22 @@ def read_outcomes(config: FormatConfig, store: RunStore) -> dict[str, Outcome]:
         files = [Path(named)] if named is not None else default
         answered = _answered(files, asked, "format.preferences.questions")
         names = {rollout: question.id for rollout, question in answered}
+    gold = {
+        bug.hash: gold_lines(bug.gold_patch)
+        for each in config.gold_benchmarks
+        for bug in select_instances(each, open_benchmark(each))
+        if bug.gold_patch
+    }
     return {
-        row.rollout_id: Outcome.of(
-            row, pairs.debug_helped(row), levels.get(row.rollout_id), names.get(row.rollout_id)
+        row.rollout_id: replace(
+            Outcome.of(row),
+            debug_helped=pairs.debug_helped(row),
+            difficulty=levels.get(row.rollout_id),
+            question_id=names.get(row.rollout_id),
+            held_out=held_out.has(
+                row.benchmark, row.instance_id, row.instance_hash, row.repository
+            ),
+            gold_lines=gold.get(row.instance_hash),
         )
         for row in store.read_rollouts()
     }

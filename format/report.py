@@ -1,18 +1,32 @@
-"""The format stage's results: the funnel, and statistics of each split."""
+"""The format stage's results: the funnel and statistics of each split, `report.json`; and the
+dataset card that shows them, `README.md` with the hub's YAML, readable without the hub."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
+import yaml
 from pydantic import BaseModel, Field, field_serializer
 
-from format.mixture import MixtureShare
-from format.rows import is_assistant
+from format.config import Vocabulary
+from format.dataset import (
+    COLUMNS,
+    TEST,
+    TRAIN,
+    Column,
+    arrow_schema,
+    is_assistant,
+    read_rows,
+    split_file,
+)
+from format.mixture import MixtureConfig, MixtureShare
+from format.translation import MAPPING
 
 SOURCE = ("benchmark", "language", "system", "variant", "teacher", "model")
-"""The columns for a row's origin."""
 LABELS = (
     "category",
     "difficulty",
@@ -25,12 +39,9 @@ LABELS = (
     "debug_helped",
     "replay_verified",
 )
-"""The columns whose values are counted."""
 
 
 class FunnelStep(BaseModel):
-    """One filter, and how many conversations it left."""
-
     name: str
     rule: str
     """The condition that kept conversations meet."""
@@ -42,7 +53,6 @@ class Funnel(BaseModel):
     """How many conversations each filter dropped, in order."""
 
     conversations: int = 0
-    """Number in the run."""
     steps: list[FunnelStep]
 
     @classmethod
@@ -66,8 +76,6 @@ class Funnel(BaseModel):
 
 
 class Spread(BaseModel):
-    """Sum, extremes and mean of one measure."""
-
     count: int = 0
     total: int = 0
     lowest: int = 0
@@ -86,15 +94,12 @@ class Spread(BaseModel):
 
 
 class SplitStatistics(BaseModel):
-    """The contents of one split."""
-
     rows: int = 0
     instances: set[str] = Field(default_factory=set)
     repositories: set[str] = Field(default_factory=set)
     assistant_turns: Spread = Field(default_factory=Spread)
     tool_calls: Spread = Field(default_factory=Spread)
     characters: Spread = Field(default_factory=Spread)
-    """Characters of a row's messages and tools."""
     tools_called: Counter[str] = Field(default_factory=Counter)
     labels: dict[str, Counter[str]] = Field(default_factory=dict)
     """Counts of each label, by column."""
@@ -146,3 +151,197 @@ class FormatReport(BaseModel):
     config: dict[str, Any]
     held_out: dict[str, Any]
     """The config's `held_out` section: the bugs whose conversations were dropped."""
+
+
+# The card.
+
+
+WHAT = {
+    "steps": "a row for each trained turn: `prompt`, `completion` and `tools`, with the keys of "
+    "its conversation",
+    "preferences": "pairs of attempts at the same question, for training by preference",
+    "prompts": "questions whose answers are scored, for training by reward",
+    "atif": "rollouts of which there are rows, whole, as ATIF trajectories, one a line",
+}
+"""Descriptions of the additional formats, by folder."""
+INTRODUCTION = """\
+Conversations of debugger-using agents in sandboxes, as `messages` + `tools` for TRL's \
+`SFTTrainer`. Splits are by repository: none is in more than one.
+
+```python
+from datasets import load_dataset
+
+rows = load_dataset("parquet", data_files={"train": "data/train-*.parquet"})
+```
+
+The messages hold text of the benchmarks' repositories, whose licences apply to it."""
+VOCABULARY = {
+    Vocabulary.NATIVE: "Rows with the role `inspector` are as they were held: actions in the text, "
+    "without any tools, where `system` is `inspectcoder`; the actions as tools where it is "
+    "`inspectcoder+tools`. The other vocabulary, `debug2fix`, would have:",
+    Vocabulary.DEBUG2FIX: "Rows with the role `inspector` are in the words of Debug2Fix's Debug "
+    "Subagent, its prompts and tools, with what the tools would have answered. They were held in "
+    "other words:",
+}
+"""What the words of Program Inspectors' rows mean, by the config's `vocabulary`."""
+EXAMPLE_CHARACTERS = 1_500
+"""Limit for the text of one message in the example."""
+
+
+def write_card(folder: Path, report: FormatReport) -> None:
+    splits, config = report.splits, report.config
+    example = next(read_rows(split_file(folder, next(iter(splits)))))
+    counts = {name: split.rows for name, split in splits.items()}
+    steps = [["", "conversations in the run", "", f"{report.funnel.conversations:,}"]]
+    for step in report.funnel.steps:
+        steps.append([step.name, step.rule, f"{step.dropped:,}", f"{step.remaining:,}"])
+    sources = [
+        [split, *source.split("\t"), f"{count:,}"]
+        for split, each in splits.items()
+        for source, count in each.sources.most_common()
+    ]
+    calls = sum((split.tools_called for split in splits.values()), Counter[str]())
+    called = [[name, f"{count:,}"] for name, count in calls.most_common()]
+    held_out = {"held_out": report.held_out} if any(report.held_out.values()) else {}
+    sections = {
+        "Splits": _split_table(splits),
+        "What each filter dropped": markdown_table(
+            ["filter", "keeps where", "dropped", "left"], steps
+        ),
+        "Sources": markdown_table(["split", *SOURCE, "rows"], sources),
+        "Columns": column_table(COLUMNS),
+        "Labels": _label_table(splits),
+        **_further(report),
+        "Vocabulary": f"{VOCABULARY[config['vocabulary']]}\n\n{MAPPING}",
+        "Tools called": markdown_table(["tool", "calls"], called)
+        if called
+        else "None: the rows act in their text.",
+        "Example": _example(example),
+        "Config": fenced("yaml", yaml.safe_dump({"format": config, **held_out})),
+    }
+    write_readme(folder, config, counts, INTRODUCTION, sections)
+
+
+def write_readme(
+    folder: Path,
+    config: dict[str, Any],
+    rows: dict[str, int],
+    introduction: str,
+    sections: dict[str, str],
+) -> None:
+    """Write a dataset's card; `config` is the `format` section, `rows` are by split."""
+    parts = [_front_matter(folder, config, rows), f"# {config['name']}", introduction]
+    parts += [f"## {name}\n\n{text}" for name, text in sections.items()]
+    (folder / "README.md").write_text("\n\n".join(parts) + "\n")
+
+
+def _front_matter(folder: Path, config: dict[str, Any], rows: dict[str, int]) -> str:
+    """The hub's YAML."""
+    bounds = {1_000: "n<1K", 10_000: "1K<n<10K", 100_000: "10K<n<100K", 1_000_000: "100K<n<1M"}
+    total = sum(rows.values())
+    size = next((name for bound, name in bounds.items() if total < bound), "n>1M")
+    # Subfolders with the same layout as the dataset can be loaded by name.
+    inner = sorted(path.parent for path in folder.glob("*/data"))
+    facts: dict[str, Any] = {
+        "license": config["license"],
+        "pretty_name": config["name"],
+        "language": ["en"],
+        "task_categories": ["text-generation"],
+        "tags": list(config["tags"]),
+        "size_categories": [size],
+        "configs": [
+            {
+                "config_name": "default" if part == folder else part.name,
+                "data_files": [
+                    {"split": split, "path": path.relative_to(folder).as_posix()}
+                    for split in (TRAIN, TEST)
+                    for path in sorted((part / "data").glob(f"{split}-*.parquet"))
+                ],
+            }
+            for part in (folder, *inner)
+        ],
+    }
+    return f"---\n{yaml.safe_dump(facts, sort_keys=False)}---"
+
+
+def _split_table(splits: dict[str, SplitStatistics]) -> str:
+    def spread(measure: Spread) -> str:
+        return f"{measure.mean:,.1f} ({measure.lowest:,}-{measure.highest:,})"
+
+    header = ["split", "rows", "instances", "repositories"]
+    header += ["assistant turns, mean (range)", "tool calls", "characters"]
+    rows = []
+    for name, each in splits.items():
+        counts = (each.rows, len(each.instances), len(each.repositories))
+        spreads = (each.assistant_turns, each.tool_calls, each.characters)
+        rows.append([name, *(f"{n:,}" for n in counts), *(spread(s) for s in spreads)])
+    return markdown_table(header, rows)
+
+
+def _further(report: FormatReport) -> dict[str, str]:
+    """Sections on the mixture and on additional formats, if there are any."""
+    sections = {}
+    mixture = MixtureConfig.model_validate(report.config["mixture"])
+    if mixture != MixtureConfig(seed=mixture.seed):
+        header = ["column", "value", "weight", "cap", "rows before", "rows after"]
+        rows = []
+        for share in report.mixture:
+            cap = "" if share.cap is None else f"{share.cap:,}"
+            counts = [f"{share.before:,}", f"{share.after:,}"]
+            rows.append([share.column, share.value, f"{share.weight:g}", cap, *counts])
+        sections["Mixture"] = markdown_table(header, rows)
+    if report.outputs:
+        rows = [
+            [f"`{name}/`", WHAT.get(name, ""), split, f"{count:,}"]
+            for name, splits in report.outputs.items()
+            for split, count in splits.items()
+        ]
+        sections["Further forms"] = markdown_table(["folder", "what", "split", "rows"], rows)
+    return sections
+
+
+def column_table(columns: dict[str, Column]) -> str:
+    types = {field.name: str(field.type) for field in arrow_schema(columns)}
+    readable = {name: kind.replace("extension<arrow.json>", "JSON") for name, kind in types.items()}
+    return markdown_table(
+        ["column", "type", "what"], [[n, readable[n], c.what] for n, c in columns.items()]
+    )
+
+
+def _label_table(splits: dict[str, SplitStatistics]) -> str:
+    names = list(dict.fromkeys(name for each in splits.values() for name in each.labels))
+    rows = []
+    for name in names:
+        counts = {split: each.labels.get(name, Counter()) for split, each in splits.items()}
+        for value in sorted(set().union(*counts.values())):
+            rows.append([name, value, *(f"{each[value]:,}" for each in counts.values())])
+    return markdown_table(["column", "value", *splits], rows)
+
+
+def _example(row: dict[str, Any]) -> str:
+    """A row with long texts cut, and the number of omitted characters."""
+    messages = []
+    for message in row["messages"]:
+        text = message["content"]
+        more = len(text) - EXAMPLE_CHARACTERS
+        if more > 0:
+            text = f"{text[:EXAMPLE_CHARACTERS]} [{more:,} characters more]"
+        messages.append(message | {"content": text})
+    names = [tool["function"]["name"] for tool in row["tools"]]
+    tools = f"the schemas of {', '.join(names)}" if names else "none"
+    shown = row | {"messages": messages, "tools": tools}
+    return fenced("json", json.dumps(shown, indent=2, ensure_ascii=False))
+
+
+def markdown_table(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(
+        f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines
+    )
+
+
+def fenced(language: str, text: str) -> str:
+    """A code block whose fence is longer than any run of backticks in the text."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"

@@ -8,6 +8,7 @@ never all in memory.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 from collections import Counter, deque
@@ -26,31 +27,32 @@ from collect.benchmarks.held_out import HeldOut, HeldOutConfig
 from collect.errors import ConfigError
 from collect.store.atomic_files import replacing_folder
 from collect.store.run_store import RunStore
-from format.candidates import Candidate, Candidates, Chunk, GoldLines
-from format.card import write_card
-from format.config import FormatConfig
-from format.dataset import Splits
+from format import mixture
+from format.candidates import FILTERS, Candidate, Candidates, Chunk, characters, rule_of
+from format.config import FormatConfig, PushConfig
+from format.dataset import COLUMNS, Splits, tool_texts
 from format.duplicates import RULES, Duplicates, Mark
-from format.filters import build_filters, characters
-from format.mixture import RULE as MIXTURE_RULE
-from format.mixture import mixed, shares
 from format.outcomes import read_outcomes
-from format.preferences import PREFERENCES, Attempt, Attempts, attempt_of, write_preferences
-from format.prompts import PROMPTS, choose_questions, write_prompts
-from format.report import FormatReport, Funnel
-from format.rows import COLUMNS, tool_texts
+from format.parts import (
+    PREFERENCES,
+    PROMPTS,
+    Attempt,
+    Attempts,
+    attempt_of,
+    choose_questions,
+    write_preferences,
+    write_prompts,
+)
+from format.report import FormatReport, Funnel, write_card
 from format.turn_quality import trained_turns
 from format.writing import StagedRows, write_rows, write_trajectories
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The row of a conversation that passed the filters."""
-
     columns: dict[str, Any]
     """JSON columns are texts."""
     characters: int
-    """Characters of its messages and tools."""
     mark: Mark
 
 
@@ -59,34 +61,24 @@ Judgement = tuple[Row | str, Attempt | None]
 its role in pairs, if the config requests them."""
 
 
-class Judge:
-    """Applies the filters to conversations, and makes rows of those that pass."""
-
-    def __init__(self, config: FormatConfig, held_out: HeldOut, gold: GoldLines) -> None:
-        self.config, self.held_out, self.gold = config, held_out, gold
-        self.filters = build_filters(held_out)
-
-    def judge(self, chunk: Chunk) -> list[Judgement]:
-        """Judge all conversations of a chunk, in order."""
-        config = self.config
-        found: list[Judgement] = []
-        for candidate in chain.from_iterable(chunk.rollouts(config, self.gold)):
-            drops = (each.name for each in self.filters if not each.keep(candidate, config))
-            dropped_by = next(drops, None)
-            attempt = None
-            if config.preferences is not None:
-                attempt = attempt_of(candidate, dropped_by, config)
-            if dropped_by is not None:
-                found.append((dropped_by, attempt))
-                continue
-            said = candidate.said
-            mark = Mark.of(said, config)
-            found.append((Row(row_columns(candidate, config), characters(said), mark), attempt))
-        return found
+def judge(chunk: Chunk) -> list[Judgement]:
+    """Apply the filters to all conversations of a chunk, in order, and make rows of those that
+    pass."""
+    config = chunk.config
+    found: list[Judgement] = []
+    for candidate in chain.from_iterable(chunk.rollouts()):
+        dropped_by = next((keep.__name__ for keep in FILTERS if not keep(candidate)), None)
+        attempt = attempt_of(candidate, dropped_by) if config.preferences is not None else None
+        if dropped_by is not None:
+            found.append((dropped_by, attempt))
+            continue
+        said = candidate.said
+        row = Row(row_columns(candidate), characters(said), Mark.of(said, config))
+        found.append((row, attempt))
+    return found
 
 
-def row_columns(candidate: Candidate, config: FormatConfig) -> dict[str, Any]:
-    """The columns of the row of a candidate that passed the filters."""
+def row_columns(candidate: Candidate) -> dict[str, Any]:
     outcome, said, grounding = candidate.outcome, candidate.said, candidate.grounding
     rows, quality = candidate.conversation.messages, candidate.turn_quality
     facts = {name: getattr(said, name) for name in COLUMNS if hasattr(said, name)}
@@ -101,7 +93,7 @@ def row_columns(candidate: Candidate, config: FormatConfig) -> dict[str, Any]:
         "grounding": grounding.score,
         "claims": grounding.counts,
         "turn_quality": [label.value for label in quality],
-        "trained_turns": list(trained_turns(quality, config.masked_turns)),
+        "trained_turns": list(trained_turns(quality, candidate.config.masked_turns)),
         "leaks": [leak.value for leak in candidate.leaks],
         "fix_touched_location": candidate.fix_touched_location,
         "replay_verified": candidate.replay_verified,
@@ -113,26 +105,23 @@ Judging = Callable[[Iterable[Chunk]], Iterator[Judgement]]
 AHEAD = 2
 """Maximum number of chunks per process that are in progress, or finished and waiting for their
 turn."""
-_JUDGE: list[Judge] = []
-"""In a worker process, its one judge."""
 
 
 @contextmanager
-def judging(judge: Judge, processes: int) -> Iterator[Judging]:
+def judging(processes: int) -> Iterator[Judging]:
     """Run the worker processes while the context is open; for 1, judge in this one.
 
     Raises ConfigError if a process is killed.
     """
     if processes == 1:
-        yield lambda chunks: (each for chunk in chunks for each in judge.judge(chunk))
+        yield lambda chunks: chain.from_iterable(map(judge, chunks))
         return
-    parts = judge.config, judge.held_out, judge.gold
-    pool = ProcessPoolExecutor(processes, get_context("spawn"), _start_worker, parts)
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), _end_with_command)
 
     def in_order(chunks: Iterable[Chunk]) -> Iterator[Judgement]:
         waiting: deque[Future[list[Judgement]]] = deque()
         for chunk in chunks:
-            waiting.append(pool.submit(_judge_chunk, chunk))
+            waiting.append(pool.submit(judge, chunk))
             if len(waiting) == AHEAD * processes:
                 yield from waiting.popleft().result()
         while waiting:
@@ -149,23 +138,17 @@ def judging(judge: Judge, processes: int) -> Iterator[Judging]:
         pool.shutdown(cancel_futures=True)
 
 
-def _start_worker(config: FormatConfig, held_out: HeldOut, gold: GoldLines) -> None:
-    """Prepare a process that ends with the command."""
-    _JUDGE.append(Judge(config, held_out, gold))
+def _end_with_command() -> None:
     # Ctrl-C reaches the whole process group; the command ends its processes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     command = parent_process()
     assert command is not None, "it was spawned"
 
-    def end_with_command() -> None:
+    def follow() -> None:
         command.join()
         os._exit(1)
 
-    threading.Thread(target=end_with_command, daemon=True).start()
-
-
-def _judge_chunk(chunk: Chunk) -> list[Judgement]:
-    return _JUDGE[0].judge(chunk)
+    threading.Thread(target=follow, daemon=True).start()
 
 
 def run_format(
@@ -180,18 +163,17 @@ def run_format(
     training with rewards. Raises ConfigError, without writing anything, if no conversation is left
     to train on, or if the config requests pairs and there are none.
     """
-    store = RunStore(run)
-    outcomes = read_outcomes(config, store)
+    store, held_out = RunStore(run), held_out or HeldOutConfig()
+    bugs = HeldOut.of(held_out)
+    outcomes = read_outcomes(config, store, bugs)
     if not outcomes:
         raise ConfigError(f"{run} has no rollouts; run `stepinto collect` on this run folder first")
-    held_out = held_out or HeldOutConfig()
-    source, bugs = Candidates(config, store, outcomes), HeldOut.of(held_out)
+    source = Candidates(config, store, outcomes)
     questions = choose_questions(config.prompts, run, bugs) if config.prompts else []
     attempts: Attempts = {}
-    judge = Judge(config, bugs, source.gold)
     with replacing_folder(run / "sft") as folder:
         kept = StagedRows(folder, config.mixture.seed)
-        funnel = _select(judge, source, kept, attempts)
+        funnel = _select(config, source, kept, attempts)
         if not kept.facets:
             # `role` counts only if it left nothing.
             steps = [step for step in funnel.steps if step.name != "role" or not step.remaining]
@@ -201,8 +183,8 @@ def run_format(
                 f"the filter {worst.name!r} dropped {worst.dropped}. It keeps where: {worst.rule} "
                 "Collect more rollouts, or relax that filter in the config's `format` section"
             )
-        chosen = mixed(config.mixture, kept.facets, kept.numbers)
-        funnel.add_step("mixture", MIXTURE_RULE, sum(chosen))
+        chosen = mixture.mixed(config.mixture, kept.facets, kept.numbers)
+        funnel.add_step("mixture", mixture.RULE, sum(chosen))
         splits = Splits(config, (facets.repository for facets in kept.facets))
         written = write_rows(config, kept, chosen, splits, folder)
         kept.remove()
@@ -217,7 +199,7 @@ def run_format(
         report = FormatReport(
             funnel=funnel,
             splits=written.statistics,
-            mixture=shares(config.mixture, kept.facets, chosen),
+            mixture=mixture.shares(config.mixture, kept.facets, chosen),
             outputs=written.outputs,
             config=config.model_dump(mode="json"),
             held_out=held_out.model_dump(mode="json"),
@@ -227,12 +209,14 @@ def run_format(
     return report
 
 
-def _select(judge: Judge, source: Candidates, kept: StagedRows, attempts: Attempts) -> Funnel:
+def _select(
+    config: FormatConfig, source: Candidates, kept: StagedRows, attempts: Attempts
+) -> Funnel:
     """Run the funnel; adds the rows that pass to `kept`, and possible sides of pairs to
     `attempts`."""
-    duplicates = Duplicates(judge.config)
+    duplicates = Duplicates(config)
     dropped: Counter[str | None] = Counter()
-    with judging(judge, judge.config.workers.count) as judged:
+    with judging(config.workers.count) as judged:
         for row, attempt in judged(source.chunks()):
             if attempt is not None:
                 attempts.setdefault((attempt.question, attempt.said), attempt)
@@ -240,4 +224,64 @@ def _select(judge: Judge, source: Candidates, kept: StagedRows, attempts: Attemp
             dropped[dropped_by] += 1
             if isinstance(row, Row) and dropped_by is None:
                 kept.add(row.columns, row.characters)
-    return Funnel.of({each.name: each.rule for each in judge.filters} | RULES, dropped)
+    return Funnel.of({keep.__name__: rule_of(keep) for keep in FILTERS} | RULES, dropped)
+
+
+# Upload the dataset's folder to the hub.
+
+
+ENDPOINT = "HF_ENDPOINT"
+LOG_IN = "set HF_TOKEN to a token with write access, or run `hf auth login`"
+
+
+def check_push(config: PushConfig) -> None:
+    """Raise ConfigError if an upload can't succeed: a bad name, or no token."""
+    from huggingface_hub import get_token
+
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", config.repository):
+        raise ConfigError(f"{config.repository!r} must be OWNER/NAME to be pushed to")
+    if get_token() is None:
+        raise ConfigError(f"there is no token to push {config.repository} with; {LOG_IN}")
+
+
+def push(folder: Path, config: PushConfig) -> str:
+    """Upload a folder as a dataset; returns the dataset's address.
+
+    Creates the repository if needed. Replaces existing files in folders; other top-level files
+    remain. Raises ConfigError if the hub can't be reached, or refuses.
+    """
+    from httpx2 import TransportError
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+
+    check_push(config)
+    api, repository = HfApi(endpoint=os.environ.get(ENDPOINT)), config.repository
+    try:
+        made = api.create_repo(
+            repository, repo_type="dataset", private=config.private or None, exist_ok=True
+        )
+        api.upload_folder(
+            repo_id=made.repo_id,
+            repo_type="dataset",
+            folder_path=folder,
+            commit_message="Write the dataset of a StepInto run",
+            delete_patterns="*/*",
+        )
+    except OfflineModeIsEnabled as error:
+        raise ConfigError(
+            f"{repository} can't be pushed: HF_HUB_OFFLINE is set; unset it, or push later with "
+            "the same command"
+        ) from error
+    except HfHubHTTPError as error:
+        status = error.response.status_code
+        reason = (error.server_message or str(error)).rstrip(".")
+        hint = f"; {LOG_IN}" if status in (401, 403) else ""
+        raise ConfigError(
+            f"{api.endpoint} refused to take {repository} ({status}): {reason}{hint}"
+        ) from error
+    except (TransportError, ConnectionError) as error:
+        raise ConfigError(
+            f"{repository} can't be pushed: {api.endpoint} can't be reached: {error}; "
+            "the dataset itself is done, and the same command pushes it"
+        ) from error
+    return str(made)

@@ -91,8 +91,6 @@ class Untranslatable(Exception):
 
 @dataclass(frozen=True)
 class Step:
-    """One executed action."""
-
     call_id: str
     events: tuple[DebugEvent, ...]
     """The action's own event, and the session's restart if the action ended it."""
@@ -135,8 +133,6 @@ class Turn:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """The root cause and the repair plan."""
-
     thought: str
     plan: str
     forced: bool
@@ -146,13 +142,10 @@ class Conclusion:
 
 @dataclass(frozen=True)
 class Inspection:
-    """One Inspector's work on one failing test."""
-
     context: str
     """The task in the prompt, without the session's state."""
     test: str
     opening: DebugEvent
-    """The session's first stop."""
     opening_recorded: bool
     """If false, it was read from the prompt and is not an event of the conversation."""
     turns: tuple[Turn, ...]
@@ -169,8 +162,7 @@ class Inspection:
 
     def checked(self) -> Inspection:
         """Returns itself if it has every restart that a later step needs. Raises Untranslatable."""
-        steps = list(self.steps)
-        for step, following in itertools.pairwise(steps):
+        for step, following in itertools.pairwise(self.steps):
             going_on = following.event.action is not Action.RESTART
             if going_on and step.ends_session and len(step.events) == 1:
                 raise Untranslatable(
@@ -180,13 +172,11 @@ class Inspection:
 
 
 def arguments_of(event: DebugEvent) -> dict[str, Any]:
-    """The arguments of an event's action, as an object."""
     arguments: dict[str, Any] = json.loads(event.arguments)
     return arguments
 
 
 def events_by_call(conversation: Conversation) -> dict[tuple[int, str], tuple[DebugEvent, ...]]:
-    """The events of each call, by message index and call id."""
     found: dict[tuple[int, str], tuple[DebugEvent, ...]] = {}
     for row in conversation.events:
         key = row.message_index, row.tool_call_id
@@ -195,12 +185,10 @@ def events_by_call(conversation: Conversation) -> dict[tuple[int, str], tuple[De
 
 
 def recorded_start(conversation: Conversation) -> EventRow | None:
-    """The session's start event, if the conversation has one."""
     return next((row for row in conversation.events if row.event.action is Action.START), None)
 
 
 def opening_at(test: str, file: str, line: int, function: str, source: str) -> DebugEvent:
-    """A session's first stop, from the known facts."""
     return DebugEvent(
         action=Action.START,
         arguments=json.dumps({"test": test, "breakpoints": []}),
@@ -305,13 +293,11 @@ QUESTION = (
     "What is the root cause of the failure of this test, and what change to the program fixes it?"
 )
 MAX_FINDINGS = 8
-"""Only the last findings are kept."""
 MAX_CHARACTERS = 200
 """Limit for one piece of code, or for its output."""
 LANGUAGE = "python"
 """The language of all programs that an Inspector has debugged."""
 TRANSLATED = AgentsConfig(start_session="model", debug_run_code=True)
-"""The settings of such a Debug Subagent."""
 RESTARTED = "_restart"
 """Suffix of the id of an automatic restart, after the id of the call that ended the test."""
 
@@ -338,7 +324,6 @@ class Draft:
         self.rows.append(MessageRow(message, tool_outcome=reply.outcome))
 
     def note(self, index: int, call_id: str, events: Sequence[DebugEvent]) -> None:
-        """Add the events of a call in the message at `index`."""
         self.events += [EventRow(index, call_id, event) for event in events]
 
     @property

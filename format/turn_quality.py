@@ -63,8 +63,6 @@ class TurnQuality(StrEnum):
 
 @dataclass(frozen=True)
 class Turn:
-    """An assistant message, and its results."""
-
     row: MessageRow
     answers: tuple[MessageRow, ...]
     """The messages up to the assistant's next one."""
@@ -115,7 +113,6 @@ class Turn:
 
 
 def turns(conversation: Conversation) -> Iterator[Turn]:
-    """The assistant's turns, in order."""
     starts = [i for i, row in enumerate(conversation.messages) if row.message.role == "assistant"]
     events = sorted(conversation.events, key=lambda row: row.message_index)
     groups = groupby(events, lambda row: row.message_index)
@@ -159,8 +156,6 @@ def trained_turns(labels: Sequence[TurnQuality], masked: Sequence[TurnQuality]) 
 
 
 class _Seen:
-    """The calls since the last change."""
-
     def __init__(self) -> None:
         self._looks: set[tuple[str, ...]] = set()
         self._last_change: tuple[str, ...] = ()

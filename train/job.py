@@ -1,29 +1,36 @@
-"""One training: its inputs, and the paths of its files."""
+"""One training: its inputs, the paths of its files, and the processes that share it."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.held_out import HeldOutConfig
 from collect.config import RuntimeConfig
+from collect.errors import ConfigError
 from collect.models.config import file_stamps, training_of
 from collect.store.records import digest
+from train.base_model import template_file
 from train.config import TrainConfig
-from train.tokenization import template_file
+
+PATIENCE = timedelta(days=1)
+"""How long processes wait for the main one, which may encode a million rows. The training's own
+time limit (`ddp_timeout`) is much shorter."""
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Job:
-    """One training of one run."""
-
     config: TrainConfig
     run: Path
     data: Path
-    """The file of rows that it trains on."""
     data_sha256: str
     other_facts: Any = None
     """Other facts that distinguish this training, as JSON; None: nothing."""
@@ -48,7 +55,6 @@ class Job:
 
     @property
     def work(self) -> Path:
-        """The folder of the training's own files."""
         return self.run / "train"
 
     @property
@@ -76,13 +82,85 @@ class QuestionBench:
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
     """The sandbox, the agents' limits, and when to give up."""
     benchmark: BenchmarkConfig = field(default_factory=lambda: BenchmarkConfig(name="bundled"))
-    """The benchmark with the questions' bugs."""
     held_out: HeldOutConfig = field(default_factory=HeldOutConfig)
     """Bugs that no question may be about."""
 
     @property
     def facts(self) -> Any:
-        """The facts that affect the training, as JSON."""
         facts = {"sandbox": self.runtime.sandbox, "agents": self.runtime.agents}
         facts |= {"benchmark": self.benchmark, "held_out": self.held_out}
         return {name: section.model_dump(mode="json") for name, section in facts.items()}
+
+
+# The processes that `accelerate launch` or `torchrun` has started: read from the environment, so
+# that the command line does not need torch.
+
+
+def process_count() -> int:
+    """Number of processes on all machines."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def is_main_process() -> bool:
+    """Whether this process writes files and prints for the user."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def sharded() -> bool:
+    """Whether each process holds only a part of the model."""
+    return os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true"
+
+
+def refuse_idle_gpus(cpu: bool) -> None:
+    """Raise ConfigError if one process sees several GPUs, since TRL would use only one."""
+    import torch
+
+    gpus = 0 if cpu else torch.cuda.device_count()
+    if gpus > 1 and process_count() == 1:
+        raise ConfigError(
+            f"there are {gpus} GPUs, and one process trains on one: start `accelerate launch "
+            "--config_file configs/accelerate/ddp.yaml -m stepinto train CONFIG`, or set "
+            "CUDA_VISIBLE_DEVICES=0"
+        )
+
+
+class Processes:
+    def __init__(self, waiting: Any = None) -> None:
+        self._waiting = waiting
+
+    def on_main(self, work: Callable[[], Result]) -> Result:
+        """Run `work` in the main process; returns its result in every process.
+
+        If it raises ConfigError, the others exit silently.
+        """
+        if self._waiting is None:
+            return work()
+        from torch import distributed
+
+        outcome: list[Any] = [None, None]
+        if is_main_process():
+            try:
+                outcome = [False, work()]
+            except ConfigError:
+                distributed.broadcast_object_list([True, None], src=0, group=self._waiting)
+                raise
+        distributed.broadcast_object_list(outcome, src=0, group=self._waiting)
+        failed, result = outcome
+        if failed:
+            raise SystemExit(2)
+        return cast(Result, result)
+
+
+@contextmanager
+def joined(cpu: bool) -> Iterator[Processes]:
+    """Join the other processes of this training, if any, and leave at the end."""
+    if process_count() == 1:
+        yield Processes()
+        return
+    from accelerate import PartialState
+    from torch import distributed
+
+    PartialState(cpu=cpu)
+    # Gloo lets processes wait without a GPU, with a separate time limit.
+    yield Processes(distributed.new_group(backend="gloo", timeout=PATIENCE))
+    distributed.destroy_process_group()

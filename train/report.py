@@ -1,18 +1,24 @@
-"""The record of a training run: `model/training.json`."""
+"""The record of a training run, `model/training.json`, and the trained model's card."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import yaml
 from pydantic import Field
 
+from collect.quantities import counted
 from collect.store.record_lines import StrictRecord
-from train.preflight.report import Preflight
+from format.dataset import split_file
+from format.report import SOURCE, FormatReport, markdown_table
+from train.config import SMOLLM2, TrainConfig
+from train.job import Job
+from train.preflight import Preflight
 
 
 class LossPoint(StrictRecord):
-    """One logged optimizer step."""
-
     step: int
     epoch: float
     loss: float
@@ -24,8 +30,6 @@ class LossPoint(StrictRecord):
 
 
 class EvalPoint(StrictRecord):
-    """The evaluation on the test split after an optimizer step."""
-
     step: int
     loss: float
     """Mean over all trained tokens of the rows."""
@@ -57,3 +61,135 @@ class TrainReport(StrictRecord):
     loss_curve: list[LossPoint]
     eval_curve: list[EvalPoint] = Field(default_factory=list)
     versions: dict[str, str]
+
+
+# The trained model's card: what it is, how it was trained, how to serve and use it.
+
+
+HUB_IDS = {SMOLLM2: "HuggingFaceTB/SmolLM2-135M-Instruct"}
+"""Hub ids of base models that have another name in configs."""
+LICENSES = {HUB_IDS[SMOLLM2]: "apache-2.0"}
+CURVE_POINTS = 20
+"""Points of the loss curve in the card; training.json has all."""
+SHOWN = (
+    "method",
+    "learning_rate",
+    "batch_size",
+    "gradient_accumulation",
+    "max_length",
+    "curriculum",
+    "seed",
+)
+Table = list[tuple[Any, ...]]
+
+
+def model_card(job: Job, report: TrainReport) -> str:
+    """The card as Markdown, with the hub's YAML before it."""
+    config = job.config
+    base = HUB_IDS.get(config.base_model, config.base_model)
+    # A folder's path says nothing to readers on other machines.
+    is_hub_id = base.count("/") == 1 and not base.startswith((".", "/", "~", "pypi:"))
+    shown = base if is_hub_id else Path(config.base_model).name
+    whole = config.lora is None or config.merge
+    front: dict[str, Any] = {"library_name": "transformers" if whole else "peft"}
+    front["pipeline_tag"] = "text-generation"
+    if is_hub_id:
+        front["base_model"] = base
+        front["base_model_relation"] = "finetune" if whole else "adapter"
+    if base in LICENSES:
+        front["license"] = LICENSES[base]
+    front["tags"] = ["stepinto", "debugging", "tool-use", "agent", "code"]
+    sections = [
+        f"# {job.run.resolve().name}",
+        "A debug subagent: given a question about a failing test, it drives a debugger with tool "
+        f"calls and answers from what it saw. Trained by StepInto from `{shown}`.",
+        _data(job, report),
+        _training(report),
+        *_losses(report),
+        _use(config, shown),
+    ]
+    body = "\n\n".join(sections)
+    return f"---\n{yaml.safe_dump(front, sort_keys=False)}---\n\n{body}\n"
+
+
+def _training(report: TrainReport) -> str:
+    lora = report.config["lora"] or {}
+    adapters = [f"{name}: {value}" for name, value in lora.items() if value is not None]
+    facts: dict[str, Any] = {name: report.config[name] for name in SHOWN if name in report.config}
+    facts["lora"] = ", ".join(adapters) or "none: every weight"
+    facts["trained parameters"] = f"{report.trained_parameters:,} of {report.parameters:,}"
+    facts["optimizer steps"] = report.steps
+    facts["seconds"] = f"{report.seconds:,.0f} on {report.device}"
+    facts["training"] = report.fingerprint
+    facts |= {f"version of {name}": version for name, version in report.versions.items()}
+    return f"## Training\n\n{_table([('setting', 'value'), *facts.items()])}"
+
+
+def _losses(report: TrainReport) -> Iterator[str]:
+    points = report.loss_curve
+    if points:
+        every = -(-len(points) // CURVE_POINTS)
+        shown = [*points[::every], *([points[-1]] if (len(points) - 1) % every else [])]
+        lines: Table = [("step", "epoch", "loss", "token accuracy", "learning rate")]
+        for point in shown:
+            epoch, rate = f"{point.epoch:.2f}", f"{point.learning_rate:.2e}"
+            lines.append((point.step, epoch, f"{point.loss:.4f}", _accuracy(point), rate))
+        yield f"## Loss\n\n{_table(lines)}"
+    if report.eval_curve:
+        lines = [("step", "loss", "token accuracy")]
+        lines += [(each.step, f"{each.loss:.4f}", _accuracy(each)) for each in report.eval_curve]
+        yield f"## Loss on the test split\n\nOf other repositories.\n\n{_table(lines)}"
+
+
+def _data(job: Job, report: TrainReport) -> str:
+    """What the training data are, and how they were chosen, if the format stage says so."""
+    data, method = report.preflight, job.config.method
+    if method == "grpo":
+        held = f"{counted(data.rows, 'question')}, answered in debug sessions while training"
+    else:
+        named = counted(data.rows, "row")
+        if method == "dpo":
+            named = f"{counted(data.pairs, 'pair')} ({data.pairs_left_out:,} more were left out)"
+        held = (
+            f"{named}, {data.tokens:,} tokens, of which {data.trained_tokens:,} are trained; the "
+            "rest is context"
+        )
+    text = f"## Data\n\n{held}. sha256 of the train split: `{report.data_sha256}`."
+    path = job.run / "sft" / "report.json"
+    if not path.is_file() or split_file(job.run / "sft", "train") != job.data:
+        return text
+    formatted = FormatReport.model_validate_json(path.read_text(encoding="utf-8"))
+    funnel = formatted.funnel
+    lines: Table = [("filter", "dropped", "left"), ("conversations", "", funnel.conversations)]
+    lines += [(step.name, step.dropped, step.remaining) for step in funnel.steps if step.dropped]
+    sources: Table = [(*SOURCE, "rows")]
+    for source, count in formatted.splits["train"].sources.items():
+        sources.append((*source.split("\t"), count))
+    return f"{text}\n\n{_table(lines)}\n\n{_table(sources)}"
+
+
+def _use(config: TrainConfig, base: str) -> str:
+    start = "vllm serve MODEL --served-model-name debugger"
+    if config.lora is not None and not config.merge:
+        start = (
+            f"vllm serve {base} --enable-lora --max-lora-rank {config.lora.r} --lora-modules "
+            "debugger=MODEL --chat-template MODEL/chat_template.jinja"
+        )
+    if config.tool_call_parser:
+        start += f" --enable-auto-tool-choice --tool-call-parser {config.tool_call_parser}"
+    return (
+        "## Use\n\nMODEL is this folder. Serve it:\n\n"
+        f"```\n{start} --max-model-len {config.max_length}\n```\n\n"
+        "As StepInto's debug subagent, in a run's config:\n\n"
+        "```yaml\nmodels:\n  debugger:\n    backend: openai\n    model: debugger\n"
+        "    base_url: http://localhost:8000/v1\n    api_key_env: null\n```"
+    )
+
+
+def _accuracy(point: LossPoint | EvalPoint) -> str:
+    return "" if point.token_accuracy is None else f"{point.token_accuracy:.3f}"
+
+
+def _table(lines: Table) -> str:
+    header, *rows = ([str(cell) for cell in line] for line in lines)
+    return markdown_table(header, rows)

@@ -18,12 +18,10 @@ from collect.errors import ConfigError
 from collect.store.atomic_files import replacing_folder
 from format.config import TokenizedConfig
 from format.dataset import name_by_content, read_rows, split_file
-from train.base_model import require
+from train.base_model import Tokenization, load_tokenization, require
 from train.config import TrainConfig
 from train.encoding import RenderedRow, assistant_indices
-from train.preflight.report import Preflight
-from train.preflight.run import PreflightRun
-from train.tokenization import Tokenization, load_tokenization
+from train.preflight import Preflight, PreflightRun
 
 LEVELS = {"easy": 0.0, "medium": 1.0, "hard": 2.0}
 SCHEMA = pa.schema(
@@ -79,7 +77,6 @@ def repositories_in(split: Path) -> set[str]:
 
 
 def check_split(split: Path, config: TrainConfig, tokenization: Tokenization) -> Preflight:
-    """The preflight's report on the rows of a split."""
     rows = pq.read_metadata(split).num_rows
     checks = PreflightRun(config, tokenization.base, tokenization.tokenizer, rows)
     for row in rendered_rows(split, tokenization):
@@ -170,7 +167,15 @@ def write_tokenized(config: TokenizedConfig, sft: Path) -> dict[str, int]:
     with replacing_folder(sft / "tokenized") as folder:
         for split in sorted(splits, reverse=True):
             path, counts[split] = folder / f"{split}-00000.parquet", 0
-            rows = _tokenized(split_file(sft, split), tokenization, config.max_length)
+            rows = (
+                {
+                    "conversation_id": row.conversation_id,
+                    "input_ids": kept.input_ids,
+                    "assistant_masks": kept.mask,
+                }
+                for row in rendered_rows(split_file(sft, split), tokenization)
+                if (kept := row.encoded.cut(config.max_length)).trained
+            )
             with pq.ParquetWriter(path, schema, compression="zstd") as writer:
                 while batch := list(islice(rows, ROWS_PER_GROUP)):
                     writer.write_table(pa.Table.from_pylist(batch, schema))
@@ -180,16 +185,3 @@ def write_tokenized(config: TokenizedConfig, sft: Path) -> dict[str, int]:
         facts["template"] = tokenization.templates.training
         (folder / "tokenization.json").write_text(json.dumps(facts, indent=2) + "\n")
     return counts
-
-
-def _tokenized(
-    source: Path, tokenization: Tokenization, max_length: int | None
-) -> Iterator[dict[str, Any]]:
-    for row in rendered_rows(source, tokenization):
-        kept = row.encoded.cut(max_length)
-        if kept.trained:
-            yield {
-                "conversation_id": row.conversation_id,
-                "input_ids": kept.input_ids,
-                "assistant_masks": kept.mask,
-            }

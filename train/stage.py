@@ -12,34 +12,45 @@ import json
 import shutil
 import time
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import yaml
+import pyarrow.parquet as pq
 
 from collect.errors import ConfigError
 from collect.models.config import TRAINING as TRAINED
 from collect.models.config import trained_on, training_of
-from collect.quantities import counted
-from collect.store.atomic_files import replacing_folder
-from format.card import markdown_table
-from format.dataset import split_file
-from format.report import SOURCE, FormatReport
-from train.base_model import SMOLLM2, TRAINING, require, resolve_base_model
-from train.config import TrainConfig
-from train.job import Job, QuestionBench
+from collect.rollouts.tracking import wandb_run
+from collect.store.atomic_files import replacing_folder, write_text
+from collect.store.record_lines import StrictRecord
+from train.base_model import (
+    TRAINING,
+    Tokenization,
+    load_tokenization,
+    require,
+    resolve_base_model,
+    set_serving_template,
+)
+from train.config import SampleSettings, TrainConfig
+from train.job import (
+    Job,
+    Processes,
+    QuestionBench,
+    is_main_process,
+    joined,
+    process_count,
+    refuse_idle_gpus,
+    sharded,
+)
 from train.methods.dpo import PreferenceOptimization
 from train.methods.grpo import RewardOptimization
 from train.methods.sft import SupervisedFineTuning
-from train.preflight.report import Preflight
-from train.processes import Processes, joined, process_count, refuse_idle_gpus, sharded
-from train.report import EvalPoint, LossPoint, TrainReport
-from train.samples import NAME as SAMPLES
-from train.samples import sample_replies, tracked
-from train.tokenization import Tokenization, load_tokenization, set_serving_template
+from train.preflight import Preflight
+from train.report import TrainReport, model_card
+from train.rows import find_test_split, rendered_rows
 from train.trainer import (
     OnStep,
     check_quantization,
@@ -71,8 +82,7 @@ def run_train(
     with data.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     job = Job(config, run, data, sha256, method.other_facts)
-    done = finished(run / "model", job.fingerprint)
-    if done is not None:
+    if (done := finished(run / "model", job.fingerprint)) is not None:
         return done
     with _quiet_libraries(), joined(cpu) as processes:
         return _train(job, method, processes, on_step)
@@ -102,8 +112,11 @@ def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | Non
     preflight = on_main(lambda: _prepare(job, method, tokenization))
     resume = on_main(lambda: newest_checkpoint(job.checkpoints, job.fingerprint, process_count()))
     model = load_model(config, base)
-    with method.trainer(job, model, tokenization) as trainer, tracked(job) as wandb_run:
-        sample_replies(trainer, job, tokenization, wandb_run)
+    facts = config.model_dump(mode="json") | {"data_sha256": job.data_sha256}
+    # The trainer's own callback finds wandb's run and logs to it.
+    tracked = wandb_run(config.wandb if is_main_process() else None, job.work, facts)
+    with method.trainer(job, model, tokenization) as trainer, tracked as run:
+        sample_replies(trainer, job, tokenization, run)
         if on_step is not None:
             trainer.add_callback(report_steps(on_step))
         started = time.monotonic()
@@ -142,8 +155,7 @@ def _prepare(job: Job, method: Method, tokenization: Tokenization) -> Preflight:
     preflight.refuse_failures()
     if job.config.save_untuned:
         base = load_model(job.config, tokenization.base, quantized=False)
-        known = trained_on(tokenization.base)
-        save_copy(base, tokenization, job.run / "untuned", known)
+        save_copy(base, tokenization, job.run / "untuned", trained_on(tokenization.base))
     return preflight
 
 
@@ -220,7 +232,7 @@ def save_copy(
 
 
 def finished(folder: Path, fingerprint: str) -> TrainReport | None:
-    """The report of a model folder that this same training has written, or None."""
+    """The report in a model folder, if this same training has written it."""
     made = training_of(folder)
     return TrainReport.model_validate(made) if made.get("fingerprint") == fingerprint else None
 
@@ -292,137 +304,141 @@ def _is_whole(checkpoint: Path) -> bool:
 
 
 def step_of(checkpoint: Path) -> int:
-    """The optimizer step after which a checkpoint was saved."""
     return int(checkpoint.name.removeprefix("checkpoint-"))
 
 
-# The trained model's card: what it is, how it was trained, how to serve and use it.
+# The model's replies at turns of the test split, beside the teacher's.
 
 
-HUB_IDS = {SMOLLM2: "HuggingFaceTB/SmolLM2-135M-Instruct"}
-"""Hub ids of base models that have another name in configs."""
-LICENSES = {HUB_IDS[SMOLLM2]: "apache-2.0"}
-CURVE_POINTS = 20
-"""Points of the loss curve in the card; training.json has all."""
-SHOWN = (
-    "method",
-    "learning_rate",
-    "batch_size",
-    "gradient_accumulation",
-    "max_length",
-    "curriculum",
-    "seed",
-)
-Table = list[tuple[Any, ...]]
+SAMPLES = "samples.jsonl"
 
 
-def model_card(job: Job, report: TrainReport) -> str:
-    """The card as Markdown, with the hub's YAML before it."""
-    config = job.config
-    base = HUB_IDS.get(config.base_model, config.base_model)
-    # A folder's path says nothing to readers on other machines.
-    is_hub_id = base.count("/") == 1 and not base.startswith((".", "/", "~", "pypi:"))
-    shown = base if is_hub_id else Path(config.base_model).name
-    whole = config.lora is None or config.merge
-    front: dict[str, Any] = {"library_name": "transformers" if whole else "peft"}
-    front["pipeline_tag"] = "text-generation"
-    if is_hub_id:
-        front["base_model"] = base
-        front["base_model_relation"] = "finetune" if whole else "adapter"
-    if base in LICENSES:
-        front["license"] = LICENSES[base]
-    front["tags"] = ["stepinto", "debugging", "tool-use", "agent", "code"]
-    sections = [
-        f"# {job.run.resolve().name}",
-        "A debug subagent: given a question about a failing test, it drives a debugger with tool "
-        f"calls and answers from what it saw. Trained by StepInto from `{shown}`.",
-        _data(job, report),
-        _training(report),
-        *_losses(report),
-        _use(config, shown),
-    ]
-    body = "\n\n".join(sections)
-    return f"---\n{yaml.safe_dump(front, sort_keys=False)}---\n\n{body}\n"
+class Sample(StrictRecord):
+    step: int
+    """The optimizer step after which the reply was generated; 0 is the base model."""
+    conversation_id: str
+    turn: int
+    """Index among the conversation's assistant messages."""
+    teacher: str
+    """The teacher's message as the model would have to write it, with markup."""
+    reply: str
+    """The model's reply, decoded greedily."""
 
 
-def _training(report: TrainReport) -> str:
-    lora = report.config["lora"] or {}
-    adapters = [f"{name}: {value}" for name, value in lora.items() if value is not None]
-    facts: dict[str, Any] = {name: report.config[name] for name in SHOWN if name in report.config}
-    facts["lora"] = ", ".join(adapters) or "none: every weight"
-    facts["trained parameters"] = f"{report.trained_parameters:,} of {report.parameters:,}"
-    facts["optimizer steps"] = report.steps
-    facts["seconds"] = f"{report.seconds:,.0f} on {report.device}"
-    facts["training"] = report.fingerprint
-    facts |= {f"version of {name}": version for name, version in report.versions.items()}
-    return f"## Training\n\n{_table([('setting', 'value'), *facts.items()])}"
+Question = tuple[list[int], Sample]
+"""The token ids of a turn's prompt, and the sample without its step and reply."""
 
 
-def _losses(report: TrainReport) -> Iterator[str]:
-    points = report.loss_curve
-    if points:
-        every = -(-len(points) // CURVE_POINTS)
-        shown = [*points[::every], *([points[-1]] if (len(points) - 1) % every else [])]
-        lines: Table = [("step", "epoch", "loss", "token accuracy", "learning rate")]
-        for point in shown:
-            epoch, rate = f"{point.epoch:.2f}", f"{point.learning_rate:.2e}"
-            lines.append((point.step, epoch, f"{point.loss:.4f}", _accuracy(point), rate))
-        yield f"## Loss\n\n{_table(lines)}"
-    if report.eval_curve:
-        lines = [("step", "loss", "token accuracy")]
-        lines += [(each.step, f"{each.loss:.4f}", _accuracy(each)) for each in report.eval_curve]
-        yield f"## Loss on the test split\n\nOf other repositories.\n\n{_table(lines)}"
+def choose_questions(
+    split: Path, settings: SampleSettings, tokenization: Tokenization, max_length: int
+) -> list[Question]:
+    """Choose turns of evenly spread rows of a split: the first row's first turn, the second row's
+    second, and so on, to have both calls and answers.
 
-
-def _data(job: Job, report: TrainReport) -> str:
-    """What the training data are, and how they were chosen, if the format stage says so."""
-    data, method = report.preflight, job.config.method
-    if method == "grpo":
-        held = f"{counted(data.rows, 'question')}, answered in debug sessions while training"
-    else:
-        named = counted(data.rows, "row")
-        if method == "dpo":
-            named = f"{counted(data.pairs, 'pair')} ({data.pairs_left_out:,} more were left out)"
-        held = (
-            f"{named}, {data.tokens:,} tokens, of which {data.trained_tokens:,} are trained; the "
-            "rest is context"
+    Raises ConfigError if no turn of these rows fits into the length.
+    """
+    total = pq.read_metadata(split).num_rows
+    count = min(settings.count, total)
+    places = {place * total // count for place in range(count)}
+    room = max_length - settings.max_new_tokens
+    found: list[Question] = []
+    for place, row in enumerate(rendered_rows(split, tokenization)):
+        if place not in places:
+            continue
+        reply = row.replies[len(found) % len(row.replies)]
+        ids = tokenization.tokenizer(reply.prompt, add_special_tokens=False)["input_ids"]
+        if len(ids) <= room:
+            said = reply.text
+            if said is None:
+                said = json.dumps(reply.message, ensure_ascii=False)
+            conversation, turn = row.conversation_id, reply.number
+            sample = Sample(step=0, conversation_id=conversation, turn=turn, teacher=said, reply="")
+            found.append((ids, sample))
+    if not found:
+        raise ConfigError(
+            f"train.samples: none of {count} turns leaves room for "
+            f"{settings.max_new_tokens} tokens within train.max_length = {max_length}; "
+            "lower train.samples.max_new_tokens or raise train.max_length"
         )
-    text = f"## Data\n\n{held}. sha256 of the train split: `{report.data_sha256}`."
-    path = job.run / "sft" / "report.json"
-    if not path.is_file() or split_file(job.run / "sft", "train") != job.data:
-        return text
-    formatted = FormatReport.model_validate_json(path.read_text(encoding="utf-8"))
-    funnel = formatted.funnel
-    lines: Table = [("filter", "dropped", "left"), ("conversations", "", funnel.conversations)]
-    lines += [(step.name, step.dropped, step.remaining) for step in funnel.steps if step.dropped]
-    sources: Table = [(*SOURCE, "rows")]
-    for source, count in formatted.splits["train"].sources.items():
-        sources.append((*source.split("\t"), count))
-    return f"{text}\n\n{_table(lines)}\n\n{_table(sources)}"
+    return found
 
 
-def _use(config: TrainConfig, base: str) -> str:
-    start = "vllm serve MODEL --served-model-name debugger"
-    if config.lora is not None and not config.merge:
-        start = (
-            f"vllm serve {base} --enable-lora --max-lora-rank {config.lora.r} --lora-modules "
-            "debugger=MODEL --chat-template MODEL/chat_template.jinja"
-        )
-    if config.tool_call_parser:
-        start += f" --enable-auto-tool-choice --tool-call-parser {config.tool_call_parser}"
-    return (
-        "## Use\n\nMODEL is this folder. Serve it:\n\n"
-        f"```\n{start} --max-model-len {config.max_length}\n```\n\n"
-        "As StepInto's debug subagent, in a run's config:\n\n"
-        "```yaml\nmodels:\n  debugger:\n    backend: openai\n    model: debugger\n"
-        "    base_url: http://localhost:8000/v1\n    api_key_env: null\n```"
-    )
+def ask(
+    model: Any, tokenizer: Any, questions: Sequence[Question], max_new_tokens: int, step: int
+) -> Iterator[Sample]:
+    """Generate the model's replies, each from its prompt to the end of the turn."""
+    import torch
+
+    was_training = model.training
+    model.eval()
+    for prompt, sample in questions:
+        ids = torch.tensor([prompt], device=model.device)
+        with torch.no_grad():
+            said = model.generate(
+                input_ids=ids,
+                attention_mask=torch.ones_like(ids),
+                max_new_tokens=max_new_tokens,
+                do_sample=False,
+                use_cache=True,
+                eos_token_id=tokenizer.eos_token_id,
+                pad_token_id=tokenizer.pad_token_id,
+            )
+        reply = tokenizer.decode(said[0][ids.shape[1] :])
+        yield sample.model_copy(update={"step": step, "reply": reply})
+    model.train(was_training)
 
 
-def _accuracy(point: LossPoint | EvalPoint) -> str:
-    return "" if point.token_accuracy is None else f"{point.token_accuracy:.3f}"
+def read_samples(path: Path) -> list[Sample]:
+    """A training's samples so far, in order; none if there is no file."""
+    if not path.is_file():
+        return []
+    # Not `splitlines`: JSON does not escape some other line ends that a reply may hold.
+    lines = path.read_text(encoding="utf-8").split("\n")
+    return [Sample.model_validate_json(line) for line in lines if line]
 
 
-def _table(lines: Table) -> str:
-    header, *rows = ([str(cell) for cell in line] for line in lines)
-    return markdown_table(header, rows)
+def add_samples(path: Path, samples: Sequence[Sample]) -> None:
+    """Add samples, and drop earlier ones of the same or later steps, from before a training was
+    interrupted."""
+    earlier = [each for each in read_samples(path) if each.step < samples[0].step]
+    lines = [sample.model_dump_json() + "\n" for sample in (*earlier, *samples)]
+    write_text(path, "".join(lines))
+
+
+def sample_replies(trainer: Any, job: Job, tokenization: Tokenization, run: Any) -> None:
+    """Add the callback that samples replies, if the config asks for it: before the first step, at
+    the steps between, and at the end. `run` is the open wandb run, if there is one."""
+    from transformers import TrainerCallback
+
+    if job.config.samples is None:
+        return
+    settings = job.config.samples
+    split = find_test_split(job.run, "train.samples")
+    questions = choose_questions(split, settings, tokenization, job.config.max_length)
+    tokenizer, path = tokenization.tokenizer, job.checkpoints / SAMPLES
+
+    class Ask(TrainerCallback):  # type: ignore[misc]
+        def on_train_begin(self, args: Any, state: Any, control: Any, **had: Any) -> None:
+            if state.global_step == 0:
+                self.on_train_end(args, state, control, **had)
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **had: Any) -> None:
+            due = settings.every and state.global_step % settings.every == 0
+            if due and state.global_step < state.max_steps:
+                self.on_train_end(args, state, control, **had)
+
+        def on_train_end(self, args: Any, state: Any, control: Any, **had: Any) -> None:
+            step = state.global_step
+            found = list(ask(had["model"], tokenizer, questions, settings.max_new_tokens, step))
+            if not state.is_world_process_zero:
+                return
+            add_samples(path, found)
+            if run is not None:
+                import wandb
+
+                rows = [sample.model_dump() for sample in found]
+                data = [list(row.values()) for row in rows]
+                table = wandb.Table(columns=list(rows[0]), data=data)
+                run.log({"samples": table, "train/global_step": step})
+
+    trainer.add_callback(Ask())

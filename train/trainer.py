@@ -13,7 +13,7 @@ from collect.errors import ConfigError
 from collect.field_errors import did_you_mean
 from sandbox.environment import install_command
 from train.config import TrainConfig
-from train.processes import sharded
+from train.job import sharded
 from train.report import EvalPoint, LossPoint
 
 OnStep = Callable[[LossPoint, int], None]
@@ -21,7 +21,6 @@ OnStep = Callable[[LossPoint, int], None]
 
 NAMED = {
     "learning_rate": "learning_rate",
-    "max_length": "max_length",
     "max_steps": "max_steps",
     "num_train_epochs": "epochs",
     "per_device_train_batch_size": "batch_size",
@@ -30,7 +29,8 @@ NAMED = {
     "seed": "seed",
     "use_cpu": "device",
 }
-"""TRL options that have their own field in TrainConfig."""
+"""Options of all TRL trainers that have their own field in TrainConfig."""
+OPTIONS = NAMED | {"max_length": "max_length"}
 FIXED = (
     "output_dir",
     "assistant_only_loss",
@@ -46,7 +46,7 @@ METRICS = ("reward", "episodes/", "tools/", "completions/", "kl", "frac_reward_z
 def check_trainer_arguments(
     arguments: dict[str, Any],
     kind: str = "SFTConfig",
-    named: Mapping[str, str] = NAMED,
+    named: Mapping[str, str] = OPTIONS,
     fixed: Collection[str] = FIXED,
 ) -> None:
     """Raise ConfigError if TRL's `kind` has no such option or the option is not to be set here."""
@@ -169,16 +169,11 @@ def shared_options(config: TrainConfig, output: Path) -> dict[str, Any]:
         "disable_tqdm": True,
         "report_to": ["wandb"] if config.wandb else "none",
     } | config.trainer_arguments
+    arguments |= {option: getattr(config, setting) for option, setting in NAMED.items()}
     return arguments | {
         "output_dir": str(output),
-        "learning_rate": config.learning_rate,
         "max_steps": config.max_steps or -1,
-        "num_train_epochs": config.epochs,
-        "per_device_train_batch_size": config.batch_size,
-        "gradient_accumulation_steps": config.gradient_accumulation,
         "save_strategy": "steps",
-        "save_steps": config.checkpoint_every,
-        "seed": config.seed,
         "use_cpu": cpu,
     }
 
@@ -223,7 +218,6 @@ def loss_curve(history: list[dict[str, Any]]) -> list[LossPoint]:
 
 
 def eval_curve(history: list[dict[str, Any]]) -> list[EvalPoint]:
-    """The evaluated steps of a trainer's history."""
     return [
         EvalPoint(
             step=entry["step"],

@@ -11,7 +11,7 @@ from rich.rule import Rule
 
 from collect.console import VisibleConsole
 from collect.errors import BudgetExhausted
-from train.processes import is_main_process
+from train.job import is_main_process
 
 logger = logging.getLogger(__name__)
 

@@ -32,7 +32,7 @@ from configs.command_line.shared import (
 from configs.loading import RunConfig, config_saved, load_config
 from format.config import PushConfig
 from train.config import TrainConfig
-from train.processes import process_count
+from train.job import process_count
 from train.report import LossPoint
 
 logger = logging.getLogger(__name__)
@@ -191,6 +191,7 @@ def make_dataset(
 ) -> int:
     """Make training data from the rollouts. Check them for the model `preflight`, if one is given,
     and upload them if `push` or the config says where."""
+    from format.stage import push as upload
     from format.stage import run_format
 
     push = push or config.format.push
@@ -217,8 +218,6 @@ def make_dataset(
         console.print(f"{told} as token ids; in {config.folder}/sft/tokenized")
     status = 0 if preflight is None else check_rows(config, preflight)
     if push is not None and not status:
-        from format.push import push as upload
-
         heading("push")
         console.print(upload(config.folder / "sft", push), highlight=False)
     return status
@@ -227,7 +226,7 @@ def make_dataset(
 def check_push_target(push: PushConfig | None) -> None:
     """Raise ConfigError, before any work, if the dataset could not be uploaded."""
     if push is not None:
-        from format.push import check_push
+        from format.stage import check_push
 
         check_push(push)
 
@@ -236,9 +235,8 @@ def check_rows(config: RunConfig, model: str) -> int:
     """Check the run's train split for a model, by default the config's; print one line per check,
     and save the report in the run folder."""
     from format.dataset import split_file
-    from train.base_model import require
+    from train.base_model import load_tokenization, require
     from train.rows import check_split
-    from train.tokenization import load_tokenization
 
     require(("torch", "transformers", "trl"))
     heading("preflight")

@@ -16,9 +16,8 @@ from collect.errors import ConfigError, FailureKind
 from collect.store.messages import ToolCall
 from collect.store.records import Conversation, Rollout
 from collect.store.run_store import RunStore, plain
-from format.config import FormatConfig
+from format.config import FormatConfig, Reasoning
 from format.dataset import read_rows, split_file
-from format.rows import Reasoning
 from format.stage import run_format
 from sandbox.debugger import State, StopReason
 from tests.format.conversations import (

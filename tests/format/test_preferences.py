@@ -13,7 +13,7 @@ from collect.errors import ConfigError, FailureKind
 from format.candidates import asked_before_changes
 from format.config import FormatConfig, PreferencesConfig
 from format.dataset import read_rows, split_file
-from format.preferences import COLUMNS, Attempt, choose_pairs
+from format.parts import PAIR_COLUMNS, Attempt, choose_pairs
 from format.stage import run_format
 from tests.format.attempts import attempt
 from tests.format.conversations import make_rollouts, write_run
@@ -24,7 +24,7 @@ UNGROUNDED = "`self.limit` = 4711 at ledger/cache.py:13"
 
 
 def pairs_of(run: Path) -> list[dict[str, Any]]:
-    return list(read_rows(split_file(run / "sft" / "preferences", "train"), kinds=COLUMNS))
+    return list(read_rows(split_file(run / "sft" / "preferences", "train"), kinds=PAIR_COLUMNS))
 
 
 def test_right_against_wrong_and_short_against_long(tmp_path: Path) -> None:

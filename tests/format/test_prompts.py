@@ -13,7 +13,7 @@ from collect.errors import ConfigError
 from collect.question_records import Question
 from format.config import FormatConfig, PromptsConfig
 from format.dataset import read_rows, split_file
-from format.prompts import COLUMNS
+from format.parts import PROMPT_COLUMNS
 from format.stage import run_format
 from tests.collect.questions.asked import value
 from tests.format.conversations import write_run
@@ -63,7 +63,7 @@ def test_a_repository_has_one_side_in_all_data(tmp_path: Path) -> None:
     run_format(PROMPTS, run)
     sides = {
         (row["repository"], split)
-        for folder, kinds in ((run / "sft", None), (run / "sft" / "prompts", COLUMNS))
+        for folder, kinds in ((run / "sft", None), (run / "sft" / "prompts", PROMPT_COLUMNS))
         for split in ("train", "test")
         if list((folder / "data").glob(f"{split}-*"))
         for row in (

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from collect.store.records import Conversation
-from format.rows import message_object
+from format.dataset import message_object
 from train.encoding import IGNORED, Encoded
 
 

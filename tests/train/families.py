@@ -14,8 +14,8 @@ from typing import Any
 
 from transformers import AutoTokenizer
 
+from train.base_model import load_template
 from train.encoding import RenderedRow, Templates
-from train.tokenization import load_template
 
 MARKER = re.compile(r"<\|?[A-Za-z_]+\|?>")
 NO_TOKENS = {"<tool_call>", "<arg_key>", "<arg_value>", "<think>", "<tools>", "<tool_response>"}

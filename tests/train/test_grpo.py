@@ -29,11 +29,12 @@ from tests.tiny_model import build_tiny_model
 from train.config import GrpoSettings, RewardSettings, TrainConfig
 from train.job import QuestionBench
 from train.methods.grpo import (
+    PARTS,
     DebugEnvironment,
     Episodes,
     Score,
     ToolMethod,
-    reward_functions,
+    reward_function,
     scored,
 )
 from train.stage import run_train
@@ -124,7 +125,7 @@ def test_the_reward_is_the_verdict_on_a_real_session(episodes: Episodes, asked: 
     wrong = call_of(environment, "debug_inspect", what="everything")
     assert wrong.startswith("Error: The arguments of debug_inspect are wrong")
     assert "answer" in wrong.rpartition("\n\n")[2]
-    rewards = reward_functions(RewardSettings())
+    rewards = [reward_function(part, RewardSettings()) for part in PARTS]
     completions = [said(answer(47), calls=3)]
     values = [each(completions, [environment])[0] for each in rewards]
     assert values == [1.0, 1.0, 1.0, pytest.approx(-2 / 3)]
@@ -168,7 +169,7 @@ def test_a_dead_sandbox_has_no_reward(episodes: Episodes, asked: Question, tmp_p
     assert environment.episode is not None
     environment.episode.close()
     assert "sandbox has failed" in call_of(environment, "grep", pattern="net")
-    rewards = reward_functions(RewardSettings())
+    rewards = [reward_function(part, RewardSettings()) for part in PARTS]
     assert [each([said(answer(47))], [environment]) for each in rewards] == [[None]] * 4
     unfit = "--- a/none.py\n+++ b/none.py\n@@ -1 +1 @@\n-x\n+y\n"
     environment.reset(question=asked.model_copy(update={"patch": unfit}).model_dump_json())

@@ -17,12 +17,12 @@ from format.dataset import split_file
 from format.stage import run_format
 from tests.format.conversations import write_run
 from tests.train.encoded import measured
+from train.base_model import load_tokenization
 from train.config import TrainConfig
-from train.processes import Processes, joined
+from train.job import Processes, joined
 from train.report import TrainReport
 from train.rows import encode_split, load_encoded
 from train.stage import PROCESSES, newest_checkpoint
-from train.tokenization import load_tokenization
 
 ROOT = Path(__file__).parents[2]
 # Standalone: at a free port.

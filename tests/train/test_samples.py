@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from train.samples import Sample, add_samples, read_samples
+from train.stage import Sample, add_samples, read_samples
 
 
 def sample(step: int, reply: str) -> Sample:

@@ -11,9 +11,9 @@ from transformers import AutoTokenizer
 from collect.errors import ConfigError
 from tests.train.encoded import trained_spans
 from tests.train.families import FAMILIES, QWEN, Family, called, text_row, tool_row
+from train.base_model import load_template
+from train.checks import faults, regions
 from train.encoding import RenderedRow, Templates, encode_row
-from train.preflight.masks import faults, regions
-from train.tokenization import load_template
 
 QWEN_TRAINING = QWEN.templates.training
 

@@ -14,14 +14,13 @@ import pyarrow.parquet as pq
 
 from collect.errors import ConfigError
 from format.dataset import read_rows, split_file
-from format.preferences import COLUMNS
+from format.parts import PAIR_COLUMNS
+from train.base_model import Tokenization
 from train.config import TrainConfig
 from train.encoding import Encoded, RenderedRow
 from train.job import Job
-from train.preflight.report import Preflight
-from train.preflight.run import PreflightRun
+from train.preflight import Preflight, PreflightRun
 from train.rows import load_rows, repositories_in, write_encoded
-from train.tokenization import Tokenization
 from train.trainer import NAMED, check_trainer_arguments, lora_config, quiet, shared_options
 
 IDS, MASK = pa.list_(pa.int32()), pa.list_(pa.int8())
@@ -38,8 +37,7 @@ READ = (
     *("prompt", "chosen", "rejected", "tools"),
     *("why", "chosen_trained_turns", "chosen_id", "rejected_id"),
 )
-"""The columns that are read."""
-OPTIONS = NAMED | {"beta": "dpo.beta"}
+OPTIONS = NAMED | {"max_length": "max_length", "beta": "dpo.beta"}
 FIXED = (
     "output_dir",
     "save_strategy",
@@ -111,7 +109,7 @@ def encode_pairs(
     counts = Counter(pairs=0, pairs_left_out=0, tokens=0, trained_tokens=0)
 
     def encoded() -> Iterator[dict[str, list[int]]]:
-        for row in read_rows(split, READ, COLUMNS):
+        for row in read_rows(split, READ, PAIR_COLUMNS):
             if row["why"] not in config.dpo.why:
                 continue
             chosen, rejected = sides = [

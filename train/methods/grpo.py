@@ -35,16 +35,14 @@ from collect.rollouts.faults import CircuitBreaker
 from collect.rollouts.rollout import failure_of
 from collect.store.messages import ToolSchema
 from format.dataset import split_file
-from format.prompts import without_held_out
+from format.parts import without_held_out
 from sandbox import clean_up
 from sandbox.errors import SandboxError
-from train.base_model import context_length
+from train.base_model import Tokenization, context_length, set_serving_template
 from train.config import RewardSettings, TrainConfig
-from train.job import Job, QuestionBench
-from train.preflight.report import Preflight
-from train.processes import process_count
+from train.job import Job, QuestionBench, process_count
+from train.preflight import Preflight
 from train.rows import load_rows, write_encoded
-from train.tokenization import Tokenization, set_serving_template
 from train.trainer import NAMED, check_trainer_arguments, lora_config, quiet, shared_options
 
 # Real debug sessions as TRL's GRPOTrainer drives them, one environment per episode.
@@ -90,7 +88,6 @@ class Episodes:
         self._environments: list[DebugEnvironment] = []
 
     def factory(self, language: str) -> Callable[[], DebugEnvironment]:
-        """A factory of environments for bugs in a language."""
         schemas = tool_schemas(language, self._settings.agents)
         kind = environment_class(language, schemas)
 
@@ -121,7 +118,6 @@ class Episodes:
             )
 
     def close(self) -> None:
-        """Close all open episodes."""
         for environment in self._environments:
             environment._close()
 
@@ -137,7 +133,6 @@ class DebugEnvironment:
         self.episode: Episode | None = None
         self.failure: str | None = None
         self.score: Score | None = None
-        """The episode's score, cached once computed."""
         self._ended = True
         for schema in schemas:
             setattr(self, schema["function"]["name"], ToolMethod(schema, self._call))
@@ -258,12 +253,9 @@ def scored(
     return environment.score
 
 
-def reward_functions(settings: RewardSettings) -> list[Reward]:
-    """One reward function for each part of a score, in the order of `PARTS`."""
-    return [_reward(part, settings) for part in PARTS]
+def reward_function(part: str, settings: RewardSettings) -> Reward:
+    """The reward function for one part of a score."""
 
-
-def _reward(part: str, settings: RewardSettings) -> Reward:
     def reward(
         completions: Sequence[Sequence[Message]],
         environments: Sequence[DebugEnvironment],
@@ -284,7 +276,7 @@ MESSAGES = pa.list_(pa.struct({"role": pa.string(), "content": pa.string()}))
 SCHEMA = pa.schema({"prompt": MESSAGES, "environment": pa.string(), "question": pa.string()})
 """Questions as the rows that TRL's GRPOTrainer reads. `environment` is the bug's language, by which
 TRL chooses the tools; `question` is passed to the environment's `reset`."""
-OPTIONS = {name: setting for name, setting in NAMED.items() if name != "max_length"} | {
+OPTIONS = NAMED | {
     "num_generations": "grpo.generations",
     "max_completion_length": "grpo.max_completion_length",
     "temperature": "grpo.temperature",
@@ -405,7 +397,7 @@ class RewardOptimization:
                 yield quiet(
                     GRPOTrainer(
                         model=model,
-                        reward_funcs=reward_functions(grpo.rewards),
+                        reward_funcs=[reward_function(part, grpo.rewards) for part in PARTS],
                         args=arguments,
                         train_dataset=load_rows(job.rows),
                         processing_class=_served_tokenizer(tokenization),

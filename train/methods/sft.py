@@ -11,12 +11,11 @@ from typing import Any
 
 from collect.errors import ConfigError
 from format.dataset import split_file
+from train.base_model import Tokenization
 from train.config import TrainConfig
-from train.job import Job
-from train.preflight.report import Preflight
-from train.processes import process_count
+from train.job import Job, process_count
+from train.preflight import Preflight
 from train.rows import encode_split, find_test_split, load_encoded, repositories_in, spread
-from train.tokenization import Tokenization
 from train.trainer import (
     check_trainer_arguments,
     eval_curve,

@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from collect.errors import ConfigError
-from train.preflight.tool_calls import VllmParser, call_parser
+from train.checks import VllmParser, call_parser
 
 
 def main() -> None:

@@ -13,11 +13,11 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from collect.errors import ConfigError
 from tests.train.families import GLM, GPT_OSS, LLAMA, QWEN, called, text_row, tool_row
+from train.base_model import load_template
+from train.checks import Check, Finding, Verdict
 from train.config import LoraSettings, TrainConfig
 from train.encoding import RenderedRow, Templates
-from train.preflight.report import Check, Finding, Verdict
-from train.preflight.run import PreflightRun
-from train.tokenization import load_template
+from train.preflight import PreflightRun
 
 SOUND = QWEN.templates
 

@@ -12,7 +12,7 @@ from transformers import AutoTokenizer
 
 from tests.train.families import tool
 from tests.vllm_environment import PYTHON, REASON, has_vllm
-from train.preflight.tool_calls import HermesParser
+from train.checks import HermesParser
 
 REPLIES: list[tuple[str, list[Any]]] = [
     ("no call", []),

@@ -1,4 +1,4 @@
-"""Run all preflight checks in one pass over the rows."""
+"""The preflight: all checks in one pass over the rows, their report, and the refusal to train."""
 
 from __future__ import annotations
 
@@ -12,13 +12,74 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from collect.errors import ConfigError
+from collect.store.record_lines import StrictRecord
 from train.base_model import context_length
+from train.checks import (
+    Check,
+    Finding,
+    MasksAreTurns,
+    MasksNotEmpty,
+    PrefixesPreserved,
+    TemplatesAgree,
+    ToolCallsSurvive,
+    Verdict,
+)
 from train.config import TrainConfig
 from train.encoding import RenderedRow
-from train.preflight.masks import MasksAreTurns, MasksNotEmpty, PrefixesPreserved, TemplatesAgree
-from train.preflight.report import Check, Finding, Preflight, Verdict
-from train.preflight.tool_calls import ToolCallsSurvive
+
+
+class Preflight(StrictRecord):
+    """Counts over all rows of the train split, for one tokenizer, template and length."""
+
+    max_length: int
+    rows: int = 0
+    empty: int = 0
+    """Rows without any trained token."""
+    cut: int = 0
+    """Rows longer than `max_length`, which are truncated."""
+    lost: int = 0
+    """Rows left out because truncation would remove all their trained tokens."""
+    other_when_served: int = 0
+    """Rows that the serving template renders differently."""
+    tokens: int = 0
+    """Tokens of all rows as trained, after cutting."""
+    trained_tokens: int = 0
+    longest: int = 0
+    """Tokens of the longest row before cutting."""
+    first_empty: str | None = None
+    """The conversation id of the first empty row."""
+    untrained: int = 0
+    """Rows left out because all their turns are."""
+    looked_through: int = 0
+    """Rows whose turns were each decoded and parsed; other rows were checked as a whole."""
+    pairs: int = 0
+    """Number of trained pairs, if pairs are trained. Each side counts as a row, and the tokens are
+    those of both."""
+    pairs_left_out: int = 0
+    """Pairs with a side that is too long, or has no token to train on."""
+    findings: list[Finding] = Field(default_factory=list)
+
+    @property
+    def failures(self) -> list[Finding]:
+        return [each for each in self.findings if each.verdict is Verdict.FAILED]
+
+    def lines(self) -> Iterator[str]:
+        for each in self.findings:
+            yield f"{each.verdict.upper():<11} {each.line}"
+
+    def refuse_failures(self) -> None:
+        """Raise ConfigError if training on these rows would teach nothing, or too little."""
+        if self.failures:
+            lines = "\n".join(f"  {each.line}" for each in self.failures)
+            raise ConfigError(
+                f"the training data fails {len(self.failures)} of {len(self.findings)} checks:\n"
+                f"{lines}\nMend that, or name the checks in train.waived_checks to train "
+                "nevertheless"
+            )
+
 
 # Check that the special tokens to be learned have embeddings that were ever trained.
 #
@@ -70,9 +131,8 @@ class EmbeddingMatrix:
         """The rows of some ids (sorted), as float32."""
         import torch
 
-        wanted = torch.tensor(ids, dtype=torch.long)
         found = [
-            rows[wanted[(wanted >= start) & (wanted < start + len(rows))] - start]
+            rows[[i - start for i in ids if start <= i < start + len(rows)]]
             for start, rows in self.pieces()
         ]
         return torch.cat(found)
@@ -263,7 +323,6 @@ class Lengths(Check):
 
     @property
     def longest(self) -> int:
-        """Tokens of the longest row before cutting."""
         return max(self._lengths, default=0)
 
     def finding(self) -> Finding:
@@ -305,8 +364,6 @@ class Lengths(Check):
 
 
 class PreflightRun:
-    """Passes each row to its checks, and collects their findings."""
-
     def __init__(self, config: TrainConfig, base: str, tokenizer: Any, rows: int) -> None:
         """`base` is a folder or a hub id; `rows` is how many will come.
 
@@ -328,12 +385,10 @@ class PreflightRun:
             self.lengths,
         )
         names = [check.name for check in self.checks]
-        for waived in config.waived_checks:
-            if waived not in names:
-                raise ConfigError(
-                    f"train.waived_checks: there is no check {waived!r}; there are "
-                    f"{', '.join(names)}"
-                )
+        for waived in set(config.waived_checks).difference(names):
+            raise ConfigError(
+                f"train.waived_checks: there is no check {waived!r}; there are {', '.join(names)}"
+            )
 
     def add(self, row: RenderedRow) -> None:
         place, wanted = self.masks.rows, self._config.preflight_rows

@@ -1,1 +1,0 @@
-"""Checks of rows, tokenizer, templates and weights before training."""
