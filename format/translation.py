@@ -44,7 +44,7 @@ from collect.agents.subagent_task import (
 )
 from collect.agents.tools import Arguments, Toolbox, ToolReply
 from collect.agents.wording import wording
-from collect.benchmarks.self_repair.problem import TEST_PATHS
+from collect.benchmarks.self_repair.benchmark import TEST_PATHS
 from collect.store.messages import Message, ToolCall
 from collect.store.messages import Role as MessageRole
 from collect.store.records import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from collect.errors import ConfigError
-from sandbox.java.scan import GRADLE_FILES
+from sandbox.java.project import GRADLE_FILES
 
 WORDINGS = {
     "python": {

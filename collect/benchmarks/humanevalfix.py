@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict
 from collect.benchmarks import row_files
 from collect.benchmarks.base import Instance, Language
 from collect.benchmarks.running import StoredBenchmark
-from collect.benchmarks.self_repair.problem import parsed
+from collect.benchmarks.self_repair.benchmark import parsed
 from collect.code.patches import diff_trees
 from collect.errors import ConfigError
 from sandbox.text import source_lines

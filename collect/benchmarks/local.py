@@ -21,7 +21,7 @@ from collect.benchmarks.git_clones import (
     read_folder_commit,
     repository_name,
 )
-from collect.benchmarks.projects.layout import is_below
+from collect.benchmarks.projects.project import is_below
 from collect.benchmarks.running import StoredBenchmark
 from collect.benchmarks.workspace import folder_below, read_folder
 from collect.code.patches import PatchError, apply_patch, changed_paths, reverse_patch

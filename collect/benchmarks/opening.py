@@ -26,8 +26,7 @@ from collect.benchmarks.marks import (
     Verifications,
     with_verifications,
 )
-from collect.benchmarks.self_repair.benchmark import SelfRepairBenchmark
-from collect.benchmarks.self_repair.problem import BUNDLED_FILE
+from collect.benchmarks.self_repair.benchmark import BUNDLED_FILE, SelfRepairBenchmark
 from collect.benchmarks.splits import drawn, held_out
 from collect.benchmarks.swe_bench.benchmark import TEST_TIMEOUT, SweBenchBenchmark
 from collect.errors import ConfigError

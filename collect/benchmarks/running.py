@@ -13,7 +13,7 @@ from collect.benchmarks import java_run, pytest_run
 from collect.benchmarks.base import Instance, TestResults
 from collect.code.patches import PatchError, changed_paths, renamed_files
 from sandbox import Sandbox
-from sandbox.java.scan import is_build_file
+from sandbox.java.project import is_build_file
 
 BUILD_FOLDERS = frozenset({"target", "build", ".gradle"})
 """Output folders of Maven and Gradle in each module."""

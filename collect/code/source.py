@@ -9,10 +9,9 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from collect.code.java_source import JavaSource
+from collect.code.java_tree import JavaSource
 from collect.code.patches import ChangedRange
-from collect.code.python_source import PythonSource
-from collect.code.syntax import FunctionRange
+from collect.code.syntax import FunctionRange, PythonSource
 
 SourceFile = PythonSource | JavaSource
 

@@ -10,8 +10,8 @@ from collect.agents.baselines.autosd import DONE, NO_EXCEPTION, NOT_COVERED
 from collect.agents.baselines.swe_agent import SUBMIT
 from collect.benchmarks.base import Instance
 from collect.code.patches import changed_lines, reverse_patch
-from collect.code.python_source import PythonSource
 from collect.code.source import place_of
+from collect.code.syntax import PythonSource
 from collect.oracle.candidates import (
     OraclePatchCoder,
     Patching,

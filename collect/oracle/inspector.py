@@ -18,9 +18,8 @@ from collect.agents.config import Variant
 from collect.agents.inspectcoder.inspector_tools import STATE_HEADING
 from collect.benchmarks.base import Instance
 from collect.code.patches import ChangedRange, changed_lines, reverse_patch
-from collect.code.python_source import PythonSource, is_pure
 from collect.code.source import Place, function_at, place_of
-from collect.code.syntax import parse
+from collect.code.syntax import PythonSource, is_pure, parse
 from collect.oracle.candidates import as_it_is, correct_program, numbered_code, program
 from collect.oracle.scripted import PHRASES, Turns, say
 from collect.store.messages import Message, ToolCall

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from collect.code.python_source import is_pure
+from collect.code.syntax import is_pure
 from collect.errors import InfrastructureFailure
 from collect.question_records import (
     AssertionAsk,

@@ -31,7 +31,7 @@ from collect.benchmarks.local import (
     LocalBug,
 )
 from collect.benchmarks.marks import note_verified
-from collect.benchmarks.projects import layout
+from collect.benchmarks.projects import project as projects
 from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
 from collect.benchmarks.projects.project import Project, ProjectRefused, Source
 from collect.benchmarks.projects.sources import fetch
@@ -51,7 +51,7 @@ from collect.synthesis.workbench import PythonWorkbench, Suite, TrialRun, Workbe
 from collect.threads import run_in_threads
 from sandbox import SandboxConfig, clean_up
 from sandbox.errors import ImageMissing, SandboxUnavailable
-from sandbox.java.scan import BUILD_FILES
+from sandbox.java.project import BUILD_FILES
 
 # Judge an edit: some tests must catch it, twice for the same reason.
 
@@ -252,8 +252,8 @@ def arrange(wanted: ProjectConfig, source: Source, sandbox: SandboxConfig) -> Pr
     if language is None and any(name in source.files for name in BUILD_FILES):
         language = "java"
     if language == "java":
-        return layout.arrange_java(wanted, source)
-    return layout.arrange(wanted, source, sandbox)
+        return projects.arrange_java(wanted, source)
+    return projects.arrange(wanted, source, sandbox)
 
 
 def open_workbench(project: Project, sandbox: SandboxConfig, config: FactoryConfig) -> Workbench:

@@ -17,15 +17,18 @@ from sandbox.java.jdk import Jdk, find_jdk
 from sandbox.java.lookup import Found, Lookup, parse_name
 from sandbox.java.maven import SKIPPED_CHECKS, build_maven, maven_command
 from sandbox.java.project import (
+    OUTPUT_FOLDERS,
     TOOLS,
     BuildJob,
     BuildKind,
     CompileStep,
     JavaProject,
     Module,
+    Scan,
     find_module,
+    is_build_file,
+    scan_workspace,
 )
-from sandbox.java.scan import OUTPUT_FOLDERS, Scan, is_build_file, scan_workspace
 from sandbox.shell import FOLDER, write_bytes
 
 AGENT = "-agentlib:jdwp=transport=dt_socket,server=n,suspend=y,address=127.0.0.1:{port}"

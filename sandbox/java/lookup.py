@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 
 from sandbox.base import SOURCE_LIMIT, Sandbox
 from sandbox.errors import NoSuchTest, SandboxFileError
-from sandbox.java.scan import Scan
+from sandbox.java.project import Scan
 from sandbox.shell import capture, split_words
 
 _NOISE = re.compile(

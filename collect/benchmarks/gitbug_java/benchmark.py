@@ -19,8 +19,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from collect.benchmarks import row_files
 from collect.benchmarks.base import Instance, TestResults, TestStatus
 from collect.benchmarks.git_clones import GitFailed, borrowed, read_tree
-from collect.benchmarks.git_workspace import check_out, seal_history
 from collect.benchmarks.running import StoredBenchmark
+from collect.benchmarks.workspace import check_out, seal_history
 from collect.code.patches import renamed_files
 from collect.errors import ConfigError
 from collect.quantities import counted, first_of

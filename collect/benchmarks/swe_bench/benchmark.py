@@ -18,9 +18,9 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from collect.benchmarks import row_files
 from collect.benchmarks.base import Instance, Language, TestResults, TestStatus
-from collect.benchmarks.git_workspace import lay_out_patch, seal_history
 from collect.benchmarks.running import StoredBenchmark
 from collect.benchmarks.swe_bench.log_parsers import LOG_PARSERS, Statuses, is_source, run_source
+from collect.benchmarks.workspace import lay_out_patch, seal_history
 from collect.code.patches import renamed_files
 from collect.errors import ConfigError
 from sandbox import Command, ImageWorkspace, Sandbox

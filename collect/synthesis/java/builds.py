@@ -13,8 +13,7 @@ from typing import Any
 
 from tree_sitter import Node
 
-from collect.benchmarks.projects.layout import is_below
-from collect.benchmarks.projects.project import Project, ProjectRefused
+from collect.benchmarks.projects.project import Project, ProjectRefused, is_below
 from collect.code.java_tree import has_modifier, parse, text_of, walk, words
 from collect.synthesis.java_mutations.base import CLASSES, METHODS, field_text
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
@@ -22,8 +21,7 @@ from sandbox.errors import BuildFailed, JavaError, JavaUnavailable, SandboxUnava
 from sandbox.java.build import built_test
 from sandbox.java.javac import FAST, compile_sources
 from sandbox.java.jdk import find_jdk
-from sandbox.java.project import BuildJob, BuildKind, CompileStep, JavaProject
-from sandbox.java.scan import Scan
+from sandbox.java.project import BuildJob, BuildKind, CompileStep, JavaProject, Scan
 from sandbox.shell import FOLDER, write_bytes
 
 _NAMED = re.compile(r"Test\w*|\w+(?:Test|Tests|TestCase)")

@@ -18,11 +18,9 @@ from collect.benchmarks.projects.issue_text import (
     MAX_SNIPPET,
     Claim,
     Outcome,
-    Shown,
     compose,
 )
-from collect.benchmarks.projects.layout import is_below
-from collect.benchmarks.projects.project import Project, Reason
+from collect.benchmarks.projects.project import Project, Reason, is_below
 from collect.code.java_tree import called_name, declarators, line_of, parse, text_of, walk, words
 from collect.synthesis.java_mutations.base import arguments_of, field_text, fields
 
@@ -340,8 +338,9 @@ def write_java_issue(project: Project, failing: Sequence[str], trace: str, seed:
     symptom = read_java_symptom(failing[0], failure, project.source.files, tests)
     claim = read_java_claim(symptom)
     exception = claim.actual if claim.outcome is Outcome.WRONG_ERROR else failure.type
-    shown = Shown(project.source.name, failing, exception, java_snippet(symptom, claim))
-    return compose(claim, shown, seed, "java")
+    shown = {"project": project.source.name, "exception": exception}
+    shown["snippet"] = java_snippet(symptom, claim)
+    return compose(claim, failing, shown, seed, "java")
 
 
 def java_snippet(symptom: JavaSymptom, claim: Claim) -> str:

@@ -19,13 +19,14 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from collect.benchmarks.pytest_run import section_of
-from collect.benchmarks.self_repair.benchmark import Tester, Trial
-from collect.benchmarks.self_repair.problem import (
+from collect.benchmarks.self_repair.benchmark import (
     Bug,
     Card,
     Failure,
     Problem,
     Step,
+    Tester,
+    Trial,
     card_path,
     hidden_files,
     is_program,

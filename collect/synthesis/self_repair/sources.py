@@ -19,7 +19,7 @@ from typing import Any, Literal, NoReturn
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from collect.benchmarks.row_files import Rows, checked, file_rows, hub_rows
-from collect.benchmarks.self_repair.problem import (
+from collect.benchmarks.self_repair.benchmark import (
     Problem,
     ProblemSource,
     TestFile,

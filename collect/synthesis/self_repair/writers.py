@@ -12,7 +12,7 @@ from typing import Protocol
 from collect.agents.inspectcoder.code_blocks import fenced_blocks
 from collect.benchmarks.base import Instance
 from collect.benchmarks.row_files import file_rows
-from collect.benchmarks.self_repair.problem import SOLUTION, Edit, Problem
+from collect.benchmarks.self_repair.benchmark import SOLUTION, Edit, Problem
 from collect.errors import ConfigError, ModelFailure
 from collect.field_errors import the_nearest
 from collect.models.base import ConversationContext, ModelBackend, Sampling

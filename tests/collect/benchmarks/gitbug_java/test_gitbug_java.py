@@ -11,7 +11,6 @@ import pytest
 import stepinto
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.config import BenchmarkConfig
-from collect.benchmarks.git_workspace import check_out
 from collect.benchmarks.gitbug_java.benchmark import (
     GitBugJavaBenchmark,
     read_records,
@@ -19,8 +18,9 @@ from collect.benchmarks.gitbug_java.benchmark import (
     remove_reports,
     run_project_tests,
 )
+from collect.benchmarks.marks import verify_instance
 from collect.benchmarks.opening import open_benchmark, select_instances
-from collect.benchmarks.verify import verify_instance
+from collect.benchmarks.workspace import check_out
 from collect.code.patches import apply_patch
 from collect.errors import ConfigError
 from sandbox import Command, Sandbox, SandboxConfig

@@ -11,6 +11,7 @@ import pytest
 
 from collect.benchmarks.base import TestResults, TestStatus
 from collect.benchmarks.config import BenchmarkConfig
+from collect.benchmarks.marks import judged
 from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.swe_bench.benchmark import (
     Record,
@@ -21,7 +22,6 @@ from collect.benchmarks.swe_bench.benchmark import (
     status_of,
     statuses_of,
 )
-from collect.benchmarks.verify import judged
 from collect.errors import ConfigError
 from collect.rollouts.scoring import Verdict
 from collect.store.records import TestRow
