@@ -1,4 +1,7 @@
-"""A bug's verification, and the marks by which collect and eval skip bugs."""
+"""Verify bugs: their tests must fail before the gold patch and pass after it.
+
+A verification's marks tell collect and eval which bugs to skip.
+"""
 
 from __future__ import annotations
 
@@ -152,17 +155,16 @@ class EnvironmentFingerprint:
             return self._known[key]
         config = self._config
         docker = config.backend == "docker"
-        image = config.image or instance.image
         if not docker:
             what = self._version(instance)
-        elif image is None:
+        elif image := config.image or instance.image:
+            with closing(connect()) as client:
+                what = digest_of(find_image(client, image))
+        else:
             raise SandboxUnavailable(
                 "the docker sandbox needs an image: set sandbox.image, or use a benchmark whose "
                 "instances name one"
             )
-        else:
-            with closing(connect()) as client:
-                what = digest_of(find_image(client, image))
         parts = [backend_name(config), what, *([config.python] if docker and config.python else [])]
         own = config.model_dump(include={"packages", "import_paths", "environment"})
         own = {name: value for name, value in own.items() if value}
@@ -172,10 +174,9 @@ class EnvironmentFingerprint:
 
     def known_name(self, instance: Instance) -> str | None:
         """As `name`; None if nothing on this machine can run the instance."""
-        try:
+        with suppress(SandboxError):
             return self.name(instance)
-        except SandboxError:
-            return None
+        return None
 
     def _version(self, instance: Instance) -> str:
         # Without the bug's packages, which take time to install and are in its hash anyway.
@@ -190,21 +191,18 @@ class EnvironmentFingerprint:
         return f"Python {result.output.strip()}"
 
 
-# Verifications in the user's cache: one file per benchmark, one JSON line per verification.
-#
-# Each is valid for one bug, by its hash, and one environment. A line is written as soon as a bug is
-# verified, so that an interruption loses only bugs in progress; the last line for a key wins.
-# Unreadable lines, incomplete or of another version, are ignored.
-
-FOLDER = "verifications"
-
-
 class Verifications:
-    """All verifications on this machine. Safe for threads and concurrent processes."""
+    """All verifications on this machine: one file per benchmark, one JSON line per verification.
+    Safe for threads and concurrent processes.
+
+    Each is valid for one bug, by its hash, and one environment. A line is written as soon as a bug
+    is verified, so that an interruption loses only bugs in progress; the last line for a key wins.
+    Unreadable lines, incomplete or of another version, are ignored.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
         """`folder` None: in the user's cache."""
-        self.folder = folder or cache_folder() / FOLDER
+        self.folder = folder or cache_folder() / "verifications"
         self._found: dict[str, dict[tuple[str, str], Verification]] = {}
         """By benchmark, and by the instance's hash and the environment."""
         self._lock = threading.Lock()
@@ -240,8 +238,7 @@ class Verifications:
         if benchmark not in self._found:
             found = self._found[benchmark] = {}
             path = self.path(benchmark)
-            text = path.read_text("utf-8", "replace") if path.is_file() else ""
-            for line in text.split("\n"):
+            for line in path.read_bytes().split(b"\n") if path.is_file() else ():
                 with suppress(ValidationError):
                     read = Verification.model_validate_json(line)
                     found[read.instance_hash, read.ran_in] = read
@@ -312,28 +309,27 @@ def judged(
     """The findings of one bug from its test runs; `after` is empty if there is no gold patch."""
     if not instance.fail_to_pass:
         return (Finding(mark=Mark.ZERO_TESTS, text="zero tests: fail_to_pass is empty"),)
-    findings: list[Finding] = []
+    found: list[tuple[Mark, str]] = []
     unsteady: set[str] = set()
     for when, runs in (("before", before), ("after", after)):
         if any(run.timed_out for run in runs):
             # The bug may be an endless loop: then nothing is wrong, but it takes its time.
-            mark = Mark.SLOW if when == "before" else Mark.BROKEN
-            findings.append(Finding(mark=mark, text=f"{when}: timed out"))
+            found.append((Mark.SLOW if when == "before" else Mark.BROKEN, f"{when}: timed out"))
         elif runs and {*runs[0].statuses.values()} <= {TestStatus.MISSING}:
             said = " / ".join(runs[0].output.strip().splitlines()[-3:])
-            text = f"{when}: zero tests ran: {said}"
-            findings.append(Finding(mark=Mark.ZERO_TESTS, text=text))
+            found.append((Mark.ZERO_TESTS, f"{when}: zero tests ran: {said}"))
         cut_short = next((run.cut_short for run in runs if run.cut_short), None)
         if cut_short is not None and when == "after":
             # Before the patch, this may be the bug.
-            findings.append(Finding(mark=Mark.BROKEN, text=f"{when}: {cut_short}"))
+            found.append((Mark.BROKEN, f"{when}: {cut_short}"))
         for test in runs[0].statuses if runs else ():
             if len({run.statuses[test] for run in runs}) > 1:
                 unsteady.add(test)
-                findings.append(Finding(mark=Mark.FLAKY, text=f"{when}: flaky: {test}"))
-    if not any(finding.mark is Mark.ZERO_TESTS for finding in findings):
+                found.append((Mark.FLAKY, f"{when}: flaky: {test}"))
+    if not any(mark is Mark.ZERO_TESTS for mark, _ in found):
         texts = _of_statuses(instance, unsteady, before[0], after[0] if after else None)
-        findings += [Finding(mark=Mark.BROKEN, text=text) for text in texts]
+        found += [(Mark.BROKEN, text) for text in texts]
+    findings = [Finding(mark=mark, text=text) for mark, text in found]
     if len(findings) > MAX_FINDINGS:
         more = f"and {len(findings) - MAX_FINDINGS} more"
         findings = [*findings[:MAX_FINDINGS], Finding(mark=findings[-1].mark, text=more)]
@@ -403,10 +399,9 @@ def verify_instance(
             run_tests(instance.gold_patch) for _ in range(repeats if instance.gold_patch else 0)
         ]
     except (PatchError, SandboxFileError, CommandRefused) as error:
-        text = f"{type(error).__name__}: {error}"
-        finding = Finding(mark=Mark.BROKEN, text=text)
+        outputs = [f"{type(error).__name__}: {error}"]
+        finding = Finding(mark=Mark.BROKEN, text=outputs[0])
         verification = Verification.of(instance, name, findings=(finding,))
-        outputs = [text]
     except (SandboxError, InfrastructureFailure, OSError) as error:
         return Verification.of(instance, name, failure=f"{type(error).__name__}: {error}")
     else:

@@ -1,16 +1,18 @@
 """The workspace of a bug in a sandbox: set up, patched, and compared with earlier states.
 
-It holds the bug's files, or is a git repository of the image.
+It holds the bug's files, or is a git repository of the image, where git does all the work inside
+the sandbox, because such a tree may have thousands of files.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from posixpath import dirname
+from posixpath import dirname, join
 
 from collect.benchmarks.base import Benchmark, Environment, Instance
 from collect.code.patches import PatchError, apply_patch, changed_paths, renamed_files, unquote
@@ -115,7 +117,7 @@ def with_sources(instance: Instance, sandbox: Sandbox) -> Instance:
     near = tracked_files(sandbox, *patterns) if patterns else []
     siblings = [path for path in near if dirname(path) in folders][:MAX_NEIGHBOURS]
     builds = tracked_files(sandbox, *BUILD_FILES) if instance.language == "java" else []
-    return replace(instance, files=_read(sandbox, [*gold, *siblings, *builds]))
+    return replace(instance, files=read_files(sandbox, [*gold, *siblings, *builds]))
 
 
 def patch_workspace(sandbox: Sandbox, patch: str) -> None:
@@ -126,14 +128,12 @@ def patch_workspace(sandbox: Sandbox, patch: str) -> None:
     if sandbox.run(Command(["test", "-d", ".git"])).exit_code == 0:
         apply_with_git(sandbox, patch)
         return
-    before = _read(sandbox, sorted(changed_paths(patch)))
+    before = read_files(sandbox, sorted(changed_paths(patch)))
     after = apply_patch(before, patch)
     sandbox.write_files({path: data for path, data in after.items() if before.get(path) != data})
     deleted = sorted(before.keys() - after.keys())
     if deleted:
-        result = sandbox.run(Command(["rm", "-f", "--", *deleted]))
-        if result.exit_code != 0:
-            raise SandboxFileError(f"can't delete {', '.join(deleted)}: {result.output.strip()}")
+        _run(sandbox, f"can't delete {', '.join(deleted)}", "rm", "-f", "--", *deleted)
 
 
 def reset_workspace(sandbox: Sandbox, files: Mapping[str, bytes]) -> None:
@@ -141,19 +141,22 @@ def reset_workspace(sandbox: Sandbox, files: Mapping[str, bytes]) -> None:
 
     Raises SandboxFileError.
     """
-    result = sandbox.run(Command(["find", ".", "-mindepth", "1", "-delete"]))
-    if result.exit_code != 0:
-        raise SandboxFileError(f"can't empty the workspace: {result.output.strip()}")
+    _run(sandbox, "can't empty the workspace", "find", ".", "-mindepth", "1", "-delete")
     sandbox.write_files(files)
 
 
-def _read(sandbox: Sandbox, paths: list[str]) -> dict[str, bytes]:
+def _run(sandbox: Sandbox, problem: str, *command: str) -> None:
+    result = sandbox.run(Command(command))
+    if result.exit_code != 0:
+        raise SandboxFileError(f"{problem}: {result.output.strip()}")
+
+
+def read_files(sandbox: Sandbox, names: Iterable[str], folder: str = "") -> dict[str, bytes]:
+    """Those of the files that exist, by name: a program under test may remove some."""
     files = {}
-    for path in dict.fromkeys(paths):
-        try:
-            files[path] = sandbox.read_file(path)
-        except SandboxFileError:
-            continue
+    for name in dict.fromkeys(names):
+        with suppress(SandboxFileError):
+            files[name] = sandbox.read_file(join(folder, name))
     return files
 
 
@@ -230,6 +233,8 @@ def is_utf_8(name: str) -> bool:
     """Whether a name from the file system is valid text."""
     return not any("\ud800" <= character <= "\udfff" for character in name)
 
+
+# A workspace that is a git repository: hide future history, apply and extract patches.
 
 GIT_TIMEOUT = 900.0
 """Seconds for one git command; packing a large history takes minutes on a busy machine."""
@@ -375,10 +380,8 @@ def apply_with_git(sandbox: Sandbox, patch: str) -> None:
     """
     if "diff --git" not in patch and "--- " not in patch:
         return
-    command = Command(
-        ["sh", "-c", _PRELUDE + _APPLY, "sh"], stdin=patch.encode(), timeout=GIT_TIMEOUT
-    )
-    result = sandbox.run(command)
+    argv = ["sh", "-c", _PRELUDE + _APPLY, "sh"]
+    result = sandbox.run(Command(argv, stdin=patch.encode(), timeout=GIT_TIMEOUT))
     if result.exit_code:
         raise PatchError(f"can't be applied: {result.output.strip()[-2000:]}")
 

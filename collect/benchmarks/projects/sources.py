@@ -228,15 +228,15 @@ BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error)
 def fetch(project: ProjectConfig, config: FactoryConfig) -> Source:
     """The project's files. Raises ProjectRefused."""
     if project.pypi is not None:
-        name, version, path = download_sdist(project.pypi, config.index_url)
-        files = unpacked(path, project.place, config.max_tree_mb)
+        name, version, archive = download_sdist(project.pypi, config.index_url)
+        files = unpacked(archive, project.place, config.max_tree_mb)
         metadata = read_metadata(files)
         # The release: its metadata, entry points, compiled parts and requirements.
         release = f"{name}=={version}"
         return Source(
             name=project.name or name,
             version=version,
-            origin=f"pypi:{release} sha256:{_sha256(path)}",
+            origin=f"pypi:{release} sha256:{_sha256(archive)}",
             license=metadata.license,
             files=files,
             requires=((release, *metadata.test_requires), (release,), metadata.requires),
