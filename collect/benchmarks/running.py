@@ -11,7 +11,7 @@ from functools import cached_property
 
 from collect.benchmarks import java_run, pytest_run
 from collect.benchmarks.base import Instance, TestResults
-from collect.code.patches import PatchError, changed_paths, renamed_files
+from collect.code.patches import PatchError, changed_paths, named_files
 from sandbox import Sandbox
 from sandbox.java.project import is_build_file
 
@@ -62,7 +62,7 @@ def runner_files(instance: Instance, patch: str) -> list[str]:
         gold = changed_paths(instance.gold_patch)
     except PatchError:
         # The patch has binary changes, as some published patches do.
-        gold = {path for pair in renamed_files(instance.gold_patch) for path in pair}
+        gold = named_files(instance.gold_patch)
     changed = changed_paths(patch) - gold
     if instance.language == "java":
         return sorted(filter(java_run.steers_tests, changed))

@@ -15,7 +15,7 @@ from pathlib import Path
 from posixpath import dirname, join
 
 from collect.benchmarks.base import Benchmark, Environment, Instance
-from collect.code.patches import PatchError, apply_patch, changed_paths, renamed_files, unquote
+from collect.code.patches import PatchError, apply_patch, changed_paths, named_files, unquote
 from collect.errors import ConfigError
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.bubblewrap import find_interpreter
@@ -110,7 +110,7 @@ def with_sources(instance: Instance, sandbox: Sandbox) -> Instance:
     """
     if instance.image_workspace is None:
         return instance
-    gold = sorted({path for pair in renamed_files(instance.gold_patch) for path in pair})
+    gold = sorted(named_files(instance.gold_patch))
     suffix = ".java" if instance.language == "java" else ".py"
     folders = {dirname(path) for path in gold if path.endswith(suffix)}
     patterns = [f"{folder}/*{suffix}".lstrip("/") for folder in sorted(folders)]

@@ -88,6 +88,11 @@ def renamed_files(patch: str) -> list[tuple[str, str]]:
     ]
 
 
+def named_files(patch: str) -> set[str]:
+    """All old and new names of files in a git patch."""
+    return {path for pair in renamed_files(patch) for path in pair}
+
+
 def _hunk_lines(hunk: Iterable[object]) -> tuple[tuple[str, str], ...]:
     lines: list[tuple[str, str]] = []
     for line in map(str, hunk):

@@ -1,7 +1,7 @@
-"""Self-repair benchmarks: single-file programs that fail their tests, with or without private
-tests.
+"""Self-repair benchmarks: programs written for problems, which fail their tests.
 
-`stepinto bench self-repair` writes the file, one bug per line.
+Problems of all data sets have one format here. `stepinto bench self-repair` makes the bugs, and
+writes them to a file, one per line.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def task_text(problem: Problem) -> str:
     )
 
 
-# A self-repair benchmark on disk: one line per bug, and a card that describes how it was made.
+# The benchmark on disk: one line per bug, and a card that describes how it was made.
 
 BUNDLED_FILE = Path(__file__).parents[1] / "bundled" / "self_repair.jsonl"
 
@@ -325,30 +325,27 @@ def run_problem_tests(
     results = run_pytest(sandbox, tests, timeout, deciding)
     if results.timed_out:
         return results
-    statuses = {
-        test: TestStatus.FAILED if status is TestStatus.MISSING else status
-        for test, status in results.statuses.items()
-    }
-    return replace(results, statuses=statuses)
+    missing = [test for test, each in results.statuses.items() if each is TestStatus.MISSING]
+    failed = dict.fromkeys(missing, TestStatus.FAILED)
+    return replace(results, statuses={**results.statuses, **failed})
 
 
 @dataclass(frozen=True)
 class Trial:
     results: TestResults
+    """Of the public tests, and then the private ones."""
     public: tuple[str, ...]
-    private: tuple[str, ...]
 
     @property
     def failing(self) -> tuple[str, ...]:
-        """In test order, public ones first."""
-        return tuple(test for test in (*self.public, *self.private) if not self._passed(test))
+        """In the order of the results."""
+        statuses = self.results.statuses.items()
+        return tuple(test for test, status in statuses if status is not TestStatus.PASSED)
 
     @property
     def passing(self) -> tuple[str, ...]:
-        return tuple(test for test in (*self.public, *self.private) if self._passed(test))
-
-    def _passed(self, test: str) -> bool:
-        return self.results.statuses[test] is TestStatus.PASSED
+        failing = self.failing
+        return tuple(test for test in self.results.statuses if test not in failing)
 
 
 @dataclass(frozen=True)
@@ -369,7 +366,7 @@ class Tester:
         with open_sandbox(self.sandbox) as sandbox:
             sandbox.write_files({path: text.encode() for path, text in files.items()})
             results = run_problem_tests(sandbox, [*public, *private], timeout or self.timeout)
-        return Trial(results, public, private)
+        return Trial(results, public)
 
     def find_libraries(self, names: Sequence[str]) -> None:
         """Import each library once in the sandbox, for `missing`."""

@@ -11,7 +11,7 @@ import pytest
 import stepinto
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.config import BenchmarkConfig
-from collect.benchmarks.gitbug_java.benchmark import (
+from collect.benchmarks.gitbug_java import (
     GitBugJavaBenchmark,
     read_records,
     read_reports,
