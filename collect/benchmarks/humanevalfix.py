@@ -85,12 +85,8 @@ def _instance(where: str, task: Row, language: Language, number: str) -> Instanc
         command = "javac -d /tmp/classes *.java && java -cp /tmp/classes Main"
         tests = _java_test_file(where, task)
     else:
-        solution, test_file, test = (
-            "solution.py",
-            "test_solution.py",
-            "test_solution.py::test_check",
-        )
-        command = f"python -m pytest {test_file}"
+        solution, test_file = "solution.py", "test_solution.py"
+        test, command = f"{test_file}::test_check", f"python -m pytest {test_file}"
         tests = _python_test_file(where, task)
     program = task.prompt + task.buggy_solution
     buggy = {solution: program.encode(), test_file: tests.encode()}

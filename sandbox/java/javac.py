@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sandbox.base import SOURCE_LIMIT, Sandbox
@@ -127,19 +128,13 @@ def compile_sources(job: BuildJob, step: CompileStep, sources: Sequence[str]) ->
 
 def build_failed(sandbox: Sandbox, tool: str, output: str) -> BuildFailed:
     """The error for a failed build, with what is needed to fix it."""
-    files: dict[str, list[str]] = {}
 
     def source_line(file: str, line: int) -> str:
-        if file not in files:
-            try:
-                text = sandbox.read_file(file, SOURCE_LIMIT).decode("utf-8", "replace")
-            except SandboxFileError:
-                text = ""
-            files[file] = source_lines(text)
-        lines = files[file]
-        return lines[line - 1] if 0 < line <= len(lines) else ""
+        with suppress(SandboxFileError):
+            text = sandbox.read_file(file, SOURCE_LIMIT).decode("utf-8", "replace")
+            return "".join(source_lines(text)[line - 1 : line]) if line > 0 else ""
+        return ""
 
     shown = shown_errors(output, sandbox.workspace, source_line)
-    found = next(compiler_errors(output, sandbox.workspace), None)
     message = f"the build failed ({tool}); fix this, then start again:\n{shown}"
-    return BuildFailed(message, in_sources=found is not None)
+    return BuildFailed(message, in_sources=any(compiler_errors(output, sandbox.workspace)))

@@ -6,8 +6,10 @@ import posixpath
 import re
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from pathlib import PurePosixPath
 
 from sandbox.base import SOURCE_LIMIT, Sandbox
 from sandbox.errors import BuildTimedOut, JavaError, JavaUnavailable, SandboxFileError
@@ -73,11 +75,7 @@ class Scan:
 
     def changed(self, earlier: Scan) -> set[str]:
         """Files added, removed or changed since an earlier scan."""
-        return {
-            path
-            for path in {*self.stamps, *earlier.stamps}
-            if self.stamps.get(path) != earlier.stamps.get(path)
-        }
+        return {path for path, _ in self.stamps.items() ^ earlier.stamps.items()}
 
 
 def scan_workspace(
@@ -109,14 +107,10 @@ def scan_workspace(
 
 
 def is_build_file(path: str) -> bool:
-    name = posixpath.basename(path)
-    folder = posixpath.dirname(path)
-    return (
-        name in BUILD_FILES
-        or name.endswith((".gradle", ".gradle.kts", ".jar", ".versions.toml"))
-        or ".mvn" in folder.split("/")
-        or folder.split("/")[0] == "buildSrc"
-    )
+    *folders, name = path.split("/")
+    build_logic = (".gradle", ".gradle.kts", ".jar", ".versions.toml")
+    in_folder = ".mvn" in folders or folders[:1] == ["buildSrc"]
+    return name in BUILD_FILES or name.endswith(build_logic) or in_folder
 
 
 MISSING = 127
@@ -198,17 +192,19 @@ class JavaProject:
     """How the build tool compiles it, in order; empty if not known for sure."""
 
 
+TOOLS = {BuildKind.MAVEN: "mvn", BuildKind.GRADLE: "gradle"}
+_LAYOUTS = {
+    BuildKind.MAVEN: ("target/classes", "target/test-classes"),
+    BuildKind.GRADLE: ("build/classes/java/main", "build/classes/java/test"),
+}
+
+
 def unknown_project(folder: str, module: Module) -> JavaProject:
     """A module of the usual layout in an absolute `folder`, whose build tool does not print its
     class path."""
-    sources = [f"{folder}/src/main/java", f"{folder}/src/{module.source_set}/java"]
-    return JavaProject(
-        module=module,
-        folder=folder,
-        class_path=(),
-        class_roots=tuple(f"{folder}/{path}" for path in _LAYOUTS[module.kind]),
-        source_roots=tuple(sources),
-    )
+    roots = tuple(f"{folder}/{path}" for path in _LAYOUTS[module.kind])
+    sources = (f"{folder}/src/main/java", f"{folder}/src/{module.source_set}/java")
+    return JavaProject(module, folder, (), roots, sources)
 
 
 def find_module(sandbox: Sandbox, scan: Scan, file: str, tools: frozenset[str]) -> Module:
@@ -251,14 +247,6 @@ def timed_out(tool: str) -> BuildTimedOut:
     )
 
 
-_LAYOUTS = {
-    BuildKind.MAVEN: ("target/classes", "target/test-classes"),
-    BuildKind.GRADLE: ("build/classes/java/main", "build/classes/java/test"),
-}
-
-TOOLS = {BuildKind.MAVEN: "mvn", BuildKind.GRADLE: "gradle"}
-
-
 def _root(sandbox: Sandbox, scan: Scan, folder: str, kind: BuildKind) -> str:
     above = _folders_above(posixpath.join(folder, "file"))
     if kind is BuildKind.GRADLE:
@@ -266,13 +254,10 @@ def _root(sandbox: Sandbox, scan: Scan, folder: str, kind: BuildKind) -> str:
         return next(settings, folder)
     root = folder
     for parent in above[1:]:
-        pom = _join(parent, "pom.xml")
-        if not scan.has(pom):
-            continue
-        try:
-            text = sandbox.read_file(pom, SOURCE_LIMIT).decode("utf-8", "replace")
-        except SandboxFileError:
-            continue
+        pom, text = _join(parent, "pom.xml"), ""
+        with suppress(SandboxFileError):
+            if scan.has(pom):
+                text = sandbox.read_file(pom, SOURCE_LIMIT).decode("utf-8", "replace")
         names = re.findall(r"<module>\s*(.*?)\s*</module>", text)
         modules = {posixpath.normpath(name.removesuffix("/pom.xml")) for name in names}
         if posixpath.relpath(root, parent) in modules:
@@ -282,12 +267,7 @@ def _root(sandbox: Sandbox, scan: Scan, folder: str, kind: BuildKind) -> str:
 
 def _folders_above(file: str) -> list[str]:
     """A file's parent folders, innermost first, the workspace (`.`) last."""
-    folders = []
-    folder = posixpath.dirname(posixpath.normpath(file))
-    while folder not in ("", ".", "/"):
-        folders.append(folder)
-        folder = posixpath.dirname(folder)
-    return [*folders, "."]
+    return [str(folder) for folder in PurePosixPath(posixpath.normpath(file)).parents]
 
 
 def _join(folder: str, name: str) -> str:
