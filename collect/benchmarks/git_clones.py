@@ -1,5 +1,4 @@
-"""Read trees of commits from git repositories: by URL, with clones in the user's cache, or from a
-folder.
+"""Read trees of commits from git repositories, in folders or cloned into the user's cache.
 
 No code of a repository runs here: a clone has no hooks, and submodules are skipped. A folder from
 somebody else also has a config, whose filters and monitors git would run, so git works in a
@@ -118,10 +117,7 @@ def _fetched(clone: Path, place: str, revision: str | None) -> str:
 
 
 def read_folder_commit(folder: Path, revision: str, max_mb: int) -> Checkout:
-    """The files of a commit, branch or tag in a repository's folder, which may be untrusted.
-
-    Raises GitFailed, TreeTooLarge.
-    """
+    """As `read_commit`, from a repository's folder, which may be untrusted. Raises the same."""
     git_folder = folder / ".git" if (folder / ".git").exists() else folder
     # Nothing may refer to another repository, for example the user's own.
     found = [git_folder / "objects" / "info" / "alternates", git_folder / "commondir"]
@@ -180,10 +176,8 @@ def read_tree(
     left_out: Collection[str] = LEFT_OUT,
     max_mb: int | None = None,
 ) -> dict[str, bytes]:
-    """The files of a commit with patches applied, from a bare repository of our own.
-
-    Raises GitFailed, TreeTooLarge.
-    """
+    """The files of a commit with patches applied, from a bare repository of our own. Raises
+    GitFailed, TreeTooLarge."""
     if max_mb is not None:
         # Before any file is written: a few git objects can refer to each other so that they make
         # millions of files.

@@ -149,11 +149,8 @@ class Record(_Row):
 
     @property
     def problem_statement(self) -> str:
-        """The issue that the fix refers to, and how the tests fail.
-
-        Upstream has no such text. Pull requests and the commit message are left out: they reveal
-        the fix.
-        """
+        """The issue that the fix refers to, and how the tests fail; upstream has no such text. Pull
+        requests and the commit message are left out: they reveal the fix."""
         issues = [
             f"# {issue.title}\n\n{issue.body or ''}".strip()
             for issue in self.issues
@@ -178,10 +175,7 @@ def worst_by_id(tests: Iterable[TestCase]) -> dict[str, TestStatus]:
 
 
 def read_records(path: Path | None, hub_id: str | None, split: str | None) -> dict[str, Record]:
-    """The records of a file, of all files of a folder, or of a split on the hub, by id.
-
-    Raises ConfigError.
-    """
+    """The records of a file, a folder's files, or a split on the hub, by id. Raises ConfigError."""
     files = None if path is None else [path]
     if path is not None and path.is_dir():
         files = sorted(file for file in path.iterdir() if file.name.endswith(SUFFIXES))

@@ -47,10 +47,7 @@ class Row(BaseModel):
 
 @dataclass(eq=False)
 class HumanEvalFixBenchmark(StoredBenchmark):
-    """HumanEvalFix from a .jsonl, .jsonl.gz or .parquet file, or from the hub.
-
-    Some of the buggy programs never end.
-    """
+    """HumanEvalFix from a file or the hub. Some of the buggy programs never end."""
 
     name: ClassVar[str] = "humanevalfix"
     path: Path | None = None

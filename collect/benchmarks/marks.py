@@ -146,10 +146,8 @@ class EnvironmentFingerprint:
         self._known: dict[tuple[Language, str | None], str] = {}
 
     def name(self, instance: Instance) -> str:
-        """`local, Python 3.12.3`, or `docker, sha256:...`, plus any further settings.
-
-        Raises SandboxUnavailable, ImageMissing.
-        """
+        """`local, Python 3.12.3`, or `docker, sha256:...`, plus any further settings. Raises
+        SandboxUnavailable, ImageMissing."""
         key = (instance.language, instance.image)
         if key in self._known:
             return self._known[key]
@@ -261,10 +259,8 @@ def note_verified(
     *,
     repeats: int = 1,
 ) -> None:
-    """Mark bugs as correct without a run, for code that makes bugs and has already run their tests.
-
-    Raises SandboxUnavailable, ImageMissing.
-    """
+    """Mark bugs as correct, for code that makes them and has already run their tests. Raises
+    SandboxUnavailable, ImageMissing."""
     verifications = verifications or Verifications()
     ran_in = EnvironmentFingerprint(sandbox_config)
     for instance in instances:
@@ -376,11 +372,8 @@ def verify_instance(
     *,
     ran_in: EnvironmentFingerprint | None = None,
 ) -> Verification:
-    """Run the tests before and after the gold patch, `repeats` times, each in a fresh sandbox.
-
-    Without a gold patch, only before. If the sandbox or the machine fails, the verification reports
-    that, and nothing about the bug.
-    """
+    """Run the tests before and after the gold patch, if there is one, each in a fresh sandbox. If
+    that or the machine fails, the verification reports so, and nothing about the bug."""
     name = ""
 
     def run_tests(patch: str) -> TestResults:
@@ -430,12 +423,11 @@ def verify(
     verifications: Verifications | None = None,
     on_done: Callable[[Verification], None] = lambda _: None,
 ) -> list[Verification]:
-    """Verify bugs in parallel, and store the results in `verifications`; returns them in input
-    order.
+    """Verify bugs in parallel, and store the results in `verifications`, whose own are reused if
+    they have enough runs.
 
-    A stored verification with enough runs is reused. `on_done` is called for each bug from worker
-    threads. After Ctrl-C, bugs not verified yet are missing.
-    """
+    Returns them in the bugs' order, without those not verified before Ctrl-C. `on_done` is called
+    from worker threads."""
     settings = settings or VerifySettings()
     ran_in = EnvironmentFingerprint(sandbox_config)
     known: dict[str, Verification] = {}

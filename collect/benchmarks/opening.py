@@ -43,10 +43,8 @@ builds included."""
 
 
 def open_benchmark(config: BenchmarkConfig, sandbox: SandboxConfig | None = None) -> Benchmark:
-    """Open the benchmark; `instances()` reads its data.
-
-    `sandbox` runs a repository's tests to find the failing ones; None: the default one.
-    """
+    """Open the benchmark; `instances()` reads its data. `sandbox` runs a repository's tests to find
+    the failing ones; None: the default one."""
     path = Path(config.path) if config.path is not None else None
     short, long = config.test_timeout or SHORT_TEST_TIMEOUT, config.test_timeout or TEST_TIMEOUT
     if config.name == "bundled":
@@ -190,11 +188,8 @@ def choose_instances(
     sandbox_config: SandboxConfig,
     verifications: Verifications | None = None,
 ) -> Choice:
-    """The instances that the config selects, without those marked in `skip`; `limit` counts the
-    rest.
-
-    A bug never verified in this sandbox is not skipped. Raises ConfigError.
-    """
+    """The instances that the config selects, without those that a verification in this sandbox
+    marked with one of `skip`; `limit` counts the rest. Raises ConfigError."""
     selected = select_instances(config.model_copy(update={"limit": None}), benchmark)
     kept: list[Instance] = []
     skipped: list[Verification] = []

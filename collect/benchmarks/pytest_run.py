@@ -81,10 +81,8 @@ class Twins:
 
 
 def make_twins(deciding: Sequence[str], sources: Mapping[str, bytes]) -> Twins | None:
-    """Twins of these tests from the sources of their files, by path; None if there are none.
-
-    Tests without a function in their file, such as generated ones, have no twin.
-    """
+    """Twins of these tests from the sources of their files, by path; None if there are none. Tests
+    without a function in their file, such as generated ones, have no twin."""
     tests = [test for test in deciding if _file(test) in sources]
     if not tests:
         return None

@@ -22,10 +22,8 @@ BUILD_FOLDERS = frozenset({"target", "build", ".gradle"})
 def run_tests(
     instance: Instance, sandbox: Sandbox, tests: Sequence[str], timeout: float
 ) -> TestResults:
-    """Run these tests in a prepared workspace; `timeout` is in seconds, without the build.
-
-    Raises SandboxUnavailable if the sandbox lacks what the language needs, SandboxError.
-    """
+    """Run these tests in a prepared workspace; `timeout` is in seconds, without the build. Raises
+    SandboxUnavailable if the sandbox lacks what the language needs, SandboxError."""
     if instance.language == "java":
         return java_run.run_java_tests(sandbox, tests, timeout)
     deciding = instance.fail_to_pass if instance.is_scored else ()

@@ -29,11 +29,8 @@ BUILD_FILES = ("pom.xml", "build.gradle*", "settings.gradle*", "*/pom.xml", "*/b
 
 
 def open_instance_sandbox(config: SandboxConfig, instance: Instance) -> Sandbox:
-    """A fresh sandbox with an empty workspace or the image's, and what the bug's tests need besides
-    their files.
-
-    Raises SandboxUnavailable, ImageMissing.
-    """
+    """A fresh sandbox with an empty workspace or the image's, and the bug's environment. Raises
+    SandboxUnavailable, ImageMissing."""
     configured = with_environment(config, instance.environment)
     if instance.language == "python" and instance.image is None:
         # pytest's third-party plugins, by the same rule for verdicts, debug sessions and agents'
@@ -64,10 +61,7 @@ def prepare_patched(
     benchmark: Benchmark, instance: Instance, sandbox: Sandbox, patch: str
 ) -> Instance:
     """Write the buggy tree with a patch applied, and the hidden tests; returns the bug in that
-    state.
-
-    Raises PatchError, SandboxError.
-    """
+    state. Raises PatchError, SandboxError."""
     if instance.image_workspace is None:
         files = {**apply_patch(instance.files, patch), **instance.hidden_files}
         patched = replace(instance, files=files)
@@ -103,11 +97,8 @@ def snapshot(instance: Instance, sandbox: Sandbox) -> Snapshot:
 
 
 def with_sources(instance: Instance, sandbox: Sandbox) -> Instance:
-    """A bug whose code is in the image, with the files around its gold patch.
-
-    These are the files that the patch changes, the sources next to them, and the build files, for
-    the oracle and to find the build's folders. A bug that has files is returned unchanged.
-    """
+    """A bug whose code is in the image, with some of its files: those that the gold patch changes
+    and the sources next to them, for the oracle, and the build files. Others are unchanged."""
     if instance.image_workspace is None:
         return instance
     gold = sorted(named_files(instance.gold_patch))
@@ -121,10 +112,8 @@ def with_sources(instance: Instance, sandbox: Sandbox) -> Instance:
 
 
 def patch_workspace(sandbox: Sandbox, patch: str) -> None:
-    """Apply a unified diff to the workspace: exactly, or with git if it is a repository.
-
-    Raises PatchError, SandboxFileError.
-    """
+    """Apply a unified diff to the workspace: exactly, or with git if it is a repository. Raises
+    PatchError, SandboxFileError."""
     if sandbox.run(Command(["test", "-d", ".git"])).exit_code == 0:
         apply_with_git(sandbox, patch)
         return
@@ -137,10 +126,8 @@ def patch_workspace(sandbox: Sandbox, patch: str) -> None:
 
 
 def reset_workspace(sandbox: Sandbox, files: Mapping[str, bytes]) -> None:
-    """Reset the workspace to exactly these files: a killed test may not have cleaned up.
-
-    Raises SandboxFileError.
-    """
+    """Reset the workspace to exactly these files: a killed test may not have cleaned up. Raises
+    SandboxFileError."""
     _run(sandbox, "can't empty the workspace", "find", ".", "-mindepth", "1", "-delete")
     sandbox.write_files(files)
 
@@ -354,10 +341,8 @@ done
 
 
 def check_out(sandbox: Sandbox, commit: str, patches: Sequence[str]) -> None:
-    """Set the workspace to a commit with patches applied; files that git ignores stay.
-
-    Raises SandboxUnavailable if the repository lacks the commit, PatchError.
-    """
+    """Set the workspace to a commit with patches applied; files that git ignores stay. Raises
+    SandboxUnavailable if the repository lacks the commit, PatchError."""
     _git(sandbox, _CHECK_OUT, commit)
     for patch in patches:
         apply_with_git(sandbox, patch)
@@ -374,10 +359,7 @@ def seal_history(sandbox: Sandbox, base_commit: str) -> None:
 
 
 def apply_with_git(sandbox: Sandbox, patch: str) -> None:
-    """Apply a patch as SWE-bench does: with git, else with `patch` and some fuzz.
-
-    Raises PatchError.
-    """
+    """Apply a patch as SWE-bench does: with git, else with `patch` and fuzz. Raises PatchError."""
     if "diff --git" not in patch and "--- " not in patch:
         return
     argv = ["sh", "-c", _PRELUDE + _APPLY, "sh"]
@@ -387,10 +369,8 @@ def apply_with_git(sandbox: Sandbox, patch: str) -> None:
 
 
 def lay_out_patch(sandbox: Sandbox, patch: str, files: Sequence[str], base_commit: str) -> None:
-    """Reset files to a commit, and apply the patch that changes them.
-
-    Raises PatchError, SandboxUnavailable.
-    """
+    """Reset files to a commit, and apply the patch that changes them. Raises PatchError,
+    SandboxUnavailable."""
     _git(sandbox, _PUT_BACK, base_commit, *files)
     apply_with_git(sandbox, patch)
 
@@ -401,10 +381,8 @@ def tree_of(sandbox: Sandbox) -> str:
 
 
 def changed_files(sandbox: Sandbox, tree: str) -> tuple[Mapping[str, bytes], Mapping[str, bytes]]:
-    """The files that differ from an earlier tree: before and after.
-
-    Raises SandboxFileError if the repository no longer exists.
-    """
+    """The files that differ from an earlier tree: before and after. Raises SandboxFileError if the
+    repository no longer exists."""
     with scratch_folder(sandbox, ".git") as folder:
         try:
             _git(sandbox, _CHANGED, tree, folder)

@@ -64,9 +64,7 @@ def declared_name(declarator: Node) -> Node | None:
 
 
 def declared_types(root: Node) -> dict[str, str]:
-    """Types of variables and fields by name, without generics; names with several types are left
-    out.
-    """
+    """Types of variables and fields by name, without generics; no names with several types."""
     types: dict[str, set[str]] = {}
     for node in walk(root):
         declared = node.child_by_field_name("type")

@@ -57,6 +57,8 @@ class Mutation:
     text: str
 
 
+# What the oracle reads in Python source.
+
 PURE_CALLS = {"len", "min", "max", "sum", "abs", "sorted", "isinstance", "int", "str", "float"}
 LOOKED_AT = (ast.Name, ast.Attribute, ast.Subscript, ast.Compare, ast.BoolOp, ast.BinOp)
 HAS_EFFECTS = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Lambda, ast.comprehension)
@@ -131,15 +133,13 @@ class PythonSource:
         return list(found)
 
     def assigned(self, line: int) -> list[str]:
-        names: list[str] = []
+        targets: list[ast.expr] = []
         for statement in self._at_line(line):
-            targets: list[ast.expr] = []
             if isinstance(statement, ast.Assign):
-                targets = statement.targets
+                targets += statement.targets
             elif isinstance(statement, ast.AugAssign | ast.AnnAssign):
-                targets = [statement.target]
-            names += [ast.unparse(target) for target in targets]
-        return names
+                targets.append(statement.target)
+        return [ast.unparse(target) for target in targets]
 
     def mutations(self, function: FunctionRange) -> Iterator[Mutation]:
         lines = source_lines(self._text, keepends=True)
@@ -190,8 +190,7 @@ def _headers(statement: ast.stmt) -> Sequence[ast.AST]:
             return [item.context_expr for item in statement.items]
         case ast.Return() | ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Expr():
             return [statement.value] if statement.value is not None else []
-        case _:
-            return []
+    return []
 
 
 def _same_scope(node: ast.AST) -> Iterator[ast.AST]:

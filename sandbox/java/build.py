@@ -102,10 +102,8 @@ exit 0
 
 
 def build_plain(job: BuildJob, module: Module, found: Found) -> JavaProject:
-    """Compile all sources, or if that fails only those that the target needs.
-
-    Raises BuildFailed, SandboxError.
-    """
+    """Compile all sources, or if that fails only those that the target needs. Raises BuildFailed,
+    SandboxError."""
     packages: dict[str, str] = {}
     for line in job.run(_PACKAGES).output.splitlines():
         path, _, declaration = line.rpartition(":")

@@ -46,10 +46,8 @@ class CompilerError:
 
 
 def shown_errors(output: str, workspace: str, source_line: Callable[[str, int], str]) -> str:
-    """The errors in a build's output as text, at most a screenful.
-
-    `source_line` returns a line of a workspace file, empty if it can't be read.
-    """
+    """The errors in a build's output as text, at most a screenful. `source_line` returns a line of
+    a workspace file, empty if it can't be read."""
     errors = list(dict.fromkeys(compiler_errors(output, workspace)))
     if not errors:
         return "\n".join(line[:MAX_WIDTH] for line in _reasons(output))
@@ -110,10 +108,8 @@ shift; exec "$@"
 
 
 def compile_sources(job: BuildJob, step: CompileStep, sources: Sequence[str]) -> None:
-    """Compile all of a step's sources into its emptied output folder.
-
-    Raises BuildFailed with the errors, SandboxError.
-    """
+    """Compile all of a step's sources into its emptied output folder. Raises BuildFailed with the
+    errors, SandboxError."""
     arguments = f"{FOLDER}/javac-arguments"
     words = (word.replace("\\", "\\\\").replace('"', '\\"') for word in (*step.options, *sources))
     lines = [f'"{word}"' for word in words]

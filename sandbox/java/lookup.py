@@ -83,10 +83,8 @@ def outline(text: str) -> Outline:
 
 
 def _classes(text: str, package: str) -> Iterator[JavaClass]:
-    """Walk the blocks; the text before a block's brace says what it is.
-
-    Skips what is in parentheses: an annotation's array, a lambda's body.
-    """
+    """Walk the blocks; the text before a block's brace says what it is. Skips what is in
+    parentheses: an annotation's array, a lambda's body."""
     open_blocks: list[JavaClass | None] = []
     """The class whose body each block is; None for any other block."""
     start = depth = 0

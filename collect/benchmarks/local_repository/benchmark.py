@@ -103,10 +103,8 @@ class PytestSuite:
 
 @dataclass(frozen=True)
 class CommandSuite:
-    """One test, named by its command: a Python script or module with its arguments.
-
-    It passes if it exits with 0 and its script ran to the end: see `script_launcher`.
-    """
+    """One test, named by its command: a Python script or module with its arguments. It passes if
+    it exits with 0 and its script ran to the end: see `script_launcher`."""
 
     command: str
     test_paths: tuple[str, ...]
@@ -431,10 +429,7 @@ class Finder:
     named: tuple[str, ...] = ()
 
     def find(self, instance: Instance) -> FoundTests:
-        """The tests of an instance that has none yet.
-
-        Raises ConfigError if no bug is visible, SandboxError.
-        """
+        """The instance's tests. Raises ConfigError if no bug is visible, SandboxError."""
         place = EnvironmentFingerprint(self.sandbox).name(instance)
         kind = type(self.suite).__name__
         facts = [instance.hash, place, kind, self.named, repr(self.suite)]

@@ -451,10 +451,8 @@ MAX_SNIPPET = 700
 
 
 def snippet(symptom: Symptom, claim: Claim) -> str:
-    """The test's lines up to the failing one, with the imports that they need.
-
-    Empty if there are too many, or if they need more, such as fixtures.
-    """
+    """The test's lines up to the failing one, with the imports that they need. Empty if there are
+    too many, or if they need more, such as fixtures."""
     function = next(iter(_parsed(symptom.source).body), None)
     if not isinstance(function, ast.FunctionDef):
         return ""

@@ -46,10 +46,7 @@ TIMEOUT = 120.0
 
 def download_sdist(requirement: str, index_url: str) -> tuple[str, str, Path]:
     """Download the newest release that the requirement allows and this interpreter can run; returns
-    its name, version and file.
-
-    Its hash is checked against the index. Raises ProjectRefused.
-    """
+    its name, version and file, whose hash was checked. Raises ProjectRefused."""
     try:
         wanted = Requirement(requirement)
     except InvalidRequirement as error:

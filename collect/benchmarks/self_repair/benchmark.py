@@ -1,8 +1,5 @@
-"""Self-repair benchmarks: programs written for problems, which fail their tests.
-
-Problems of all data sets have one format here. `stepinto bench self-repair` makes the bugs, and
-writes them to a file, one per line.
-"""
+"""Problems of all data sets in one format, and the bugs that `stepinto bench self-repair` makes of
+them: programs that fail a problem's tests."""
 
 from __future__ import annotations
 
@@ -86,11 +83,8 @@ class ProblemSource(Protocol):
 
 
 def numbered(imports: str, bodies: Sequence[str], private: bool = False) -> TestFile:
-    """A file of functions `test_1`, `test_2` ..., one per body.
-
-    Private tests are called `test_private_1` ..., because pytest's report tells tests apart by
-    name.
-    """
+    """A file of functions `test_1`, `test_2` ..., one per body; if private, `test_private_1` ...,
+    because pytest's report tells tests apart by name."""
     prefix = "test_private_" if private else "test_"
     names = tuple(f"{prefix}{number}" for number in range(1, len(bodies) + 1))
     parts = [imports]
@@ -316,12 +310,8 @@ def is_program(code: str) -> bool:
 def run_problem_tests(
     sandbox: Sandbox, tests: Sequence[str], timeout: float, deciding: Sequence[str] = ()
 ) -> TestResults:
-    """Run these tests of a single-file program; `timeout` is in seconds for all; `deciding` as in
-    `run_pytest`.
-
-    The tests are known to exist, so a test without a report has failed: the program can't be
-    imported, or it ended the process. After a timeout this does not apply.
-    """
+    """As `run_pytest`, for a program of one file, whose tests are known to exist: without a timeout,
+    a test without a report has failed. The program can't be imported, or ended the process."""
     results = run_pytest(sandbox, tests, timeout, deciding)
     if results.timed_out:
         return results

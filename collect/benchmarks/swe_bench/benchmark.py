@@ -185,11 +185,8 @@ class Confirmation:
 
 
 def _unconfirmed(statuses: Mapping[str, TestStatus], passed: set[str]) -> Iterator[str]:
-    """Tests that passed in the log more often than pytest reported for their function.
-
-    Logs and upstream's ids cut and rewrite parameters and folders, so passes are counted by file
-    and function.
-    """
+    """Tests that passed in the log more often than pytest reported for their file and function:
+    logs and upstream's ids cut and rewrite parameters and folders."""
     left = Counter(map(_function, passed))
     counted: set[str] = set()
     for test, status in statuses.items():
