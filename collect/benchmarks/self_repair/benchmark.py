@@ -310,8 +310,8 @@ def is_program(code: str) -> bool:
 def run_problem_tests(
     sandbox: Sandbox, tests: Sequence[str], timeout: float, deciding: Sequence[str] = ()
 ) -> TestResults:
-    """As `run_pytest`, for a program of one file, whose tests are known to exist: without a timeout,
-    a test without a report has failed. The program can't be imported, or ended the process."""
+    """As `run_pytest`, for a program of one file, whose tests are known to exist. Without a timeout
+    a test without a report has failed: the program can't be imported, or ended the process."""
     results = run_pytest(sandbox, tests, timeout, deciding)
     if results.timed_out:
         return results
