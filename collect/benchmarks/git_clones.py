@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,9 +31,7 @@ GIT_SETTINGS = (
     *("SSH_*", "DBUS_SESSION_BUS_ADDRESS", "GH_TOKEN", "GITHUB_TOKEN"),
 )
 """The user's variables that git gets: how to reach servers and authenticate."""
-REACHED = (
-    "; check the address, the commit, and whether this machine may reach it without a password"
-)
+REACHED = "check the address, the commit, and whether this machine may reach it without a password"
 PROTOCOLS = "http:https:ssh:git:file"
 """No others: `ext::` runs a command."""
 REFS = ("HEAD", "packed-refs", "refs")
@@ -163,10 +161,9 @@ def borrowed(git_folder: Path) -> Iterator[Path]:
 def _known(clone: Path, revision: str) -> str:
     """The hash of a commit in the clone; empty if it is not there."""
     wanted = ("--end-of-options", f"{revision}^{{commit}}")
-    try:
+    with suppress(GitRefused):
         return run_git("", "-C", str(clone), "rev-parse", "--quiet", "--verify", *wanted).strip()
-    except GitRefused:
-        return ""
+    return ""
 
 
 def read_tree(
@@ -237,7 +234,9 @@ def run_git(
         ) from error
     if done.returncode != 0:
         message = done.stderr.decode(errors="replace").strip()[-1000:]
-        raise GitRefused(f"{problem}: git says: {' / '.join(message.splitlines())}{advice}")
+        raise GitRefused(
+            f"{problem}: git says: {' / '.join(message.splitlines())}{advice and '; '}{advice}"
+        )
     return done.stdout.decode(errors="replace")
 
 

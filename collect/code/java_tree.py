@@ -110,29 +110,12 @@ HEADERS = {
 OWN_SCOPE = {"lambda_expression", "class_body", "block", "switch_block"}
 LABELS = {"method_invocation": "name", "field_access": "field", "resource": "name"}
 """Fields that hold a name rather than a value."""
-
-
-SWAPPED = {
-    "<": "<=",
-    "<=": "<",
-    ">": ">=",
-    ">=": ">",
-    "==": "!=",
-    "!=": "==",
-    "&&": "||",
-    "||": "&&",
-    "+": "-",
-    "-": "+",
-    "*": "+",
-    "/": "*",
-    "%": "/",
-}
+_EXCHANGED = {"<": "<=", ">": ">=", "==": "!=", "&&": "||", "+": "-"}
+SWAPPED = _EXCHANGED | {b: a for a, b in _EXCHANGED.items()} | {"*": "+", "/": "*", "%": "/"}
 FLIPPED = {"true": "false", "false": "true"}
 LOOPS = words("while_statement do_statement for_statement")
 NUMBERS = words("int long double float short byte char Integer Long Double")
 GIVE_NUMBERS = words("size length indexOf abs intValue")
-
-
 TYPES = words(
     "class_declaration interface_declaration enum_declaration record_declaration "
     "annotation_type_declaration"
@@ -326,13 +309,10 @@ def _functions(node: Node, prefix: str) -> Iterator[tuple[str, Node]]:
 
 
 def _has_code(node: Node) -> bool:
-    if node.type == "static_initializer":
-        return True
-    if node.type == "enum_constant":
-        return node.child_by_field_name("arguments") is not None
-    if node.type in INITIALISED:
+    if node.type in ("field_declaration", "constant_declaration"):
         return _has_values(node)
-    return node.child_by_field_name("body") is not None
+    part = "arguments" if node.type == "enum_constant" else "body"
+    return node.type == "static_initializer" or node.child_by_field_name(part) is not None
 
 
 def _has_values(declaration: Node) -> bool:
@@ -344,9 +324,8 @@ def _is_stop(node: Node) -> bool:
         return _parent_type(node) != "for_statement" and _has_values(node)
     if node.type == "switch_expression":
         return _parent_type(node) in ("block", "switch_block_statement_group")
-    if node.type in STOPPABLE or (node.type in INITIALISED and _has_code(node)):
-        return True
-    return _is_lambda(node)
+    initialises = node.type in INITIALISED and _has_code(node)
+    return node.type in STOPPABLE or initialises or _is_lambda(node)
 
 
 def _is_lambda(node: Node) -> bool:
