@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from collect.benchmarks.base import Benchmark
-from collect.benchmarks.self_repair.benchmark import SelfRepairBenchmark
-from collect.benchmarks.self_repair.problem import card_path, read_card
+from collect.benchmarks.self_repair.benchmark import SelfRepairBenchmark, card_path, read_card
 from collect.store.records import ORACLE_TEACHER, Rollout
 from eval.labels import REPAIR_NAMES, Labels, in_order
 from eval.metrics import (

@@ -42,7 +42,7 @@ from collect.agents.subagent_task import (
     subagent_task,
 )
 from collect.agents.tools import Answered, Arguments, Toolbox, ToolReply
-from collect.benchmarks.self_repair.problem import TEST_PATHS
+from collect.benchmarks.self_repair.benchmark import TEST_PATHS
 from collect.store.messages import Message, ToolCall
 from collect.store.messages import Role as MessageRole
 from collect.store.records import (

@@ -35,7 +35,7 @@ os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parents[1] / ".cache" / "tests
 def pytest_configure(config: pytest.Config) -> None:
     """Forget what earlier sessions verified, unless this process is one of xdist's workers."""
     if not hasattr(config, "workerinput"):
-        shutil.rmtree(cache_folder() / marks.FOLDER, ignore_errors=True)
+        shutil.rmtree(marks.Verifications().folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session", autouse=True)

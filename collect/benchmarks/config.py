@@ -11,8 +11,6 @@ from collect.benchmarks.base import Language
 from collect.benchmarks.marks import SKIPPED, Mark
 from sandbox.base import PackageName
 
-# Settings for the user's own repository.
-
 
 class RepositoryConfig(BaseModel):
     """Keys of `benchmark` for name=local if `path` is a repository rather than a `bugs.jsonl`."""
@@ -58,8 +56,6 @@ class RepositoryConfig(BaseModel):
 class BenchmarkConfig(RepositoryConfig):
     """A benchmark, and a selection of its bugs. `commit` to `max_tree_mb` are for the user's own
     repository (`name: local`)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Literal["bundled", "humanevalfix", "self_repair", "local", "swe_bench", "gitbug_java"]
     """The benchmark."""

@@ -1,5 +1,4 @@
-"""Read trees of commits from git repositories: by URL, with clones in the user's cache, or from a
-folder.
+"""Read trees of commits from git repositories, in folders or cloned into the user's cache.
 
 No code of a repository runs here: a clone has no hooks, and submodules are skipped. A folder from
 somebody else also has a config, whose filters and monitors git would run, so git works in a
@@ -17,7 +16,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,9 +31,7 @@ GIT_SETTINGS = (
     *("SSH_*", "DBUS_SESSION_BUS_ADDRESS", "GH_TOKEN", "GITHUB_TOKEN"),
 )
 """The user's variables that git gets: how to reach servers and authenticate."""
-REACHED = (
-    "; check the address, the commit, and whether this machine may reach it without a password"
-)
+REACHED = "check the address, the commit, and whether this machine may reach it without a password"
 PROTOCOLS = "http:https:ssh:git:file"
 """No others: `ext::` runs a command."""
 REFS = ("HEAD", "packed-refs", "refs")
@@ -118,10 +115,7 @@ def _fetched(clone: Path, place: str, revision: str | None) -> str:
 
 
 def read_folder_commit(folder: Path, revision: str, max_mb: int) -> Checkout:
-    """The files of a commit, branch or tag in a repository's folder, which may be untrusted.
-
-    Raises GitFailed, TreeTooLarge.
-    """
+    """As `read_commit`, from a repository's folder, which may be untrusted. Raises the same."""
     git_folder = folder / ".git" if (folder / ".git").exists() else folder
     # Nothing may refer to another repository, for example the user's own.
     found = [git_folder / "objects" / "info" / "alternates", git_folder / "commondir"]
@@ -167,10 +161,9 @@ def borrowed(git_folder: Path) -> Iterator[Path]:
 def _known(clone: Path, revision: str) -> str:
     """The hash of a commit in the clone; empty if it is not there."""
     wanted = ("--end-of-options", f"{revision}^{{commit}}")
-    try:
+    with suppress(GitRefused):
         return run_git("", "-C", str(clone), "rev-parse", "--quiet", "--verify", *wanted).strip()
-    except GitRefused:
-        return ""
+    return ""
 
 
 def read_tree(
@@ -180,10 +173,8 @@ def read_tree(
     left_out: Collection[str] = LEFT_OUT,
     max_mb: int | None = None,
 ) -> dict[str, bytes]:
-    """The files of a commit with patches applied, from a bare repository of our own.
-
-    Raises GitFailed, TreeTooLarge.
-    """
+    """The files of a commit with patches applied, from a bare repository of our own. Raises
+    GitFailed, TreeTooLarge."""
     if max_mb is not None:
         # Before any file is written: a few git objects can refer to each other so that they make
         # millions of files.
@@ -243,7 +234,9 @@ def run_git(
         ) from error
     if done.returncode != 0:
         message = done.stderr.decode(errors="replace").strip()[-1000:]
-        raise GitRefused(f"{problem}: git says: {' / '.join(message.splitlines())}{advice}")
+        raise GitRefused(
+            f"{problem}: git says: {' / '.join(message.splitlines())}{advice and '; '}{advice}"
+        )
     return done.stdout.decode(errors="replace")
 
 

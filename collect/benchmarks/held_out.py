@@ -1,9 +1,8 @@
 """Bugs reserved for measuring: collect refuses them, and format drops their conversations.
 
 A run's config lists them (`held_out`) instead of a mark in their benchmark, because a bug can also
-get into training data in other ways: as a copy in another file, from the same repository by a bug
-factory, or in an old run folder. One list covers all of these. Each entry has the keys of a
-`benchmark` section, so it can be a whole benchmark, a file of bugs, or a part of either.
+get into training data as a copy in another file, from the same repository by a bug factory, or in
+an old run folder.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict
 from collect.benchmarks import row_files
 from collect.benchmarks.base import Instance, Language
 from collect.benchmarks.running import StoredBenchmark
-from collect.benchmarks.self_repair.problem import parsed
+from collect.benchmarks.self_repair.benchmark import parsed
 from collect.code.patches import diff_trees
 from collect.errors import ConfigError
 from sandbox.text import source_lines
@@ -47,10 +47,7 @@ class Row(BaseModel):
 
 @dataclass(eq=False)
 class HumanEvalFixBenchmark(StoredBenchmark):
-    """HumanEvalFix from a .jsonl, .jsonl.gz or .parquet file, or from the hub.
-
-    Some of the buggy programs never end.
-    """
+    """HumanEvalFix from a file or the hub. Some of the buggy programs never end."""
 
     name: ClassVar[str] = "humanevalfix"
     path: Path | None = None
@@ -68,8 +65,8 @@ class HumanEvalFixBenchmark(StoredBenchmark):
                     f"{where}: column task_id: {task.task_id} is not a {wanted} task; give the "
                     "file of that language, or set benchmark.language"
                 )
-            layout = JAVA if language.lower() == "java" else PYTHON
-            yield _instance(where, task, layout, number)
+            is_java = language.lower() == "java"
+            yield _instance(where, task, "java" if is_java else "python", number)
 
     def _rows(self) -> row_files.Rows:
         if self.path is not None:
@@ -79,56 +76,36 @@ class HumanEvalFixBenchmark(StoredBenchmark):
             yield from row_files.hub_rows(self.hub_id, SETTING, split="test", name=language)
 
 
-@dataclass(frozen=True)
-class Layout:
-    language: Language
-    solution: str
-    test_file: str
-    test: str
-    command: str
-
-
-PYTHON = Layout(
-    language="python",
-    solution="solution.py",
-    test_file="test_solution.py",
-    test="test_solution.py::test_check",
-    command="python -m pytest test_solution.py",
-)
-JAVA = Layout(
-    language="java",
-    solution="Solution.java",
-    test_file="Main.java",
-    test="Main",
-    command="javac -d /tmp/classes *.java && java -cp /tmp/classes Main",
-)
-
-
-def _instance(where: str, task: Row, layout: Layout, number: str) -> Instance:
-    is_java = layout.language == "java"
-    tests = _java_test_file(where, task) if is_java else _python_test_file(where, task)
+def _instance(where: str, task: Row, language: Language, number: str) -> Instance:
+    if language == "java":
+        solution, test_file, test = "Solution.java", "Main.java", "Main"
+        command = "javac -d /tmp/classes *.java && java -cp /tmp/classes Main"
+        tests = _java_test_file(where, task)
+    else:
+        solution, test_file = "solution.py", "test_solution.py"
+        test, command = f"{test_file}::test_check", f"python -m pytest {test_file}"
+        tests = _python_test_file(where, task)
     program = task.prompt + task.buggy_solution
-    buggy = {layout.solution: program.encode(), layout.test_file: tests.encode()}
-    correct = {**buggy, layout.solution: (task.prompt + task.canonical_solution).encode()}
+    buggy = {solution: program.encode(), test_file: tests.encode()}
+    correct = {**buggy, solution: (task.prompt + task.canonical_solution).encode()}
     specification = "\n".join("    " + line for line in source_lines(task.docstring))
     return Instance(
         id=task.task_id,
         benchmark=HumanEvalFixBenchmark.name,
-        language=layout.language,
+        language=language,
         repository=f"{HumanEvalFixBenchmark.name}/{number}",
         problem_statement=(
-            f"`{task.entry_point}` in `{layout.solution}` does not do what it should\n\n"
-            f"`{layout.command}` fails. This is what `{task.entry_point}` is meant to do:"
+            f"`{task.entry_point}` in `{solution}` does not do what it should\n\n"
+            f"`{command}` fails. This is what `{task.entry_point}` is meant to do:"
             f"\n\n{specification}\n\n"
-            f"The tests in `{layout.test_file}` are right; the mistake is in "
-            f"`{layout.solution}`.\n"
+            f"The tests in `{test_file}` are right; the mistake is in `{solution}`.\n"
         ),
-        fail_to_pass=(layout.test,),
+        fail_to_pass=(test,),
         pass_to_pass=(),
         gold_patch=diff_trees(buggy, correct),
         files=buggy,
-        test_paths=(layout.test_file,),
-        solution="" if is_java else layout.solution,
+        test_paths=(test_file,),
+        solution="" if language == "java" else solution,
         category=task.bug_type,
     )
 

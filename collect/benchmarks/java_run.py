@@ -38,8 +38,7 @@ from sandbox.errors import (
 )
 from sandbox.java.build import built_test, java_command, needs_fork
 from sandbox.java.jdk import find_jdk
-from sandbox.java.project import BuildKind, JavaProject, Module
-from sandbox.java.scan import is_build_file, scan_workspace
+from sandbox.java.project import BuildKind, JavaProject, Module, is_build_file, scan_workspace
 from sandbox.shell import scratch_folder
 
 SETTINGS_FILES = frozenset({"junit-platform.properties", "testng.xml", "gradle-wrapper.properties"})

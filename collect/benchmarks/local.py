@@ -1,4 +1,7 @@
-"""The user's own bugs and those of the factory: repositories, and one line per bug."""
+"""The user's own bugs and those of the factory: repositories, and one line per bug.
+
+`stepinto bench make` writes such a file; one written by hand needs only the fields without default.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import posixpath
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, Literal, Self
 from urllib.parse import unquote, urlsplit
@@ -21,7 +25,7 @@ from collect.benchmarks.git_clones import (
     read_folder_commit,
     repository_name,
 )
-from collect.benchmarks.projects.layout import is_below
+from collect.benchmarks.projects.project import is_below
 from collect.benchmarks.running import StoredBenchmark
 from collect.benchmarks.workspace import folder_below, read_folder
 from collect.code.patches import PatchError, apply_patch, changed_paths, reverse_patch
@@ -32,11 +36,6 @@ from collect.store.record_lines import StrictRecord, read_lines, refuse_wrong
 from sandbox.base import PackageName
 
 logger = logging.getLogger(__name__)
-
-# Bugs in repositories on disk: the lines of a `bugs.jsonl`.
-#
-# `stepinto bench make` writes such a file; one written by hand needs only the fields without a
-# default.
 
 BUGS_FILE = "bugs.jsonl"
 
@@ -174,15 +173,12 @@ class LocalBenchmark(StoredBenchmark):
                 f"{self.path}: {len(bugs) - len(kept)} of {count} left out, whose language is "
                 f"{other}; benchmark.language=all takes them too"
             )
-        trees: dict[tuple[str, str | None], Checkout] = {}
+        tree = cache(self._tree)
         found: list[Instance] = []
         wrong: list[str] = []
         for bug in kept:
-            key = (bug.repository, bug.commit)
             try:
-                if key not in trees:
-                    trees[key] = self._tree(bug.repository, bug.commit)
-                found.append(self._instance(bug, trees[key]))
+                found.append(self._instance(bug, tree(bug.repository, bug.commit)))
             except ConfigError as error:
                 wrong.append(f"{bug.id}: {error}")
         told = f"{len(wrong)} of {counted(len(kept), 'bug')} can't be used, fix or remove them"

@@ -1,4 +1,7 @@
-"""A bug's verification, and the marks by which collect and eval skip bugs."""
+"""Verify bugs: their tests must fail before the gold patch and pass after it.
+
+A verification's marks tell collect and eval which bugs to skip.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,36 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
 
 from pydantic import Field, ValidationError
+from rich.table import Table
 
-from collect.benchmarks.base import Instance, Language
+from collect.benchmarks.base import Benchmark, Instance, Language, TestResults, TestStatus
+from collect.benchmarks.workspace import open_instance_sandbox, patch_workspace
+from collect.code.patches import PatchError
+from collect.errors import InfrastructureFailure
 from collect.quantities import first_of
 from collect.store.record_lines import StrictRecord
+from collect.threads import run_in_threads
 from sandbox import Command, SandboxConfig, open_sandbox
 from sandbox.base import backend_name
 from sandbox.engine import connect, digest_of, find_image, image_or_none
 from sandbox.environment import cache_folder
-from sandbox.errors import ImageMissing, JavaUnavailable, SandboxError, SandboxUnavailable
+from sandbox.errors import (
+    CommandRefused,
+    ImageMissing,
+    JavaUnavailable,
+    SandboxError,
+    SandboxFileError,
+    SandboxUnavailable,
+)
 from sandbox.java.jdk import find_jdk
 
 NO_GOLD = "no gold patch is known: only that the tests fail was checked"
@@ -129,26 +146,23 @@ class EnvironmentFingerprint:
         self._known: dict[tuple[Language, str | None], str] = {}
 
     def name(self, instance: Instance) -> str:
-        """`local, Python 3.12.3`, or `docker, sha256:...`, plus any further settings.
-
-        Raises SandboxUnavailable, ImageMissing.
-        """
+        """`local, Python 3.12.3`, or `docker, sha256:...`, plus any further settings. Raises
+        SandboxUnavailable, ImageMissing."""
         key = (instance.language, instance.image)
         if key in self._known:
             return self._known[key]
         config = self._config
         docker = config.backend == "docker"
-        image = config.image or instance.image
         if not docker:
             what = self._version(instance)
-        elif image is None:
+        elif image := config.image or instance.image:
+            with closing(connect()) as client:
+                what = digest_of(find_image(client, image))
+        else:
             raise SandboxUnavailable(
                 "the docker sandbox needs an image: set sandbox.image, or use a benchmark whose "
                 "instances name one"
             )
-        else:
-            with closing(connect()) as client:
-                what = digest_of(find_image(client, image))
         parts = [backend_name(config), what, *([config.python] if docker and config.python else [])]
         own = config.model_dump(include={"packages", "import_paths", "environment"})
         own = {name: value for name, value in own.items() if value}
@@ -158,10 +172,9 @@ class EnvironmentFingerprint:
 
     def known_name(self, instance: Instance) -> str | None:
         """As `name`; None if nothing on this machine can run the instance."""
-        try:
+        with suppress(SandboxError):
             return self.name(instance)
-        except SandboxError:
-            return None
+        return None
 
     def _version(self, instance: Instance) -> str:
         # Without the bug's packages, which take time to install and are in its hash anyway.
@@ -176,21 +189,18 @@ class EnvironmentFingerprint:
         return f"Python {result.output.strip()}"
 
 
-# Verifications in the user's cache: one file per benchmark, one JSON line per verification.
-#
-# Each is valid for one bug, by its hash, and one environment. A line is written as soon as a bug is
-# verified, so that an interruption loses only bugs in progress; the last line for a key wins.
-# Unreadable lines, incomplete or of another version, are ignored.
-
-FOLDER = "verifications"
-
-
 class Verifications:
-    """All verifications on this machine. Safe for threads and concurrent processes."""
+    """All verifications on this machine: one file per benchmark, one JSON line per verification.
+    Safe for threads and concurrent processes.
+
+    Each is valid for one bug, by its hash, and one environment. A line is written as soon as a bug
+    is verified, so that an interruption loses only bugs in progress; the last line for a key wins.
+    Unreadable lines, incomplete or of another version, are ignored.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
         """`folder` None: in the user's cache."""
-        self.folder = folder or cache_folder() / FOLDER
+        self.folder = folder or cache_folder() / "verifications"
         self._found: dict[str, dict[tuple[str, str], Verification]] = {}
         """By benchmark, and by the instance's hash and the environment."""
         self._lock = threading.Lock()
@@ -226,8 +236,7 @@ class Verifications:
         if benchmark not in self._found:
             found = self._found[benchmark] = {}
             path = self.path(benchmark)
-            text = path.read_text("utf-8", "replace") if path.is_file() else ""
-            for line in text.split("\n"):
+            for line in path.read_bytes().split(b"\n") if path.is_file() else ():
                 with suppress(ValidationError):
                     read = Verification.model_validate_json(line)
                     found[read.instance_hash, read.ran_in] = read
@@ -250,10 +259,8 @@ def note_verified(
     *,
     repeats: int = 1,
 ) -> None:
-    """Mark bugs as correct without a run, for code that makes bugs and has already run their tests.
-
-    Raises SandboxUnavailable, ImageMissing.
-    """
+    """Mark bugs as correct, for code that makes them and has already run their tests. Raises
+    SandboxUnavailable, ImageMissing."""
     verifications = verifications or Verifications()
     ran_in = EnvironmentFingerprint(sandbox_config)
     for instance in instances:
@@ -285,3 +292,188 @@ def require_images(instances: Iterable[Instance], sandbox: SandboxConfig) -> Non
             f"machine: {first_of(missing)}. `stepinto bench pull CONFIG` fetches "
             "them; benchmark.instances and benchmark.limit choose fewer bugs"
         )
+
+
+MAX_FINDINGS = 50
+"""Limit of findings that are kept of one bug."""
+DISK_IS_FULL = "No space left on device"
+
+
+def judged(
+    instance: Instance, before: Sequence[TestResults], after: Sequence[TestResults]
+) -> tuple[Finding, ...]:
+    """The findings of one bug from its test runs; `after` is empty if there is no gold patch."""
+    if not instance.fail_to_pass:
+        return (Finding(mark=Mark.ZERO_TESTS, text="zero tests: fail_to_pass is empty"),)
+    found: list[tuple[Mark, str]] = []
+    unsteady: set[str] = set()
+    for when, runs in (("before", before), ("after", after)):
+        if any(run.timed_out for run in runs):
+            # The bug may be an endless loop: then nothing is wrong, but it takes its time.
+            found.append((Mark.SLOW if when == "before" else Mark.BROKEN, f"{when}: timed out"))
+        elif runs and {*runs[0].statuses.values()} <= {TestStatus.MISSING}:
+            said = " / ".join(runs[0].output.strip().splitlines()[-3:])
+            found.append((Mark.ZERO_TESTS, f"{when}: zero tests ran: {said}"))
+        cut_short = next((run.cut_short for run in runs if run.cut_short), None)
+        if cut_short is not None and when == "after":
+            # Before the patch, this may be the bug.
+            found.append((Mark.BROKEN, f"{when}: {cut_short}"))
+        for test in runs[0].statuses if runs else ():
+            if len({run.statuses[test] for run in runs}) > 1:
+                unsteady.add(test)
+                found.append((Mark.FLAKY, f"{when}: flaky: {test}"))
+    if not any(mark is Mark.ZERO_TESTS for mark, _ in found):
+        texts = _of_statuses(instance, unsteady, before[0], after[0] if after else None)
+        found += [(Mark.BROKEN, text) for text in texts]
+    findings = [Finding(mark=mark, text=text) for mark, text in found]
+    if len(findings) > MAX_FINDINGS:
+        more = f"and {len(findings) - MAX_FINDINGS} more"
+        findings = [*findings[:MAX_FINDINGS], Finding(mark=findings[-1].mark, text=more)]
+    return tuple(findings)
+
+
+def _of_statuses(
+    instance: Instance, unsteady: set[str], before: TestResults, after: TestResults | None
+) -> Iterator[str]:
+    """Tests with the same result in every run, if it is not what the bug claims."""
+    for test in instance.fail_to_pass:
+        was = before.statuses[test]
+        if test in unsteady:
+            continue
+        if was is not TestStatus.FAILED and not before.timed_out:
+            yield f"does not fail before: {test} is {was}"
+        if after is not None and after.statuses[test] is not TestStatus.PASSED:
+            yield f"does not pass after: {test} is {after.statuses[test]}"
+    fine = {TestStatus.PASSED, *([TestStatus.SKIPPED] if instance.skips_count else [])}
+    for test in instance.pass_to_pass:
+        was = before.statuses[test]
+        unknown = before.timed_out and was is TestStatus.MISSING
+        becomes = TestStatus.PASSED if after is None else after.statuses[test]
+        if test not in unsteady and ((was not in fine and not unknown) or becomes not in fine):
+            then = "" if after is None else f" and {becomes} after"
+            yield f"other test: {test} is {was} before{then}"
+
+
+@dataclass(frozen=True)
+class VerifySettings:
+    repeats: int = 1
+    """Runs on each side of the gold patch; flaky tests show only in more than one."""
+    slow_over: float | None = None
+    """A bug is marked slow if one run takes more seconds than this."""
+    workers: int = 2
+    again: bool = False
+
+
+def verify_instance(
+    benchmark: Benchmark,
+    instance: Instance,
+    sandbox_config: SandboxConfig,
+    repeats: int = 1,
+    *,
+    ran_in: EnvironmentFingerprint | None = None,
+) -> Verification:
+    """Run the tests before and after the gold patch, if there is one, each in a fresh sandbox. If
+    that or the machine fails, the verification reports so, and nothing about the bug."""
+    name = ""
+
+    def run_tests(patch: str) -> TestResults:
+        everything = replace(instance, files={**instance.files, **instance.hidden_files})
+        with open_instance_sandbox(sandbox_config, instance) as sandbox:
+            benchmark.prepare(everything, sandbox)
+            if patch:
+                patch_workspace(sandbox, patch)
+            tests = [*instance.fail_to_pass, *instance.pass_to_pass]
+            return benchmark.run_tests(instance, sandbox, tests)
+
+    try:
+        name = (ran_in or EnvironmentFingerprint(sandbox_config)).name(instance)
+        before = [run_tests("") for _ in range(repeats)]
+        after = [
+            run_tests(instance.gold_patch) for _ in range(repeats if instance.gold_patch else 0)
+        ]
+    except (PatchError, SandboxFileError, CommandRefused) as error:
+        outputs = [f"{type(error).__name__}: {error}"]
+        finding = Finding(mark=Mark.BROKEN, text=outputs[0])
+        verification = Verification.of(instance, name, findings=(finding,))
+    except (SandboxError, InfrastructureFailure, OSError) as error:
+        return Verification.of(instance, name, failure=f"{type(error).__name__}: {error}")
+    else:
+        verification = Verification.of(
+            instance,
+            name,
+            findings=judged(instance, before, after),
+            repeats=repeats,
+            seconds_before=max(run.seconds for run in before),
+            seconds_after=max((run.seconds for run in after), default=0.0),
+        )
+        outputs = [run.output for run in [*before, *after]]
+    if verification.problems and any(DISK_IS_FULL in output for output in outputs):
+        # Then test results say nothing about the bug.
+        failure = f"{DISK_IS_FULL}: make room on this machine, and verify again"
+        return verification.model_copy(update={"findings": (), "failure": failure})
+    return verification
+
+
+def verify(
+    benchmark: Benchmark,
+    instances: Sequence[Instance],
+    sandbox_config: SandboxConfig,
+    settings: VerifySettings | None = None,
+    *,
+    verifications: Verifications | None = None,
+    on_done: Callable[[Verification], None] = lambda _: None,
+) -> list[Verification]:
+    """Verify bugs in parallel, and store the results in `verifications`, whose own are reused if
+    they have enough runs.
+
+    Returns them in the bugs' order, without those not verified before Ctrl-C. `on_done` is called
+    from worker threads."""
+    settings = settings or VerifySettings()
+    ran_in = EnvironmentFingerprint(sandbox_config)
+    known: dict[str, Verification] = {}
+    if verifications is not None and not settings.again:
+        for instance, found in with_verifications(instances, ran_in, verifications):
+            if found is not None and found.repeats >= settings.repeats:
+                known[instance.id] = found
+    done: dict[str, Verification] = {}
+
+    def one(instance: Instance) -> None:
+        verification = known.get(instance.id) or verify_instance(
+            benchmark, instance, sandbox_config, settings.repeats, ran_in=ran_in
+        )
+        verification = verification.model_copy(update={"slow_over": settings.slow_over})
+        is_new = verification != known.get(instance.id)
+        if verifications is not None and is_new and not verification.failure:
+            verifications.add(verification)
+        done[instance.id] = verification
+        on_done(verification)
+
+    run_in_threads(instances, one, settings.workers, threading.Event())
+    return [done[instance.id] for instance in instances if instance.id in done]
+
+
+LISTED = 60
+"""Up to this many bugs are all listed; of more, only those with problems."""
+UNVERIFIED = ("not verified",)
+
+
+def verification_table(verifications: Sequence[Verification]) -> Table:
+    well = sum(verification.ok for verification in verifications)
+    counts = Counter(str(mark) for each in verifications for mark in each.marks or UNVERIFIED)
+    table = Table(
+        title=f"{well} of {len(verifications)} instances are as they claim",
+        caption=", ".join(f"{count} {mark}" for mark, count in counts.most_common()),
+    )
+    for column in ("instance", "repository"):
+        table.add_column(column, overflow="fold")
+    for column in ("before (s)", "after (s)"):
+        table.add_column(column, justify="right")
+    for column in ("marks", "problems"):
+        table.add_column(column, overflow="fold")
+    for done in verifications:
+        if len(verifications) <= LISTED or not done.ok:
+            seconds = (f"{done.seconds_before:.1f}", f"{done.seconds_after:.1f}")
+            marks = ", ".join(done.marks or UNVERIFIED)
+            remarks = "\n".join(filter(None, [*done.problems, done.note])) or "-"
+            table.add_row(done.instance_id, done.repository, *seconds, marks, remarks)
+    return table

@@ -15,7 +15,7 @@ from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.bundled import BUNDLED, BundledBenchmark
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.git_clones import is_git_url
-from collect.benchmarks.gitbug_java.benchmark import GitBugJavaBenchmark
+from collect.benchmarks.gitbug_java import GitBugJavaBenchmark
 from collect.benchmarks.humanevalfix import HUB_ID, HumanEvalFixBenchmark
 from collect.benchmarks.local import BUGS_FILE, LocalBenchmark
 from collect.benchmarks.local_repository.benchmark import LocalRepositoryBenchmark
@@ -26,8 +26,7 @@ from collect.benchmarks.marks import (
     Verifications,
     with_verifications,
 )
-from collect.benchmarks.self_repair.benchmark import SelfRepairBenchmark
-from collect.benchmarks.self_repair.problem import BUNDLED_FILE
+from collect.benchmarks.self_repair.benchmark import BUNDLED_FILE, SelfRepairBenchmark
 from collect.benchmarks.splits import drawn, held_out
 from collect.benchmarks.swe_bench.benchmark import TEST_TIMEOUT, SweBenchBenchmark
 from collect.errors import ConfigError
@@ -44,10 +43,8 @@ builds included."""
 
 
 def open_benchmark(config: BenchmarkConfig, sandbox: SandboxConfig | None = None) -> Benchmark:
-    """Open the benchmark; `instances()` reads its data.
-
-    `sandbox` runs a repository's tests to find the failing ones; None: the default one.
-    """
+    """Open the benchmark; `instances()` reads its data. `sandbox` runs a repository's tests to find
+    the failing ones; None: the default one."""
     path = Path(config.path) if config.path is not None else None
     short, long = config.test_timeout or SHORT_TEST_TIMEOUT, config.test_timeout or TEST_TIMEOUT
     if config.name == "bundled":
@@ -79,10 +76,12 @@ def open_benchmark(config: BenchmarkConfig, sandbox: SandboxConfig | None = None
             image=None if config.repositories else config.image,
             image_folder=config.image_folder,
         )
-    return _open_local(config, sandbox or SandboxConfig())
+    return _open_local(config, sandbox or SandboxConfig(), short, long)
 
 
-def _open_local(config: BenchmarkConfig, sandbox: SandboxConfig) -> Benchmark:
+def _open_local(
+    config: BenchmarkConfig, sandbox: SandboxConfig, short: float, long: float
+) -> Benchmark:
     if config.path is None:
         raise ConfigError(
             "benchmark.path is missing: benchmark.name=local is about a bugs.jsonl, or a "
@@ -91,11 +90,7 @@ def _open_local(config: BenchmarkConfig, sandbox: SandboxConfig) -> Benchmark:
     path = Path(config.path)
     if is_git_url(config.path) or (path.is_dir() and not (path / BUGS_FILE).is_file()):
         return LocalRepositoryBenchmark(
-            config.path,
-            config,
-            sandbox,
-            test_timeout=config.test_timeout or TEST_TIMEOUT,
-            java=config.language == "java",
+            config.path, config, sandbox, long, java=config.language == "java"
         )
     if config.repository_keys:
         raise ConfigError(
@@ -103,7 +98,7 @@ def _open_local(config: BenchmarkConfig, sandbox: SandboxConfig) -> Benchmark:
             "name its folder or its git URL, or leave the key out; the lines of a bugs.jsonl have "
             "fields of their own"
         )
-    return LocalBenchmark(path, config.test_timeout or SHORT_TEST_TIMEOUT, config.languages)
+    return LocalBenchmark(path, short, config.languages)
 
 
 def select_instances(config: BenchmarkConfig, benchmark: Benchmark) -> list[Instance]:
@@ -115,8 +110,7 @@ def select_instances(config: BenchmarkConfig, benchmark: Benchmark) -> list[Inst
             "benchmark.path names the file or folder that does"
         )
     ids = [instance.id for instance in instances]
-    twice = [instance_id for instance_id, count in Counter(ids).items() if count > 1]
-    if twice:
+    if twice := [instance_id for instance_id, count in Counter(ids).items() if count > 1]:
         raise ConfigError(
             f"benchmark {config.name}: {', '.join(twice[:5])} stands there more than once; give "
             "each bug an id of its own, or remove the copies from the data"
@@ -160,13 +154,13 @@ def _in_split(config: BenchmarkConfig, instances: Sequence[Instance]) -> Sequenc
     return [instance for instance in instances if (instance.repository in kept) == wanted]
 
 
-# The instances of a config, without those that a verification marked.
-
 SKIPPED_FILE = "skipped.json"
 
 
 @dataclass(frozen=True)
 class Choice:
+    """The instances of a config, without those that a verification marked."""
+
     instances: tuple[Instance, ...]
     skipped: tuple[Verification, ...] = ()
 
@@ -194,18 +188,15 @@ def choose_instances(
     sandbox_config: SandboxConfig,
     verifications: Verifications | None = None,
 ) -> Choice:
-    """The instances that the config selects, without those marked in `skip`; `limit` counts the
-    rest.
-
-    A bug never verified in this sandbox is not skipped. Raises ConfigError.
-    """
+    """The instances that the config selects, without those that a verification in this sandbox
+    marked with one of `skip`; `limit` counts the rest. Raises ConfigError."""
     selected = select_instances(config.model_copy(update={"limit": None}), benchmark)
-    found = with_verifications(
-        selected, EnvironmentFingerprint(sandbox_config), verifications or Verifications()
-    )
     kept: list[Instance] = []
     skipped: list[Verification] = []
-    for instance, verification in found:
+    ran_in = EnvironmentFingerprint(sandbox_config)
+    for instance, verification in with_verifications(
+        selected, ran_in, verifications or Verifications()
+    ):
         if verification is not None and not set(config.skip).isdisjoint(verification.marks):
             skipped.append(verification)
         else:

@@ -243,11 +243,8 @@ def preload() -> None:
 
 
 def watch() -> Callable[[], list[str]]:
-    """Returns a function that lists the functions and classes behind tests that were replaced
-    since.
-
-    If `assertEqual` does nothing, a test runs to its end, and so does its twin.
-    """
+    """Returns a function that lists what was replaced since of the functions and classes behind
+    tests: if `assertEqual` does nothing, a test runs to its end, and so does its twin."""
     from importlib import import_module
     from types import BuiltinFunctionType, FunctionType
 

@@ -90,10 +90,8 @@ class Reporter:
 
 
 def collect_beside(session: pytest.Session, paths: list[str]) -> list[pytest.Item]:
-    """The tests of additional files, under the folder nodes of earlier tests.
-
-    A second `perform_collect` would create new nodes, which lack the conftest's fixtures.
-    """
+    """The tests of additional files, under the folder nodes of earlier tests: those that a second
+    `perform_collect` would create lack the conftest's fixtures."""
     modules: dict[Any, pytest.Module] = {}
     for item in session.items:
         module = item.getparent(pytest.Module)

@@ -18,7 +18,6 @@ import re
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -27,9 +26,10 @@ from string import ascii_lowercase
 from typing import TypeAlias
 
 from collect.benchmarks.base import TestResults, TestStatus
+from collect.benchmarks.workspace import read_files
 from collect.code.syntax import parse
 from sandbox import Command, CommandResult, Sandbox
-from sandbox.errors import SandboxFileError, SandboxUnavailable
+from sandbox.errors import SandboxUnavailable
 from sandbox.shell import scratch_folder
 
 Report: TypeAlias = Mapping[str, object]
@@ -81,10 +81,8 @@ class Twins:
 
 
 def make_twins(deciding: Sequence[str], sources: Mapping[str, bytes]) -> Twins | None:
-    """Twins of these tests from the sources of their files, by path; None if there are none.
-
-    Tests without a function in their file, such as generated ones, have no twin.
-    """
+    """Twins of these tests from the sources of their files, by path; None if there are none. Tests
+    without a function in their file, such as generated ones, have no twin."""
     tests = [test for test in deciding if _file(test) in sources]
     if not tests:
         return None
@@ -284,22 +282,13 @@ def run_job(sandbox: Sandbox, job: PytestJob, timeout: float) -> PytestRun:
                 f"{sandbox.python}, the sandbox's Python, has no pytest: install it there, or set "
                 "sandbox.python to an interpreter that has it"
             )
-        outputs = _read_files(sandbox, job.outputs, folder)
-        report = _read_files(sandbox, [REPORT_FILE], folder).get(REPORT_FILE, b"")
+        outputs = read_files(sandbox, job.outputs, folder)
+        report = read_files(sandbox, [REPORT_FILE], folder).get(REPORT_FILE, b"")
     if result.timed_out and twins is not None:
         # The process that removes the twins was killed.
         sandbox.run(Command(["rm", "-f", "--", *twins.files]))
     result = replace(result, output=result.output.replace(f"{folder}/", ""))
     return _read_run(result, report, key, outputs)
-
-
-def _read_files(sandbox: Sandbox, names: Iterable[str], folder: str = "") -> dict[str, bytes]:
-    """The existing files: the program under test may remove some."""
-    files = {}
-    for name in dict.fromkeys(names):
-        with suppress(SandboxFileError):
-            files[name] = sandbox.read_file(join(folder, name))
-    return files
 
 
 def _read_run(
@@ -397,7 +386,7 @@ def run_pytest(
     each test that had not run yet runs alone. `deciding` are the tests that have twins. Raises
     SandboxUnavailable if the sandbox's Python has no pytest.
     """
-    sources = _read_files(sandbox, map(_file, tests))
+    sources = read_files(sandbox, map(_file, tests))
     if not sources:
         missing = dict.fromkeys(tests, TestStatus.MISSING)
         return TestResults(missing, "none of the test files exists")

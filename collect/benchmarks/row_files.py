@@ -11,6 +11,7 @@ import gzip
 import io
 import json
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -104,10 +105,8 @@ def hub_rows(
 def open_rows(files: Sequence[Path] | None, hub_id: str, setting: str, *, split: str) -> Rows:
     """Each row of these files in sequence, or of the hub if there are none."""
     if files is None:
-        yield from hub_rows(hub_id, setting, split=split)
-        return
-    for file in files:
-        yield from file_rows(file, setting)
+        return hub_rows(hub_id, setting, split=split)
+    return chain.from_iterable(file_rows(file, setting) for file in files)
 
 
 def checked_by_id(

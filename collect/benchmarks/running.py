@@ -11,9 +11,9 @@ from functools import cached_property
 
 from collect.benchmarks import java_run, pytest_run
 from collect.benchmarks.base import Instance, TestResults
-from collect.code.patches import PatchError, changed_paths, renamed_files
+from collect.code.patches import PatchError, changed_paths, named_files
 from sandbox import Sandbox
-from sandbox.java.scan import is_build_file
+from sandbox.java.project import is_build_file
 
 BUILD_FOLDERS = frozenset({"target", "build", ".gradle"})
 """Output folders of Maven and Gradle in each module."""
@@ -22,10 +22,8 @@ BUILD_FOLDERS = frozenset({"target", "build", ".gradle"})
 def run_tests(
     instance: Instance, sandbox: Sandbox, tests: Sequence[str], timeout: float
 ) -> TestResults:
-    """Run these tests in a prepared workspace; `timeout` is in seconds, without the build.
-
-    Raises SandboxUnavailable if the sandbox lacks what the language needs, SandboxError.
-    """
+    """Run these tests in a prepared workspace; `timeout` is in seconds, without the build. Raises
+    SandboxUnavailable if the sandbox lacks what the language needs, SandboxError."""
     if instance.language == "java":
         return java_run.run_java_tests(sandbox, tests, timeout)
     deciding = instance.fail_to_pass if instance.is_scored else ()
@@ -62,7 +60,7 @@ def runner_files(instance: Instance, patch: str) -> list[str]:
         gold = changed_paths(instance.gold_patch)
     except PatchError:
         # The patch has binary changes, as some published patches do.
-        gold = {path for pair in renamed_files(instance.gold_patch) for path in pair}
+        gold = named_files(instance.gold_patch)
     changed = changed_paths(patch) - gold
     if instance.language == "java":
         return sorted(filter(java_run.steers_tests, changed))

@@ -29,10 +29,8 @@ def held_out(repositories: Iterable[str], fraction: float, seed: int = 0) -> fro
 
 
 def drawn(items: Sequence[Named], seed: int | None, limit: int | None) -> Sequence[Named]:
-    """At most `limit` items: the first ones, or with a seed, the first ones in a random order.
-
-    Adding or removing an item does not change the random order of the others.
-    """
+    """At most `limit` items: the first ones, or with a seed, the first ones in a random order, in
+    which an item's place beside the others does not depend on them."""
     if seed is not None:
         items = sorted(items, key=lambda item: _rank(item.id, seed))
     return items[:limit]

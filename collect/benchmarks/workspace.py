@@ -1,30 +1,27 @@
 """The workspace of a bug in a sandbox: set up, patched, and compared with earlier states.
 
-It holds the bug's files, or is a git repository of the image.
+It holds the bug's files, or is a git repository of the image, where git does all the work inside
+the sandbox, because such a tree may have thousands of files.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from posixpath import dirname
+from posixpath import dirname, join
 
 from collect.benchmarks.base import Benchmark, Environment, Instance
-from collect.benchmarks.git_workspace import (
-    apply_with_git,
-    changed_files,
-    tracked_files,
-    tree_of,
-)
-from collect.code.patches import apply_patch, changed_paths, renamed_files
+from collect.code.patches import PatchError, apply_patch, changed_paths, named_files, unquote
 from collect.errors import ConfigError
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.bubblewrap import find_interpreter
-from sandbox.errors import SandboxFileError
+from sandbox.errors import SandboxFileError, SandboxUnavailable
 from sandbox.packages import packages_folder, pytest_plugins
+from sandbox.shell import capture, scratch_folder
 
 MAX_NEIGHBOURS = 60
 """Limit of files read from the same folders as those of a gold patch."""
@@ -32,11 +29,8 @@ BUILD_FILES = ("pom.xml", "build.gradle*", "settings.gradle*", "*/pom.xml", "*/b
 
 
 def open_instance_sandbox(config: SandboxConfig, instance: Instance) -> Sandbox:
-    """A fresh sandbox with an empty workspace or the image's, and what the bug's tests need besides
-    their files.
-
-    Raises SandboxUnavailable, ImageMissing.
-    """
+    """A fresh sandbox with an empty workspace or the image's, and the bug's environment. Raises
+    SandboxUnavailable, ImageMissing."""
     configured = with_environment(config, instance.environment)
     if instance.language == "python" and instance.image is None:
         # pytest's third-party plugins, by the same rule for verdicts, debug sessions and agents'
@@ -67,10 +61,7 @@ def prepare_patched(
     benchmark: Benchmark, instance: Instance, sandbox: Sandbox, patch: str
 ) -> Instance:
     """Write the buggy tree with a patch applied, and the hidden tests; returns the bug in that
-    state.
-
-    Raises PatchError, SandboxError.
-    """
+    state. Raises PatchError, SandboxError."""
     if instance.image_workspace is None:
         files = {**apply_patch(instance.files, patch), **instance.hidden_files}
         patched = replace(instance, files=files)
@@ -106,59 +97,53 @@ def snapshot(instance: Instance, sandbox: Sandbox) -> Snapshot:
 
 
 def with_sources(instance: Instance, sandbox: Sandbox) -> Instance:
-    """A bug whose code is in the image, with the files around its gold patch.
-
-    These are the files that the patch changes, the sources next to them, and the build files, for
-    the oracle and to find the build's folders. A bug that has files is returned unchanged.
-    """
+    """A bug whose code is in the image, with some of its files: those that the gold patch changes
+    and the sources next to them, for the oracle, and the build files. Others are unchanged."""
     if instance.image_workspace is None:
         return instance
-    gold = sorted({path for pair in renamed_files(instance.gold_patch) for path in pair})
+    gold = sorted(named_files(instance.gold_patch))
     suffix = ".java" if instance.language == "java" else ".py"
     folders = {dirname(path) for path in gold if path.endswith(suffix)}
     patterns = [f"{folder}/*{suffix}".lstrip("/") for folder in sorted(folders)]
     near = tracked_files(sandbox, *patterns) if patterns else []
     siblings = [path for path in near if dirname(path) in folders][:MAX_NEIGHBOURS]
     builds = tracked_files(sandbox, *BUILD_FILES) if instance.language == "java" else []
-    return replace(instance, files=_read(sandbox, [*gold, *siblings, *builds]))
+    return replace(instance, files=read_files(sandbox, [*gold, *siblings, *builds]))
 
 
 def patch_workspace(sandbox: Sandbox, patch: str) -> None:
-    """Apply a unified diff to the workspace: exactly, or with git if it is a repository.
-
-    Raises PatchError, SandboxFileError.
-    """
+    """Apply a unified diff to the workspace: exactly, or with git if it is a repository. Raises
+    PatchError, SandboxFileError."""
     if sandbox.run(Command(["test", "-d", ".git"])).exit_code == 0:
         apply_with_git(sandbox, patch)
         return
-    before = _read(sandbox, sorted(changed_paths(patch)))
+    before = read_files(sandbox, sorted(changed_paths(patch)))
     after = apply_patch(before, patch)
     sandbox.write_files({path: data for path, data in after.items() if before.get(path) != data})
     deleted = sorted(before.keys() - after.keys())
     if deleted:
-        result = sandbox.run(Command(["rm", "-f", "--", *deleted]))
-        if result.exit_code != 0:
-            raise SandboxFileError(f"can't delete {', '.join(deleted)}: {result.output.strip()}")
+        _run(sandbox, f"can't delete {', '.join(deleted)}", "rm", "-f", "--", *deleted)
 
 
 def reset_workspace(sandbox: Sandbox, files: Mapping[str, bytes]) -> None:
-    """Reset the workspace to exactly these files: a killed test may not have cleaned up.
-
-    Raises SandboxFileError.
-    """
-    result = sandbox.run(Command(["find", ".", "-mindepth", "1", "-delete"]))
-    if result.exit_code != 0:
-        raise SandboxFileError(f"can't empty the workspace: {result.output.strip()}")
+    """Reset the workspace to exactly these files: a killed test may not have cleaned up. Raises
+    SandboxFileError."""
+    _run(sandbox, "can't empty the workspace", "find", ".", "-mindepth", "1", "-delete")
     sandbox.write_files(files)
 
 
-def _read(sandbox: Sandbox, paths: list[str]) -> dict[str, bytes]:
+def _run(sandbox: Sandbox, problem: str, *command: str) -> None:
+    result = sandbox.run(Command(command))
+    if result.exit_code != 0:
+        raise SandboxFileError(f"{problem}: {result.output.strip()}")
+
+
+def read_files(sandbox: Sandbox, names: Iterable[str], folder: str = "") -> dict[str, bytes]:
+    """Those of the files that exist, by name: a program under test may remove some."""
     files = {}
-    for path in dict.fromkeys(paths):
-        try:
-            files[path] = sandbox.read_file(path)
-        except SandboxFileError:
-            continue
+    for name in dict.fromkeys(names):
+        with suppress(SandboxFileError):
+            files[name] = sandbox.read_file(join(folder, name))
     return files
 
 
@@ -234,3 +219,195 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
 def is_utf_8(name: str) -> bool:
     """Whether a name from the file system is valid text."""
     return not any("\ud800" <= character <= "\udfff" for character in name)
+
+
+# A workspace that is a git repository: hide future history, apply and extract patches.
+
+GIT_TIMEOUT = 900.0
+"""Seconds for one git command; packing a large history takes minutes on a busy machine."""
+_PRELUDE = """
+set -eu
+umask 022
+export GIT_OPTIONAL_LOCKS=0 GIT_NO_REPLACE_OBJECTS=1 GIT_TERMINAL_PROMPT=0
+command -v git >/dev/null || { echo "there is no git"; exit 127; }
+"""
+# Copy what must remain into a new repository, and delete the old one: a list of what to remove
+# (branches, remotes, reflogs, stashes, replaced and dangling objects, kept packs, alternates ...)
+# would never be complete.
+_SEAL = """
+git config --global --replace-all safe.directory '*'
+old=$(git rev-parse --absolute-git-dir)
+[ "$old" = "$PWD/.git" ] || { echo "its repository is $old"; exit 1; }
+rm -f "$old/index.lock" "$old/info/grafts"
+git config core.fileMode false
+git add -A
+tree=$(git write-tree)
+base=$(git rev-parse -q --verify "$1^{commit}" || true)
+git config user.name setup
+git config user.email setup@localhost
+when="2000-01-01T00:00:00Z"
+[ -z "$base" ] || when=$(git show -s --format=%cI "$base")
+export GIT_AUTHOR_DATE=$when GIT_COMMITTER_DATE=$when
+if [ -z "$base" ]; then commit=$(git commit-tree "$tree" -m Setup)
+elif [ "$(git rev-parse "$base^{tree}")" = "$tree" ]; then commit=$base
+else commit=$(git commit-tree "$tree" -p "$base" -m Setup)
+fi
+# On the same file system, which packs are renamed on.
+new=$(mktemp -d "$old/sealed.XXXXXX")
+git init -q --template= "$new"
+mkdir -p "$new/.git/info" "$new/.git/objects/pack"
+tags="$new/tags"
+git for-each-ref --merged="$commit" --format='%(objectname) %(refname)' refs/tags >"$tags"
+pack() {
+    { echo "$commit"; cut -d' ' -f1 "$tags"; } |
+        git pack-objects -q --revs "$new/.git/objects/pack/pack" >/dev/null
+}
+if ! pack 2>/dev/null; then
+    # A partial clone, whose past is elsewhere: the tree alone is whole.
+    commit=$(git commit-tree "$tree" -m Setup)
+    : >"$tags"
+    rm -f "$old/shallow"
+    pack
+fi
+for file in shallow info/exclude info/sparse-checkout; do
+    [ ! -f "$old/$file" ] || cp "$old/$file" "$new/.git/$file"
+done
+for key in user.name user.email core.autocrlf core.eol core.symlinks core.sparseCheckout; do
+    value=$(git config "$key") && git config -f "$new/.git/config" "$key" "$value" || true
+done
+git config -f "$new/.git/config" core.fileMode false
+[ ! -d "$old/modules" ] || mv "$old/modules" "$new/.git/modules"
+export GIT_DIR="$new/.git"
+git update-ref refs/heads/main "$commit"
+git symbolic-ref HEAD refs/heads/main
+sed 's/^\\([^ ]*\\) \\(.*\\)/create \\2 \\1/' "$tags" | git update-ref --stdin
+unset GIT_DIR
+mv "$new/.git" "$old.sealed"
+rm -rf "$old"
+mv "$old.sealed" "$old"
+git reset -q
+rm -rf "$old/logs" "$old/ORIG_HEAD"
+# Only the owner writes: the edit gate counts on it.
+find . -path ./.git -prune -o ! -type l -perm /022 -exec chmod go-w {} +
+find . -path ./.git -prune -o ! -type l ! -perm -444 -exec chmod a+rX {} +
+chmod go-w .
+"""
+_TREE = """
+folder=$(mktemp -d)
+cp "$(git rev-parse --absolute-git-dir)/index" "$folder/index"
+GIT_INDEX_FILE=$folder/index git add -A >/dev/null
+GIT_INDEX_FILE=$folder/index git write-tree
+rm -rf "$folder"
+"""
+_CHANGED = """
+tree=$1; before=$PWD/$2/before; after=$PWD/$2/after
+mkdir -p "$before" "$after"
+git config core.fileMode false
+GIT_INDEX_FILE=$before.index git read-tree "$tree"
+cp "$before.index" "$after.index"
+export GIT_INDEX_FILE=$after.index
+git add -A
+changed() {
+    git diff --cached --name-only -z --no-renames --no-ext-diff --ignore-submodules \
+        --diff-filter="$1" "$tree"
+}
+put() { git checkout-index -q -f -z --stdin --prefix="$1/"; }
+changed DMT | GIT_INDEX_FILE=$before.index put "$before"
+changed AMT | put "$after"
+"""
+_APPLY = """
+patch=$(mktemp)
+cat >"$patch"
+git apply --whitespace=nowarn "$patch" && { rm -f "$patch"; exit 0; }
+command -v patch >/dev/null || exit 1
+patch --batch --forward --fuzz=5 -p1 --dry-run -i "$patch" >/dev/null || exit 1
+patch --batch --forward --fuzz=5 -p1 --no-backup-if-mismatch -i "$patch"
+rm -f "$patch"
+"""
+_CHECK_OUT = """
+git config --global --replace-all safe.directory '*'
+git config core.fileMode false
+git checkout -q -f --detach "$1"
+git clean -q -f -d
+"""
+_PUT_BACK = """
+ref=$1; shift
+git cat-file -e "$ref^{commit}" 2>/dev/null || ref=HEAD
+for file in "$@"; do
+    if git cat-file -e "$ref:$file" 2>/dev/null; then git checkout -q "$ref" -- "$file"
+    else rm -rf "$file"; git rm -q --cached --ignore-unmatch -- "$file"; fi
+done
+"""
+
+
+def check_out(sandbox: Sandbox, commit: str, patches: Sequence[str]) -> None:
+    """Set the workspace to a commit with patches applied; files that git ignores stay. Raises
+    SandboxUnavailable if the repository lacks the commit, PatchError."""
+    _git(sandbox, _CHECK_OUT, commit)
+    for patch in patches:
+        apply_with_git(sandbox, patch)
+
+
+def seal_history(sandbox: Sandbox, base_commit: str) -> None:
+    """Remove everything from the workspace's repository except the history of `base_commit`.
+
+    HEAD becomes the current tree, with the base commit as parent, or with none if the repository
+    lacks that commit's full history. Tags in that history stay, because versions are computed from
+    them. Raises SandboxUnavailable if there is no repository of its own, or no git.
+    """
+    _git(sandbox, _SEAL, base_commit)
+
+
+def apply_with_git(sandbox: Sandbox, patch: str) -> None:
+    """Apply a patch as SWE-bench does: with git, else with `patch` and fuzz. Raises PatchError."""
+    if "diff --git" not in patch and "--- " not in patch:
+        return
+    argv = ["sh", "-c", _PRELUDE + _APPLY, "sh"]
+    result = sandbox.run(Command(argv, stdin=patch.encode(), timeout=GIT_TIMEOUT))
+    if result.exit_code:
+        raise PatchError(f"can't be applied: {result.output.strip()[-2000:]}")
+
+
+def lay_out_patch(sandbox: Sandbox, patch: str, files: Sequence[str], base_commit: str) -> None:
+    """Reset files to a commit, and apply the patch that changes them. Raises PatchError,
+    SandboxUnavailable."""
+    _git(sandbox, _PUT_BACK, base_commit, *files)
+    apply_with_git(sandbox, patch)
+
+
+def tree_of(sandbox: Sandbox) -> str:
+    """The id of the workspace's current tree, without ignored files."""
+    return _git(sandbox, _TREE).strip().splitlines()[-1]
+
+
+def changed_files(sandbox: Sandbox, tree: str) -> tuple[Mapping[str, bytes], Mapping[str, bytes]]:
+    """The files that differ from an earlier tree: before and after. Raises SandboxFileError if the
+    repository no longer exists."""
+    with scratch_folder(sandbox, ".git") as folder:
+        try:
+            _git(sandbox, _CHANGED, tree, folder)
+        except SandboxUnavailable as error:
+            raise SandboxFileError(str(error)) from error
+        return sandbox.read_tree(f"{folder}/before"), sandbox.read_tree(f"{folder}/after")
+
+
+def tracked_files(sandbox: Sandbox, *patterns: str) -> list[str]:
+    """The files that git tracks, by git's patterns (`*.py` matches in every folder)."""
+    return [unquote(line) for line in _git(sandbox, 'git ls-files -- "$@"', *patterns).splitlines()]
+
+
+def _git(sandbox: Sandbox, script: str, *arguments: str) -> str:
+    result = capture(sandbox, _PRELUDE + script, *arguments, timeout=GIT_TIMEOUT)
+    if result.exit_code == 127:
+        raise SandboxUnavailable(
+            f"the image has no git, which {sandbox.workspace} is to be kept and compared with: "
+            "add git to it"
+        )
+    if result.timed_out:
+        raise SandboxUnavailable(f"git took more than {GIT_TIMEOUT:g} s in {sandbox.workspace}")
+    if result.exit_code:
+        raise SandboxUnavailable(
+            f"{sandbox.workspace} of the image can't be used as a git repository: "
+            f"{result.output.strip()[-2000:]}"
+        )
+    return result.output

@@ -1,9 +1,8 @@
 """Unified diffs: make, apply, reverse and cut them, find their lines, and tell test files apart.
 
-Patches are in git's format (`diff --git`, `a/` and `b/` prefixes, /dev/null for new and deleted
-files), so that `git apply` accepts them. File modes and binary contents are left out: a file that
-is not UTF-8, or large, is only named in a comment line before the first diff. Renames are read, but
-not written.
+Patches are in git's format, so that `git apply` accepts them, but without file modes and binary
+contents: a file that is not UTF-8, or large, is only named in a comment line before the first diff.
+Renames are read, but not written.
 """
 
 from __future__ import annotations
@@ -88,14 +87,18 @@ def renamed_files(patch: str) -> list[tuple[str, str]]:
     ]
 
 
+def named_files(patch: str) -> set[str]:
+    """All old and new names of files in a git patch."""
+    return {path for pair in renamed_files(patch) for path in pair}
+
+
 def _hunk_lines(hunk: Iterable[object]) -> tuple[tuple[str, str], ...]:
     lines: list[tuple[str, str]] = []
     for line in map(str, hunk):
-        kind, text = line[:1], line[1:]
-        if kind == "\\" and lines:
+        if line.startswith("\\") and lines:
             lines[-1] = lines[-1][0], lines[-1][1].removesuffix("\n")
-        elif kind in (" ", "+", "-"):
-            lines.append((kind, text))
+        elif line.startswith((" ", "+", "-")):
+            lines.append((line[0], line[1:]))
     return tuple(lines)
 
 
@@ -142,10 +145,8 @@ def _path(header: str, prefix: str) -> str | None:
 
 
 def quote(path: str) -> str:
-    """git's C-style quoting, which makes any name printable, even if it is not UTF-8.
-
-    Blanks are quoted too, since a `diff --git` line with blanks is ambiguous.
-    """
+    """git's C-style quoting, which makes any name printable, even if it is not UTF-8. Blanks are
+    quoted too, since a `diff --git` line with blanks is ambiguous."""
     quoted = ""
     for character in path:
         if character.isprintable() and character not in ' "\\':
@@ -157,9 +158,7 @@ def quote(path: str) -> str:
 
 
 def unquote(path: str) -> str:
-    """The path from git's form, quoted or not; bytes that are not UTF-8 are decoded like
-    `os.fsdecode`.
-    """
+    """The path from git's form, quoted or not; decoded like `os.fsdecode`."""
     if not (len(path) > 1 and path.startswith('"') and path.endswith('"')):
         return path
 
@@ -197,9 +196,8 @@ class TestFiles:
 LARGE_FILE = 1024 * 1024
 """Bytes of a file, before or after, above which `diff_trees` only names it."""
 MOST_COMPARED = 20_000_000
-"""Pairs of equal lines to compare per file: takes seconds, enough for real changes. Thousands of
-equal lines on both sides would take days.
-"""
+"""Pairs of equal lines to compare per file, in seconds: enough for real changes. Thousands of equal
+lines on both sides would take days."""
 BINARY_NOTE = "# binary or large file changed, not in this patch: "
 _OPPOSITE = {"+": "-", "-": "+", " ": " "}
 
@@ -210,10 +208,8 @@ class PatchTooLarge(PatchError):
 
 @dataclass(frozen=True, slots=True)
 class ChangedRange:
-    """Lines of the source file that a patch changes, 1-based and inclusive.
-
-    For a pure insertion: the lines before and after it, if they exist.
-    """
+    """Lines of the source file that a patch changes, 1-based and inclusive; for a pure insertion
+    the lines before and after it, if they exist."""
 
     path: str
     start: int
@@ -233,10 +229,8 @@ class Edit:
 def diff_trees(
     before: Mapping[str, bytes], after: Mapping[str, bytes], most_lines: int | None = None
 ) -> str:
-    """The patch that turns one tree into the other; empty if they are equal.
-
-    Raises PatchTooLarge if it has more than `most_lines` lines.
-    """
+    """The patch that turns one tree into the other; empty if they are equal. Raises PatchTooLarge
+    if it has more than `most_lines` lines."""
     notes, diffs, count = [], list[str](), 0
     for path in sorted({*before, *after}):
         old, new = before.get(path), after.get(path)
@@ -360,25 +354,22 @@ def _diff_file(path: str, old: bytes | None, new: bytes | None) -> FilePatch:
     for group in matcher.get_grouped_opcodes(3):
         lines: list[tuple[str, str]] = []
         for kind, start, end, new_start, new_end in group:
-            if kind == "equal":
-                lines += [(" ", line) for line in source[start:end]]
-            else:
-                lines += [("-", line) for line in source[start:end]]
+            lines += [(" " if kind == "equal" else "-", line) for line in source[start:end]]
+            if kind != "equal":
                 lines += [("+", line) for line in target[new_start:new_end]]
         first, last = group[0], group[-1]
         # In this format, a side without lines has the number of the line before it.
         source_start = first[1] + (last[2] > first[1])
         target_start = first[3] + (last[4] > first[3])
         hunks.append(Hunk(source_start, target_start, tuple(lines)))
-    return FilePatch(
-        path if old is not None else None, path if new is not None else None, tuple(hunks)
-    )
+    sides = [path if side is not None else None for side in (old, new)]
+    return FilePatch(sides[0], sides[1], tuple(hunks))
 
 
 class _Matcher(difflib.SequenceMatcher[str]):
     """Compares like difflib. If that takes too long, it matches only a common start and end."""
 
-    def __init__(self, source: Sequence[str], target: Sequence[str]) -> None:
+    def __init__(self, source: list[str], target: list[str]) -> None:
         super().__init__(None, source, target, autojunk=False)
         self._source, self._target, self._left = source, target, MOST_COMPARED
         counts = Counter(target)
@@ -437,8 +428,7 @@ def _hunk_ranges(path: str, hunk: Hunk) -> Iterator[ChangedRange]:
     line = first_index(hunk.source_start, hunk.old) + 1
     last = line + len(hunk.old) - 1
     for unchanged, run in groupby(hunk.lines, key=lambda item: item[0] == " "):
-        kinds = [kind for kind, _ in run]
-        removed = sum(kind != "+" for kind in kinds)
+        removed = sum(kind != "+" for kind, _ in run)
         if not unchanged and removed:
             yield ChangedRange(path, line, line + removed - 1)
         elif not unchanged:

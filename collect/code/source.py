@@ -9,10 +9,9 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from collect.code.java_source import JavaSource
+from collect.code.java_tree import JavaSource
 from collect.code.patches import ChangedRange
-from collect.code.python_source import PythonSource
-from collect.code.syntax import FunctionRange
+from collect.code.syntax import FunctionRange, PythonSource
 
 SourceFile = PythonSource | JavaSource
 
@@ -62,9 +61,7 @@ def places_of(files: Mapping[str, bytes], ranges: Sequence[ChangedRange]) -> lis
 
 
 def line_at_fault(ranges: Sequence[ChangedRange], place: Place) -> int:
-    """The changed line for a place: its own, or one where nothing can stop, such as a default
-    value's.
-    """
+    """The changed line for a place: its own, or a default value's, say, where nothing can stop."""
     changed = [each for each in ranges if each.path == place.path]
     nearest = min(changed, key=lambda each: abs(each.start - place.line))
     is_stop = nearest.insertion or nearest.start <= place.line <= nearest.end
@@ -72,10 +69,8 @@ def line_at_fault(ranges: Sequence[ChangedRange], place: Place) -> int:
 
 
 def place_to_stop(source: SourceFile, changed: ChangedRange) -> Place:
-    """A statement in a range of lines, or else next to it, where the debugger can stop.
-
-    For an insertion it is the statement before which something is missing.
-    """
+    """A statement in a range of lines, or else next to it, where the debugger can stop; for an
+    insertion the statement before which something is missing."""
     start, end = changed.start, changed.end
     found = function_at(source, end) or function_at(source, start)
     name = found.name if found else ""

@@ -7,8 +7,13 @@ several threads parse at once: https://github.com/python/cpython/issues/106905.
 from __future__ import annotations
 
 import ast
+import builtins
 import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+from sandbox.text import source_lines
 
 _LOCK = threading.Lock()
 LONGEST = 1_000_000
@@ -50,3 +55,164 @@ class FunctionRange:
 class Mutation:
     line: int
     text: str
+
+
+# What the oracle reads in Python source.
+
+PURE_CALLS = {"len", "min", "max", "sum", "abs", "sorted", "isinstance", "int", "str", "float"}
+LOOKED_AT = (ast.Name, ast.Attribute, ast.Subscript, ast.Compare, ast.BoolOp, ast.BinOp)
+HAS_EFFECTS = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Lambda, ast.comprehension)
+OWN_SCOPE = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<=",
+    ast.LtE: "<",
+    ast.Gt: ">=",
+    ast.GtE: ">",
+    ast.Eq: "!=",
+    ast.NotEq: "==",
+    ast.In: "not in",
+    ast.NotIn: "in",
+}
+ARITHMETIC: dict[type[ast.operator], str] = {
+    ast.Add: "-",
+    ast.Sub: "+",
+    ast.Mult: "+",
+    ast.Div: "//",
+    ast.FloorDiv: "/",
+    ast.Mod: "//",
+}
+
+
+class PythonSource:
+    def __init__(self, tree: ast.Module, text: str) -> None:
+        self._tree = tree
+        self._text = text
+
+    @classmethod
+    def read(cls, data: bytes) -> PythonSource | None:
+        try:
+            return cls(parse(data), data.decode("utf-8", "replace"))
+        except (SyntaxError, ValueError):
+            return None
+
+    @property
+    def functions(self) -> Sequence[FunctionRange]:
+        return list(self._nodes)
+
+    @cached_property
+    def _nodes(self) -> dict[FunctionRange, Function]:
+        found = {}
+        for name, node in _functions(self._tree, ""):
+            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            found[FunctionRange(name, first, node.lineno, node.end_lineno or node.lineno)] = node
+        return found
+
+    def stops(self, function: FunctionRange | None) -> list[int]:
+        scope = self._tree if function is None else self._nodes[function]
+        lines = []
+        pending: list[ast.AST] = list(scope.body)
+        while pending:
+            node = pending.pop()
+            docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            if isinstance(node, ast.stmt) and not docstring:
+                lines.append(node.lineno)
+            if not isinstance(node, Function | ast.ClassDef):
+                pending += ast.iter_child_nodes(node)
+        return sorted(lines)
+
+    def probes(self, line: int, function: str = "") -> list[str]:
+        """Pure expressions of the statement at a line, larger ones before their parts."""
+        found: dict[str, None] = {}
+        for statement in self._at_line(line):
+            for header in _headers(statement):
+                called = [part.func for part in ast.walk(header) if isinstance(part, ast.Call)]
+                for node in _same_scope(header):
+                    if isinstance(node, LOOKED_AT) and node not in called and is_pure(node):
+                        found[ast.unparse(node)] = None
+        return list(found)
+
+    def assigned(self, line: int) -> list[str]:
+        targets: list[ast.expr] = []
+        for statement in self._at_line(line):
+            if isinstance(statement, ast.Assign):
+                targets += statement.targets
+            elif isinstance(statement, ast.AugAssign | ast.AnnAssign):
+                targets.append(statement.target)
+        return [ast.unparse(target) for target in targets]
+
+    def mutations(self, function: FunctionRange) -> Iterator[Mutation]:
+        lines = source_lines(self._text, keepends=True)
+        for node in ast.walk(self._nodes[function]):
+            if isinstance(node, ast.Compare) and len(node.ops) == 1:
+                replacement = COMPARISONS.get(type(node.ops[0]))
+                left, right = node.left, node.comparators[0]
+            elif isinstance(node, ast.BinOp):
+                replacement = ARITHMETIC.get(type(node.op))
+                left, right = node.left, node.right
+            else:
+                continue
+            if replacement is None or left.end_lineno != right.lineno:
+                continue
+            line = lines[right.lineno - 1].encode()
+            between = line[left.end_col_offset : right.col_offset].decode()
+            if "(" in between or ")" in between:
+                continue
+            head, tail = line[: left.end_col_offset].decode(), line[right.col_offset :].decode()
+            changed = f"{head} {replacement} {tail}"
+            rest = [*lines[: right.lineno - 1], changed, *lines[right.lineno :]]
+            yield Mutation(right.lineno, "".join(rest))
+
+    def _at_line(self, line: int) -> list[ast.stmt]:
+        nodes = ast.walk(self._tree)
+        return [node for node in nodes if isinstance(node, ast.stmt) and node.lineno == line]
+
+
+def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, Function | ast.ClassDef):
+            name = f"{prefix}{child.name}"
+            if isinstance(child, Function):
+                yield name, child
+            yield from _functions(child, f"{name}.")
+        else:
+            yield from _functions(child, prefix)
+
+
+def _headers(statement: ast.stmt) -> Sequence[ast.AST]:
+    """The expressions that a statement evaluates first."""
+    match statement:
+        case ast.If() | ast.While() | ast.Assert():
+            return [statement.test]
+        case ast.For():
+            return [statement.iter]
+        case ast.With():
+            return [item.context_expr for item in statement.items]
+        case ast.Return() | ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Expr():
+            return [statement.value] if statement.value is not None else []
+    return []
+
+
+def _same_scope(node: ast.AST) -> Iterator[ast.AST]:
+    """The node and its parts, larger ones first, without inner scopes, whose names differ."""
+    level = [node]
+    while level:
+        yield from level
+        level = [
+            child
+            for parent in level
+            if not isinstance(parent, OWN_SCOPE)
+            for child in ast.iter_child_nodes(parent)
+        ]
+
+
+def is_pure(node: ast.AST) -> bool:
+    """Whether an expression has no side effects and is worth evaluating."""
+    for part in ast.walk(node):
+        if isinstance(part, HAS_EFFECTS):
+            return False
+        if isinstance(part, ast.Call) and ast.unparse(part.func) not in PURE_CALLS:
+            return False
+        if isinstance(part, ast.Name) and hasattr(builtins, part.id) and part is node:
+            return False
+    return True

@@ -29,7 +29,7 @@ from collect.code.source import NOTHING, place_of, read_source
 from collect.errors import ModelFailure
 from collect.oracle.scripted import PHRASES, Turns, say
 from collect.store.messages import Message
-from sandbox.java.scan import GRADLE_FILES
+from sandbox.java.project import GRADLE_FILES
 
 LOCATION = re.compile(r"([\w./-]{1,200}\.(?:py|java))[:,]?\s*(?:line\s+)?(\d+)")
 NEARBY = 5

@@ -18,9 +18,8 @@ from collect.agents.config import Variant
 from collect.agents.inspectcoder.react import STATE_HEADING
 from collect.benchmarks.base import Instance
 from collect.code.patches import ChangedRange, changed_lines, reverse_patch
-from collect.code.python_source import is_pure
 from collect.code.source import NOTHING, Place, function_at, place_of, read_source
-from collect.code.syntax import parse
+from collect.code.syntax import is_pure, parse
 from collect.oracle.candidates import as_it_is, correct_program, numbered_code, program
 from collect.oracle.scripted import PHRASES, Turns, say
 from collect.store.messages import Message, ToolCall

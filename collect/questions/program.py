@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from collect.benchmarks.base import Instance
-from collect.code.java_source import JavaSource
+from collect.code.java_tree import JavaSource
 from collect.code.syntax import parse
 from collect.question_records import Location
 from collect.questions.comparing import parse_value

@@ -15,8 +15,8 @@ from functools import cached_property
 
 from collect.benchmarks.base import Instance
 from collect.code.patches import changed_lines
-from collect.code.python_source import is_pure
 from collect.code.source import function_at, read_source
+from collect.code.syntax import is_pure
 from collect.errors import InfrastructureFailure
 from collect.question_records import (
     AssertionAsk,

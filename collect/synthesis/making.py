@@ -35,7 +35,7 @@ from collect.benchmarks.local import (
     LocalBug,
 )
 from collect.benchmarks.marks import note_verified
-from collect.benchmarks.projects import layout
+from collect.benchmarks.projects import project as projects
 from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
 from collect.benchmarks.projects.project import Project, ProjectRefused, Source
 from collect.benchmarks.projects.sources import fetch
@@ -55,7 +55,7 @@ from collect.synthesis.workbench import PythonWorkbench, Suite, TrialRun, Workbe
 from collect.threads import run_in_threads
 from sandbox import SandboxConfig, clean_up
 from sandbox.errors import ImageMissing, SandboxUnavailable
-from sandbox.java.scan import BUILD_FILES
+from sandbox.java.project import BUILD_FILES
 
 # Choose the edits of a project to try, and the tests to run for each.
 
@@ -384,10 +384,12 @@ def _symptom(bug: LocalBug) -> tuple[object, ...]:
 
 def arrange(wanted: ProjectConfig, source: Source, sandbox: SandboxConfig) -> Project:
     """Separate a project's tests from its code, and find what they need. Raises ProjectRefused."""
-    unsaid = wanted.language is None
-    if wanted.language == "java" or (unsaid and not source.files.keys().isdisjoint(BUILD_FILES)):
-        return layout.arrange_java(wanted, source)
-    return layout.arrange(wanted, source, sandbox)
+    language = wanted.language
+    if language is None and any(name in source.files for name in BUILD_FILES):
+        language = "java"
+    if language == "java":
+        return projects.arrange_java(wanted, source)
+    return projects.arrange(wanted, source, sandbox)
 
 
 # One project, with its suite and the outcomes so far on disk.

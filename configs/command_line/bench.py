@@ -98,8 +98,7 @@ def bench_show(options: argparse.Namespace) -> int:
 
 
 def bench_verify(options: argparse.Namespace) -> int:
-    from collect.benchmarks.marks import Verifications
-    from collect.benchmarks.verify import VerifySettings, verification_table, verify
+    from collect.benchmarks.marks import Verifications, VerifySettings, verification_table, verify
 
     config = load_config(options.config, options.overrides)
     benchmark, instances = _bugs(config, config.collect.benchmark)

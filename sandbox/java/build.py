@@ -17,15 +17,18 @@ from sandbox.java.jdk import Jdk, find_jdk
 from sandbox.java.lookup import Found, Lookup, parse_name
 from sandbox.java.maven import SKIPPED_CHECKS, build_maven, maven_command
 from sandbox.java.project import (
+    OUTPUT_FOLDERS,
     TOOLS,
     BuildJob,
     BuildKind,
     CompileStep,
     JavaProject,
     Module,
+    Scan,
     find_module,
+    is_build_file,
+    scan_workspace,
 )
-from sandbox.java.scan import OUTPUT_FOLDERS, Scan, is_build_file, scan_workspace
 from sandbox.shell import FOLDER, write_bytes
 
 AGENT = "-agentlib:jdwp=transport=dt_socket,server=n,suspend=y,address=127.0.0.1:{port}"
@@ -47,12 +50,13 @@ def needs_fork(project: JavaProject, found: Found) -> bool:
     """Whether only the build tool can run this test."""
     if project.module.kind is BuildKind.PLAIN or not found.test:
         return False
-    names = [posixpath.basename(path) for path in project.class_path]
-    launcher = any(
-        name.startswith(("junit-platform-launcher", "junit-platform-console")) for name in names
-    )
     jupiter = any(name.startswith(("org.junit.jupiter", "spock.")) for name in found.imports)
-    return not names or (jupiter and not launcher)
+    return not project.class_path or (jupiter and not _has_launcher(project))
+
+
+def _has_launcher(project: JavaProject) -> bool:
+    known = ("junit-platform-launcher", "junit-platform-console-standalone")
+    return any(posixpath.basename(path).startswith(known) for path in project.class_path)
 
 
 def fork_command(sandbox: Sandbox, jdk: Jdk, module: Module, found: Found) -> list[str]:
@@ -98,10 +102,8 @@ exit 0
 
 
 def build_plain(job: BuildJob, module: Module, found: Found) -> JavaProject:
-    """Compile all sources, or if that fails only those that the target needs.
-
-    Raises BuildFailed, SandboxError.
-    """
+    """Compile all sources, or if that fails only those that the target needs. Raises BuildFailed,
+    SandboxError."""
     packages: dict[str, str] = {}
     for line in job.run(_PACKAGES).output.splitlines():
         path, _, declaration = line.rpartition(":")
@@ -169,13 +171,12 @@ def recompile(job: BuildJob, project: JavaProject, changed: Set[str]) -> bool:
     roots = [
         [posixpath.relpath(root, workspace) for root in step.source_roots] for step in project.steps
     ]
+    every = [root for own in roots for root in own]
     if (
         not changed
-        or not roots
-        or not all(_hand_written(root) for own in roots for root in own)
+        or not all(map(_hand_written, every))
         or any(path.endswith(OTHER_LANGUAGES) for path in job.scan.stamps)
-        or not all(path.endswith(".java") for path in changed)
-        or not all(any(_inside(path, own) for own in roots) for path in changed)
+        or not all(path.endswith(".java") and _inside(path, every) for path in changed)
     ):
         return False
     affected = [any(_inside(path, own) for path in changed) for own in roots]
@@ -219,11 +220,7 @@ def with_launcher(sandbox: Sandbox, project: JavaProject) -> JavaProject:
     """Add the JUnit Platform launcher of the engine's version, if the class path has an engine and
     no launcher, and a Maven repository, Gradle's cache or the engine's folder has one. Build tools
     add it themselves when they run tests."""
-    names = [posixpath.basename(path) for path in project.class_path]
-    known = ("junit-platform-launcher", "junit-platform-console-standalone")
-    if any(name.startswith(known) for name in names):
-        return project
-    for path in project.class_path:
+    for path in () if _has_launcher(project) else project.class_path:
         if (match := _ENGINE.search(path)) is not None:
             argv = ["sh", "-c", _FIND_LAUNCHER, posixpath.dirname(path), match[2]]
             found = map(posixpath.normpath, sandbox.run(Command(argv)).output.split())

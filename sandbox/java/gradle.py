@@ -62,10 +62,7 @@ exit 0
 
 
 def build_gradle(job: BuildJob, module: Module) -> JavaProject:
-    """Build a module with its dependencies.
-
-    Raises BuildFailed, JavaUnavailable, SandboxError.
-    """
+    """Build a module with its dependencies. Raises BuildFailed, JavaUnavailable, SandboxError."""
     script = (Path(__file__).parent / "describe.gradle").read_bytes()
     write_bytes(job.sandbox, SCRIPT, script)
     properties = {

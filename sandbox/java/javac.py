@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sandbox.base import SOURCE_LIMIT, Sandbox
@@ -45,10 +46,8 @@ class CompilerError:
 
 
 def shown_errors(output: str, workspace: str, source_line: Callable[[str, int], str]) -> str:
-    """The errors in a build's output as text, at most a screenful.
-
-    `source_line` returns a line of a workspace file, empty if it can't be read.
-    """
+    """The errors in a build's output as text, at most a screenful. `source_line` returns a line of
+    a workspace file, empty if it can't be read."""
     errors = list(dict.fromkeys(compiler_errors(output, workspace)))
     if not errors:
         return "\n".join(line[:MAX_WIDTH] for line in _reasons(output))
@@ -109,10 +108,8 @@ shift; exec "$@"
 
 
 def compile_sources(job: BuildJob, step: CompileStep, sources: Sequence[str]) -> None:
-    """Compile all of a step's sources into its emptied output folder.
-
-    Raises BuildFailed with the errors, SandboxError.
-    """
+    """Compile all of a step's sources into its emptied output folder. Raises BuildFailed with the
+    errors, SandboxError."""
     arguments = f"{FOLDER}/javac-arguments"
     words = (word.replace("\\", "\\\\").replace('"', '\\"') for word in (*step.options, *sources))
     lines = [f'"{word}"' for word in words]
@@ -127,19 +124,13 @@ def compile_sources(job: BuildJob, step: CompileStep, sources: Sequence[str]) ->
 
 def build_failed(sandbox: Sandbox, tool: str, output: str) -> BuildFailed:
     """The error for a failed build, with what is needed to fix it."""
-    files: dict[str, list[str]] = {}
 
     def source_line(file: str, line: int) -> str:
-        if file not in files:
-            try:
-                text = sandbox.read_file(file, SOURCE_LIMIT).decode("utf-8", "replace")
-            except SandboxFileError:
-                text = ""
-            files[file] = source_lines(text)
-        lines = files[file]
-        return lines[line - 1] if 0 < line <= len(lines) else ""
+        with suppress(SandboxFileError):
+            text = sandbox.read_file(file, SOURCE_LIMIT).decode("utf-8", "replace")
+            return "".join(source_lines(text)[line - 1 : line]) if line > 0 else ""
+        return ""
 
     shown = shown_errors(output, sandbox.workspace, source_line)
-    found = next(compiler_errors(output, sandbox.workspace), None)
     message = f"the build failed ({tool}); fix this, then start again:\n{shown}"
-    return BuildFailed(message, in_sources=found is not None)
+    return BuildFailed(message, in_sources=any(compiler_errors(output, sandbox.workspace)))

@@ -47,8 +47,9 @@ class Jdk:
 
     @property
     def feature(self) -> int:
-        """8, 11, 17 ..."""
-        return feature_of(self.version)
+        """The 17 of `17.0.15`, the 8 of `1.8.0_402`; 0 if there is none."""
+        match = re.match(r"(?:1\.)?(\d+)", self.version)
+        return int(match[1]) if match else 0
 
     @property
     def java(self) -> str:
@@ -83,9 +84,3 @@ def find_jdk(sandbox: Sandbox) -> Jdk:
         raise JavaUnavailable(f"{jdk.home} is Java {version}; {OLDEST} is the oldest: {HINT}")
     _found[sandbox] = jdk
     return jdk
-
-
-def feature_of(version: str) -> int:
-    """The 17 of `17.0.15`, the 8 of `1.8.0_402`; 0 if there is none."""
-    match = re.match(r"(?:1\.)?(\d+)", version)
-    return int(match[1]) if match else 0

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 
 from sandbox.base import SOURCE_LIMIT, Sandbox
 from sandbox.errors import NoSuchTest, SandboxFileError
-from sandbox.java.scan import Scan
+from sandbox.java.project import Scan
 from sandbox.shell import capture, split_words
 
 _NOISE = re.compile(
@@ -28,15 +28,11 @@ _METHOD = re.compile(
     r"(?:^|[\s>\]])(?P<name>\w+)\s*\((?P<parameters>[^{}]*)\)\s*(?:throws[\w\s.,@<>]+)?$",
     re.DOTALL,
 )
-_ANNOTATION = re.compile(r"@(?:[\w.]+\.)?(\w+)")
+_TEST = re.compile(
+    r"@(?:[\w.]+\.)?(?:Test|ParameterizedTest|RepeatedTest|TestFactory|TestTemplate|Theory|Property)\b"
+)
 _KEYWORDS = frozenset(
     ["if", "for", "while", "switch", "catch", "synchronized", "try", "new", "return", "do", "else"]
-)
-TEST_ANNOTATIONS = frozenset(
-    [
-        *("Test", "ParameterizedTest", "RepeatedTest", "TestFactory", "TestTemplate"),
-        *("Theory", "Property"),
-    ]
 )
 
 
@@ -87,10 +83,8 @@ def outline(text: str) -> Outline:
 
 
 def _classes(text: str, package: str) -> Iterator[JavaClass]:
-    """Walk the blocks; the text before a block's brace says what it is.
-
-    Skips what is in parentheses: an annotation's array, a lambda's body.
-    """
+    """Walk the blocks; the text before a block's brace says what it is. Skips what is in
+    parentheses: an annotation's array, a lambda's body."""
     open_blocks: list[JavaClass | None] = []
     """The class whose body each block is; None for any other block."""
     start = depth = 0
@@ -123,9 +117,8 @@ def _method(head: str) -> list[Method]:
     found = _METHOD.search(head)
     if found is None or found["name"] in _KEYWORDS:
         return []
-    test = not TEST_ANNOTATIONS.isdisjoint(_ANNOTATION.findall(head))
     entry = found["name"] == "main" and "static" in head.split() and "String" in found["parameters"]
-    return [Method(found["name"], test, entry)]
+    return [Method(found["name"], _TEST.search(head) is not None, entry)]
 
 
 MAX_PARENTS = 10
@@ -318,15 +311,14 @@ class Found:
         return f"{self.class_name}#{self.method}" if self.method else self.class_name
 
 
-class Lookup:
-    def __init__(self, sandbox: Sandbox, scan: Scan) -> None:
-        self._sources = Sources(sandbox, scan)
+class Lookup(Sources):
+    """Finds what a launch names."""
 
     def find(self, named: Named) -> Found:
         """Raises NoSuchTest with the nearest names, or SandboxDead."""
         candidates = list(self._candidates(named)) or list(self._searched(named))
         if not candidates:
-            if not self._sources.paths:
+            if not self.paths:
                 raise NoSuchTest("the workspace holds no Java sources")
             what = "main class" if named.main else "test"
             shown = named.name + (f"#{named.method}" if named.method else "")
@@ -347,9 +339,9 @@ class Lookup:
         method = named.method
         if named.name.endswith(".java") or "/" in named.name:
             path = named.name if named.name.endswith(".java") else f"{named.name}.java"
-            for file in self._sources.files(path):
+            for file in self.files(path):
                 # The class that has the method, is named like the file, or has a `main`.
-                classes = self._sources.outline(file).classes
+                classes = self.outline(file).classes
                 stem = posixpath.basename(file).removesuffix(".java")
                 chosen = [
                     *(each for each in classes if method and each.method(method)),
@@ -362,16 +354,15 @@ class Lookup:
             return
         parts = [part for part in re.split(r"[.$]", named.name) if part]
         for length in range(len(parts), 0, -1):
-            matches = list(self._sources.files("/".join(parts[:length]) + ".java"))
-            for file in matches:
-                yield from self._of_parts(file, parts[length - 1 :], method)
-            if matches:
+            if matches := list(self.files("/".join(parts[:length]) + ".java")):
+                for file in matches:
+                    yield from self._of_parts(file, parts[length - 1 :], method)
                 return
 
     def _of_parts(self, file: str, parts: list[str], method: str | None) -> Iterator[Candidate]:
         """Resolve `Outer`, `Outer.Inner` or `Outer.method` in the file of `Outer`."""
         outer, *inner = parts
-        classes = self._sources.outline(file).classes
+        classes = self.outline(file).classes
         for each in classes:
             names = each.name.rpartition(".")[2].split("$")
             if names[0] != outer and not fnmatchcase(names[0], outer):
@@ -403,13 +394,13 @@ class Lookup:
 
     def _grep(self, pattern: str) -> Iterator[tuple[str, JavaClass]]:
         """The classes of some sources with a line that matches."""
-        for file in self._sources.grep(pattern):
-            for each in self._sources.outline(file).classes:
+        for file in self.grep(pattern):
+            for each in self.outline(file).classes:
                 yield file, each
 
     def _found(self, file: str, chosen: JavaClass, method: str | None, named: Named) -> Found:
-        sources, shown = self._sources, f"{chosen.name} ({file})"
-        imports = sources.outline(file).imports
+        shown = f"{chosen.name} ({file})"
+        imports = self.outline(file).imports
         entry = any(each.entry for each in chosen.methods)
         main = Found(file, chosen.name, None, ("main",), False, (), imports)
         if named.main or (method == "main" and entry):
@@ -426,7 +417,7 @@ class Lookup:
             ]
             known = f"; name one of its subclasses: {', '.join(heirs[:NEAREST])}" if heirs else ""
             raise NoSuchTest(f"{shown} is abstract, so that no test of it can run{known}")
-        tests = tuple(dict.fromkeys(m.name for m in sources.tests(file, chosen)))
+        tests = tuple(dict.fromkeys(m.name for m in self.tests(file, chosen)))
         if method is None and not tests and entry:
             return main
         if method is None:
@@ -434,13 +425,13 @@ class Lookup:
                 nearest = self._nearest_classes(chosen.simple_name)
                 raise NoSuchTest(f"{shown} holds no test and no main method{nearest}")
             return Found(file, chosen.name, None, tests, True, (), imports)
-        family = list(sources.family(file, chosen))
+        family = list(self.family(file, chosen))
         last_file, last = family[-1]
         # A class without its source, of a library, may have it.
         may_have = (
             any(each.method(method) for _, each in family)
             or last.parent not in (None, *TEST_CASES)
-            or re.search(rf"\b{method}\s*\(", sources.text(last_file))
+            or re.search(rf"\b{method}\s*\(", self.text(last_file))
         )
         if not may_have:
             close = difflib.get_close_matches(method, tests, NEAREST, 0.4) or tests[:NEAREST]
@@ -450,9 +441,7 @@ class Lookup:
 
     def _nearest_classes(self, *names: str) -> str:
         """Sources with similar names; if none is similar, those of tests first."""
-        stems = {
-            posixpath.basename(path).removesuffix(".java"): path for path in self._sources.paths
-        }
+        stems = {posixpath.basename(path).removesuffix(".java"): path for path in self.paths}
         close = [
             match
             for name in reversed(names)

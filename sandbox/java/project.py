@@ -5,15 +5,113 @@ from __future__ import annotations
 import posixpath
 import re
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from pathlib import PurePosixPath
 
 from sandbox.base import SOURCE_LIMIT, Sandbox
-from sandbox.errors import BuildTimedOut, JavaUnavailable, SandboxFileError
+from sandbox.errors import BuildTimedOut, JavaError, JavaUnavailable, SandboxFileError
 from sandbox.java.jdk import Jdk
-from sandbox.java.scan import GRADLE_FILES, SETTINGS_FILES, Scan
 from sandbox.shell import Captured, capture
+
+BUILD_FILES = (
+    "pom.xml",
+    "build.gradle",
+    "build.gradle.kts",
+    "settings.gradle",
+    "settings.gradle.kts",
+    "gradle.properties",
+)
+GRADLE_FILES = BUILD_FILES[1:5]
+SETTINGS_FILES = ("settings.gradle", "settings.gradle.kts")
+OUTPUT_FOLDERS = ("target", "build", "out", "bin")
+SCAN_TIMEOUT = 60.0
+
+# Leaves out the folders that build tools write to, but not packages of those names. Unlike the
+# modification time, a file's change time (%z) can't be set back.
+_SCAN = r"""
+list=$0/scan-$$
+built=$(find . -maxdepth 3 \( -name pom.xml -o -name "*.gradle" -o -name "*.gradle.kts" \) |
+    head -n 1)
+find . -type d \( -name .git -o -name .gradle -o -name .idea -o -name node_modules \
+        -o -name __pycache__ \) -prune -o \
+    -type d ${built:+\( -name target -o -name build -o -name out -o -name bin \)
+        ! -path "*/src/*" -prune -o -type d} -o \
+    -type f ! -name "*.class" ! -name "*.pyc" -exec stat -c "%n|%s|%y|%z" {} + >"$list"
+known=$1; shift
+digest() { found=$(sha256sum); echo "${found%% *}"; }
+IFS="
+"
+set -f
+for roots; do
+    find $roots -name "*.class" -exec stat -c "%n|%s|%z" {} + 2>/dev/null | sort | digest
+done
+found=$(digest <"$list")
+echo "$found"
+[ "$found" = "$known" ] || cat "$list"
+rm -f "$list"
+"""
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The files of a workspace without build outputs, by path relative to it."""
+
+    stamps: Mapping[str, str] = field(default_factory=dict)
+    """Size and times of each file."""
+    digest: str = ""
+    """Digest of all stamps."""
+    outputs: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    """A digest of the classes for each requested tuple of folders."""
+
+    @property
+    def sources(self) -> list[str]:
+        return [path for path in self.stamps if path.endswith(".java")]
+
+    def has(self, path: str) -> bool:
+        return path in self.stamps
+
+    def changed(self, earlier: Scan) -> set[str]:
+        """Files added, removed or changed since an earlier scan."""
+        return {path for path, _ in self.stamps.items() ^ earlier.stamps.items()}
+
+
+def scan_workspace(
+    sandbox: Sandbox, last: Scan | None = None, outputs: Sequence[tuple[str, ...]] = ()
+) -> Scan:
+    """Scan all files, and the classes in some output folders.
+
+    If nothing has changed since the `last` scan, its list is reused. Raises JavaError if it takes
+    too long, or SandboxError.
+    """
+    known = last.digest if last is not None else ""
+    arguments = [known, *("\n".join(roots) for roots in outputs)]
+    found = capture(sandbox, _SCAN, *arguments, cwd=sandbox.workspace, timeout=SCAN_TIMEOUT)
+    if found.timed_out:
+        raise JavaError(f"listing the workspace's files took more than {SCAN_TIMEOUT:g} s")
+    lines = found.output.splitlines()
+    if len(lines) <= len(outputs):
+        raise JavaError(f"can't list the workspace's files: {found.output.strip()}")
+    classes = dict(zip(outputs, lines, strict=False))
+    digest = lines[len(outputs)]
+    if last is not None and digest == known:
+        return replace(last, outputs=classes)
+    stamps = {}
+    for line in lines[len(outputs) + 1 :]:
+        path, bar, stamp = line.removeprefix("./").partition("|")
+        if bar:
+            stamps[posixpath.normpath(path)] = stamp
+    return Scan(dict(sorted(stamps.items())), digest, classes)
+
+
+def is_build_file(path: str) -> bool:
+    *folders, name = path.split("/")
+    build_logic = (".gradle", ".gradle.kts", ".jar", ".versions.toml")
+    in_folder = ".mvn" in folders or folders[:1] == ["buildSrc"]
+    return name in BUILD_FILES or name.endswith(build_logic) or in_folder
+
 
 MISSING = 127
 """Exit code of a build command if its tool is missing."""
@@ -94,17 +192,19 @@ class JavaProject:
     """How the build tool compiles it, in order; empty if not known for sure."""
 
 
+TOOLS = {BuildKind.MAVEN: "mvn", BuildKind.GRADLE: "gradle"}
+_LAYOUTS = {
+    BuildKind.MAVEN: ("target/classes", "target/test-classes"),
+    BuildKind.GRADLE: ("build/classes/java/main", "build/classes/java/test"),
+}
+
+
 def unknown_project(folder: str, module: Module) -> JavaProject:
     """A module of the usual layout in an absolute `folder`, whose build tool does not print its
     class path."""
-    sources = [f"{folder}/src/main/java", f"{folder}/src/{module.source_set}/java"]
-    return JavaProject(
-        module=module,
-        folder=folder,
-        class_path=(),
-        class_roots=tuple(f"{folder}/{path}" for path in _LAYOUTS[module.kind]),
-        source_roots=tuple(sources),
-    )
+    roots = tuple(f"{folder}/{path}" for path in _LAYOUTS[module.kind])
+    sources = (f"{folder}/src/main/java", f"{folder}/src/{module.source_set}/java")
+    return JavaProject(module, folder, (), roots, sources)
 
 
 def find_module(sandbox: Sandbox, scan: Scan, file: str, tools: frozenset[str]) -> Module:
@@ -147,14 +247,6 @@ def timed_out(tool: str) -> BuildTimedOut:
     )
 
 
-_LAYOUTS = {
-    BuildKind.MAVEN: ("target/classes", "target/test-classes"),
-    BuildKind.GRADLE: ("build/classes/java/main", "build/classes/java/test"),
-}
-
-TOOLS = {BuildKind.MAVEN: "mvn", BuildKind.GRADLE: "gradle"}
-
-
 def _root(sandbox: Sandbox, scan: Scan, folder: str, kind: BuildKind) -> str:
     above = _folders_above(posixpath.join(folder, "file"))
     if kind is BuildKind.GRADLE:
@@ -162,13 +254,10 @@ def _root(sandbox: Sandbox, scan: Scan, folder: str, kind: BuildKind) -> str:
         return next(settings, folder)
     root = folder
     for parent in above[1:]:
-        pom = _join(parent, "pom.xml")
-        if not scan.has(pom):
-            continue
-        try:
-            text = sandbox.read_file(pom, SOURCE_LIMIT).decode("utf-8", "replace")
-        except SandboxFileError:
-            continue
+        pom, text = _join(parent, "pom.xml"), ""
+        with suppress(SandboxFileError):
+            if scan.has(pom):
+                text = sandbox.read_file(pom, SOURCE_LIMIT).decode("utf-8", "replace")
         names = re.findall(r"<module>\s*(.*?)\s*</module>", text)
         modules = {posixpath.normpath(name.removesuffix("/pom.xml")) for name in names}
         if posixpath.relpath(root, parent) in modules:
@@ -178,12 +267,7 @@ def _root(sandbox: Sandbox, scan: Scan, folder: str, kind: BuildKind) -> str:
 
 def _folders_above(file: str) -> list[str]:
     """A file's parent folders, innermost first, the workspace (`.`) last."""
-    folders = []
-    folder = posixpath.dirname(posixpath.normpath(file))
-    while folder not in ("", ".", "/"):
-        folders.append(folder)
-        folder = posixpath.dirname(folder)
-    return [*folders, "."]
+    return [str(folder) for folder in PurePosixPath(posixpath.normpath(file)).parents]
 
 
 def _join(folder: str, name: str) -> str:

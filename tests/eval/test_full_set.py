@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.benchmarks.self_repair.benchmark import SelfRepairBenchmark
-from collect.benchmarks.self_repair.problem import Card, card_path
+from collect.benchmarks.self_repair.benchmark import Card, SelfRepairBenchmark, card_path
 from collect.errors import ConfigError
 from eval.labels import Labels
 from eval.repair_tables import FullSet, full_set_of, repair_foot, repair_table

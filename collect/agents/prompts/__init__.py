@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from importlib.resources import files as resources
 
 from collect.errors import ConfigError
-from sandbox.java.scan import GRADLE_FILES
+from sandbox.java.project import GRADLE_FILES
 
 
 def prompt(name: str, **values: str) -> str:

@@ -38,11 +38,8 @@ WAYS_TO_FAIL = (
 
 
 def main(trusted: list[str], words: list[str]) -> None:
-    """Run `-m MODULE ARGUMENTS` or `FILE ARGUMENTS`.
-
-    `trusted` are files and folders of the working folder whose code may end the script, besides the
-    script itself.
-    """
+    """Run `-m MODULE ARGUMENTS` or `FILE ARGUMENTS`. Besides the script itself, `trusted` files and
+    folders of the working folder may end it."""
     # As without this launcher: STEPINTO_PYTHONPATH is the original PYTHONPATH.
     told = os.environ.pop("STEPINTO_PYTHONPATH", "")
     added = []

@@ -13,11 +13,11 @@ import sys
 import textwrap
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 from collect.benchmarks.base import Language
 from collect.benchmarks.pytest_run import section_of
@@ -74,24 +74,18 @@ def is_equality(statement: ast.AST | None) -> bool:
 
 def raising(statement: ast.AST | None) -> ast.Call | None:
     """The `raises(...)` call of a statement; None if it expects no exception."""
-    if isinstance(statement, ast.With):
-        manager = statement.items[0].context_expr
-    elif isinstance(statement, ast.Expr):
+    manager = statement.items[0].context_expr if isinstance(statement, ast.With) else None
+    if isinstance(statement, ast.Expr):
         manager = statement.value
-    else:
-        return None
-    raises = isinstance(manager, ast.Call) and name_of(manager.func) in _RAISES
-    return manager if raises and isinstance(manager, ast.Call) and manager.args else None
+    if isinstance(manager, ast.Call) and name_of(manager.func) in _RAISES and manager.args:
+        return manager
+    return None
 
 
 def assignments(source: str, before: int) -> dict[str, ast.expr]:
     """The values last assigned to a test's variables, by statements that end above a line."""
-    try:
-        nodes = list(ast.walk(ast.parse(source)))
-    except SyntaxError:
-        return {}
     found: dict[str, ast.expr] = {}
-    for node in nodes:
+    for node in ast.walk(_parsed(source)):
         if isinstance(node, ast.Assign) and (node.end_lineno or 0) < before:
             parts = [part for target in node.targets for part in ast.walk(target)]
             found |= {part.id: node.value for part in parts if isinstance(part, ast.Name)}
@@ -207,15 +201,11 @@ def read_symptom(
     message may start with the exception's name.
     """
     path, *names = tests[0].partition("[")[0].split("::")
-    found = _FRAME.finditer(section_of(tests[0], output))
-    frames = [_Frame(each[1], int(each[2]), each[3], each[4]) for each in found]
+    frames = [_Frame(*found) for found in _FRAME.findall(section_of(tests[0], output))]
     # An inherited test may be in another file.
     inside = next((frame for frame in frames if frame.function == names[-1]), None)
     module = files.get(inside.path if inside else path, b"").decode(errors="replace")
-    try:
-        tree = ast.parse(module)
-    except (SyntaxError, ValueError):
-        tree = ast.Module([], [])
+    tree = _parsed(module)
     imports = tuple(
         ast.get_source_segment(module, node) or ""
         for node in tree.body
@@ -227,13 +217,13 @@ def read_symptom(
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef)
         and node.name == names[-1]
-        and (inside is None or _is_around(node, inside.line))
+        and (inside is None or _is_around(node, inside))
     ]
     function = functions[0] if functions else None
     around: list[ast.stmt] = []
     if function is not None and inside is not None:
         inner = [node for node in ast.walk(function) if isinstance(node, ast.stmt)]
-        around = [node for node in inner[1:] if _is_around(node, inside.line)]
+        around = [node for node in inner[1:] if _is_around(node, inside)]
         around.sort(key=lambda node: (node.end_lineno or 0) - node.lineno)
     failing = around[0] if around else None
     raises = next(filter(None, map(raising, around)), None)
@@ -256,10 +246,9 @@ def read_symptom(
     )
 
 
-@dataclass(frozen=True)
-class _Frame:
+class _Frame(NamedTuple):
     path: str
-    line: int
+    line: str
     function: str
     code: str
 
@@ -271,8 +260,16 @@ class _Frame:
         yield from _IDENTIFIER.findall(self.code)
 
 
-def _is_around(node: ast.stmt, line: int) -> bool:
-    return node.lineno <= line <= (node.end_lineno or 0)
+def _is_around(node: ast.stmt, frame: _Frame) -> bool:
+    return node.lineno <= int(frame.line) <= (node.end_lineno or 0)
+
+
+def _parsed(source: str) -> ast.Module:
+    """The syntax tree; an empty one if it is not Python."""
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError):
+        return ast.Module([], [])
 
 
 def _segment(module: str, node: ast.AST | None) -> str:
@@ -344,10 +341,7 @@ class Claim:
 
 def read_claim(symptom: Symptom) -> Claim:
     """The first failing test's claim, without anything that only the traceback shows."""
-    try:
-        statement = ast.parse(symptom.statement).body[0]
-    except (SyntaxError, IndexError):
-        statement = None
+    statement = next(iter(_parsed(symptom.statement).body), None)
     inner = statement.body[-1] if isinstance(statement, ast.With) else statement
     given = assignments(symptom.source, symptom.line)
     both = sides(inner)
@@ -443,7 +437,7 @@ def _called(node: ast.AST | None, given: Mapping[str, ast.expr], helpers: frozen
 
 def _shown(text: str, symptom: Symptom) -> str:
     """The text; empty if it is long, or has a name or an address that no user would see."""
-    words = set(re.findall(r"[A-Za-z_]\w*", text))
+    words = set(_WORD.findall(text))
     inner = {word for word in words if word.startswith("_")} | set(re.findall(r"(\w+)\(", text))
     unseen = words & symptom.hidden or inner - set(re.findall(r"\w+", symptom.source))
     long = len(text) > MAX_CHARACTERS or "\n" in text
@@ -457,14 +451,9 @@ MAX_SNIPPET = 700
 
 
 def snippet(symptom: Symptom, claim: Claim) -> str:
-    """The test's lines up to the failing one, with the imports that they need.
-
-    Empty if there are too many, or if they need more, such as fixtures.
-    """
-    try:
-        function = ast.parse(symptom.source).body[0]
-    except (SyntaxError, IndexError):
-        return ""
+    """The test's lines up to the failing one, with the imports that they need. Empty if there are
+    too many, or if they need more, such as fixtures."""
+    function = next(iter(_parsed(symptom.source).body), None)
     if not isinstance(function, ast.FunctionDef):
         return ""
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
@@ -541,17 +530,16 @@ def _unbound(tree: ast.Module) -> set[str]:
 def _read(table: symtable.SymbolTable) -> Iterator[str]:
     """The module's variables that it reads, also in its functions and classes."""
     outermost = table.get_type() == "module"
-    for name in table.get_symbols():
-        if name.is_referenced() and (outermost or name.is_global()):
-            yield name.get_name()
+    symbols = (name for name in table.get_symbols() if outermost or name.is_global())
+    yield from (name.get_name() for name in symbols if name.is_referenced())
     for inner in table.get_children():
         yield from _read(inner)
 
 
 def _text(symptom: Symptom, node: ast.stmt) -> str:
-    if getattr(node, "decorator_list", ()):
-        return ast.unparse(node)  # a source segment begins below the decorators
-    return textwrap.dedent(ast.get_source_segment(symptom.source, node, padded=True) or "")
+    # A source segment begins below the decorators.
+    decorated = getattr(node, "decorator_list", ())
+    return ast.unparse(node) if decorated else _segment(symptom.source, node)
 
 
 _LEFT_OUT = ("found", "closing")
@@ -564,38 +552,26 @@ def write_issue(symptom: Symptom, seed: str) -> str:
     It has no name that only the traceback shows, and no message or value that contains one.
     """
     claim = read_claim(symptom)
-    shown = Shown(symptom.project, symptom.tests, symptom.exception, snippet(symptom, claim))
-    return compose(claim, shown, seed)
+    shown = {"project": symptom.project, "exception": symptom.exception}
+    return compose(claim, symptom.tests, {**shown, "snippet": snippet(symptom, claim)}, seed)
 
 
-@dataclass(frozen=True)
-class Shown:
-    project: str
-    tests: Sequence[str]
-    """The failing tests."""
-    exception: str
-    """The exception class of the first failing test."""
-    snippet: str
-    """Empty if there is none."""
+def compose(
+    claim: Claim,
+    tests: Sequence[str],
+    shown: Mapping[str, str],
+    seed: str,
+    language: Language = "python",
+) -> str:
+    """A report of a claim. Skips phrases that need a missing part.
 
-
-def compose(claim: Claim, shown: Shown, seed: str, language: Language = "python") -> str:
-    """A report of a claim. Skips phrases that need a missing part."""
+    `tests` are the failing tests; `shown` has the project, and of the first test the exception's
+    class and the snippet, which may be empty.
+    """
     structures, phrases = _read_phrases()
     possible = {**phrases["any"], **phrases[language], **phrases[claim.outcome.value]}
-    known = {
-        "project": shown.project,
-        "test": shown.tests[0],
-        "count": str(len(shown.tests)) if len(shown.tests) > 1 else "",
-        "exception": shown.exception,
-        "snippet": shown.snippet,
-        "call": claim.call,
-        "function": claim.function,
-        "expected": claim.expected,
-        "actual": claim.actual,
-        "condition": claim.condition,
-        "message": claim.message,
-    }
+    count = str(len(tests)) if len(tests) > 1 else ""
+    known = {**asdict(claim), **shown, "test": tests[0], "count": count}
     facts = {name: fact for name, fact in known.items() if fact}
     generator = random.Random(seed)
     test_named = False

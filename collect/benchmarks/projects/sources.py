@@ -44,19 +44,9 @@ TIMEOUT = 120.0
 """Seconds to wait for data from the index."""
 
 
-@dataclass(frozen=True)
-class Sdist:
-    name: str
-    version: str
-    sha256: str
-    path: Path
-
-
-def download_sdist(requirement: str, index_url: str) -> Sdist:
-    """Download the newest release that the requirement allows and this interpreter can run.
-
-    Its hash is checked against the index. Raises ProjectRefused.
-    """
+def download_sdist(requirement: str, index_url: str) -> tuple[str, str, Path]:
+    """Download the newest release that the requirement allows and this interpreter can run; returns
+    its name, version and file, whose hash was checked. Raises ProjectRefused."""
     try:
         wanted = Requirement(requirement)
     except InvalidRequirement as error:
@@ -92,7 +82,7 @@ def download_sdist(requirement: str, index_url: str) -> Sdist:
             f"factory.projects: {requirement}: {index_url} gave no sdist ({error}); is the name "
             "right, and does factory.index_url name an index that can be reached?"
         ) from error
-    return Sdist(wanted.name, str(chosen.version), _sha256(path), path)
+    return wanted.name, str(chosen.version), path
 
 
 def _sha256(path: Path) -> str:
@@ -112,7 +102,6 @@ NOT_FOR_TESTS = frozenset(
     | {"tox-uv", "twine", "ty", "wheel"}
 )
 """Tools that test extras often name but tests do not import. The interpreter already has pytest."""
-
 FOR_USE = frozenset({"base", "common", "core", "main", "prod", "production"})
 """Names of requirements files that list run-time dependencies."""
 OWN_PROJECT = re.compile(r"(-e|--editable)?[\s=]*\.(\[[\w,\s-]*\])?$")
@@ -125,6 +114,8 @@ class Metadata:
     license: str = ""
     requires: tuple[str, ...] = ()
     test_requires: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """Lines of requirements files that were skipped, each with its location."""
 
 
 def read_metadata(files: Mapping[str, bytes]) -> Metadata:
@@ -158,17 +149,7 @@ def read_metadata(files: Mapping[str, bytes]) -> Metadata:
     )
 
 
-@dataclass(frozen=True)
-class RequirementsFiles:
-    """The contents of `requirements.txt` and similar files."""
-
-    requires: tuple[str, ...] = ()
-    test_requires: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
-    """Lines that were skipped, each with its location."""
-
-
-def read_requirements(files: Mapping[str, bytes]) -> RequirementsFiles:
+def read_requirements(files: Mapping[str, bytes]) -> Metadata:
     """Read `requirements*.txt`, `*requirements.txt` and `requirements/*.txt`.
 
     Only package names with versions are used. Options, URLs and paths could reach anything, so they
@@ -201,15 +182,14 @@ def read_requirements(files: Mapping[str, bytes]) -> RequirementsFiles:
                 found[for_tests].append(plain)
             elif line and not OWN_PROJECT.match(line) and posixpath.normpath(inner) not in of_tests:
                 left_out.append(f"{path}: {line}")
-    return RequirementsFiles(_needed(found[False], ""), _needed(found[True], ""), tuple(left_out))
+    return Metadata("", _needed(found[False], ""), _needed(found[True], ""), tuple(left_out))
 
 
 def _requirement(text: str) -> Requirement | None:
     """None if it is not a requirement. Thousands of brackets raise RecursionError."""
-    try:
+    with suppress(InvalidRequirement, RecursionError):
         return Requirement(text)
-    except (InvalidRequirement, RecursionError):
-        return None
+    return None
 
 
 def _table(table: Mapping[str, object], key: str) -> Mapping[str, object]:
@@ -239,14 +219,25 @@ def _needed(declared: Iterable[str], extra: str) -> tuple[str, ...]:
 
 ARCHIVE_TO_TREE = 4
 """An archive may be this many times as large as its files, because of headers and padding."""
-
 BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error)
 
 
 def fetch(project: ProjectConfig, config: FactoryConfig) -> Source:
     """The project's files. Raises ProjectRefused."""
     if project.pypi is not None:
-        return _from_index(project, project.pypi, config)
+        name, version, archive = download_sdist(project.pypi, config.index_url)
+        files = unpacked(archive, project.place, config.max_tree_mb)
+        metadata = read_metadata(files)
+        # The release: its metadata, entry points, compiled parts and requirements.
+        release = f"{name}=={version}"
+        return Source(
+            name=project.name or name,
+            version=version,
+            origin=f"pypi:{release} sha256:{_sha256(archive)}",
+            license=metadata.license,
+            files=files,
+            requires=((release, *metadata.test_requires), (release,), metadata.requires),
+        )
     try:
         if project.git is not None:
             checkout = read_commit(project.git, project.revision, config.max_tree_mb)
@@ -267,22 +258,6 @@ def fetch(project: ProjectConfig, config: FactoryConfig) -> Source:
     version = digest.hexdigest()[:12]
     name = project.name or folder.resolve().name
     return _source(name, version, f"folder sha256:{version}", files)
-
-
-def _from_index(project: ProjectConfig, requirement: str, config: FactoryConfig) -> Source:
-    sdist = download_sdist(requirement, config.index_url)
-    files = unpacked(sdist.path, project.place, config.max_tree_mb)
-    metadata = read_metadata(files)
-    # The release: its metadata, entry points, compiled parts and requirements.
-    release = f"{sdist.name}=={sdist.version}"
-    return Source(
-        name=project.name or sdist.name,
-        version=sdist.version,
-        origin=f"pypi:{release} sha256:{sdist.sha256}",
-        license=metadata.license,
-        files=files,
-        requires=((release, *metadata.test_requires), (release,), metadata.requires),
-    )
 
 
 def _source(name: str, version: str, origin: str, files: Mapping[str, bytes]) -> Source:

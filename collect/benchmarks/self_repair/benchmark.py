@@ -1,31 +1,308 @@
-"""Self-repair benchmarks: single-file programs that fail their tests, with or without private
-tests.
-
-`stepinto bench self-repair` writes the file, one bug per line.
-"""
+"""Problems of all data sets in one format, and the bugs that `stepinto bench self-repair` makes of
+them: programs that fail a problem's tests."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import ast
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
+from enum import StrEnum
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Protocol, Self
+
+from pydantic import Field, ValidationError, model_validator
 
 from collect.benchmarks.base import Instance, TestResults, TestStatus
 from collect.benchmarks.pytest_run import run_pytest
+from collect.benchmarks.row_files import Rows
 from collect.benchmarks.running import StoredBenchmark
-from collect.benchmarks.self_repair.problem import (
-    BUNDLED_FILE,
-    TEST_PATHS,
-    Bug,
-    Problem,
-    hidden_files,
-    lay_out,
-    node_ids,
-    read_bugs,
-)
 from collect.code.patches import diff_trees
+from collect.code.syntax import parse
+from collect.errors import ConfigError
+from collect.field_errors import first_wrong_field
+from collect.quantities import FunnelStep
+from collect.store.record_lines import StrictRecord, read_lines
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
+from sandbox.text import source_lines
+
+SOLUTION = "solution.py"
+
+
+@dataclass(frozen=True)
+class TestFile:
+    """A file of tests that pytest runs."""
+
+    __test__ = False
+
+    code: str = field(repr=False)
+    names: tuple[str, ...]
+    """Test names as in node ids, after the file: `test_1`, `TestCases::test_one`."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What to write, and how it is tested."""
+
+    id: str
+    source: str
+    """The data set's name in the config."""
+    statement: str = field(repr=False)
+    """The coding task as given to a model: without what fails or how it is tested."""
+    starter: str = field(repr=False)
+    """Code that a solution starts with or completes; may be empty."""
+    canonical: str | None = field(repr=False)
+    """A complete correct program, if upstream has one."""
+    entry_point: str
+    """The function or method under test, such as `Solution.add`; empty for a program that reads
+    standard input."""
+    public_tests: TestFile
+    private_tests: TestFile | None = None
+    prelude: str = field(repr=False, default="")
+    """Code that upstream runs first, whose names a solution may use without importing them."""
+    libraries: tuple[str, ...] = ()
+    """Top-level packages that a solution or a test imports."""
+    published: date | None = None
+    difficulty: str | None = None
+
+
+class ProblemSource(Protocol):
+    """A data set of problems: its place on the hub, and how to read its rows."""
+
+    name: str
+    hub_id: str
+    split: str
+    """The default split."""
+
+    def hub_rows(self, hub_id: str, split: str) -> Rows:
+        """Raises ConfigError."""
+
+    def problem(self, where: str, row: object) -> Problem:
+        """Convert a row; `where` names it in errors. Raises ConfigError."""
+
+
+def numbered(imports: str, bodies: Sequence[str], private: bool = False) -> TestFile:
+    """A file of functions `test_1`, `test_2` ..., one per body; if private, `test_private_1` ...,
+    because pytest's report tells tests apart by name."""
+    prefix = "test_private_" if private else "test_"
+    names = tuple(f"{prefix}{number}" for number in range(1, len(bodies) + 1))
+    parts = [imports]
+    for name, body in zip(names, bodies, strict=True):
+        indented = "\n".join(f"    {line}" for line in source_lines(body))
+        parts.append(f"def {name}():\n{indented}\n")
+    return TestFile("\n\n".join(parts), names)
+
+
+# Turn a problem and a program for it into the files of a workspace.
+#
+# `solution.py` is the program as written, so that everyone sees the same line numbers. The tests
+# put `prelude.py`, which upstream runs first, into its namespace.
+
+PUBLIC_TESTS = "test_solution.py"
+PRIVATE_TESTS = "test_private.py"
+CHECKING = "checking.py"
+PRELUDE = "prelude.py"
+TEST_PATHS = (
+    PUBLIC_TESTS,
+    PRIVATE_TESTS,
+    *(path for file in (CHECKING, PRELUDE) for path in (file, file.removesuffix(".py"))),
+)
+"""Files that an agent must not change, and packages that would be imported instead of them."""
+
+
+def lay_out(problem: Problem, solution: str) -> dict[str, str]:
+    """The files that an agent sees."""
+    files = {SOLUTION: solution, PUBLIC_TESTS: problem.public_tests.code}
+    if "from checking import" in problem.public_tests.code:
+        files[CHECKING] = (Path(__file__).parent / "runtime" / CHECKING).read_text("utf-8")
+    if problem.prelude:
+        files[PRELUDE] = problem.prelude
+    return files
+
+
+def hidden_files(problem: Problem) -> dict[str, str]:
+    """The files that are added only for scoring."""
+    return {PRIVATE_TESTS: problem.private_tests.code} if problem.private_tests else {}
+
+
+def node_ids(problem: Problem) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The public tests, and the private ones."""
+    private = problem.private_tests.names if problem.private_tests else ()
+    return (
+        tuple(f"{PUBLIC_TESTS}::{name}" for name in problem.public_tests.names),
+        tuple(f"{PRIVATE_TESTS}::{name}" for name in private),
+    )
+
+
+def task_text(problem: Problem) -> str:
+    """The coding task, with the paths of its program and tests, but not what fails."""
+    what = f"`{problem.entry_point}` is" if problem.entry_point else "The program is"
+    return (
+        f"{problem.statement}\n\n"
+        f"{what} written in `{SOLUTION}`, and its tests in `{PUBLIC_TESTS}` "
+        f"(`python -m pytest {PUBLIC_TESTS}`) must pass.\n"
+    )
+
+
+# The benchmark on disk: one line per bug, and a card that describes how it was made.
+
+BUNDLED_FILE = Path(__file__).parents[1] / "bundled" / "self_repair.jsonl"
+
+
+class Step(StrEnum):
+    """The steps that a problem must pass, in order."""
+
+    DATES = "published in the date range"
+    LIBRARIES = "libraries in the sandbox"
+    CANONICAL = "canonical solution passes, where there is one"
+    WRITTEN = "solution written"
+    PARSES = "no error of syntax or indentation"
+    FAILS = "fails a test"
+    FAILS_PUBLIC = "fails a public test"
+    ENDS = "ends within the time-out"
+    REPEATS = "fails the same way again"
+
+
+class Failure(StrictRecord):
+    type: str
+    """The exception's class: AssertionError, KeyError ...; TimeoutError if the test never ended."""
+    message: str
+    """Its first lines, shortened."""
+
+
+class Edit(StrictRecord):
+    """The oracle's edit of the canonical solution."""
+
+    kind: str
+    category: str
+    line: int
+    """Line in the canonical solution, 1-based."""
+
+
+class Bug(StrictRecord):
+    """One line of the benchmark file: the data of an instance."""
+
+    id: str = Field(min_length=1)
+    source: str
+    problem_id: str
+    statement: str = Field(min_length=1)
+    files: Mapping[str, str]
+    """Files that the agent sees, by path; includes `solution`."""
+    hidden_files: Mapping[str, str] = {}
+    solution: str = SOLUTION
+    entry_point: str
+    fail_to_pass: tuple[str, ...] = Field(min_length=1)
+    pass_to_pass: tuple[str, ...]
+    gold_solution: str | None
+    """A correct `solution`; None if unknown."""
+    failure: Failure
+    libraries: tuple[str, ...] = ()
+    published: date | None = None
+    difficulty: str | None = None
+    written_by: str
+    edit: Edit | None = None
+    """None if a model wrote the solution."""
+
+    @model_validator(mode="after")
+    def _solution_is_a_file(self) -> Self:
+        if self.solution not in self.files:
+            raise ValueError(f"files: there is no {self.solution} among them")
+        return self
+
+
+class Card(StrictRecord):
+    """How a benchmark file was made. The paper's full-set pass rate needs `problems` and
+    `passed`."""
+
+    source: str
+    data: str
+    """The file or data set of the problems."""
+    writer: str
+    solutions: str | None
+    seed: int
+    from_date: date | None
+    to_date: date | None
+    limit: int | None
+    problems: int
+    """Problems that reached the writing step: the full set of a pass rate."""
+    passed: int
+    """Number of these problems whose first solution passes every test."""
+    bugs: int
+    steps: tuple[FunnelStep, ...]
+    without_libraries: Mapping[str, tuple[str, ...]] = {}
+    """Problems dropped because the sandbox lacks libraries, with the missing libraries."""
+    failures: Mapping[str, int]
+    """Number of bugs by the exception of their first failing test."""
+    dollars: float
+    """The cost of the model that wrote the solutions."""
+    versions: Mapping[str, str]
+
+
+def card_path(path: Path) -> Path:
+    """The card's path for a benchmark file."""
+    return path.with_name(f"{path.name.removesuffix('.jsonl')}.card.json")
+
+
+def read_card(path: Path) -> Card:
+    """The card of a benchmark file. Raises ConfigError."""
+    card = card_path(path)
+    try:
+        return Card.model_validate_json(card.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f"{card}: no such file; `stepinto bench self-repair` writes it beside {path.name}"
+        ) from error
+    except ValidationError as error:
+        raise ConfigError(f"{card}: {first_wrong_field(error, Card)}") from error
+
+
+def read_bugs(path: Path) -> list[Bug]:
+    """The lines of a benchmark file. Raises ConfigError, which names the line and the field."""
+    return read_lines(path, Bug, "make it with `stepinto bench self-repair`")
+
+
+# Facts read from Python source: its imports, and its tests.
+
+
+def parsed(where: str, column: str, code: str) -> ast.Module:
+    """The syntax tree. Raises ConfigError, which names the row and the column."""
+    try:
+        return parse(code)
+    except (SyntaxError, ValueError) as error:
+        raise ConfigError(f"{where}: column {column}: not Python: {error}") from error
+
+
+def imported_libraries(*trees: ast.Module) -> set[str]:
+    """The top-level packages that the code imports from outside the standard library."""
+    names = set()
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.partition(".")[0])
+    return names - sys.stdlib_module_names
+
+
+def unittest_names(tree: ast.Module) -> tuple[str, ...]:
+    """The tests of every class of the module, as `Class::method`."""
+    found: dict[str, None] = {}
+    for each in tree.body:
+        if isinstance(each, ast.ClassDef):
+            parts = (p for p in each.body if isinstance(p, ast.FunctionDef | ast.AsyncFunctionDef))
+            names = (part.name for part in parts if part.name.startswith("test"))
+            found |= dict.fromkeys(f"{each.name}::{name}" for name in names)
+    return tuple(found)
+
+
+def is_program(code: str) -> bool:
+    """Whether the code parses without a syntax or indentation error."""
+    try:
+        compile(code, "solution.py", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
 
 # Run the tests of a problem in a sandbox.
 
@@ -33,39 +310,32 @@ from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 def run_problem_tests(
     sandbox: Sandbox, tests: Sequence[str], timeout: float, deciding: Sequence[str] = ()
 ) -> TestResults:
-    """Run these tests of a single-file program; `timeout` is in seconds for all; `deciding` as in
-    `run_pytest`.
-
-    The tests are known to exist, so a test without a report has failed: the program can't be
-    imported, or it ended the process. After a timeout this does not apply.
-    """
+    """As `run_pytest`, for a program of one file, whose tests are known to exist. Without a timeout
+    a test without a report has failed: the program can't be imported, or ended the process."""
     results = run_pytest(sandbox, tests, timeout, deciding)
     if results.timed_out:
         return results
-    statuses = {
-        test: TestStatus.FAILED if status is TestStatus.MISSING else status
-        for test, status in results.statuses.items()
-    }
-    return replace(results, statuses=statuses)
+    missing = [test for test, each in results.statuses.items() if each is TestStatus.MISSING]
+    failed = dict.fromkeys(missing, TestStatus.FAILED)
+    return replace(results, statuses={**results.statuses, **failed})
 
 
 @dataclass(frozen=True)
 class Trial:
     results: TestResults
+    """Of the public tests, and then the private ones."""
     public: tuple[str, ...]
-    private: tuple[str, ...]
 
     @property
     def failing(self) -> tuple[str, ...]:
-        """In test order, public ones first."""
-        return tuple(test for test in (*self.public, *self.private) if not self._passed(test))
+        """In the order of the results."""
+        statuses = self.results.statuses.items()
+        return tuple(test for test, status in statuses if status is not TestStatus.PASSED)
 
     @property
     def passing(self) -> tuple[str, ...]:
-        return tuple(test for test in (*self.public, *self.private) if self._passed(test))
-
-    def _passed(self, test: str) -> bool:
-        return self.results.statuses[test] is TestStatus.PASSED
+        failing = self.failing
+        return tuple(test for test in self.results.statuses if test not in failing)
 
 
 @dataclass(frozen=True)
@@ -86,7 +356,7 @@ class Tester:
         with open_sandbox(self.sandbox) as sandbox:
             sandbox.write_files({path: text.encode() for path, text in files.items()})
             results = run_problem_tests(sandbox, [*public, *private], timeout or self.timeout)
-        return Trial(results, public, private)
+        return Trial(results, public)
 
     def find_libraries(self, names: Sequence[str]) -> None:
         """Import each library once in the sandbox, for `missing`."""

@@ -1,4 +1,4 @@
-"""SWE-bench and SWE-bench-Live as a benchmark."""
+"""SWE-bench and SWE-bench-Live: issues of real repositories, each in an image of its own."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import posixpath
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,9 +19,9 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from collect.benchmarks import row_files
 from collect.benchmarks.base import Instance, Language, TestResults, TestStatus
-from collect.benchmarks.git_workspace import lay_out_patch, seal_history
 from collect.benchmarks.running import StoredBenchmark
 from collect.benchmarks.swe_bench.log_parsers import LOG_PARSERS, Statuses, is_source, run_source
+from collect.benchmarks.workspace import lay_out_patch, seal_history
 from collect.code.patches import renamed_files
 from collect.errors import ConfigError
 from sandbox import Command, ImageWorkspace, Sandbox
@@ -91,11 +92,9 @@ class Record(BaseModel):
     @property
     def image_name(self) -> str:
         """The record's own image, or the one that upstream publishes for the instance's id."""
-        if self.image:
-            return self.image
         publisher = "starryzhang" if self.is_live else "swebench"
         name = self.instance_id.lower().replace("__", "_1776_")
-        return f"{publisher}/sweb.eval.x86_64.{name}:latest"
+        return self.image or f"{publisher}/sweb.eval.x86_64.{name}:latest"
 
     @property
     def test_files(self) -> tuple[str, ...]:
@@ -112,9 +111,9 @@ class Record(BaseModel):
 def read_records(path: Path | None, hub_id: str | None, split: str | None) -> dict[str, Record]:
     """The records of a local file, or else of a split on the hub, by id. Raises ConfigError."""
     hub_id = hub_id or LIVE_HUB_ID
-    default = "lite" if hub_id == LIVE_HUB_ID else "test"
+    split = split or ("lite" if hub_id == LIVE_HUB_ID else "test")
     files = None if path is None else [path]
-    rows = row_files.open_rows(files, hub_id, "benchmark.path", split=split or default)
+    rows = row_files.open_rows(files, hub_id, "benchmark.path", split=split)
     published = "SWE-bench or SWE-bench-Live"
     return row_files.checked_by_id(rows, Record, published, lambda record: record.instance_id)
 
@@ -166,19 +165,19 @@ class Confirmation:
             keys.append(hashlib.sha256(keys[-1].encode()).hexdigest())
         # Each session has left the key of the next one.
         sessions = keys[:-1]
+        if not sessions:
+            return dict(statuses), None
         passed: set[str] = set()
         whole = True
         for number, key in enumerate(sessions):
             seal, _, text = _read(sandbox, f"{self.folder}/report-{number}").partition(" ")
+            expected = hmac.digest(key.encode(), text.encode(), "sha256").hex()
             if not seal:
                 whole = False
-                continue
-            expected = hmac.digest(key.encode(), text.encode(), "sha256").hex()
-            if not hmac.compare_digest(seal.encode(), expected.encode()):
+            elif not hmac.compare_digest(seal.encode(), expected.encode()):
                 return dict(statuses), "the program wrote to the report of pytest's own plugin"
-            passed.update(json.loads(text))
-        if not sessions:
-            return dict(statuses), None
+            else:
+                passed.update(json.loads(text))
         strange = list(_unconfirmed(statuses, passed))
         found = {**statuses, **dict.fromkeys(strange, TestStatus.FAILED)}
         told = f"the log says that {strange[0]} passed, and pytest did not" if strange else None
@@ -186,11 +185,8 @@ class Confirmation:
 
 
 def _unconfirmed(statuses: Mapping[str, TestStatus], passed: set[str]) -> Iterator[str]:
-    """Tests that passed in the log more often than pytest reported for their function.
-
-    Logs and upstream's ids cut and rewrite parameters and folders, so passes are counted by file
-    and function.
-    """
+    """Tests that passed in the log more often than pytest reported for their file and function:
+    logs and upstream's ids cut and rewrite parameters and folders."""
     left = Counter(map(_function, passed))
     counted: set[str] = set()
     for test, status in statuses.items():
@@ -339,8 +335,7 @@ def run_record_tests(
         found, tampered = confirmation.check(sandbox, statuses_of(tests, statuses))
     shown = BoundedOutput(sandbox.config.output_limit)
     shown.add(log.encode())
-    output = shown.text()
-    return TestResults(found, output, result.timed_out, result.seconds, tampered=tampered)
+    return TestResults(found, shown.text(), result.timed_out, result.seconds, tampered=tampered)
 
 
 def check_runnable(record: Record) -> None:
@@ -370,42 +365,32 @@ def parser_name(record: Record) -> str:
 def statuses_of(tests: Iterable[str], statuses: Mapping[str, TestStatus]) -> dict[str, TestStatus]:
     """Statuses of these tests. A test missing from the log has failed, as has one whose file can't
     be imported. If the log names no test at all, nothing ran: all are MISSING."""
-    found = {test: status_of(test, statuses) for test in tests}
-    if not statuses:
-        return found
-    missing = {test for test, status in found.items() if status is TestStatus.MISSING}
-    return {**found, **dict.fromkeys(missing, TestStatus.FAILED)}
+    missing = TestStatus.FAILED if statuses else TestStatus.MISSING
+    return {test: status_of(test, statuses) or missing for test in tests}
 
 
-def status_of(test: str, statuses: Mapping[str, TestStatus]) -> TestStatus:
-    """A test's status in the log.
+def status_of(test: str, statuses: Mapping[str, TestStatus]) -> TestStatus | None:
+    """A test's status in the log; None if it is not there.
 
     Some hundred ids of SWE-bench are cut off inside a parameter. Such an id matches all tests that
     begin with it, if they agree.
     """
-    if test in statuses:
-        return statuses[test]
-    if test.count("[") > test.count("]"):
+    found = [statuses[test]] if test in statuses else []
+    if not found and test.count("[") > test.count("]"):
         found = [status for name, status in statuses.items() if name.startswith(test)]
-        passed = {status is TestStatus.PASSED for status in found}
-        if len(passed) == 1:
-            return found[0]
-    return TestStatus.MISSING
+    return found[0] if len({status is TestStatus.PASSED for status in found}) == 1 else None
 
 
 def _script(record: Record, folder: str, settings: str) -> str:
     """The whole script; `settings` is a command that only pytest needs, before the tests."""
-    lines = []
+    lines: list[str] = []
     if record.eval_script:
         # The record's script, changed to keep the exit code of its test command.
+        kept = f'echo "$TESTS_EXIT_CODE" >{folder}/exit'
         for line in record.eval_script.split("\n"):
             if BEGIN in line and "pytest" in record.eval_script:
                 lines.append(settings)
-            if END in line:
-                kept = f'echo "$TESTS_EXIT_CODE" >{folder}/exit'
-                lines += ["TESTS_EXIT_CODE=$?", line, kept]
-            else:
-                lines.append(line)
+            lines += ["TESTS_EXIT_CODE=$?", line, kept] if END in line else [line]
     else:
         tests = [*(record.test_cmds or run_commands(record))]
         lines += [] if record.is_live else setup_commands(record)
@@ -445,10 +430,9 @@ def _graded(record: Record, sandbox: Sandbox, folder: str, timed_out: bool) -> t
 
 
 def _read(sandbox: Sandbox, path: str) -> str:
-    try:
+    with suppress(SandboxFileError):
         return read_text(sandbox, path)
-    except SandboxFileError:
-        return ""
+    return ""
 
 
 TEST_TIMEOUT = 1800.0

@@ -83,7 +83,7 @@ def parse_pytest_v2(log: str) -> Statuses:
         words = line.split()
         if len(words) < 2:
             continue
-        if any(line.startswith(word) for word in WORDS):
+        if line.startswith(tuple(WORDS)):
             if words[0] in WORDS and not _counts_skips(words):
                 statuses[" ".join(words[1:])] = WORDS[words[0]]
         elif words[-1] in WORDS and line.endswith(words[-1]):
@@ -215,12 +215,8 @@ def run_source(sandbox: Sandbox, source: str, log: str) -> dict[str, TestStatus]
     statuses: Statuses = {}
     for name, word in words.items() if isinstance(words, dict) else ():
         # Upstream searches for these substrings.
-        if "pass" in str(word).lower():
-            statuses[name] = TestStatus.PASSED
-        elif "fail" in str(word).lower():
-            statuses[name] = TestStatus.FAILED
-        else:
-            statuses[name] = TestStatus.SKIPPED
+        failed = TestStatus.FAILED if "fail" in str(word).lower() else TestStatus.SKIPPED
+        statuses[name] = TestStatus.PASSED if "pass" in str(word).lower() else failed
     return statuses
 
 

@@ -15,8 +15,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 from tree_sitter import Node
 
-from collect.benchmarks.projects.layout import is_below
-from collect.benchmarks.projects.project import Project, ProjectRefused
+from collect.benchmarks.projects.project import Project, ProjectRefused, is_below
 from collect.code.java_tree import has_modifier, line_of, parse, text_of, walk, words
 from collect.synthesis.java_mutations.base import BLOCKS, CLASSES, METHODS, field_text
 from collect.synthesis.java_mutations.finding import scope_name
@@ -32,8 +31,7 @@ from sandbox.errors import (
 from sandbox.java.build import built_test
 from sandbox.java.javac import FAST, compile_sources
 from sandbox.java.jdk import find_jdk
-from sandbox.java.project import BuildJob, BuildKind, CompileStep, JavaProject
-from sandbox.java.scan import Scan
+from sandbox.java.project import BuildJob, BuildKind, CompileStep, JavaProject, Scan
 from sandbox.shell import FOLDER, write_bytes
 
 _MODULES = TypeAdapter(dict[str, JavaProject])

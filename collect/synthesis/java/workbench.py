@@ -23,11 +23,9 @@ from collect.benchmarks.projects.issue_text import (
     MAX_SNIPPET,
     Claim,
     Outcome,
-    Shown,
     compose,
 )
-from collect.benchmarks.projects.layout import is_below
-from collect.benchmarks.projects.project import Project, Reason
+from collect.benchmarks.projects.project import Project, Reason, is_below
 from collect.code.java_tree import called_name, declarators, line_of, parse, text_of, walk, words
 from collect.synthesis.java.builds import (
     TRACE,
@@ -207,8 +205,9 @@ class JavaWorkbench:
         symptom = read_java_symptom(failing[0], failure, files, tests)
         claim = read_java_claim(symptom)
         exception = claim.actual if claim.outcome is Outcome.WRONG_ERROR else failure.type
-        name, snippet = self.project.source.name, java_snippet(symptom, claim)
-        return compose(claim, Shown(name, failing, exception, snippet), seed, "java")
+        shown = {"project": self.project.source.name, "exception": exception}
+        shown["snippet"] = java_snippet(symptom, claim)
+        return compose(claim, failing, shown, seed, "java")
 
     def _prepared(self) -> tuple[JavaBuild, TracedBuild]:
         """The builds, which are made once. Raises ProjectRefused, SandboxError."""

@@ -23,8 +23,7 @@ from collect.agents.inspectcoder.code_blocks import fenced_blocks
 from collect.benchmarks.base import Instance
 from collect.benchmarks.pytest_run import section_of
 from collect.benchmarks.row_files import file_rows
-from collect.benchmarks.self_repair.benchmark import Tester, Trial
-from collect.benchmarks.self_repair.problem import (
+from collect.benchmarks.self_repair.benchmark import (
     SOLUTION,
     Bug,
     Card,
@@ -32,6 +31,8 @@ from collect.benchmarks.self_repair.problem import (
     Failure,
     Problem,
     Step,
+    Tester,
+    Trial,
     card_path,
     hidden_files,
     is_program,

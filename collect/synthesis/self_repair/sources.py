@@ -19,7 +19,7 @@ from typing import Any, Literal, NoReturn, Self
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from collect.benchmarks.row_files import checked, file_rows, hub_rows
-from collect.benchmarks.self_repair.problem import (
+from collect.benchmarks.self_repair.benchmark import (
     Problem,
     TestFile,
     imported_libraries,

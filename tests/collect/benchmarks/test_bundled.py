@@ -9,7 +9,7 @@ import pytest
 
 from collect.benchmarks.base import Instance
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.benchmarks.verify import verify
+from collect.benchmarks.marks import verify
 from collect.code.patches import apply_patch
 from collect.errors import ConfigError
 from sandbox import Command, SandboxConfig, open_sandbox

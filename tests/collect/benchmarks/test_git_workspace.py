@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from collect.benchmarks import git_workspace
-from collect.benchmarks.git_workspace import (
+from collect.benchmarks import workspace
+from collect.benchmarks.workspace import (
     apply_with_git,
     changed_files,
     seal_history,
@@ -176,7 +176,7 @@ def test_so_is_one_that_git_does_not_get_through(
     seal_history(sandbox, base)
     tree = tree_of(sandbox)
     sandbox.run(Command(["git", "config", "core.fsmonitor", "sleep 1000; true"]))
-    monkeypatch.setattr(git_workspace, "GIT_TIMEOUT", 3.0)
+    monkeypatch.setattr(workspace, "GIT_TIMEOUT", 3.0)
     with pytest.raises(SandboxFileError, match="git took more than 3 s"):
         changed_files(sandbox, tree)
 

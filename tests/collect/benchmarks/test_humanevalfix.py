@@ -14,8 +14,8 @@ from pyarrow import parquet
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.humanevalfix import HumanEvalFixBenchmark
+from collect.benchmarks.marks import verify_instance
 from collect.benchmarks.opening import open_benchmark, select_instances
-from collect.benchmarks.verify import verify_instance
 from collect.errors import ConfigError
 from collect.rollouts.rollout import score
 from sandbox import SandboxConfig

@@ -7,11 +7,9 @@ import pytest
 
 from collect.benchmarks.base import Instance
 from collect.benchmarks.config import BenchmarkConfig
-from collect.benchmarks.marks import NO_GOLD
+from collect.benchmarks.marks import NO_GOLD, verify_instance
 from collect.benchmarks.opening import open_benchmark, select_instances
-from collect.benchmarks.self_repair.benchmark import SelfRepairBenchmark
-from collect.benchmarks.self_repair.problem import BUNDLED_FILE
-from collect.benchmarks.verify import verify_instance
+from collect.benchmarks.self_repair.benchmark import BUNDLED_FILE, SelfRepairBenchmark
 from collect.code.patches import apply_patch
 from collect.rollouts.rollout import score
 from sandbox import SandboxConfig, open_sandbox

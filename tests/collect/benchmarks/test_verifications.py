@@ -20,10 +20,11 @@ from collect.benchmarks.marks import (
     Mark,
     Verification,
     Verifications,
+    VerifySettings,
     note_verified,
+    verify,
 )
 from collect.benchmarks.opening import SKIPPED_FILE, choose_instances
-from collect.benchmarks.verify import VerifySettings, verify
 from collect.errors import ConfigError
 from collect.store.run_store import RunStore
 from configs.loading import load_config

@@ -10,8 +10,14 @@ import pytest
 from rich.console import Console
 
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.benchmarks.marks import Mark, Verification, Verifications
-from collect.benchmarks.verify import verification_table, verify, verify_instance
+from collect.benchmarks.marks import (
+    Mark,
+    Verification,
+    Verifications,
+    verification_table,
+    verify,
+    verify_instance,
+)
 from sandbox import SandboxConfig
 
 TOTAL = "tests/test_counter.py::test_total"

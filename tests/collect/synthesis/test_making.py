@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from collect.benchmarks.local import LocalBenchmark, read_local_bugs
+from collect.benchmarks.marks import verify
 from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
-from collect.benchmarks.verify import verify
 from collect.config import RunnerConfig, RuntimeConfig
 from collect.errors import ConfigError
 from collect.synthesis.making import CARD_FILE, Card, make_bugs

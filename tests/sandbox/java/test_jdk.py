@@ -8,7 +8,7 @@ import pytest
 
 from sandbox import Command, Sandbox
 from sandbox.errors import JavaUnavailable
-from sandbox.java.jdk import Jdk, feature_of, find_jdk
+from sandbox.java.jdk import Jdk, find_jdk
 from tests.sandbox.java.conftest import Lay, require_program
 
 HOME = "/workspace/jdk"
@@ -55,4 +55,4 @@ def test_too_old_and_not_there(lay_out: Lay) -> None:
 
 def test_versions() -> None:
     told = {"17.0.15": 17, "1.8.0_402": 8, "21": 21, "22-ea": 22, "": 0}
-    assert {version: feature_of(version) for version in told} == told
+    assert {version: Jdk("/jdk", version).feature for version in told} == told

@@ -7,7 +7,7 @@ import pytest
 from sandbox import Sandbox
 from sandbox.errors import NoSuchTest
 from sandbox.java.lookup import Found, Lookup, parse_name
-from sandbox.java.scan import scan_workspace
+from sandbox.java.project import scan_workspace
 from tests.sandbox.java.conftest import Lay
 
 FILES = {

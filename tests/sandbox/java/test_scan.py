@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sandbox import Command
-from sandbox.java.scan import is_build_file, scan_workspace
+from sandbox.java.project import is_build_file, scan_workspace
 from tests.sandbox.conftest import OpenSandbox
 from tests.sandbox.java.conftest import Lay, write
 

@@ -11,16 +11,16 @@ import pytest
 import stepinto
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.config import BenchmarkConfig
-from collect.benchmarks.git_workspace import check_out
-from collect.benchmarks.gitbug_java.benchmark import (
+from collect.benchmarks.gitbug_java import (
     GitBugJavaBenchmark,
     read_records,
     read_reports,
     remove_reports,
     run_project_tests,
 )
+from collect.benchmarks.marks import verify_instance
 from collect.benchmarks.opening import open_benchmark, select_instances
-from collect.benchmarks.verify import verify_instance
+from collect.benchmarks.workspace import check_out
 from collect.code.patches import apply_patch
 from collect.errors import ConfigError
 from sandbox import Command, Sandbox, SandboxConfig

@@ -11,9 +11,8 @@ import pytest
 
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.config import BenchmarkConfig
-from collect.benchmarks.marks import Mark
+from collect.benchmarks.marks import Mark, verify_instance
 from collect.benchmarks.opening import open_benchmark
-from collect.benchmarks.verify import verify_instance
 from collect.errors import ConfigError
 from collect.rollouts.stage import run_collect
 from collect.store.run_store import RunStore

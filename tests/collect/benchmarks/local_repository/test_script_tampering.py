@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from collect.benchmarks.base import TestResults
-from collect.benchmarks.local_repository.suites import CommandSuite
+from collect.benchmarks.local_repository.benchmark import CommandSuite
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 
 CHECK = "import sys\nfrom shop import total\n\nassert total([1, 2]) == 3\n"

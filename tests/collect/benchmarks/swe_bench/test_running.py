@@ -13,8 +13,8 @@ import pytest
 from collect.agents.config import AgentsConfig, Variant
 from collect.agents.rollout_context import RoleModel
 from collect.benchmarks.base import TestStatus
+from collect.benchmarks.marks import verify_instance
 from collect.benchmarks.swe_bench.benchmark import SweBenchBenchmark
-from collect.benchmarks.verify import verify_instance
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.models.base import Sampling
 from collect.models.config import OracleConfig

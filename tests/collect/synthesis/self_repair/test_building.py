@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from collect.benchmarks.self_repair.benchmark import Tester, Trial
-from collect.benchmarks.self_repair.problem import (
+from collect.benchmarks.self_repair.benchmark import (
     BUNDLED_FILE,
     Card,
     Problem,
     Step,
+    Tester,
+    Trial,
     card_path,
     read_bugs,
     read_card,

@@ -10,7 +10,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from collect.benchmarks.self_repair.problem import Problem
+from collect.benchmarks.self_repair.benchmark import Problem
 from collect.errors import ConfigError
 from collect.synthesis.self_repair.sources import (
     BigCodeBench,

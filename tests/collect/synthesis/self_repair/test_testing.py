@@ -7,8 +7,7 @@ import json
 import pytest
 
 from collect.benchmarks.base import TestStatus
-from collect.benchmarks.self_repair.benchmark import Tester, Trial
-from collect.benchmarks.self_repair.problem import Problem
+from collect.benchmarks.self_repair.benchmark import Problem, Tester, Trial
 from collect.synthesis.self_repair.building import read_failure
 from collect.synthesis.self_repair.sources import BigCodeBench, LeetCodeDataset, LiveCodeBench
 from sandbox import SandboxConfig

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from collect.benchmarks.self_repair.problem import Problem
+from collect.benchmarks.self_repair.benchmark import Problem
 from collect.errors import ConfigError
 from collect.models.base import Sampling
 from collect.models.config import ReplayConfig

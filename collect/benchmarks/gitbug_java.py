@@ -1,5 +1,5 @@
-"""GitBug-Java (arXiv:2402.02961): its records, from JSON lines or the hub, and its bugs, from local
-clones or images."""
+"""GitBug-Java (arXiv:2402.02961): bugs of Java projects, with what every test did before and after
+their fixes. Records come from JSON lines or the hub, the code from local clones or images."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from collect.benchmarks import row_files
 from collect.benchmarks.base import Instance, TestResults, TestStatus
 from collect.benchmarks.git_clones import GitFailed, borrowed, read_tree
-from collect.benchmarks.git_workspace import check_out, seal_history
 from collect.benchmarks.running import StoredBenchmark
-from collect.code.patches import renamed_files
+from collect.benchmarks.workspace import check_out, seal_history
+from collect.code.patches import named_files
 from collect.errors import ConfigError
 from collect.quantities import counted, first_of
 from sandbox import Command, ImageWorkspace, Sandbox
@@ -35,13 +35,15 @@ from sandbox.shell import scratch_folder
 
 logger = logging.getLogger(__name__)
 
-# Records.
-
 HUB_ID = "gitbugactions/gitbug-java"
 SUFFIXES = (".json", ".jsonl")
 PARAMETERS = re.compile(r"^(\w+)\{([^}]*)\}")
 STATUSES = {"Passed": TestStatus.PASSED, "Skipped": TestStatus.SKIPPED}
 """Others are failures and errors."""
+TAGS = {"failure": "Failure", "error": "Error", "skipped": "Skipped"}
+"""The results by their tags in JUnit's XML."""
+MAX_MESSAGE = 500
+"""Characters shown of a test's failure."""
 WORSE = (TestStatus.PASSED, TestStatus.SKIPPED, TestStatus.FAILED)
 
 
@@ -71,7 +73,11 @@ class TestCase(_Row):
 
     @property
     def id(self) -> str:
-        return test_id(self.classname, self.name)
+        """`package.Class#method`, with anything else in the report's name: invocations of a
+        parametrised test and descriptive names are separate tests. A class alone has no method."""
+        # Versions of Surefire differ in how they write parameters.
+        name = PARAMETERS.sub(r"\1(\2)", self.name).removesuffix("()")
+        return f"{self.classname}#{name}" if name else self.classname
 
     @property
     def status(self) -> TestStatus:
@@ -137,23 +143,14 @@ class Record(_Row):
         return [test for run in runs or () for test in run.tests]
 
     @property
-    def before(self) -> Mapping[str, TestStatus]:
-        """Each test's status with the bug."""
-        return worst_by_id((test.id, test.status) for test in self.tests_before)
-
-    @property
-    def after(self) -> Mapping[str, TestStatus]:
-        """Each test's status with the fix."""
-        tests = (test for run in self.actions_runs[2] or () for test in run.tests)
-        return worst_by_id((test.id, test.status) for test in tests)
+    def tests_after(self) -> list[TestCase]:
+        """The tests as they ended with the fix."""
+        return [test for run in self.actions_runs[2] or () for test in run.tests]
 
     @property
     def problem_statement(self) -> str:
-        """The issue that the fix refers to, and how the tests fail.
-
-        Upstream has no such text. Pull requests and the commit message are left out: they reveal
-        the fix.
-        """
+        """The issue that the fix refers to, and how the tests fail; upstream has no such text. Pull
+        requests and the commit message are left out: they reveal the fix."""
         issues = [
             f"# {issue.title}\n\n{issue.body or ''}".strip()
             for issue in self.issues
@@ -169,34 +166,21 @@ class Record(_Row):
         return "\n\n".join([*issues, "These tests fail:\n\n" + "\n".join(failures)]) + "\n"
 
 
-def test_id(class_name: str, name: str) -> str:
-    """`package.Class#method`, with anything else in the report's name: invocations of a
-    parametrised test and descriptive names are separate tests. A class alone has no method name."""
-    # Versions of Surefire differ in how they write parameters.
-    name = PARAMETERS.sub(r"\1(\2)", name).removesuffix("()")
-    return f"{class_name}#{name}" if name else class_name
-
-
-def worst_by_id(results: Iterable[tuple[str, TestStatus]]) -> dict[str, TestStatus]:
+def worst_by_id(tests: Iterable[TestCase]) -> dict[str, TestStatus]:
     """The status of each test; the worst if there are several."""
     worst: dict[str, TestStatus] = {}
-    for test, status in results:
-        worst[test] = max(worst.get(test, TestStatus.PASSED), status, key=WORSE.index)
+    for test in tests:
+        worst[test.id] = max(worst.get(test.id, test.status), test.status, key=WORSE.index)
     return worst
 
 
 def read_records(path: Path | None, hub_id: str | None, split: str | None) -> dict[str, Record]:
-    """The records of a file, of all files of a folder, or of a split on the hub, by id.
-
-    Raises ConfigError.
-    """
-    files = None
-    if path is not None:
-        files = [path]
-        if path.is_dir():
-            files = sorted(file for file in path.iterdir() if file.name.endswith(SUFFIXES))
-            if not files:
-                raise ConfigError(f"{path}: no file that ends in {' or '.join(SUFFIXES)}")
+    """The records of a file, a folder's files, or a split on the hub, by id. Raises ConfigError."""
+    files = None if path is None else [path]
+    if path is not None and path.is_dir():
+        files = sorted(file for file in path.iterdir() if file.name.endswith(SUFFIXES))
+        if not files:
+            raise ConfigError(f"{path}: no file that ends in {' or '.join(SUFFIXES)}")
     rows = row_files.open_rows(files, hub_id or HUB_ID, "benchmark.path", split=split or "test")
     return row_files.checked_by_id(rows, Record, "GitBug-Java", lambda record: record.id)
 
@@ -350,24 +334,19 @@ def read_reports(sandbox: Sandbox) -> dict[str, TestStatus]:
             # The JVM ended while writing it.
             continue
         for case in root.iter("testcase"):
-            status = TestStatus.PASSED
-            for child in case:
-                if child.tag in ("failure", "error"):
-                    status = TestStatus.FAILED
-                elif child.tag == "skipped" and status is TestStatus.PASSED:
-                    status = TestStatus.SKIPPED
-            found.append((test_id(case.get("classname", ""), case.get("name", "")), status))
+            results = [Result(result=TAGS[child.tag]) for child in case if child.tag in TAGS]
+            found.append(
+                TestCase(
+                    classname=case.get("classname", ""),
+                    name=case.get("name", ""),
+                    results=(*results, Result(result="Passed")),
+                )
+            )
     return worst_by_id(found)
-
-
-MAX_MESSAGE = 500
-"""Characters shown of a test's failure."""
 
 
 @dataclass(eq=False, kw_only=True)
 class GitBugJavaBenchmark(StoredBenchmark):
-    """Reads records from JSON lines or from the hub."""
-
     name: ClassVar[str] = "gitbug_java"
     path: Path | None = field(default=None, kw_only=False)
     hub_id: str | None = None
@@ -412,13 +391,14 @@ class GitBugJavaBenchmark(StoredBenchmark):
         return run_project_tests(sandbox, tool, list(tests), self.test_timeout)
 
     def _instance(self, record: Record) -> Instance:
-        commit, before = record.previous_commit_hash, record.before
-        passing = [test for test, status in record.after.items() if status is TestStatus.PASSED]
+        commit, before = record.previous_commit_hash, worst_by_id(record.tests_before)
+        after = worst_by_id(record.tests_after)
+        passing = [test for test, status in after.items() if status is TestStatus.PASSED]
         kept = [test for test in passing if before.get(test) is TestStatus.PASSED]
         # The files of the test patch, and the test folders in the modules of both patches.
-        test_paths = {path for pair in renamed_files(record.test_patch) for path in pair}
-        fixed = {path for pair in renamed_files(record.fix) for path in pair}
-        modules = {path.partition("src/")[0] for path in test_paths | fixed if "src/" in path}
+        test_paths = named_files(record.test_patch)
+        paths = test_paths | named_files(record.fix)
+        modules = {path.partition("src/")[0] for path in paths if "src/" in path}
         test_paths |= {f"{module}src/test" for module in modules}
         facts = json.dumps([commit, *record.patches, record.fix])
         image = self.image

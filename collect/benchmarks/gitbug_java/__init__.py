@@ -1,1 +1,0 @@
-"""GitBug-Java: bugs of Java projects, with what every test did before and after their fixes."""
