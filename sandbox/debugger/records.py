@@ -343,7 +343,8 @@ class DebugLimits:
     max_values: int = 60
     """Variables, items or threads in one answer, which says where the next ones begin."""
     collected_chars: int = 6_000
-    """Characters of all values that one action collects; each has at most `value_chars` / 4."""
+    """Characters of the values that one action collects; a value has at most a quarter of
+    `value_chars`."""
     context_lines: int = 4
     """Source lines shown above and below a stop."""
 
