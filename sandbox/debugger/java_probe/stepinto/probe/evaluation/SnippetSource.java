@@ -285,12 +285,18 @@ final class SnippetSource {
             return false;
         }
 
+        /** The first of the names between commas that one is among. */
+        private int firstListed(int at) {
+            int first = at;
+            while (token(first - 1).is(",") && token(first - 2).kind == Token.Kind.NAME) {
+                first -= 2;
+            }
+            return first;
+        }
+
         /** Among the names in {@code (a, b) ->}. */
         private boolean inLambdaHead(int at) {
-            int start = at;
-            while (token(start - 1).is(",") && token(start - 2).kind == Token.Kind.NAME) {
-                start -= 2;
-            }
+            int start = firstListed(at);
             int end = at;
             while (token(end + 1).is(",") && token(end + 2).kind == Token.Kind.NAME) {
                 end += 2;
@@ -338,11 +344,7 @@ final class SnippetSource {
 
         /** Whether a name is a label of a switch: a constant whose enum is known without a name. */
         private boolean isCase(int at) {
-            int first = at;
-            while (token(first - 1).is(",") && token(first - 2).kind == Token.Kind.NAME) {
-                first -= 2;
-            }
-            return token(first - 1).is("case");
+            return token(firstListed(at) - 1).is("case");
         }
 
         /** What to write before a name, or in place of {@code this}; null for nothing. */

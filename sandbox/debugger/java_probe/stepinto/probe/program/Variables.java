@@ -88,13 +88,16 @@ public final class Variables {
         }
     }
 
-    /** A field of an object; null if there is no object or no such field. */
-    public static Value field(Value object, String name) {
-        if (!(object instanceof ObjectReference)) {
-            return null;
+    /** A field of an object, or of what its fields lead to; null if there is none. */
+    public static Value field(Value object, String... path) {
+        Value found = object;
+        for (String name : path) {
+            boolean has = found instanceof ObjectReference;
+            ObjectReference owner = has ? (ObjectReference) found : null;
+            Field field = has ? owner.referenceType().fieldByName(name) : null;
+            found = field == null ? null : owner.getValue(field);
         }
-        Field field = ((ObjectReference) object).referenceType().fieldByName(name);
-        return field == null ? null : ((ObjectReference) object).getValue(field);
+        return found;
     }
 
     /** A value with the name it is shown under: a local, a field, an item. */

@@ -55,11 +55,7 @@ public final class BreakpointTable {
                 return other;
             }
         }
-        for (String name : point.classes) {
-            for (ReferenceType type : requests.await(name)) {
-                bind(point, type);
-            }
-        }
+        bind(point);
         breakpoints.put(number, point);
         nextNumber = Math.max(nextNumber, number + 1);
         return point;
@@ -80,6 +76,14 @@ public final class BreakpointTable {
         } else {
             throw new Refusal(
                     "a breakpoint needs a file and a line, or a function, or an exception");
+        }
+    }
+
+    private void bind(Breakpoint point) {
+        for (String name : point.classes) {
+            for (ReferenceType type : requests.await(name)) {
+                bind(point, type);
+            }
         }
     }
 
@@ -153,10 +157,8 @@ public final class BreakpointTable {
     /** Bind what waits for classes that were loaded while events were off. */
     public void recheck(List<String> notes) {
         for (Breakpoint point : new ArrayList<>(breakpoints.values())) {
-            for (String name : point.pending() ? point.classes : new ArrayList<String>()) {
-                for (ReferenceType type : requests.await(name)) {
-                    bind(point, type);
-                }
+            if (point.pending()) {
+                bind(point);
             }
             tell(point, notes);
         }

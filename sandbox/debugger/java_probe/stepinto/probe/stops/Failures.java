@@ -115,10 +115,8 @@ public final class Failures {
         try {
             for (StackFrame frame : escape.thread.frames()) {
                 if (frame.location().declaringType().name().equals(RULE)) {
-                    Value rule = Variables.field(frame.thisObject(), "this$0");
-                    Value builder = Variables.field(rule, "matcherBuilder");
-                    Value matchers = Variables.field(builder, "matchers");
-                    Value size = Variables.field(matchers, "size");
+                    Value size = Variables.field(
+                            frame.thisObject(), "this$0", "matcherBuilder", "matchers", "size");
                     return size instanceof IntegerValue && ((IntegerValue) size).value() > 0;
                 }
             }

@@ -24,9 +24,6 @@ public final class Invoker {
     /** The deadline of the action being answered. */
     public static final long ACTION = 0;
 
-    /** Marks the requests that tell of an exit, which stay on while methods run. */
-    static final String EXIT = "stepinto.exit";
-
     private static final long NANOS_PER_MILLI = 1_000_000;
     private static final String ENDED = "it did not end in time and was interrupted";
     private static final int POPS = 2;
@@ -36,6 +33,7 @@ public final class Invoker {
     private final VirtualMachine machine;
     private final Requests requests;
     private final EventInbox events;
+    /** They tell of an exit, and stay on while methods run. */
     private final List<EventRequest> exits = new ArrayList<>();
     /** Made before any method is run. */
     private volatile Rescuer rescuer;
@@ -162,7 +160,6 @@ public final class Invoker {
             for (String name : new String[] {"exit", "halt"}) {
                 Method method = type.methodsByName(name, "(I)V").get(0);
                 EventRequest exit = requests.manager().createBreakpointRequest(method.location());
-                exit.putProperty(EXIT, true);
                 enable(exit);
                 exits.add(exit);
             }

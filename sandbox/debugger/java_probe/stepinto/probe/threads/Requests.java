@@ -5,8 +5,8 @@ import com.sun.jdi.VirtualMachine;
 import com.sun.jdi.request.ClassPrepareRequest;
 import com.sun.jdi.request.EventRequest;
 import com.sun.jdi.request.EventRequestManager;
-import java.util.ArrayList;
 import java.util.HashSet;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 
@@ -14,7 +14,7 @@ import java.util.Set;
 public final class Requests {
     private final VirtualMachine machine;
     private final Set<String> prepared = new HashSet<>();
-    private final List<EventRequest> paused = new ArrayList<>();
+    private final Set<EventRequest> requests = new LinkedHashSet<>();
     private boolean pausing;
 
     public Requests(VirtualMachine machine) {
@@ -28,16 +28,15 @@ public final class Requests {
     /** Turn a new request on, stopping all threads at its event. */
     public <T extends EventRequest> T enable(T request) {
         request.setSuspendPolicy(EventRequest.SUSPEND_ALL);
-        if (pausing) {
-            paused.add(request);
-        } else {
+        requests.add(request);
+        if (!pausing) {
             request.enable();
         }
         return request;
     }
 
     public void delete(EventRequest request) {
-        paused.remove(request);
+        requests.remove(request);
         manager().deleteEventRequest(request);
     }
 
@@ -53,22 +52,9 @@ public final class Requests {
 
     /** Turn everything off: code of the program is about to be run for the debugger. */
     void pause() {
-        if (pausing) {
-            return;
-        }
-        pausing = true;
-        List<EventRequest> all = new ArrayList<>();
-        all.addAll(manager().breakpointRequests());
-        all.addAll(manager().exceptionRequests());
-        all.addAll(manager().classPrepareRequests());
-        all.addAll(manager().methodExitRequests());
-        all.addAll(manager().stepRequests());
-        all.addAll(manager().vmDeathRequests());
-        for (EventRequest request : all) {
-            if (request.isEnabled() && request.getProperty(Invoker.EXIT) == null) {
-                request.disable();
-                paused.add(request);
-            }
+        if (!pausing) {
+            pausing = true;
+            requests.forEach(EventRequest::disable);
         }
     }
 
@@ -78,10 +64,7 @@ public final class Requests {
             return false;
         }
         pausing = false;
-        for (EventRequest request : paused) {
-            request.enable();
-        }
-        paused.clear();
+        requests.forEach(EventRequest::enable);
         return true;
     }
 }
