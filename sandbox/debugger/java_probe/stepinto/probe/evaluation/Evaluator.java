@@ -57,7 +57,6 @@ public final class Evaluator {
         return operand.isType() ? operand.type.classObject() : operand.value;
     }
 
-    /** Whether a condition holds. */
     public boolean condition(String expression, FrameAt at) throws EvaluationFailed {
         Operand operand = operand(expression, new Scope(at, this, declared));
         boolean truth = operators.truth(operand, "the condition");

@@ -357,11 +357,9 @@ final class Operations {
     }
 
     private static String described(String what, List<Method> methods) {
-        List<String> texts = new ArrayList<>();
-        for (Method method : methods) {
-            texts.add(what + "(" + simple(method.argumentTypeNames()) + ")");
-        }
-        return Nearest.list(texts);
+        return Nearest.list(methods.stream()
+                .map(method -> what + "(" + simple(method.argumentTypeNames()) + ")")
+                .collect(Collectors.toList()));
     }
 
     private static boolean applies(

@@ -6,6 +6,8 @@ import stepinto.probe.evaluation.Lexer.Token;
 import stepinto.probe.program.EvaluationFailed;
 import stepinto.probe.program.Primitives;
 import stepinto.probe.program.SourceTypes;
+import stepinto.probe.program.Variables;
+import stepinto.probe.program.Variables.Named;
 
 /** The source of a class whose one method does what a snippet does in a frame. */
 final class SnippetSource {
@@ -78,12 +80,10 @@ final class SnippetSource {
     private Map<String, Variable> locals() throws EvaluationFailed {
         Map<String, Variable> found = new LinkedHashMap<>();
         for (Scope.Level level : levels) {
-            for (Field field : level.type.fields()) {
-                if (level.instance != null && field.name().startsWith("val$")) {
-                    String name = field.name().substring(4);
-                    Value value = level.instance.getValue(field);
-                    String type = SourceTypes.dotted(field.typeName());
-                    found.putIfAbsent(name, new Variable(name, type, value, null));
+            if (level.instance != null) {
+                for (Named each : Variables.captured(level.type, level.instance)) {
+                    String type = SourceTypes.dotted(each.declared);
+                    found.putIfAbsent(each.name, new Variable(each.name, type, each.value, null));
                 }
             }
         }
@@ -304,7 +304,6 @@ final class SnippetSource {
             return token(start - 1).is("(") && token(end + 1).is(")") && token(end + 2).is("->");
         }
 
-        /** The code with owners. */
         String rewritten() {
             StringBuilder text = new StringBuilder();
             int copied = 0;

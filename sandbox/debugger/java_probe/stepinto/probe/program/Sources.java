@@ -70,12 +70,8 @@ public final class Sources {
         for (String root : target.sourceRoots) {
             walk(new File(root), ".java", all);
         }
-        List<String> matches = new ArrayList<>();
-        for (String path : all) {
-            if (path.endsWith(ending)) {
-                matches.add(path);
-            }
-        }
+        List<String> matches = new ArrayList<>(all);
+        matches.removeIf(path -> !path.endsWith(ending));
         if (matches.size() == 1) {
             return matches.get(0);
         }

@@ -32,7 +32,6 @@ public final class Invoker {
     private static final int RESUMES = 2;
     private final VirtualMachine machine;
     private final Requests requests;
-    private final EventInbox events;
     /** They tell of an exit, and stay on while methods run. */
     private final List<EventRequest> exits = new ArrayList<>();
     /** Made before any method is run. */
@@ -57,10 +56,9 @@ public final class Invoker {
     public volatile String lateReason;
 
     /** Events that come while methods run are put aside. */
-    public Invoker(VirtualMachine machine, Requests requests, EventInbox events) {
+    public Invoker(VirtualMachine machine, Requests requests) {
         this.machine = machine;
         this.requests = requests;
-        this.events = events;
     }
 
     /** The program stopped in a thread; at an event, else methods can't be run in it. */
@@ -288,7 +286,7 @@ public final class Invoker {
     }
 
     private boolean exiting() throws InterruptedException, IncompatibleThreadStateException {
-        EventSet set = events.take(1);
+        EventSet set = requests.take(1);
         if (set == null) {
             return false;
         }
@@ -300,7 +298,7 @@ public final class Invoker {
                 return true;
             }
         }
-        events.putAside(set);
+        requests.putAside(set);
         return false;
     }
 
@@ -356,12 +354,12 @@ public final class Invoker {
                 if (turn > 0 && own.suspendCount() > 0) {
                     own.resume(); // it starts suspended, as all others are
                 }
-                EventSet set = events.take(WAIT_MILLIS);
+                EventSet set = requests.take(WAIT_MILLIS);
                 if (set != null) {
                     if (first.equals(set.iterator().next().request())) {
                         return;
                     }
-                    events.putAside(set);
+                    requests.putAside(set);
                 }
             }
             throw new IllegalStateException("the thread that rescues others did not start");
@@ -416,13 +414,13 @@ public final class Invoker {
                     requests.manager()
                             .createStepRequest(late, StepRequest.STEP_MIN, StepRequest.STEP_INTO);
             enable(step);
-            EventSet set = events.take(POP_MILLIS);
+            EventSet set = requests.take(POP_MILLIS);
             requests.manager().deleteEventRequest(step);
             if (set == null) {
                 return false;
             }
             if (!(set.iterator().next() instanceof StepEvent)) {
-                events.putAside(set);
+                requests.putAside(set);
                 return false;
             }
             try {
