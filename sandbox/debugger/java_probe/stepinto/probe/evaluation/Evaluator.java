@@ -87,8 +87,6 @@ public final class Evaluator {
             return found.evaluate(scope);
         } catch (NeedsCompiler construct) {
             return snippets.evaluate(expression, construct, scope);
-        } catch (VMDisconnectedException gone) {
-            throw gone;
         } catch (RuntimeException problem) {
             throw unforeseen(problem);
         }
@@ -96,6 +94,9 @@ public final class Evaluator {
 
     /** What the debug interface refuses, such as an object that was collected meanwhile. */
     private static EvaluationFailed unforeseen(RuntimeException problem) {
+        if (problem instanceof VMDisconnectedException) {
+            throw problem; // the program has ended
+        }
         return new EvaluationFailed("it can't be evaluated here: " + problem);
     }
 
@@ -111,8 +112,6 @@ public final class Evaluator {
             StatementParser.Statement.all(scope, StatementParser.all(code));
         } catch (NeedsCompiler construct) {
             snippets.runCode(code, construct, scope);
-        } catch (VMDisconnectedException gone) {
-            throw gone;
         } catch (RuntimeException problem) {
             throw unforeseen(problem);
         }

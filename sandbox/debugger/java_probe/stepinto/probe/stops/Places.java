@@ -81,11 +81,12 @@ final class Places {
                 ? classFiles.named(name.qualifier) : classFiles.of(sources.file(name.file));
         Map<String, ClassFile> owners = new HashMap<>();
         for (ClassFile type : types) {
-            for (ClassFile.Code method : name.methodsOf(type)) {
-                if (owners.put(type.name, type) != type) {
-                    point.line = method.lines.isEmpty() ? 0 : method.lines.get(0);
-                }
-                point.methods.add(method.name + method.descriptor);
+            List<ClassFile.Code> methods = name.methodsOf(type);
+            methods.forEach(method -> point.methods.add(method.name + method.descriptor));
+            if (!methods.isEmpty()) {
+                owners.put(type.name, type);
+                List<Integer> lines = methods.get(0).lines;
+                point.line = lines.isEmpty() ? 0 : lines.get(0);
             }
         }
         if (owners.isEmpty()) {
