@@ -13,7 +13,6 @@ import stepinto.probe.program.Target;
 import stepinto.probe.rendering.ValueText;
 import stepinto.probe.stops.*;
 import stepinto.probe.threads.Diagnosis;
-import stepinto.probe.threads.EventInbox;
 import stepinto.probe.threads.Invoker;
 import stepinto.probe.threads.Requests;
 import stepinto.probe.wire.Limits;
@@ -24,14 +23,12 @@ final class Debugging {
     final Program program;
     final Requests requests;
     final BreakpointTable table;
-    final Entry entry;
-    final Failures failures;
+    final TestRun test;
     final Escape.Handlers handlers;
     final Stepper stepper;
     final Invoker invoker;
     final ValueText values;
     final Evaluator evaluator;
-    final EventInbox events;
     final Diagnosis diagnosis;
     /** To be shown with the next answer. */
     final List<String> notes = new ArrayList<>();
@@ -52,12 +49,10 @@ final class Debugging {
         program = new Program(target, sources);
         requests = new Requests(machine);
         table = new BreakpointTable(sources, classFiles, requests);
-        entry = new Entry(target, requests, stopAtEntry);
-        failures = new Failures(machine, requests, target);
+        test = new TestRun(machine, requests, target, stopAtEntry);
         handlers = new Escape.Handlers(classFiles, table);
         stepper = new Stepper(program, requests);
-        events = new EventInbox(machine.eventQueue());
-        invoker = new Invoker(machine, requests, events);
+        invoker = new Invoker(machine, requests);
         values = new ValueText(limits, invoker);
         evaluator = new Evaluator(machine, values, invoker, program);
         diagnosis = new Diagnosis(machine, program);

@@ -13,7 +13,6 @@ public final class Main {
 
     private Main() {}
 
-    /** Takes no arguments. */
     public static void main(String[] arguments) throws IOException, InterruptedException {
         Session[] session = new Session[1];
         Wire wire = new Wire(() -> session[0].end());

@@ -1,9 +1,6 @@
 package stepinto.probe;
 
-import com.sun.jdi.IncompatibleThreadStateException;
-import com.sun.jdi.ReferenceType;
-import com.sun.jdi.ThreadReference;
-import com.sun.jdi.VirtualMachine;
+import com.sun.jdi.*;
 import com.sun.jdi.event.*;
 import com.sun.jdi.request.EventRequest;
 import com.sun.jdi.request.StepRequest;
@@ -13,6 +10,7 @@ import java.util.List;
 import stepinto.probe.program.EvaluationFailed;
 import stepinto.probe.program.Stack.FrameAt;
 import stepinto.probe.stops.*;
+import stepinto.probe.stops.BreakpointTable.Breakpoint;
 import stepinto.probe.threads.Diagnosis;
 import stepinto.probe.wire.Request;
 
@@ -35,7 +33,7 @@ final class Runner {
     Stop run(Request request) throws InterruptedException, IncompatibleThreadStateException {
         resume();
         while (true) {
-            EventSet set = debugging.events.next(request.millisLeft());
+            EventSet set = debugging.requests.next(request.millisLeft());
             if (set == null) {
                 Stop stop = interrupted();
                 return ended ? null : stop;
@@ -121,7 +119,7 @@ final class Runner {
         debugging.requests.enable(step);
         machine.resume();
         suspended = false;
-        EventSet set = debugging.events.take(NUDGE_MILLIS);
+        EventSet set = debugging.requests.take(NUDGE_MILLIS);
         debugging.requests.delete(step);
         if (set == null) {
             machine.suspend();
@@ -185,10 +183,7 @@ final class Runner {
             } else if (event instanceof ClassPrepareEvent) {
                 ReferenceType type = ((ClassPrepareEvent) event).referenceType();
                 debugging.table.onPrepare(type, debugging.notes);
-                debugging.entry.onPrepare(type);
-                if (type.name().equals(debugging.program.target.entryClass)) {
-                    debugging.failures.watch();
-                }
+                debugging.test.onPrepare(type);
             } else if (event instanceof VMDeathEvent) {
                 debugging.died = true;
                 // Once the process is gone, the JDK empties the pipe at a time of its own.
@@ -203,7 +198,7 @@ final class Runner {
                 due.add((Breakpoint) point);
             } else if (event.request().getProperty(BreakpointTable.RESTART) != null) {
                 debugging.table.onRestart(event);
-            } else if (event.request().getProperty(Entry.PROPERTY) != null) {
+            } else if (event.request().getProperty(TestRun.ENTRY) != null) {
                 entered = true;
             } else if (event.request().getProperty(Stepper.ReturnWatch.PROPERTY) != null) {
                 debugging.stepper.returns.onReturnPoint(event.location());
@@ -215,7 +210,7 @@ final class Runner {
             due.removeIf(point -> turned && point.function != null);
             List<Breakpoint> hit = hits(due);
             if (entered) {
-                debugging.entry.reached();
+                debugging.test.onEntry();
                 debugging.mainThread = thread;
             }
             if (hit.isEmpty() && !entered && !stepped) {
@@ -265,15 +260,15 @@ final class Runner {
             Escape escape = new Escape(event, debugging.program, debugging.handlers);
             List<Breakpoint> hit = hits(wanted(escape));
             boolean main = thread.equals(debugging.mainThread);
-            boolean ending = debugging.failures.isEnding(escape, main);
-            if (Failures.skips(event.exception())) {
+            boolean ending = debugging.test.isEnding(escape, main);
+            if (TestRun.skips(event.exception())) {
                 String message = debugging.values.message(event.exception());
                 debugging.notes.add(
                         "the test was skipped" + (message == null ? "" : ": " + message));
             }
             boolean step = debugging.stepper.interestedIn(escape);
             if (!ending && hit.isEmpty() && !step) {
-                debugging.failures.onCaught(escape, debugging.notes);
+                debugging.test.onCaught(escape, debugging.notes);
                 return null;
             }
             Stop stop = new Stop("exception", thread);
@@ -298,6 +293,29 @@ final class Runner {
                 }
             }
             return points;
+        }
+    }
+
+    /** Why and where the program stopped. */
+    static final class Stop {
+        final String reason;
+        final ThreadReference thread;
+        /** Null if none was raised. */
+        ObjectReference exception;
+        /** Whether the exception has ended the test or the program. */
+        boolean ending;
+        /** Whether it runs a finally block of the program's own before it ends anything. */
+        boolean landing;
+        /** The function just left, and what it returned; null if that is unknown. */
+        String left;
+        Value returned;
+        /** What an interrupted program was at, as a kill reason; null otherwise. */
+        String doing;
+        final List<Breakpoint> hit = new ArrayList<>();
+
+        Stop(String reason, ThreadReference thread) {
+            this.reason = reason;
+            this.thread = thread;
         }
     }
 }

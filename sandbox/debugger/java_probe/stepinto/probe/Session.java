@@ -16,11 +16,7 @@ import stepinto.probe.program.Stack;
 import stepinto.probe.program.Target;
 import stepinto.probe.stops.Stepper;
 import stepinto.probe.threads.Diagnosis;
-import stepinto.probe.wire.Fields;
-import stepinto.probe.wire.Limits;
-import stepinto.probe.wire.Refusal;
-import stepinto.probe.wire.Request;
-import stepinto.probe.wire.Wire;
+import stepinto.probe.wire.*;
 
 /** One debug session: takes requests and answers each with its result. */
 final class Session {
@@ -31,10 +27,8 @@ final class Session {
     private volatile Debugging debugging;
     private Runner runner;
     private Actions actions;
-    private Describer describer;
-    private Stack stack;
     /** Raised if an exception stopped a step that it will end with the test. */
-    private Stop toCome;
+    private Runner.Stop toCome;
 
     private String state = "start";
     private boolean stopped;
@@ -115,9 +109,8 @@ final class Session {
         boolean atEntry = arguments.flag("stop_at_entry");
         debugging = new Debugging(machine, debuggee, target, limits, atEntry);
         runner = new Runner(machine, debugging);
-        describer = new Describer(debugging, limits);
-        actions = new Actions(debugging, describer, limits);
-        EventSet first = debugging.events.take(request.millisLeft());
+        actions = new Actions(debugging, limits);
+        EventSet first = debugging.requests.take(request.millisLeft());
         if (first == null || !(first.iterator().next() instanceof VMStartEvent)) {
             throw new Refusal("launch_failed", "the virtual machine did not say that it started");
         }
@@ -144,8 +137,8 @@ final class Session {
         if (toCome != null && !(step && toCome.landing)) {
             return describe(toCome, true);
         }
-        if (step && !stack.isEmpty()) {
-            debugging.stepper.start(request.action, stack);
+        if (step && !actions.stack.isEmpty()) {
+            debugging.stepper.start(request.action, actions.stack);
         } else {
             debugging.stepper.release();
         }
@@ -158,7 +151,7 @@ final class Session {
         debugging.values.begin();
         debuggee.output.follow(true);
         toCome = null;
-        Stop stop = runner.run(request);
+        Runner.Stop stop = runner.run(request);
         if (stop == null) {
             return ended();
         }
@@ -171,14 +164,13 @@ final class Session {
         return answer;
     }
 
-    private Fields describe(Stop stop, boolean ending) {
+    private Fields describe(Runner.Stop stop, boolean ending) {
         stopped = true;
-        stack = new Stack(stop.thread, debugging.program);
-        actions.stack = stack;
+        actions.stack = new Stack(stop.thread, debugging.program);
         boolean raised = stop.exception != null;
         state = ending ? "post_mortem" : raised ? "runtime_error" : "runtime";
-        Fields answer = ending ? describer.stack(stack, 0) : new Fields();
-        answer.with("stop", describer.stop(stop, stack));
+        Fields answer = ending ? actions.stack(0) : new Fields();
+        answer.with("stop", actions.stop(stop));
         answer.with("breakpoints", debugging.table.describe(stop.hit));
         if (stop.doing != null) {
             answer.put("kill_reason", stop.doing);
@@ -194,7 +186,7 @@ final class Session {
         state = "done";
         Integer asked = debugging == null ? null : debugging.invoker.exitCode;
         Integer code = asked == null ? debuggee.exitCode() : asked;
-        debuggee.kill();
+        Processes.killTree(debuggee.process);
         boolean inOrder = asked != null || debugging != null && debugging.died;
         boolean outOfMemory = debuggee.ranOutOfMemory();
         boolean test = debugging != null && debugging.program.target.test;
@@ -219,7 +211,7 @@ final class Session {
     private void complete(Fields answer) {
         answer.put("state", state);
         if (debugging != null) {
-            Describer.addNotes(answer, debugging.notes);
+            Actions.addNotes(answer, debugging.notes);
             debugging.notes.clear();
             answer.put("all_breakpoints", debugging.table.describe());
         }
@@ -281,7 +273,7 @@ final class Session {
     void endProgram() {
         Debuggee left = debuggee;
         if (left != null) {
-            left.kill();
+            Processes.killTree(left.process);
         }
     }
 }

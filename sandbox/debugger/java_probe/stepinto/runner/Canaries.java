@@ -51,7 +51,7 @@ final class Canaries {
     private String run(Framework framework, Class<?> template) {
         Report counted = new Report();
         try {
-            if (!framework.run(Selection.of(renamed(template)), counted)) {
+            if (!framework.runs(Selection.of(renamed(template)), counted)) {
                 return "did not run";
             }
         } catch (Throwable error) {

@@ -10,13 +10,20 @@ import java.util.TreeSet;
 
 /** A test framework that is on the class path. */
 abstract class Framework {
-    /**
-     * Run a selection and report each of its tests as it ends; false where it holds none.
-     */
-    abstract boolean run(Selection selection, Report report) throws Exception;
+    /** Run a selection and report each of its tests as it ends. */
+    abstract void run(Selection selection, Report report) throws Exception;
+
+    /** Run a selection; false where it holds no test. */
+    final boolean runs(Selection selection, Report report) throws Exception {
+        int before = report.tests();
+        run(selection, report);
+        return report.tests() > before;
+    }
 
     /** The template of a test that must fail by this framework; null where there is none. */
-    abstract Class<?> canary();
+    Class<?> canary() {
+        return null;
+    }
 
     /** The framework that a class is written for, else one that may know it. */
     static Framework of(Class<?> type) throws Selection.NoSuchTestException {
@@ -108,12 +115,7 @@ abstract class Framework {
         }
 
         @Override
-        Class<?> canary() {
-            return null;
-        }
-
-        @Override
-        boolean run(Selection selection, Report report) throws Exception {
+        void run(Selection selection, Report report) throws Exception {
             String name = selection.type.getName();
             Method main = selection.type.getMethod("main", String[].class);
             main.setAccessible(true);
@@ -125,7 +127,6 @@ abstract class Framework {
                 error.getCause().printStackTrace();
                 report.failed(name, null, error.getCause());
             }
-            return true;
         }
     }
 }

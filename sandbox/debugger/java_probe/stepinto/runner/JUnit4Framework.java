@@ -16,16 +16,14 @@ final class JUnit4Framework extends Framework {
     }
 
     @Override
-    boolean run(Selection selection, Report report) {
+    void run(Selection selection, Report report) {
         Request request = Request.aClass(selection.type);
         if (selection.method != null) {
             request = request.filterWith(new ByMethod(selection.method));
         }
-        int before = report.tests();
         JUnitCore core = new JUnitCore();
         core.addListener(new Listener(report));
         core.run(request);
-        return report.tests() > before;
     }
 
     /** The name without the index that parameterised runners add: {@code testTotal[2]}. */

@@ -3,7 +3,7 @@ package stepinto.runner;
 import org.testng.Assert;
 import org.testng.annotations.Test;
 
-/** A template of {@link Canary}. */
+/** A template of {@link Canaries}. */
 public class TestNgCanary {
     @Test
     public void mustFail() {

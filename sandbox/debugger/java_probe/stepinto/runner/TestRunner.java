@@ -68,7 +68,7 @@ public final class TestRunner {
             if (canaries != null) {
                 canaries.include(framework);
             }
-            if (!framework.run(selection, report)) {
+            if (!framework.runs(selection, report)) {
                 throw new Selection.NoSuchTestException(name + " holds no test");
             }
             report.finished(name);

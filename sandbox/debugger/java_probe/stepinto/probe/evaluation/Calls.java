@@ -8,7 +8,7 @@ import stepinto.probe.program.EvaluationFailed;
 import stepinto.probe.program.Program;
 import stepinto.probe.program.TypeNames;
 import stepinto.probe.program.Variables;
-import stepinto.probe.rendering.JavaText;
+import stepinto.probe.rendering.Heap.JavaText;
 import stepinto.probe.rendering.ValueText;
 import stepinto.probe.threads.Invoker;
 import stepinto.probe.threads.Invoker.InvocationFailed;
@@ -159,7 +159,7 @@ final class Calls {
         if (text == null) {
             return "null";
         }
-        JavaText found = JavaText.of((StringReference) text, values.heap);
+        JavaText found = values.heap.text((StringReference) text);
         if (found.length > LONGEST) {
             throw new EvaluationFailed(
                     "a string of " + found.length + " characters is too long to be joined here;"

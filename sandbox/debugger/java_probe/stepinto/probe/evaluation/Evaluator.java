@@ -57,7 +57,6 @@ public final class Evaluator {
         return operand.isType() ? operand.type.classObject() : operand.value;
     }
 
-    /** Whether a condition holds. */
     public boolean condition(String expression, FrameAt at) throws EvaluationFailed {
         Operand operand = operand(expression, new Scope(at, this, declared));
         boolean truth = operators.truth(operand, "the condition");
@@ -88,8 +87,6 @@ public final class Evaluator {
             return found.evaluate(scope);
         } catch (NeedsCompiler construct) {
             return snippets.evaluate(expression, construct, scope);
-        } catch (VMDisconnectedException gone) {
-            throw gone;
         } catch (RuntimeException problem) {
             throw unforeseen(problem);
         }
@@ -97,6 +94,9 @@ public final class Evaluator {
 
     /** What the debug interface refuses, such as an object that was collected meanwhile. */
     private static EvaluationFailed unforeseen(RuntimeException problem) {
+        if (problem instanceof VMDisconnectedException) {
+            throw problem; // the program has ended
+        }
         return new EvaluationFailed("it can't be evaluated here: " + problem);
     }
 
@@ -112,8 +112,6 @@ public final class Evaluator {
             StatementParser.Statement.all(scope, StatementParser.all(code));
         } catch (NeedsCompiler construct) {
             snippets.runCode(code, construct, scope);
-        } catch (VMDisconnectedException gone) {
-            throw gone;
         } catch (RuntimeException problem) {
             throw unforeseen(problem);
         }

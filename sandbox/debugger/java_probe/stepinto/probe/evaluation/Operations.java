@@ -2,6 +2,7 @@ package stepinto.probe.evaluation;
 
 import com.sun.jdi.*;
 import java.util.*;
+import java.util.stream.Collectors;
 import stepinto.probe.program.EvaluationFailed;
 import stepinto.probe.program.Nearest;
 import stepinto.probe.program.Primitives;
@@ -352,19 +353,13 @@ final class Operations {
     }
 
     private static String simple(List<String> types) {
-        List<String> names = new ArrayList<>();
-        for (String type : types) {
-            names.add(TypeNames.simple(type));
-        }
-        return String.join(", ", names);
+        return types.stream().map(TypeNames::simple).collect(Collectors.joining(", "));
     }
 
     private static String described(String what, List<Method> methods) {
-        List<String> texts = new ArrayList<>();
-        for (Method method : methods) {
-            texts.add(what + "(" + simple(method.argumentTypeNames()) + ")");
-        }
-        return Nearest.list(texts);
+        return Nearest.list(methods.stream()
+                .map(method -> what + "(" + simple(method.argumentTypeNames()) + ")")
+                .collect(Collectors.toList()));
     }
 
     private static boolean applies(

@@ -153,21 +153,18 @@ final class Operators {
     }
 
     private Value shifted(String operator, PrimitiveValue value, int distance) {
-        int number = value.intValue();
-        long wide = value.longValue();
         boolean isLong = value instanceof LongValue;
-        switch (operator) {
-            case "<<":
-                return isLong
-                        ? machine.mirrorOf(wide << distance) : machine.mirrorOf(number << distance);
-            case ">>":
-                return isLong
-                        ? machine.mirrorOf(wide >> distance) : machine.mirrorOf(number >> distance);
-            default:
-                return isLong
-                        ? machine.mirrorOf(wide >>> distance)
-                        : machine.mirrorOf(number >>> distance);
+        int by = distance & (isLong ? 63 : 31);
+        long number = value.longValue();
+        long result;
+        if (operator.equals("<<")) {
+            result = number << by;
+        } else if (operator.equals(">>") || isLong) {
+            result = operator.equals(">>") ? number >> by : number >>> by;
+        } else {
+            result = (int) number >>> by;
         }
+        return isLong ? machine.mirrorOf(result) : machine.mirrorOf((int) result);
     }
 
     /** {@code + - ~ !}. */

@@ -118,9 +118,7 @@ final class Scope {
     Map<String, Declared> declared() {
         Map<String, Declared> found = new LinkedHashMap<>();
         for (Map<String, Declared> block : blocks) {
-            for (Map.Entry<String, Declared> variable : block.entrySet()) {
-                found.putIfAbsent(variable.getKey(), variable.getValue());
-            }
+            block.forEach(found::putIfAbsent);
         }
         return found;
     }

@@ -6,25 +6,33 @@ import stepinto.probe.program.Primitives;
 import stepinto.probe.program.TypeNames;
 
 /** A place in the program that holds a value: a local variable, a field, an array element. */
-abstract class Slot implements Expression.Variable {
+final class Slot implements Expression.Variable {
+    private interface Reader {
+        Value read() throws EvaluationFailed;
+    }
+
+    private interface Writer {
+        void write(Value value)
+                throws InvalidTypeException, ClassNotLoadedException, EvaluationFailed;
+    }
+
     private final Scope scope;
     private final String type;
     private final String declared;
+    private final Reader reader;
+    private final Writer writer;
 
-    private Slot(Scope scope, String type, String declared) {
+    private Slot(Scope scope, String type, String declared, Reader reader, Writer writer) {
         this.scope = scope;
         this.type = type;
         this.declared = declared;
+        this.reader = reader;
+        this.writer = writer;
     }
-
-    abstract Value read() throws EvaluationFailed;
-
-    abstract void write(Value value)
-            throws InvalidTypeException, ClassNotLoadedException, EvaluationFailed;
 
     @Override
     public Operand get() throws EvaluationFailed {
-        return Operand.of(read(), declared);
+        return Operand.of(reader.read(), declared);
     }
 
     @Override
@@ -32,7 +40,7 @@ abstract class Slot implements Expression.Variable {
         Value value = scope.operators.assign(operand, type, scope.here);
         for (boolean again = false; ; again = true) {
             try {
-                write(value);
+                writer.write(value);
                 return Operand.of(value, type);
             } catch (InvalidTypeException error) {
                 throw new EvaluationFailed(
@@ -54,49 +62,40 @@ abstract class Slot implements Expression.Variable {
 
     static Slot local(Scope scope, LocalVariable variable) {
         String type = variable.typeName();
-        return new Slot(scope, type, declared(type, variable.genericSignature())) {
-            @Override
-            Value read() throws EvaluationFailed {
-                return scope.at.frame().getValue(variable);
-            }
-
-            @Override
-            void write(Value value)
-                    throws InvalidTypeException, ClassNotLoadedException, EvaluationFailed {
-                scope.at.frame().setValue(variable, value);
-            }
-        };
+        return new Slot(
+                scope, type, declared(type, variable.genericSignature()),
+                () -> scope.at.frame().getValue(variable),
+                value -> scope.at.frame().setValue(variable, value));
     }
 
     /** A field; the object is null for a static one. */
     static Slot field(Scope scope, ObjectReference object, Field field) {
         String type = field.typeName();
-        return new Slot(scope, type, declared(type, field.genericSignature())) {
-            @Override
-            Value read() {
-                if (object == null) {
+        return new Slot(
+                scope, type, declared(type, field.genericSignature()),
+                () -> {
+                    if (object != null) {
+                        return object.getValue(field);
+                    }
                     scope.types.initialise(field.declaringType());
                     return field.declaringType().getValue(field);
-                }
-                return object.getValue(field);
-            }
+                },
+                value -> assign(scope, object, field, value));
+    }
 
-            @Override
-            void write(Value value)
-                    throws InvalidTypeException, ClassNotLoadedException, EvaluationFailed {
-                boolean captured = field.name().startsWith("val$");
-                if (field.isFinal() || captured) {
-                    String name = captured ? field.name().substring(4) : field.name();
-                    throw new EvaluationFailed(name + " is final; it can't be assigned");
-                }
-                if (object == null) {
-                    scope.types.initialise(field.declaringType());
-                    ((ClassType) field.declaringType()).setValue(field, value);
-                } else {
-                    object.setValue(field, value);
-                }
-            }
-        };
+    private static void assign(Scope scope, ObjectReference object, Field field, Value value)
+            throws InvalidTypeException, ClassNotLoadedException, EvaluationFailed {
+        boolean captured = field.name().startsWith("val$");
+        if (field.isFinal() || captured) {
+            String name = captured ? field.name().substring(4) : field.name();
+            throw new EvaluationFailed(name + " is final; it can't be assigned");
+        }
+        if (object == null) {
+            scope.types.initialise(field.declaringType());
+            ((ClassType) field.declaringType()).setValue(field, value);
+        } else {
+            object.setValue(field, value);
+        }
     }
 
     static Slot element(Scope scope, ArrayReference array, int index) throws EvaluationFailed {
@@ -108,16 +107,8 @@ abstract class Slot implements Expression.Variable {
         }
         String name = array.type().name();
         String type = name.substring(0, name.length() - 2);
-        return new Slot(scope, type, Primitives.isPrimitive(type) ? type : null) {
-            @Override
-            Value read() {
-                return array.getValue(index);
-            }
-
-            @Override
-            void write(Value value) throws InvalidTypeException, ClassNotLoadedException {
-                array.setValue(index, value);
-            }
-        };
+        return new Slot(
+                scope, type, Primitives.isPrimitive(type) ? type : null,
+                () -> array.getValue(index), value -> array.setValue(index, value));
     }
 }

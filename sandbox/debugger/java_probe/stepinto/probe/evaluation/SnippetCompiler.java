@@ -4,12 +4,11 @@ import com.sun.jdi.PathSearchingVirtualMachine;
 import com.sun.jdi.VirtualMachine;
 import java.io.*;
 import java.net.URI;
-import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.*;
 import javax.tools.*;
 import stepinto.probe.evaluation.Snippets.NotCompiled;
-import stepinto.probe.program.ClassFile.ConstantPool;
+import stepinto.probe.program.ClassFile;
 
 /** Compiles code against the classes of the program, with the JDK's own compiler. */
 final class SnippetCompiler {
@@ -175,9 +174,6 @@ final class SnippetCompiler {
      * its own.
      */
     private static final class Opened extends ForwardingJavaFileObject<JavaFileObject> {
-        private static final int PUBLIC = 0x0001;
-        private static final int HIDING = 0x0002 | 0x0004;
-
         Opened(JavaFileObject file) {
             super(file);
         }
@@ -195,47 +191,9 @@ final class SnippetCompiler {
                     read.write(buffer, 0, count);
                 }
             }
-            ByteBuffer content = ByteBuffer.wrap(read.toByteArray());
-            open(content);
-            return new ByteArrayInputStream(content.array());
-        }
-
-        private static void open(ByteBuffer content) {
-            ConstantPool constants = new ConstantPool(content);
-            publish(content);
-            skip(content, 4);
-            skip(content, 2 * content.getShort());
-            for (int kind = 0; kind < 2; kind++) { // fields, then methods
-                for (int left = content.getShort() & 0xffff; left > 0; left--) {
-                    publish(content);
-                    skip(content, 4);
-                    for (int more = content.getShort(); more > 0; more--) {
-                        skip(content, 2);
-                        skip(content, content.getInt());
-                    }
-                }
-            }
-            for (int left = content.getShort(); left > 0; left--) {
-                boolean nested = constants.text(content.getShort() & 0xffff).equals("InnerClasses");
-                int length = content.getInt();
-                if (!nested) {
-                    skip(content, length);
-                    continue;
-                }
-                for (int classes = content.getShort() & 0xffff; classes > 0; classes--) {
-                    skip(content, 6);
-                    publish(content);
-                }
-            }
-        }
-
-        private static void skip(ByteBuffer content, int length) {
-            content.position(content.position() + length);
-        }
-
-        private static void publish(ByteBuffer content) {
-            int at = content.position();
-            content.putShort((short) (content.getShort(at) & ~HIDING | PUBLIC));
+            byte[] content = read.toByteArray();
+            ClassFile.open(content);
+            return new ByteArrayInputStream(content);
         }
     }
 }

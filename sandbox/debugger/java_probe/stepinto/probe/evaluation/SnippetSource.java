@@ -6,6 +6,8 @@ import stepinto.probe.evaluation.Lexer.Token;
 import stepinto.probe.program.EvaluationFailed;
 import stepinto.probe.program.Primitives;
 import stepinto.probe.program.SourceTypes;
+import stepinto.probe.program.Variables;
+import stepinto.probe.program.Variables.Named;
 
 /** The source of a class whose one method does what a snippet does in a frame. */
 final class SnippetSource {
@@ -78,12 +80,10 @@ final class SnippetSource {
     private Map<String, Variable> locals() throws EvaluationFailed {
         Map<String, Variable> found = new LinkedHashMap<>();
         for (Scope.Level level : levels) {
-            for (Field field : level.type.fields()) {
-                if (level.instance != null && field.name().startsWith("val$")) {
-                    String name = field.name().substring(4);
-                    Value value = level.instance.getValue(field);
-                    String type = SourceTypes.dotted(field.typeName());
-                    found.putIfAbsent(name, new Variable(name, type, value, null));
+            if (level.instance != null) {
+                for (Named each : Variables.captured(level.type, level.instance)) {
+                    String type = SourceTypes.dotted(each.declared);
+                    found.putIfAbsent(each.name, new Variable(each.name, type, each.value, null));
                 }
             }
         }
@@ -285,12 +285,18 @@ final class SnippetSource {
             return false;
         }
 
+        /** The first of the names between commas that one is among. */
+        private int firstListed(int at) {
+            int first = at;
+            while (token(first - 1).is(",") && token(first - 2).kind == Token.Kind.NAME) {
+                first -= 2;
+            }
+            return first;
+        }
+
         /** Among the names in {@code (a, b) ->}. */
         private boolean inLambdaHead(int at) {
-            int start = at;
-            while (token(start - 1).is(",") && token(start - 2).kind == Token.Kind.NAME) {
-                start -= 2;
-            }
+            int start = firstListed(at);
             int end = at;
             while (token(end + 1).is(",") && token(end + 2).kind == Token.Kind.NAME) {
                 end += 2;
@@ -298,7 +304,6 @@ final class SnippetSource {
             return token(start - 1).is("(") && token(end + 1).is(")") && token(end + 2).is("->");
         }
 
-        /** The code with owners. */
         String rewritten() {
             StringBuilder text = new StringBuilder();
             int copied = 0;
@@ -338,11 +343,7 @@ final class SnippetSource {
 
         /** Whether a name is a label of a switch: a constant whose enum is known without a name. */
         private boolean isCase(int at) {
-            int first = at;
-            while (token(first - 1).is(",") && token(first - 2).kind == Token.Kind.NAME) {
-                first -= 2;
-            }
-            return token(first - 1).is("case");
+            return token(firstListed(at) - 1).is("case");
         }
 
         /** What to write before a name, or in place of {@code this}; null for nothing. */

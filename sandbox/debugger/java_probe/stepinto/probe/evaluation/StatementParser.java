@@ -113,10 +113,7 @@ final class StatementParser extends Parser {
             Expression items = expression();
             expect(")");
             Statement body = one();
-            return scope -> Statement.forEach(scope, items, item -> {
-                scope.declare(name, type, item);
-                return body.run(scope);
-            });
+            return scope -> Statement.forEach(scope, type, name, items, body);
         }
         at = mark;
         List<Statement> first = simples(";");
@@ -164,7 +161,11 @@ final class StatementParser extends Parser {
             do {
                 String name = name();
                 TypeName own = type.array(brackets());
-                Expression value = accept("=") ? initialiser() : null;
+                boolean set = accept("=");
+                if (set && at("{")) {
+                    throw new NeedsCompiler("a new array");
+                }
+                Expression value = set ? expression() : null;
                 into.add(scope -> Statement.declare(scope, own, name, value));
             } while (accept(","));
             return;
@@ -175,13 +176,6 @@ final class StatementParser extends Parser {
             expression.evaluate(scope);
             return Statement.Flow.NEXT;
         });
-    }
-
-    private Expression initialiser() throws EvaluationFailed {
-        if (at("{")) {
-            throw new NeedsCompiler("a new array");
-        }
-        return expression();
     }
 
     private boolean declares() {
@@ -282,12 +276,10 @@ final class StatementParser extends Parser {
             }
         }
 
-        interface Body {
-            Flow run(Operand item) throws EvaluationFailed;
-        }
-
         /** Runs the body for each item of an array or an Iterable, in a block of its own. */
-        static Flow forEach(Scope scope, Expression items, Body body) throws EvaluationFailed {
+        static Flow forEach(
+                Scope scope, TypeName type, String name, Expression items, Statement body)
+                throws EvaluationFailed {
             Operand owner = items.evaluate(scope);
             if (owner.value == null) {
                 throw new EvaluationFailed("NullPointerException: what is looped over is null");
@@ -305,7 +297,8 @@ final class StatementParser extends Parser {
                 scope.checkTime();
                 scope.enterBlock();
                 try {
-                    Flow flow = body.run(item);
+                    scope.declare(name, type, item);
+                    Flow flow = body.run(scope);
                     if (flow == Flow.BREAK || flow == Flow.RETURN) {
                         return flow == Flow.BREAK ? Flow.NEXT : flow;
                     }

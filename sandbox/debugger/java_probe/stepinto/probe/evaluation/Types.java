@@ -148,7 +148,6 @@ final class Types {
         return dollar <= 0 ? null : find(type.name().substring(0, dollar), type);
     }
 
-    /** The imports of the source file of a class. */
     Imports imports(ReferenceType here) {
         return imports.computeIfAbsent(here.name(), name -> {
             int dot = name.lastIndexOf('.');

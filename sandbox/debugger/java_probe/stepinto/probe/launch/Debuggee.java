@@ -110,10 +110,6 @@ public final class Debuggee {
         hadChildren |= Processes.hasStartedOthers(Processes.pid(process));
     }
 
-    public void kill() {
-        Processes.killTree(process);
-    }
-
     /** Whether a crashed virtual machine wrote so of itself; then its report is deleted. */
     public boolean ranOutOfMemory() {
         Path report = Paths.get("/tmp", "stepinto-crash-" + Processes.pid(process) + ".log");

@@ -34,7 +34,7 @@ public final class Processes {
     }
 
     /** End a process and everything below it. */
-    static void killTree(Process root) {
+    public static void killTree(Process root) {
         long top = pid(root);
         for (int turn = 0; turn < TURNS; turn++) {
             List<Long> left = descendants(top);

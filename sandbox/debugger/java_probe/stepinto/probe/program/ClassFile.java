@@ -2,6 +2,7 @@ package stepinto.probe.program;
 
 import java.io.File;
 import java.io.IOException;
+import java.lang.reflect.Modifier;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -10,6 +11,7 @@ import java.util.List;
 
 /** What a class file says of its source: methods and line numbers (JVM specification, 4). */
 public final class ClassFile {
+    private static final int HIDING = Modifier.PRIVATE | Modifier.PROTECTED;
     /** As the virtual machine names it: {@code demo.Outer$Inner}. */
     public final String name;
     /** Null if it was not recorded. */
@@ -17,6 +19,7 @@ public final class ClassFile {
     public final List<Code> methods = new ArrayList<>();
     private final ConstantPool constants;
     private final ByteBuffer in;
+    private final boolean open;
 
     /** One method that holds code. */
     public static final class Code {
@@ -49,21 +52,27 @@ public final class ClassFile {
         }
     }
 
-    private ClassFile(byte[] data) {
+    private ClassFile(byte[] data, boolean open) {
+        this.open = open;
         in = ByteBuffer.wrap(data);
         constants = new ConstantPool(in);
-        skip(2);
+        access();
         name = constants.className(count());
         skip(2);
         skip(2 * count());
         readMembers(false);
-        readMembers(true);
+        readMembers(!open);
         String found = null;
         for (int left = count(); left > 0; left--) {
             String attribute = constants.text(count());
             int size = in.getInt();
             if (attribute.equals("SourceFile")) {
                 found = constants.text(count());
+            } else if (attribute.equals("InnerClasses")) {
+                for (int classes = count(); classes > 0; classes--) {
+                    skip(6);
+                    access();
+                }
             } else {
                 skip(size);
             }
@@ -74,9 +83,22 @@ public final class ClassFile {
     /** Null if the file can't be read or is no class file. */
     static ClassFile read(File file) {
         try {
-            return new ClassFile(Files.readAllBytes(file.toPath()));
+            return new ClassFile(Files.readAllBytes(file.toPath()), false);
         } catch (IOException | RuntimeException error) {
             return null; // being written just now, or broken: the virtual machine will say so
+        }
+    }
+
+    /** Makes everything in a class file public. */
+    public static void open(byte[] data) {
+        new ClassFile(data, true);
+    }
+
+    /** Skips access flags, which become public ones if the file is opened. */
+    private void access() {
+        int flags = in.getShort();
+        if (open) {
+            in.putShort(in.position() - 2, (short) (flags & ~HIDING | Modifier.PUBLIC));
         }
     }
 
@@ -90,7 +112,7 @@ public final class ClassFile {
 
     private void readMembers(boolean keep) {
         for (int left = count(); left > 0; left--) {
-            skip(2);
+            access();
             Code code = new Code(constants.text(count()), constants.text(count()));
             for (int more = count(); more > 0; more--) {
                 String attribute = constants.text(count());

@@ -40,7 +40,6 @@ public final class Nearest {
         return shown.isEmpty() ? "" : "; nearest: " + list(shown);
     }
 
-    /** The first few. */
     public static String list(List<String> names) {
         return String.join(", ", names.subList(0, Math.min(names.size(), SHOWN)));
     }

@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.util.*;
+import java.util.stream.Collectors;
 import stepinto.probe.wire.Refusal;
 
 /** The source files below the workspace, by absolute path. */
@@ -69,12 +70,8 @@ public final class Sources {
         for (String root : target.sourceRoots) {
             walk(new File(root), ".java", all);
         }
-        List<String> matches = new ArrayList<>();
-        for (String path : all) {
-            if (path.endsWith(ending)) {
-                matches.add(path);
-            }
-        }
+        List<String> matches = new ArrayList<>(all);
+        matches.removeIf(path -> !path.endsWith(ending));
         if (matches.size() == 1) {
             return matches.get(0);
         }
@@ -84,12 +81,8 @@ public final class Sources {
         throw new Refusal("there is no file " + name + Nearest.files(name, relatives(all)));
     }
 
-    private List<String> relatives(Iterable<String> paths) {
-        List<String> found = new ArrayList<>();
-        for (String path : paths) {
-            found.add(relative(path));
-        }
-        return found;
+    private List<String> relatives(Collection<String> paths) {
+        return paths.stream().map(this::relative).collect(Collectors.toList());
     }
 
     /** The files below a folder that end so, hidden folders left out. */

@@ -2,6 +2,7 @@ package stepinto.probe.program;
 
 import java.io.File;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import stepinto.probe.wire.Fields;
 
@@ -56,18 +57,13 @@ public final class Target {
 
     /** The command with which the virtual machine connects to a port, suspended. */
     public List<String> debugCommand(int port) {
-        List<String> words = new ArrayList<>();
+        List<String> words = new ArrayList<>(command);
         if (attach) {
-            for (String word : command) {
-                words.add(word.replace("{port}", Integer.toString(port)));
-            }
-            return words;
+            words.replaceAll(word -> word.replace("{port}", Integer.toString(port)));
+        } else {
+            String agent = "-agentlib:jdwp=transport=dt_socket,server=n,suspend=y,address=";
+            words.addAll(1, Arrays.asList(agent + "127.0.0.1:" + port, CRASHES));
         }
-        words.add(command.get(0));
-        words.add(
-                "-agentlib:jdwp=transport=dt_socket,server=n,suspend=y,address=127.0.0.1:" + port);
-        words.add(CRASHES);
-        words.addAll(command.subList(1, command.size()));
         return words;
     }
 }

@@ -26,7 +26,7 @@ public final class Variables {
         ObjectReference self = frame.thisObject();
         if (self != null) {
             found.add(new Named("this", frame.location().declaringType().name(), self));
-            captured(self, found);
+            found.addAll(captured(self.referenceType(), self));
         }
         try {
             List<LocalVariable> variables = frame.visibleVariables();
@@ -79,22 +79,27 @@ public final class Variables {
     }
 
     /** The variables of the enclosing method that a local or anonymous class has copies of. */
-    private static void captured(ObjectReference self, List<Named> found) {
-        for (Field field : self.referenceType().fields()) {
+    public static List<Named> captured(ReferenceType type, ObjectReference self) {
+        List<Named> found = new ArrayList<>();
+        for (Field field : type.fields()) {
             if (field.name().startsWith(CAPTURED)) {
                 String name = field.name().substring(CAPTURED.length());
                 found.add(new Named(name, field.typeName(), self.getValue(field)));
             }
         }
+        return found;
     }
 
-    /** A field of an object; null if there is no object or no such field. */
-    public static Value field(Value object, String name) {
-        if (!(object instanceof ObjectReference)) {
-            return null;
+    /** A field of an object, or of what its fields lead to; null if there is none. */
+    public static Value field(Value object, String... path) {
+        Value found = object;
+        for (String name : path) {
+            boolean has = found instanceof ObjectReference;
+            ObjectReference owner = has ? (ObjectReference) found : null;
+            Field field = has ? owner.referenceType().fieldByName(name) : null;
+            found = field == null ? null : owner.getValue(field);
         }
-        Field field = ((ObjectReference) object).referenceType().fieldByName(name);
-        return field == null ? null : ((ObjectReference) object).getValue(field);
+        return found;
     }
 
     /** A value with the name it is shown under: a local, a field, an item. */

@@ -1,6 +1,7 @@
 package stepinto.probe.rendering;
 
 import java.util.Locale;
+import stepinto.probe.rendering.Heap.JavaText;
 
 /** Text that grows up to a number of characters and lines; what comes before a start is dropped. */
 final class BoundedText {
@@ -103,15 +104,6 @@ final class BoundedText {
     /** {@code ... 199,900 more}. */
     static String more(int left) {
         return String.format(Locale.ROOT, "... %,d more", left);
-    }
-
-    /** The position in the text, to return to. */
-    int mark() {
-        return text.length();
-    }
-
-    void reset(int mark) {
-        text.setLength(mark);
     }
 
     /** Items or levels were left out, though the text is not full. */

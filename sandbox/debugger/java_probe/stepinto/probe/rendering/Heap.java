@@ -1,6 +1,7 @@
 package stepinto.probe.rendering;
 
 import com.sun.jdi.*;
+import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -12,6 +13,7 @@ import java.util.Map;
  * <p>Nothing of the program runs, so that nothing can go wrong.
  */
 public final class Heap {
+    private static final int SMALL = 100_000;
     private final Map<ReferenceType, Map<String, Field>> fields = new HashMap<>();
     private ReferenceType string;
 
@@ -82,6 +84,34 @@ public final class Heap {
         return found;
     }
 
+    public JavaText text(StringReference string) {
+        ArrayReference units = null;
+        try {
+            units = (ArrayReference) value(string, "value");
+        } catch (LayoutUnknown other) {
+            units = null;
+        }
+        if (units == null || units.length() <= SMALL) {
+            String whole = string.value();
+            return new JavaText(whole, null, whole.length(), false);
+        }
+        boolean wide = isWide(string, units);
+        return new JavaText(null, units, wide ? units.length() / 2 : units.length(), wide);
+    }
+
+    /** The text in a StringBuilder or StringBuffer. */
+    JavaText textOfBuilder(ObjectReference builder) {
+        int count = number(value(builder, "count"));
+        ArrayReference units = (ArrayReference) value(builder, "value");
+        return new JavaText(null, units, count, isWide(builder, units));
+    }
+
+    /** Whether a character takes two items of the array. */
+    private boolean isWide(ObjectReference text, ArrayReference units) {
+        return units.type().name().equals("byte[]")
+                && number(value(text, "coder")) == 1;
+    }
+
     static int number(Value value) {
         return ((PrimitiveValue) value).intValue();
     }
@@ -96,6 +126,56 @@ public final class Heap {
 
         LayoutUnknown(String message) {
             super(message);
+        }
+    }
+
+    /** A string, or a StringBuilder, of the program: its length, and what is asked for of it. */
+    public static final class JavaText {
+        private static final int CHUNK = 8_192;
+
+        public final int length;
+        private final String whole;
+        private final ArrayReference units;
+        private final boolean wide;
+
+        private JavaText(String whole, ArrayReference units, int length, boolean wide) {
+            this.whole = whole;
+            this.units = units;
+            this.length = length;
+            this.wide = wide;
+        }
+
+        /** The characters from one position to another, or to the end. */
+        public String part(int from, int to) {
+            int end = Math.min(to, length);
+            if (from >= end) {
+                return "";
+            }
+            if (whole != null) {
+                return whole.substring(from, end);
+            }
+            StringBuilder text = new StringBuilder(end - from);
+            boolean bigEndian = ByteOrder.nativeOrder() == ByteOrder.BIG_ENDIAN;
+            int size = wide ? 2 : 1;
+            for (int at = from; at < end; at += CHUNK) {
+                int count = Math.min(CHUNK, end - at);
+                List<Value> values = units.getValues(size * at, size * count);
+                for (int unit = 0; unit < values.size(); unit += size) {
+                    int first = unit(values.get(unit));
+                    if (wide) {
+                        int second = unit(values.get(unit + 1));
+                        text.append((char) (bigEndian ? first << 8 | second : second << 8 | first));
+                    } else {
+                        text.append((char) first);
+                    }
+                }
+            }
+            return text.toString();
+        }
+
+        private static int unit(Value unit) {
+            return unit instanceof CharValue
+                    ? ((CharValue) unit).value() : ((ByteValue) unit).value() & 0xff;
         }
     }
 }

@@ -111,13 +111,13 @@ final class ProgramText {
         } else if (answer.text == null) {
             text.put("<toString() returned null>");
         } else {
-            text.put(JavaText.of(answer.text, heap), alone, BoundedText.UNQUOTED);
+            text.put(heap.text(answer.text), alone, BoundedText.UNQUOTED);
         }
         return true;
     }
 
-    /** Appends an exception's message; false if it has none. Throws Full. */
-    boolean putMessage(ObjectReference exception, BoundedText text) {
+    /** Appends an exception's message behind a text; nothing if it has none. Throws Full. */
+    boolean putMessage(String before, ObjectReference exception, BoundedText text) {
         ClassType type = (ClassType) exception.referenceType();
         Method method = type.concreteMethodByName("getMessage", SIGNATURE);
         StringReference message;
@@ -127,13 +127,15 @@ final class ProgramText {
             Said answer = ask(exception, "getMessage");
             boolean failed = answer.problem != null && answer != Said.IMPOSSIBLE;
             if (failed) {
+                text.put(before);
                 text.putForeign(answer.problem);
                 return true;
             }
             message = answer == Said.IMPOSSIBLE ? detail(exception) : answer.text;
         }
         if (message != null) {
-            text.put(JavaText.of(message, heap), false, BoundedText.UNQUOTED);
+            text.put(before);
+            text.put(heap.text(message), false, BoundedText.UNQUOTED);
         }
         return message != null;
     }
@@ -168,7 +170,7 @@ final class ProgramText {
             } else {
                 StringReference message = detail(error.raised);
                 String text =
-                        message == null ? "" : JavaText.of(message, heap).part(0, MESSAGE_CHARS);
+                        message == null ? "" : heap.text(message).part(0, MESSAGE_CHARS);
                 problem = "raised " + TypeNames.simple(error.raised.referenceType().name())
                         + (text.isEmpty() ? "" : ": " + text);
             }

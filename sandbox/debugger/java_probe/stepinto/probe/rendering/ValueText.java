@@ -2,12 +2,13 @@ package stepinto.probe.rendering;
 
 import com.sun.jdi.*;
 import java.util.*;
-import stepinto.probe.program.Variables.Named;
 import stepinto.probe.program.Primitives;
 import stepinto.probe.program.TypeNames;
+import stepinto.probe.program.Variables.Named;
 import stepinto.probe.rendering.Containers.Contents;
 import stepinto.probe.rendering.Containers.Item;
 import stepinto.probe.rendering.Containers.Shape;
+import stepinto.probe.rendering.Heap.JavaText;
 import stepinto.probe.threads.Invoker;
 import stepinto.probe.wire.Limits;
 
@@ -16,8 +17,8 @@ public final class ValueText {
     private static final int KEY_CHARS = 80;
     private final Limits limits;
     public final Heap heap = new Heap();
-    final Containers containers;
-    final ProgramText programText;
+    private final Containers containers;
+    private final ProgramText programText;
     private final Map<ReferenceType, Kind> kinds = new HashMap<>();
 
     public ValueText(Limits limits, Invoker invoker) {
@@ -31,10 +32,6 @@ public final class ValueText {
         programText.begin();
     }
 
-    public Rendered render(Value value) {
-        return render(value, 0);
-    }
-
     /** The text from a character on; one page of it. */
     public Rendered render(Value value, int start) {
         return render(value, start, limits.valueChars);
@@ -42,7 +39,7 @@ public final class ValueText {
 
     private Rendered render(Value value, int start, int chars) {
         BoundedText text = new BoundedText(start, chars, limits.valueLines);
-        new Rendering(this, limits, text).render(value);
+        new Rendering(text).render(value);
         return text.rendered();
     }
 
@@ -50,7 +47,7 @@ public final class ValueText {
     public String message(ObjectReference exception) {
         BoundedText text = new BoundedText(0, limits.valueChars, limits.valueLines);
         try {
-            return programText.putMessage(exception, text) ? text.rendered().text : null;
+            return programText.putMessage("", exception, text) ? text.rendered().text : null;
         } catch (BoundedText.Full full) {
             return text.rendered().text;
         }
@@ -63,7 +60,7 @@ public final class ValueText {
         return message == null ? type : type + ": " + message;
     }
 
-    Kind kind(ReferenceType type) {
+    private Kind kind(ReferenceType type) {
         return kinds.computeIfAbsent(type, Kind::of);
     }
 
@@ -202,6 +199,215 @@ public final class ValueText {
             byte[] code = record ? method.bytecodes() : new byte[0];
             boolean generated = code.length == 7 && code[0] == ALOAD_0 && code[1] == INVOKEDYNAMIC;
             return generated ? RECORD : TEXT;
+        }
+    }
+
+    /** The rendering of one value, what it holds included. */
+    private final class Rendering {
+        private final BoundedText text;
+        private final Deque<ObjectReference> open = new ArrayDeque<>();
+
+        Rendering(BoundedText text) {
+            this.text = text;
+        }
+
+        /** Appends a value; if the text gets full, says how much is left. */
+        void render(Value value) {
+            try {
+                put(value);
+            } catch (BoundedText.Full cut) {
+                text.leftOut();
+            } catch (VMDisconnectedException gone) {
+                throw gone;
+            } catch (RuntimeException problem) {
+                // An object that was collected meanwhile, or one that this JDK lays out otherwise.
+                text.leftOut();
+                try {
+                    text.putForeign("<can't be read: " + problem + ">");
+                } catch (BoundedText.Full cut) {
+                    text.leftOut();
+                }
+            }
+        }
+
+        private void put(Value value) {
+            if (value == null) {
+                text.put("null");
+            } else if (value instanceof CharValue) {
+                text.put("'");
+                text.putQuoted(((CharValue) value).value(), '\'');
+                text.put("'");
+            } else if (value instanceof VoidValue) {
+                text.put("void");
+            } else if (value instanceof PrimitiveValue) {
+                text.put(value.toString());
+            } else if (value instanceof StringReference) {
+                quoted(heap.text((StringReference) value));
+            } else {
+                object((ObjectReference) value);
+            }
+        }
+
+        private void quoted(JavaText found) {
+            text.put("\"");
+            text.put(found, open.isEmpty(), '"');
+            text.put("\"");
+        }
+
+        private void object(ObjectReference object) {
+            if (open.contains(object)) {
+                text.put("<" + name(object) + " itself>");
+                return;
+            }
+            if (open.size() > limits.valueDepth) {
+                text.leftOut();
+                text.put("...");
+                return;
+            }
+            boolean says = saysItself(object.referenceType());
+            Contents contents = says ? null : containers.of(object);
+            if (contents != null) {
+                boolean map = contents.shape == Shape.MAP;
+                text.put(map ? "{" : "[");
+                inside(object, contents.size == 0, () -> items(contents));
+                text.put(map ? "}" : "]");
+            } else if (object instanceof ClassObjectReference) {
+                text.put(TypeNames.simple(((ClassObjectReference) object).reflectedType().name()));
+                text.put(".class");
+            } else if (object instanceof ThreadReference) {
+                text.putForeign("Thread \"" + ((ThreadReference) object).name() + "\"");
+            } else {
+                byKind(object, kind(object.referenceType()));
+            }
+        }
+
+        /** Whether an object of the program's own has a {@code toString} of its own. */
+        private boolean saysItself(ReferenceType type) {
+            if (TypeNames.isPlatform(type.name()) || kind(type) != Kind.TEXT) {
+                return false;
+            }
+            Method method =
+                    ((ClassType) type).concreteMethodByName("toString", "()Ljava/lang/String;");
+            return !TypeNames.isPlatform(method.declaringType().name());
+        }
+
+        private void byKind(ObjectReference object, Kind kind) {
+            switch (kind) {
+                case BOX:
+                    put(heap.value(object, "value"));
+                    break;
+                case BUILDER:
+                    quoted(heap.textOfBuilder(object));
+                    break;
+                case ENUM:
+                    StringReference name =
+                            (StringReference) heap.value(object, "java.lang.Enum", "name");
+                    text.put(name.value());
+                    break;
+                case LAMBDA:
+                    text.put("<lambda>");
+                    break;
+                case ENTRY:
+                    Value key = heap.value(object, "key");
+                    nested(object, () -> pair(key, heap.value(object, "value")));
+                    break;
+                case OPTIONAL:
+                    Value held = heap.value(object, "value");
+                    text.put(held == null ? "Optional.empty" : "Optional[");
+                    if (held != null) {
+                        nested(object, () -> put(held));
+                        text.put("]");
+                    }
+                    break;
+                case THROWABLE:
+                    text.put(name(object));
+                    programText.putMessage(": ", object, text);
+                    break;
+                default:
+                    composed(object, kind);
+            }
+        }
+
+        private void composed(ObjectReference object, Kind kind) {
+            if (kind == Kind.FIELDS && TypeNames.isPlatform(object.referenceType().name())) {
+                // The insides of the JDK's own objects tell little; `fields` shows them.
+                boolean empty = Heap.instanceFields(object.referenceType()).isEmpty();
+                text.put(name(object) + (empty ? "{}" : "{...}"));
+                return;
+            }
+            if (kind != Kind.TEXT) {
+                fields(object, kind == Kind.RECORD);
+                return;
+            }
+            ProgramText program = programText;
+            String obstacle = program.obstacle(object.referenceType());
+            if (obstacle != null || !program.put(object, text, open.isEmpty())) {
+                fields(object, false);
+                text.putForeign(obstacle == null ? "" : " <its toString() " + obstacle + ">");
+            }
+        }
+
+        /** Appends what is in an object, unless that lies too deep. */
+        private void inside(ObjectReference object, boolean empty, Runnable work) {
+            if (!empty && open.size() >= limits.valueDepth) {
+                text.leftOut();
+                text.put("...");
+            } else {
+                nested(object, work);
+            }
+        }
+
+        private void items(Contents contents) {
+            Iterator<Item> items = contents.from(0);
+            int done = 0;
+            for (; items.hasNext(); done++) {
+                if (open.size() == 1) {
+                    text.tail(contents.size - done);
+                }
+                if (done == limits.valueItems) {
+                    text.leftOut();
+                    text.put(", " + BoundedText.more(contents.size - done));
+                    return;
+                }
+                text.put(done > 0 ? ", " : "");
+                Item item = items.next();
+                if (contents.shape == Shape.MAP) {
+                    pair(item.key, item.value);
+                } else {
+                    put(contents.value(item));
+                }
+            }
+        }
+
+        private void pair(Value key, Value value) {
+            put(key);
+            text.put("=");
+            put(value);
+        }
+
+        private void fields(ObjectReference object, boolean record) {
+            List<Field> fields = Heap.instanceFields(object.referenceType());
+            text.put(name(object) + (record ? "[" : "{"));
+            inside(object, fields.isEmpty(), () -> {
+                Map<Field, Value> read = object.getValues(fields);
+                String before = "";
+                for (Field field : fields) {
+                    text.put(before + field.name() + "=");
+                    put(read.get(field));
+                    before = ", ";
+                }
+            });
+            text.put(record ? "]" : "}");
+        }
+
+        private void nested(ObjectReference object, Runnable work) {
+            open.push(object);
+            work.run();
+            open.pop();
+        }
+
+        private String name(ObjectReference object) {
+            return TypeNames.simple(object.referenceType().name());
         }
     }
 }

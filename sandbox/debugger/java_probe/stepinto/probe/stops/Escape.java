@@ -12,7 +12,7 @@ import stepinto.probe.program.Stack;
 public final class Escape {
     final ThreadReference thread;
     final ObjectReference exception;
-    private final Location thrown;
+    final Location thrown;
     /** As the virtual machine has it; null if nothing catches it. */
     private final Location caught;
     /** Whether it comes to code of the program's own that only passes it on: a finally block. */
@@ -45,14 +45,8 @@ public final class Escape {
         return !passedOn && caughtByProgram() && !methods.contains(caught.method());
     }
 
-    /** Whether nothing at all catches it. */
     boolean uncaught() {
         return caught == null || passedOn && catcher() == places().size();
-    }
-
-    /** The class whose code raised it. */
-    String thrower() {
-        return thrown.declaringType().name();
     }
 
     private List<Location> places() {

@@ -2,6 +2,7 @@ package stepinto.probe.stops;
 
 import java.util.*;
 import stepinto.probe.program.*;
+import stepinto.probe.stops.BreakpointTable.Breakpoint;
 import stepinto.probe.wire.Refusal;
 
 /** Finds the place that a request for a breakpoint means, or else the nearest ones. */
@@ -24,11 +25,12 @@ final class Places {
             throws Refusal {
         point.path = sources.file(file);
         int line = shifted(point.path, wanted, text, notes);
-        List<ClassFile> classes = classFiles.of(point.path);
-        TreeSet<Integer> lines = new TreeSet<>();
-        for (ClassFile type : classes) {
+        TreeMap<Integer, Set<String>> lines = new TreeMap<>();
+        for (ClassFile type : classFiles.of(point.path)) {
             for (ClassFile.Code method : type.methods) {
-                lines.addAll(method.lines);
+                for (int each : method.lines) {
+                    lines.computeIfAbsent(each, key -> new HashSet<>()).add(type.name);
+                }
             }
         }
         if (lines.isEmpty()) {
@@ -36,22 +38,16 @@ final class Places {
                     "no class with line numbers was compiled from " + sources.relative(point.path)
                             + "; it takes no part in this test, or was compiled with -g:none");
         }
-        Integer found = lines.ceiling(line);
+        Integer found = lines.ceilingKey(line);
         if (found == null) {
             throw new Refusal(
-                    "line " + line + " holds no code; the last that does is " + lines.last());
+                    "line " + line + " holds no code; the last that does is " + lines.lastKey());
         }
         if (found != line) {
             notes.add("breakpoint " + point.number + " moved from line " + line + " to " + found);
         }
         point.line = found;
-        for (ClassFile type : classes) {
-            for (ClassFile.Code method : type.methods) {
-                if (method.lines.contains(found)) {
-                    point.classes.add(type.name);
-                }
-            }
-        }
+        point.classes.addAll(lines.get(found));
     }
 
     /** The line now, if a restart gives the text that the line had when it was set. */
@@ -83,31 +79,25 @@ final class Places {
         FunctionName name = new FunctionName(file, spec);
         List<ClassFile> types = name.file.isEmpty()
                 ? classFiles.named(name.qualifier) : classFiles.of(sources.file(name.file));
-        ClassFile owner = null;
+        Map<String, ClassFile> owners = new HashMap<>();
         for (ClassFile type : types) {
             List<ClassFile.Code> methods = name.methodsOf(type);
-            if (methods.isEmpty()) {
-                continue;
+            methods.forEach(method -> point.methods.add(method.name + method.descriptor));
+            if (!methods.isEmpty()) {
+                owners.put(type.name, type);
+                List<Integer> lines = methods.get(0).lines;
+                point.line = lines.isEmpty() ? 0 : lines.get(0);
             }
-            if (owner != null && !owner.name.equals(type.name)) {
-                Set<String> shown = new TreeSet<>();
-                for (ClassFile each : types) {
-                    if (!name.methodsOf(each).isEmpty()) {
-                        shown.add(name.shown(each));
-                    }
-                }
-                throw new Refusal(
-                        spec + " is ambiguous: " + Nearest.list(new ArrayList<>(shown)));
-            }
-            owner = type;
-            for (ClassFile.Code method : methods) {
-                point.methods.add(method.name + method.descriptor);
-            }
-            point.line = methods.get(0).lines.isEmpty() ? 0 : methods.get(0).lines.get(0);
         }
-        if (owner == null) {
+        if (owners.isEmpty()) {
             throw unknown(name);
         }
+        if (owners.size() > 1) {
+            Set<String> shown = new TreeSet<>();
+            owners.values().forEach(each -> shown.add(name.shown(each)));
+            throw new Refusal(spec + " is ambiguous: " + Nearest.list(new ArrayList<>(shown)));
+        }
+        ClassFile owner = owners.values().iterator().next();
         String path = classFiles.sourceOf(owner);
         point.path = path == null ? "" : path;
         point.function = name.shown(owner);
@@ -223,7 +213,6 @@ final class Places {
             return type.substring(Math.max(type.lastIndexOf('.'), type.lastIndexOf('$')) + 1);
         }
 
-        /** The methods of a class that are meant. */
         public List<ClassFile.Code> methodsOf(ClassFile type) {
             List<ClassFile.Code> found = new ArrayList<>();
             boolean direct = qualifier.isEmpty() || ClassFiles.matches(type.name, qualifier);
@@ -237,9 +226,7 @@ final class Places {
 
         /** A constructor may be named as its class is. */
         private String wanted(ClassFile type) {
-            String simple = type.name.substring(type.name.lastIndexOf('.') + 1);
-            simple = simple.substring(simple.lastIndexOf('$') + 1);
-            return method.equals(simple) ? "<init>" : method;
+            return method.equals(simple(type.name)) ? "<init>" : method;
         }
 
         private boolean takes(ClassFile.Code code) {

@@ -245,8 +245,7 @@ public final class Stepper {
             return false;
         }
         if (++exceptionsSeen > MANY_EXCEPTIONS) {
-            requests.delete(exceptions);
-            exceptions = null;
+            release();
             return false;
         }
         // A test runner raises an exception of its own for that of the test: no place to stop at.

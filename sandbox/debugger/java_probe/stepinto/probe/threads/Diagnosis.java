@@ -36,11 +36,7 @@ public final class Diagnosis {
     }
 
     private int ownFrames(ThreadReference thread) {
-        int count = 0;
-        for (Location place : Stack.places(thread)) {
-            count += program.owns(place) ? 1 : 0;
-        }
-        return count;
+        return (int) Stack.places(thread).stream().filter(program::owns).count();
     }
 
     /** Where to look at an interrupted program: the main thread, else the deepest in its code. */
@@ -101,8 +97,7 @@ public final class Diagnosis {
     /** Of the file that the innermost frame reads; -1 where it can't be told. */
     private static int descriptor(ThreadReference thread) {
         try {
-            Value file = Variables.field(thread.frame(0).thisObject(), "fd");
-            Value number = Variables.field(file, "fd");
+            Value number = Variables.field(thread.frame(0).thisObject(), "fd", "fd");
             return number == null ? -1 : ((IntegerValue) number).value();
         } catch (IncompatibleThreadStateException running) {
             return -1;

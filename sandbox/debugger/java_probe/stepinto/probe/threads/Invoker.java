@@ -24,9 +24,6 @@ public final class Invoker {
     /** The deadline of the action being answered. */
     public static final long ACTION = 0;
 
-    /** Marks the requests that tell of an exit, which stay on while methods run. */
-    static final String EXIT = "stepinto.exit";
-
     private static final long NANOS_PER_MILLI = 1_000_000;
     private static final String ENDED = "it did not end in time and was interrupted";
     private static final int POPS = 2;
@@ -35,7 +32,7 @@ public final class Invoker {
     private static final int RESUMES = 2;
     private final VirtualMachine machine;
     private final Requests requests;
-    private final EventInbox events;
+    /** They tell of an exit, and stay on while methods run. */
     private final List<EventRequest> exits = new ArrayList<>();
     /** Made before any method is run. */
     private volatile Rescuer rescuer;
@@ -59,10 +56,9 @@ public final class Invoker {
     public volatile String lateReason;
 
     /** Events that come while methods run are put aside. */
-    public Invoker(VirtualMachine machine, Requests requests, EventInbox events) {
+    public Invoker(VirtualMachine machine, Requests requests) {
         this.machine = machine;
         this.requests = requests;
-        this.events = events;
     }
 
     /** The program stopped in a thread; at an event, else methods can't be run in it. */
@@ -162,7 +158,6 @@ public final class Invoker {
             for (String name : new String[] {"exit", "halt"}) {
                 Method method = type.methodsByName(name, "(I)V").get(0);
                 EventRequest exit = requests.manager().createBreakpointRequest(method.location());
-                exit.putProperty(EXIT, true);
                 enable(exit);
                 exits.add(exit);
             }
@@ -291,7 +286,7 @@ public final class Invoker {
     }
 
     private boolean exiting() throws InterruptedException, IncompatibleThreadStateException {
-        EventSet set = events.take(1);
+        EventSet set = requests.take(1);
         if (set == null) {
             return false;
         }
@@ -303,7 +298,7 @@ public final class Invoker {
                 return true;
             }
         }
-        events.putAside(set);
+        requests.putAside(set);
         return false;
     }
 
@@ -359,12 +354,12 @@ public final class Invoker {
                 if (turn > 0 && own.suspendCount() > 0) {
                     own.resume(); // it starts suspended, as all others are
                 }
-                EventSet set = events.take(WAIT_MILLIS);
+                EventSet set = requests.take(WAIT_MILLIS);
                 if (set != null) {
                     if (first.equals(set.iterator().next().request())) {
                         return;
                     }
-                    events.putAside(set);
+                    requests.putAside(set);
                 }
             }
             throw new IllegalStateException("the thread that rescues others did not start");
@@ -419,13 +414,13 @@ public final class Invoker {
                     requests.manager()
                             .createStepRequest(late, StepRequest.STEP_MIN, StepRequest.STEP_INTO);
             enable(step);
-            EventSet set = events.take(POP_MILLIS);
+            EventSet set = requests.take(POP_MILLIS);
             requests.manager().deleteEventRequest(step);
             if (set == null) {
                 return false;
             }
             if (!(set.iterator().next() instanceof StepEvent)) {
-                events.putAside(set);
+                requests.putAside(set);
                 return false;
             }
             try {

@@ -1,24 +1,35 @@
 package stepinto.probe.threads;
 
 import com.sun.jdi.ReferenceType;
+import com.sun.jdi.VMDisconnectedException;
 import com.sun.jdi.VirtualMachine;
+import com.sun.jdi.event.EventQueue;
+import com.sun.jdi.event.EventSet;
 import com.sun.jdi.request.ClassPrepareRequest;
 import com.sun.jdi.request.EventRequest;
 import com.sun.jdi.request.EventRequestManager;
-import java.util.ArrayList;
-import java.util.HashSet;
-import java.util.List;
-import java.util.Set;
+import java.util.*;
 
-/** The requests for events; all off while the debugger itself runs code of the program. */
+/**
+ * The requests for events, all off while the debugger itself runs code of the program, and the
+ * events of the virtual machine, in the order in which they came.
+ *
+ * <p>The debug interface's own queue starts a thread for each wait with a time-out, and leaves it
+ * to end later: a program with many events soon has all the threads that the sandbox allows.
+ */
 public final class Requests {
+    private static final long NANOS_PER_MILLI = 1_000_000;
     private final VirtualMachine machine;
     private final Set<String> prepared = new HashSet<>();
-    private final List<EventRequest> paused = new ArrayList<>();
+    private final Set<EventRequest> requests = new LinkedHashSet<>();
     private boolean pausing;
+    private final Deque<EventSet> arrived = new ArrayDeque<>();
+    private final Deque<EventSet> aside = new ArrayDeque<>();
+    private boolean disconnected;
 
     public Requests(VirtualMachine machine) {
         this.machine = machine;
+        Threads.start("events", () -> receive(machine.eventQueue()));
     }
 
     public EventRequestManager manager() {
@@ -28,16 +39,15 @@ public final class Requests {
     /** Turn a new request on, stopping all threads at its event. */
     public <T extends EventRequest> T enable(T request) {
         request.setSuspendPolicy(EventRequest.SUSPEND_ALL);
-        if (pausing) {
-            paused.add(request);
-        } else {
+        requests.add(request);
+        if (!pausing) {
             request.enable();
         }
         return request;
     }
 
     public void delete(EventRequest request) {
-        paused.remove(request);
+        requests.remove(request);
         manager().deleteEventRequest(request);
     }
 
@@ -53,22 +63,9 @@ public final class Requests {
 
     /** Turn everything off: code of the program is about to be run for the debugger. */
     void pause() {
-        if (pausing) {
-            return;
-        }
-        pausing = true;
-        List<EventRequest> all = new ArrayList<>();
-        all.addAll(manager().breakpointRequests());
-        all.addAll(manager().exceptionRequests());
-        all.addAll(manager().classPrepareRequests());
-        all.addAll(manager().methodExitRequests());
-        all.addAll(manager().stepRequests());
-        all.addAll(manager().vmDeathRequests());
-        for (EventRequest request : all) {
-            if (request.isEnabled() && request.getProperty(Invoker.EXIT) == null) {
-                request.disable();
-                paused.add(request);
-            }
+        if (!pausing) {
+            pausing = true;
+            requests.forEach(EventRequest::disable);
         }
     }
 
@@ -78,10 +75,55 @@ public final class Requests {
             return false;
         }
         pausing = false;
-        for (EventRequest request : paused) {
-            request.enable();
-        }
-        paused.clear();
+        requests.forEach(EventRequest::enable);
         return true;
+    }
+
+    private void receive(EventQueue queue) {
+        try {
+            while (true) {
+                add(queue.remove());
+            }
+        } catch (VMDisconnectedException | InterruptedException gone) {
+            synchronized (this) {
+                disconnected = true;
+                notifyAll();
+            }
+        }
+    }
+
+    private synchronized void add(EventSet set) {
+        arrived.add(set);
+        notifyAll();
+    }
+
+    /**
+     * The next events that nobody has seen; null if none come in time.
+     *
+     * @throws VMDisconnectedException if none can come any more
+     */
+    public synchronized EventSet take(long millis) throws InterruptedException {
+        long end = System.nanoTime() + millis * NANOS_PER_MILLI;
+        while (arrived.isEmpty()) {
+            long left = (end - System.nanoTime() + NANOS_PER_MILLI - 1) / NANOS_PER_MILLI;
+            if (disconnected) {
+                throw new VMDisconnectedException();
+            }
+            if (left <= 0) {
+                return null;
+            }
+            wait(left);
+        }
+        return arrived.poll();
+    }
+
+    /** Keep events for {@link #next}: they came while something else was awaited. */
+    synchronized void putAside(EventSet set) {
+        aside.add(set);
+    }
+
+    /** The next events, those put aside first; null if none come in time. */
+    public synchronized EventSet next(long millis) throws InterruptedException {
+        return aside.isEmpty() ? take(millis) : aside.poll();
     }
 }

@@ -39,14 +39,12 @@ public final class Fields extends LinkedHashMap<String, Object> {
         return (Fields) get(name);
     }
 
-    /** Raises IllegalArgumentException if the text is no JSON object. */
+    /** Raises IllegalArgumentException or ClassCastException if the text is no JSON object. */
     static Fields parse(String text) {
         try {
             return (Fields) new Parser(text).value();
         } catch (IndexOutOfBoundsException error) {
             throw new IllegalArgumentException("the JSON text ends too early: " + text, error);
-        } catch (ClassCastException error) {
-            throw new IllegalArgumentException("not a JSON object: " + text);
         }
     }
 

@@ -1,6 +1,7 @@
 package stepinto.probe.stops;
 
 import com.sun.jdi.*;
+import com.sun.jdi.request.BreakpointRequest;
 import com.sun.jdi.request.ExceptionRequest;
 import java.util.*;
 import stepinto.probe.program.Target;
@@ -8,13 +9,15 @@ import stepinto.probe.program.Variables;
 import stepinto.probe.threads.Requests;
 
 /**
- * Finds the exception that ends the test or the program while its frames still live.
+ * Stops at the first line of the test method or {@code main}, and finds the exception that ends the
+ * test or the program while its frames still live.
  *
  * <p>Most of them are caught: a test's by its runner, others by a finally block that passes them
  * on. So each one is looked at, which costs a fifth of a millisecond: classes that raise many are
  * left out.
  */
-public final class Failures {
+public final class TestRun {
+    public static final String ENTRY = "stepinto.entry";
     private static final String RUNNER = "stepinto.runner.TestRunner";
     private static final String RULE =
             "org.junit.rules.ExpectedException$ExpectedExceptionStatement";
@@ -35,16 +38,42 @@ public final class Failures {
     /** Of those that something catches. */
     private ExceptionRequest caught;
     private int total;
+    /** Stops at the entry, until it was reached. */
+    private final List<BreakpointRequest> entries = new ArrayList<>();
+    private boolean stopAtEntry;
 
-    public Failures(VirtualMachine machine, Requests requests, Target target) {
+    public TestRun(
+            VirtualMachine machine, Requests requests, Target target, boolean stopAtEntry) {
         this.machine = machine;
         this.requests = requests;
         this.target = target;
+        this.stopAtEntry = stopAtEntry;
     }
 
-    public void watch() {
+    /** A class was loaded; with the one of the entry it begins. */
+    public void onPrepare(ReferenceType type) {
+        if (!type.name().equals(target.entryClass)) {
+            return;
+        }
+        for (String name : stopAtEntry ? target.entryMethods : new ArrayList<String>()) {
+            for (Method method : type.methodsByName(name)) {
+                if (!method.isAbstract() && !method.isNative() && !method.isBridge()) {
+                    BreakpointRequest request =
+                            requests.manager().createBreakpointRequest(method.location());
+                    request.putProperty(ENTRY, true);
+                    entries.add(requests.enable(request));
+                }
+            }
+        }
         requests.enable(requests.manager().createExceptionRequest(null, false, true));
         watchCaught();
+    }
+
+    /** The entry was reached: once is enough. */
+    public void onEntry() {
+        stopAtEntry = false;
+        entries.forEach(requests::delete);
+        entries.clear();
     }
 
     private void watchCaught() {
@@ -63,7 +92,7 @@ public final class Failures {
         if (caught == null) {
             return;
         }
-        String thrower = escape.thrower();
+        String thrower = escape.thrown.declaringType().name();
         int count = counts.merge(thrower, 1, Integer::sum);
         if (++total > MANY) {
             requests.delete(caught);
@@ -115,10 +144,8 @@ public final class Failures {
         try {
             for (StackFrame frame : escape.thread.frames()) {
                 if (frame.location().declaringType().name().equals(RULE)) {
-                    Value rule = Variables.field(frame.thisObject(), "this$0");
-                    Value builder = Variables.field(rule, "matcherBuilder");
-                    Value matchers = Variables.field(builder, "matchers");
-                    Value size = Variables.field(matchers, "size");
+                    Value size = Variables.field(
+                            frame.thisObject(), "this$0", "matcherBuilder", "matchers", "size");
                     return size instanceof IntegerValue && ((IntegerValue) size).value() > 0;
                 }
             }
