@@ -10,8 +10,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from collect.agents.prompts import fill
-from collect.models.tool_parsing import BROKEN
-from collect.store.messages import ToolCall, ToolSchema
+from collect.store.messages import BROKEN, ToolCall, ToolSchema
 from collect.store.records import ToolOutcome
 from sandbox.debugger import DebugEvent
 from sandbox.errors import CommandRefused, SandboxFileError
