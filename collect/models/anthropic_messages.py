@@ -11,8 +11,7 @@ import anthropic
 from collect.models.base import Sampling, Tokens, Usage
 from collect.models.config import AnthropicConfig
 from collect.models.endpoint_client import Api, Part, Reply, own_items
-from collect.models.tool_parsing import arguments_object
-from collect.store.messages import Message, ToolCall, ToolSchema
+from collect.store.messages import Message, ToolCall, ToolSchema, arguments_object
 
 FINISH_REASONS = {
     "end_turn": "stop",

@@ -43,10 +43,10 @@ from collect.models.endpoint_client import (
     mask_of,
     read_refusal,
 )
-from collect.models.tool_parsing import BROKEN, arguments_object, parse_written
+from collect.models.tool_parsing import parse_written
 from collect.quantities import duration
 from collect.rollout_log import NO_LOG, RolloutLog
-from collect.store.messages import Message, ToolSchema
+from collect.store.messages import BROKEN, Message, ToolSchema
 from collect.threads import call_unless_stopped, raise_if_stopped, sleep_unless_stopped
 from sandbox.text import storable
 
@@ -184,8 +184,7 @@ class EndpointBackend:
         said = f"{message.content or message.reasoning or ''!r:.{SHOWN}}"
         if message.tool_calls:
             call = message.tool_calls[0]
-            expression = arguments_object(call.arguments).get("expression")
-            if call.name == NAME and isinstance(expression, str):
+            if call.name == NAME and call.text("expression"):
                 return True
             told = (
                 f"it called {call.name!r} with {call.arguments!r:.{SHOWN}}, which is not what the "

@@ -29,8 +29,7 @@ from collect.errors import (
 from collect.field_errors import first_wrong_field
 from collect.models.base import Sampling, Usage
 from collect.models.config import RemoteConfig
-from collect.models.tool_parsing import BROKEN
-from collect.store.messages import Message, ToolSchema
+from collect.store.messages import BROKEN, Message, ToolSchema
 from sandbox.text import storable
 
 Config = TypeVar("Config", bound=RemoteConfig)

@@ -15,8 +15,8 @@ import jinja2
 from collect.errors import ConfigError, ContextTooLong, LocalModelFailed
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
 from collect.models.config import LocalConfig, check_model_folder
-from collect.models.tool_parsing import arguments_object, parse_hermes
-from collect.store.messages import Message, ToolCall, ToolSchema, to_openai
+from collect.models.tool_parsing import parse_hermes
+from collect.store.messages import Message, ToolCall, ToolSchema, arguments_object, to_openai
 from collect.threads import result_unless_stopped
 from sandbox.environment import install_command
 

@@ -26,8 +26,14 @@ from collect.models.endpoint_client import (
     own_items,
     read_refusal,
 )
-from collect.models.tool_parsing import BROKEN, arguments_object
-from collect.store.messages import Message, ToolCall, ToolSchema, to_openai
+from collect.store.messages import (
+    BROKEN,
+    Message,
+    ToolCall,
+    ToolSchema,
+    arguments_object,
+    to_openai,
+)
 
 EXCERPT = 200
 """Characters of an invalid call that an error quotes."""

@@ -10,29 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection
-from typing import Any
 
-from collect.store.messages import ToolCall
+from collect.store.messages import BROKEN, ToolCall
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 _NAME = re.compile(r'"name"\s*:\s*"((?:[^"\\]|\\.)+)"')
 _DECODER = json.JSONDecoder()
-BROKEN = (ValueError, RecursionError)
-"""Errors on broken JSON; the second if a model repeats `[[[[`."""
-
-
-def arguments_object(arguments: str) -> dict[str, Any]:
-    """The arguments as chat templates and strict servers require them: always an object.
-
-    vLLM, SGLang and others answer 400 or 500 if an earlier call's arguments are no JSON object
-    (vllm issue 43995), so one mistake would end the conversation. Such text is wrapped in an
-    object, where the model can still read it.
-    """
-    try:
-        decoded = json.loads(arguments or "{}")
-    except BROKEN:
-        decoded = None
-    return decoded if isinstance(decoded, dict) else {"malformed_arguments": arguments}
 
 
 def parse_hermes(text: str, id_prefix: str) -> tuple[str, tuple[ToolCall, ...]]:

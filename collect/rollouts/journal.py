@@ -22,10 +22,9 @@ from pydantic import TypeAdapter
 from collect.agents.rollout_context import RoleModel
 from collect.models.base import Completion, ConversationContext, Model, ModelBackend, Sampling
 from collect.models.replay import ReplayBackend, recording_of
-from collect.models.tool_parsing import BROKEN
 from collect.rollouts.faults import goes_on
 from collect.rollouts.rollout import RolloutSpec
-from collect.store.messages import Message, ToolSchema
+from collect.store.messages import BROKEN, Message, ToolSchema
 from collect.store.normalising import normalised
 from collect.store.records import Conversation, Rollout
 

@@ -12,6 +12,23 @@ Role = Literal["system", "user", "assistant", "tool"]
 ToolSchema = dict[str, Any]
 """One tool in OpenAI's form: {"type": "function", "function": {name, description, parameters}}."""
 
+BROKEN = (ValueError, RecursionError)
+"""Errors on broken JSON; the second if a model repeats `[[[[`."""
+
+
+def arguments_object(arguments: str) -> dict[str, Any]:
+    """The arguments as chat templates and strict servers require them: always an object.
+
+    vLLM, SGLang and others answer 400 or 500 if an earlier call's arguments are no JSON object
+    (vllm issue 43995), so one mistake would end the conversation. Such text is wrapped in an
+    object, where the model can still read it.
+    """
+    try:
+        decoded = json.loads(arguments or "{}")
+    except BROKEN:
+        decoded = None
+    return decoded if isinstance(decoded, dict) else {"malformed_arguments": arguments}
+
 
 @dataclass(frozen=True)
 class ToolCall:
@@ -24,11 +41,7 @@ class ToolCall:
 
     def text(self, name: str) -> str:
         """A text argument; empty if the arguments are no JSON object with it."""
-        try:
-            decoded = json.loads(self.arguments)
-        except (ValueError, RecursionError):
-            return ""
-        text = decoded.get(name) if isinstance(decoded, dict) else None
+        text = arguments_object(self.arguments).get(name)
         return text if isinstance(text, str) else ""
 
     def storable(self) -> ToolCall:

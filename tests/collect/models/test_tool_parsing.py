@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collect.models.tool_parsing import arguments_object, parse_hermes, parse_written
-from collect.store.messages import ToolCall
+from collect.models.tool_parsing import parse_hermes, parse_written
+from collect.store.messages import ToolCall, arguments_object
 
 
 def calls_of(text: str) -> list[tuple[str, str]]:
