@@ -32,7 +32,7 @@ FUNCTION = re.compile(r"\bin (?P<function>[\w.<>]+)")
 
 @dataclass
 class Observations:
-    """Everything seen before the answer, indexed for lookups, each with whether that was in a test's
+    """Everything seen before the answer, indexed for lookups, each with whether it was in a test's
     frame, source or assertion message."""
 
     texts: list[tuple[str, bool]] = field(default_factory=list)

@@ -40,8 +40,7 @@ JAVA_FIELD = re.compile(r"[A-Za-z_]\w*\.[A-Za-z_]\w*")
 MAX_JAVA_LINES = 12
 """Lines after a Java statement's first in which its end is looked for."""
 PARSED = 128
-"""Number of files kept parsed: a patch changes few, and the next bug is often in the same project.
-"""
+"""Files kept parsed: a patch changes few, and the next bug is often in the same project."""
 
 
 @dataclass(frozen=True)

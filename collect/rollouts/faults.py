@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from collect import errors
-from collect.errors import FailureKind, RolloutError
+from collect.errors import FailureKind
 from collect.quantities import counted
 from collect.store.records import Rollout
 from sandbox import errors as of_sandbox
@@ -30,13 +30,6 @@ class Fault:
     def name(self) -> str:
         """The name in rows."""
         return self.error.__name__
-
-    @property
-    def kind(self) -> FailureKind:
-        """Whom the failure is attributed to. The next start repeats all but the model's own."""
-        if issubclass(self.error, RolloutError):
-            return self.error.kind
-        return FailureKind.INFRASTRUCTURE
 
 
 _resumed, _repeated_once = partial(Fault, goes_on=True), partial(Fault, models_if_again=True)

@@ -27,6 +27,7 @@ from configs.command_line.shared import (
     add_overrides,
     console,
     heading,
+    number_from,
     stopped,
 )
 from configs.loading import RunConfig, load_config
@@ -153,7 +154,7 @@ def add_view(parser: argparse.ArgumentParser) -> None:
     add("--output", type=Path, metavar="FOLDER", help="where the pages go (RUN/report)")
     add("--open", action="store_true", help="show them in the browser")
     told = f"most rollouts that get pages, 0 for all ({MOST_PAGES})"
-    add("--limit", type=_limit, default=MOST_PAGES, metavar="N", help=told)
+    add("--limit", type=number_from(0), default=MOST_PAGES, metavar="N", help=told)
     several(
         "--outcome",
         help="only these: resolved, not_resolved, right, wrong, failed; may be given several "
@@ -164,12 +165,6 @@ def add_view(parser: argparse.ArgumentParser) -> None:
     several("--bug", metavar="GLOB", help="only bugs of such ids")
     _add_questions(parser)
     parser.set_defaults(command=view)
-
-
-def _limit(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
-    return int(text)
 
 
 def view(options: argparse.Namespace) -> int:
@@ -275,19 +270,17 @@ HOW = (
 
 
 def add_play(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", type=Path, help="the folder of a run with a model `manual`")
-    parser.add_argument("--role", help="only requests of this role, such as main, debug_subagent")
-    parser.add_argument("--id", default="", help="only requests whose id begins so: one rollout's")
-    parser.add_argument(
-        "--answer",
-        metavar="FILE",
-        help="answer the request shown before with this file (- for standard input), then show "
-        "the next; without it, a terminal asks for answers, and anything else shows one request",
+    add = parser.add_argument
+    add("run", type=Path, help="the folder of a run with a model `manual`")
+    add("--role", help="only requests of this role, such as main, debug_subagent")
+    add("--id", default="", help="only requests whose id begins so: one rollout's")
+    told = (
+        "answer the request shown before with this file (- for standard input), then show the "
+        "next; without it, a terminal asks for answers, and anything else shows one request"
     )
-    parser.add_argument("--whole", action="store_true", help="show the conversation from its start")
-    parser.add_argument(
-        "--wait", type=float, default=600.0, metavar="SECONDS", help="for a request (default 600)"
-    )
+    add("--answer", metavar="FILE", help=told)
+    add("--whole", action="store_true", help="show the conversation from its start")
+    add("--wait", type=float, default=600.0, metavar="SECONDS", help="for a request (default 600)")
     parser.set_defaults(command=play)
 
 

@@ -49,12 +49,13 @@ def test_the_page_shows_the_table() -> None:
 
 def as_row(fault: Fault) -> tuple[str, str, str]:
     """The type, the blame, and what the next start does; meaning and retries are the page's own."""
+    kind = failure_of(fault.error("it broke")).kind
     next_start = "continued" if fault.goes_on else "repeated"
     if fault.models_if_again:
         next_start = "repeated once"
-    if fault.kind is FailureKind.MODEL:
+    if kind is FailureKind.MODEL:
         next_start = "final"
-    return f"| `{fault.name}`", fault.kind.value, f"{next_start} |"
+    return f"| `{fault.name}`", kind.value, f"{next_start} |"
 
 
 def test_a_full_disk_is_told_apart() -> None:
