@@ -20,7 +20,6 @@ from configs.command_line.shared import (
     FAILED,
     add_overrides,
     console,
-    number_from,
     stopped,
     tell_failures,
 )
@@ -42,20 +41,14 @@ def add_bench(bench: argparse.ArgumentParser) -> None:
             add("--gold", action="store_true", help="also show the gold patch")
         elif name == "verify":
             told = "test runs on each side of the gold patch (2)"
-            add("--repeats", type=number_from(1), default=2, metavar="N", help=told)
+            add("--repeats", type=_count, default=2, metavar="N", help=told)
             told = "seconds over which a bug is slow (sandbox.command_timeout)"
             add("--slow", type=float, metavar="SECONDS", help=told)
             add("--again", action="store_true", help="also those that were verified before")
         elif name == "contamination":
             told = "run folders, sft folders, files of rows, or configs of benchmarks"
             add("--training", type=Path, nargs="+", required=True, metavar="PATH", help=told)
-            add(
-                "--ngram",
-                type=number_from(1),
-                default=13,
-                metavar="N",
-                help="words of an n-gram (13)",
-            )
+            add("--ngram", type=_count, default=13, metavar="N", help="words of an n-gram (13)")
             told = "exit with 1 where a bug shares more than this, 0 to 1"
             add("--fail-over", type=float, metavar="SHARE", help=told)
             told = "write PATH.json and PATH.md (contamination in the run's folder)"
@@ -64,6 +57,12 @@ def add_bench(bench: argparse.ArgumentParser) -> None:
             told = "the models to ask, by their names in `models`"
             add("--sub", nargs="+", required=True, metavar="NAME", help=told)
         add_overrides(action)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)
 
 
 def bench_list(options: argparse.Namespace) -> int:

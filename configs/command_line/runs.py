@@ -27,7 +27,6 @@ from configs.command_line.shared import (
     add_overrides,
     console,
     heading,
-    number_from,
     stopped,
 )
 from configs.loading import RunConfig, load_config
@@ -65,9 +64,8 @@ def status(options: argparse.Namespace) -> int:
 
 def add_replay(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", type=Path, help=RUN_HELP)
-    parser.add_argument(
-        "--limit", type=int, metavar="N", help="at most so many more rollouts of each stage"
-    )
+    told = "at most so many more rollouts of each stage"
+    parser.add_argument("--limit", type=int, metavar="N", help=told)
     _add_questions(parser)
     add_overrides(parser)
     parser.set_defaults(command=replay)
@@ -124,14 +122,9 @@ def _show(report: ReplayReport) -> None:
 
 
 def _add_questions(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--questions",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="runtime questions that were answered, where neither the run nor its config has them",
-    )
+    told = "runtime questions that were answered, where neither the run nor its config has them"
+    add = partial(parser.add_argument, type=Path, action="append", default=[])
+    add("--questions", metavar="FILE", help=told)
 
 
 def _question_files(options: argparse.Namespace, config: RunConfig | None) -> Iterator[Path]:
@@ -154,7 +147,7 @@ def add_view(parser: argparse.ArgumentParser) -> None:
     add("--output", type=Path, metavar="FOLDER", help="where the pages go (RUN/report)")
     add("--open", action="store_true", help="show them in the browser")
     told = f"most rollouts that get pages, 0 for all ({MOST_PAGES})"
-    add("--limit", type=number_from(0), default=MOST_PAGES, metavar="N", help=told)
+    add("--limit", type=_limit, default=MOST_PAGES, metavar="N", help=told)
     several(
         "--outcome",
         help="only these: resolved, not_resolved, right, wrong, failed; may be given several "
@@ -165,6 +158,12 @@ def add_view(parser: argparse.ArgumentParser) -> None:
     several("--bug", metavar="GLOB", help="only bugs of such ids")
     _add_questions(parser)
     parser.set_defaults(command=view)
+
+
+def _limit(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
+    return int(text)
 
 
 def view(options: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from rich.rule import Rule
 
@@ -46,17 +46,6 @@ def add_overrides(parser: argparse.ArgumentParser) -> None:
     """Let a command take settings after its config, and more after its flags."""
     told = "e.g. collect.attempts=4"
     parser.add_argument("overrides", nargs="*", default=[], metavar="key=value", help=told)
-
-
-def number_from(least: int) -> Callable[[str], int]:
-    """Reads an option's whole number, at least this large."""
-
-    def read(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} on")
-        return int(text)
-
-    return read
 
 
 def tell_failures(reasons: Sequence[str], then: str = "") -> bool:
