@@ -40,8 +40,7 @@ JAVA_FIELD = re.compile(r"[A-Za-z_]\w*\.[A-Za-z_]\w*")
 MAX_JAVA_LINES = 12
 """Lines after a Java statement's first in which its end is looked for."""
 PARSED = 128
-"""Number of files kept parsed: a patch changes few, and the next bug is often in the same project.
-"""
+"""Files kept parsed: a patch changes few, and the next bug is often in the same project."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +48,6 @@ class Statement:
     """One statement in a function."""
 
     place: Location
-    source: str
-    """Its first line, without indentation."""
     conditional: bool
     """Whether some path through the function skips it."""
     once: bool
@@ -128,7 +125,6 @@ class PythonModule(SourceModule):
                 repeats = any(isinstance(part, MAY_STOP_TWICE) for part in (node, *parts))
                 found[node.lineno] = Statement(
                     place=Location(file=self.path, line=node.lineno, last_line=last, function=name),
-                    source=self.lines[node.lineno - 1].strip(),
                     conditional=conditional,
                     once=last == node.lineno and not repeats,
                     assigned=tuple(_assigned(node)),
@@ -283,7 +279,6 @@ class JavaModule(SourceModule):
                 place = Location(file=self.path, line=line, last_line=last, function=function.name)
                 found[line] = Statement(
                     place=place,
-                    source=code,
                     conditional=conditional,
                     once=last == line and JAVA_MAY_STOP_TWICE.search(code) is None,
                     assigned=tuple(filter(JAVA_NAME.fullmatch, self._source.assigned(line))),

@@ -307,9 +307,9 @@ def _assertion(
     pure = all(is_pure(ast.parse(each, mode="eval").body) for each in expressions)
     if not _fits(raised.message, [value.text for value in values], pure):
         return None
-    sides = [ValueTruth(type=value.type, text=value.text) for value in values]
+    shown = [ValueTruth(type=value.type, text=value.text) for value in values]
     at = _location(program, frame.file, frame.line, frame.function)
-    truth = AssertionTruth(place=at, actual=sides[0], expected=sides[1] if sides[1:] else None)
+    truth = AssertionTruth(place=at, actual=shown[0], expected=shown[1] if shown[1:] else None)
     text = ", ".join(f"{value.name} = {value.text}" for value in values)[:MAX_SEEN]
     place = f"{frame.file}:{frame.line}"
     seen = Observation(place=place, function=frame.function, hit=0, depth=1, seen=text)

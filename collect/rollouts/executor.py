@@ -129,14 +129,11 @@ class Setup:
 
     def failed(self, work: RolloutWork, error: Exception) -> Rows:
         """The rows of a rollout that no node could do; opens no models."""
-        stop, oracle = threading.Event(), OracleConfig(backend="oracle")
-        # Of backends only a recording's is looked at; oracles stand in for all others.
-        backends = {
-            name: open_model(
-                name, config if isinstance(config, ReplayConfig) else oracle, Budget(None), stop
-            )
-            for name, config in self.models.items()
-        }
+        stop, backends = threading.Event(), dict[str, ModelBackend]()
+        for name, config in self.models.items():
+            # Only a recording's backend is looked at; oracles stand in for all others.
+            opened = config if isinstance(config, ReplayConfig) else OracleConfig(backend="oracle")
+            backends[name] = open_model(name, opened, Budget(None), stop)
         return work.failed(error, self.settings(backends, stop))
 
 

@@ -1,5 +1,5 @@
-"""The consequences of each failure: who retries, how often, how the rollout ends, and when the run
-gives up. docs/failures.md shows the same table."""
+"""The consequences of each failure for its rollout, and when the run gives up. docs/failures.md has
+the same table, with what each means and what is retried before the rollout fails."""
 
 from __future__ import annotations
 
@@ -9,21 +9,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from collect import errors
-from collect.errors import FailureKind, RolloutError
+from collect.errors import FailureKind
 from collect.quantities import counted
 from collect.store.records import Rollout
 from sandbox import errors as of_sandbox
-
-REQUEST = "the request, with growing waits"
-OUTAGE = f"{REQUEST}, then as an outage"
-INVALID = f"{REQUEST}, unless a call is unreadable"
-ENGINE = "opening the sandbox, for `sandbox.engine_wait` seconds"
-FETCH = "on a cluster fetching it, `images.max_retries` times"
-PULL = "fetching it, for `images.pull_limit_wait` seconds"
-ROOM = "fetching it, once another rollout of the node has ended"
-BUILD = "the build, once, unless its time was up"
-NODES = "on other nodes, `runner.ray.tries` in all"
-NOTHING = "-"
 
 
 @dataclass(frozen=True)
@@ -31,9 +20,6 @@ class Fault:
     """One type of failure."""
 
     error: type[Exception]
-    means: str
-    retried: str = NOTHING
-    """What is retried within a start before the rollout fails."""
     goes_on: bool = False
     """Whether the models' replies are kept, so that the next start resumes there."""
     models_if_again: bool = False
@@ -45,58 +31,38 @@ class Fault:
         """The name in rows."""
         return self.error.__name__
 
-    @property
-    def kind(self) -> FailureKind:
-        """Whom the failure is attributed to. The next start repeats all but the model's own."""
-        if issubclass(self.error, RolloutError):
-            return self.error.kind
-        return FailureKind.INFRASTRUCTURE
-
 
 _resumed, _repeated_once = partial(Fault, goes_on=True), partial(Fault, models_if_again=True)
 FAULTS: Sequence[Fault] = (
-    # Each type in `collect.errors` and `sandbox.errors` that can end a rollout, as rows name it.
-    Fault(errors.ModelFailure, "the model can't go on"),
-    Fault(errors.ContextTooLong, "the conversation is longer than the model can read"),
-    Fault(errors.ContentRefused, "the server refused the content, or withheld the reply"),
-    _resumed(errors.EndpointDown, "the model's server is silent or broken", OUTAGE),
-    _resumed(errors.RateLimited, "the server wants fewer requests", OUTAGE),
-    _resumed(
-        errors.InvalidReply,
-        "the reply is no chat completion, or has a call that can't be read",
-        INVALID,
-    ),
-    _resumed(
-        errors.EndpointFailure,
-        "the server refused: key, address, quota, a setting that it does not know",
-    ),
-    _resumed(errors.LocalModelFailed, "a model of this process broke down"),
-    _resumed(errors.BudgetExhausted, "`runner.budget_dollars` is spent"),
-    _resumed(errors.NodeLost, "the machine or process that did it is gone", NODES),
-    _resumed(errors.OutOfDisk, "the disk is full"),
-    Fault(errors.RowRefused, "the result holds a value that can't be stored"),
-    Fault(errors.InfrastructureFailure, "the bug's tests can't be used"),
-    _resumed(of_sandbox.EngineDown, "the container engine does not answer", ENGINE),
-    _resumed(of_sandbox.SandboxUnavailable, "the sandbox can't be opened as configured"),
-    _resumed(of_sandbox.ImageMissing, "the bug's image is not there", FETCH),
-    _resumed(of_sandbox.PullLimited, "the registry allows no more downloads for now", PULL),
-    _resumed(
-        of_sandbox.NoRoomForImage, "`images.disk_gb` leaves no room for the bug's image", ROOM
-    ),
-    _resumed(
-        of_sandbox.BuildFailure,
-        "a build for scoring did not end in time, or fails without the patch too",
-        BUILD,
-    ),
-    _repeated_once(of_sandbox.SandboxDead, "the sandbox was killed, or its engine"),
-    _resumed(of_sandbox.NotStarted, "the container engine could not start a command"),
-    _repeated_once(of_sandbox.OutOfMemory, "the sandbox was killed at `sandbox.memory_mb`"),
-    _repeated_once(of_sandbox.DiskExceeded, "the sandbox was killed at `sandbox.disk_mb`"),
-    Fault(of_sandbox.SandboxFileError, "a file of the sandbox can't be read"),
-    Fault(of_sandbox.FileTooLarge, "a file of the sandbox is too large to be read"),
-    Fault(of_sandbox.CommandRefused, "a command has an argument that no program accepts"),
-    Fault(of_sandbox.DebuggerError, "the debugger itself broke down"),
+    Fault(errors.ModelFailure),
+    Fault(errors.ContextTooLong),
+    Fault(errors.ContentRefused),
+    _resumed(errors.EndpointDown),
+    _resumed(errors.RateLimited),
+    _resumed(errors.InvalidReply),
+    _resumed(errors.EndpointFailure),
+    _resumed(errors.LocalModelFailed),
+    _resumed(errors.BudgetExhausted),
+    _resumed(errors.NodeLost),
+    _resumed(errors.OutOfDisk),
+    Fault(errors.RowRefused),
+    Fault(errors.InfrastructureFailure),
+    _resumed(of_sandbox.EngineDown),
+    _resumed(of_sandbox.SandboxUnavailable),
+    _resumed(of_sandbox.ImageMissing),
+    _resumed(of_sandbox.PullLimited),
+    _resumed(of_sandbox.NoRoomForImage),
+    _resumed(of_sandbox.BuildFailure),
+    _repeated_once(of_sandbox.SandboxDead),
+    _resumed(of_sandbox.NotStarted),
+    _repeated_once(of_sandbox.OutOfMemory),
+    _repeated_once(of_sandbox.DiskExceeded),
+    Fault(of_sandbox.SandboxFileError),
+    Fault(of_sandbox.FileTooLarge),
+    Fault(of_sandbox.CommandRefused),
+    Fault(of_sandbox.DebuggerError),
 )
+"""Each type in `collect.errors` and `sandbox.errors` that can end a rollout."""
 
 
 def fault_named(failure_type: str | None) -> Fault | None:

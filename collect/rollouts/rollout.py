@@ -99,12 +99,9 @@ class RolloutSettings:
         """A fresh sandbox for agents, see `open_instance_sandbox`."""
         started = time.monotonic()
         sandbox = open_instance_sandbox(self.sandbox, instance)
-        self.log.note(
-            "sandbox_opened",
-            seconds=time.monotonic() - started,
-            backend=backend_name(self.sandbox),
-            image_digest=sandbox.image_digest,
-        )
+        seconds, opened = time.monotonic() - started, backend_name(self.sandbox)
+        digest = sandbox.image_digest
+        self.log.note("sandbox_opened", seconds=seconds, backend=opened, image_digest=digest)
         return sandbox
 
 
@@ -140,14 +137,10 @@ def run_rollout(spec: RolloutSpec, settings: RolloutSettings) -> RolloutTrace:
     if trace.failure is None or trace.failure.kind is FailureKind.MODEL:
         scoring_started = time.monotonic()
         with failure_in(trace):
-            trace.verdict = score(settings.benchmark, spec.instance, trace.patch, settings.sandbox)
-            settings.log.note(
-                "scored",
-                seconds=time.monotonic() - scoring_started,
-                resolved=trace.verdict.resolved,
-                tampered=trace.verdict.tampered,
-                unchecked=", ".join(trace.verdict.unchecked) or None,
-            )
+            found = score(settings.benchmark, spec.instance, trace.patch, settings.sandbox)
+            trace.verdict, seconds = found, time.monotonic() - scoring_started
+            doubts = {"tampered": found.tampered, "unchecked": ", ".join(found.unchecked) or None}
+            settings.log.note("scored", seconds=seconds, resolved=found.resolved, **doubts)
         trace.scoring_seconds = time.monotonic() - scoring_started
     trace.seconds = time.monotonic() - started
     return trace

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from collect.agents.config import AgentsConfig, Variant
 from collect.agents.subagent_task import parse_answer
 from collect.code.patches import PatchError, parse
 from collect.models.base import Usage
@@ -129,6 +128,10 @@ def rows_of(
     main_usage = sum((log.usage for log in main), Usage())
     sub_usage = sum((log.usage for log in sub), Usage())
     role_models = [settings.role_models[name] for name in (spec.main, spec.sub) if name is not None]
+    system = "debug2fix"
+    if spec.variant.repairs_one_file:
+        by_tools = spec.variant.has_subagent and settings.agents.repair.inspector_form == "tools"
+        system = "inspectcoder+tools" if by_tools else "inspectcoder"
     # Of the agent's own calls, without the session's start and spontaneous events.
     events: list[DebugEvent] = []
     for log in logs:
@@ -139,7 +142,7 @@ def rows_of(
         schema_version=SCHEMA_VERSION,
         rollout_id=spec.id,
         run=identity.run,
-        system=system_of(spec.variant, settings.agents),
+        system=system,
         variant=spec.variant.value,
         benchmark=instance.benchmark,
         instance_id=instance.id,
@@ -217,11 +220,3 @@ def rows_of(
         for log in logs
     ]
     return rollout, conversations
-
-
-def system_of(variant: Variant, agents: AgentsConfig) -> str:
-    """The system of a variant with its form: `debug2fix`, `inspectcoder+tools` ..."""
-    if not variant.repairs_one_file:
-        return "debug2fix"
-    by_tools = variant.has_subagent and agents.repair.inspector_form == "tools"
-    return "inspectcoder+tools" if by_tools else "inspectcoder"

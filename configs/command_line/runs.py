@@ -64,9 +64,8 @@ def status(options: argparse.Namespace) -> int:
 
 def add_replay(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", type=Path, help=RUN_HELP)
-    parser.add_argument(
-        "--limit", type=int, metavar="N", help="at most so many more rollouts of each stage"
-    )
+    told = "at most so many more rollouts of each stage"
+    parser.add_argument("--limit", type=int, metavar="N", help=told)
     _add_questions(parser)
     add_overrides(parser)
     parser.set_defaults(command=replay)
@@ -123,14 +122,9 @@ def _show(report: ReplayReport) -> None:
 
 
 def _add_questions(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--questions",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="runtime questions that were answered, where neither the run nor its config has them",
-    )
+    told = "runtime questions that were answered, where neither the run nor its config has them"
+    add = partial(parser.add_argument, type=Path, action="append", default=[])
+    add("--questions", metavar="FILE", help=told)
 
 
 def _question_files(options: argparse.Namespace, config: RunConfig | None) -> Iterator[Path]:
@@ -275,19 +269,17 @@ HOW = (
 
 
 def add_play(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", type=Path, help="the folder of a run with a model `manual`")
-    parser.add_argument("--role", help="only requests of this role, such as main, debug_subagent")
-    parser.add_argument("--id", default="", help="only requests whose id begins so: one rollout's")
-    parser.add_argument(
-        "--answer",
-        metavar="FILE",
-        help="answer the request shown before with this file (- for standard input), then show "
-        "the next; without it, a terminal asks for answers, and anything else shows one request",
+    add = parser.add_argument
+    add("run", type=Path, help="the folder of a run with a model `manual`")
+    add("--role", help="only requests of this role, such as main, debug_subagent")
+    add("--id", default="", help="only requests whose id begins so: one rollout's")
+    told = (
+        "answer the request shown before with this file (- for standard input), then show the "
+        "next; without it, a terminal asks for answers, and anything else shows one request"
     )
-    parser.add_argument("--whole", action="store_true", help="show the conversation from its start")
-    parser.add_argument(
-        "--wait", type=float, default=600.0, metavar="SECONDS", help="for a request (default 600)"
-    )
+    add("--answer", metavar="FILE", help=told)
+    add("--whole", action="store_true", help="show the conversation from its start")
+    add("--wait", type=float, default=600.0, metavar="SECONDS", help="for a request (default 600)")
     parser.set_defaults(command=play)
 
 

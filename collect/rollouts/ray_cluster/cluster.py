@@ -196,11 +196,6 @@ class Node:
         return self.worker is not None and time.monotonic() >= self.excluded_until
 
     @property
-    def ailment(self) -> str | None:
-        """Why it has no worker, if that is known."""
-        return self.reason if self.worker is None else None
-
-    @property
     def hopeful(self) -> bool:
         """Whether it does rollouts, or may soon."""
         return self.worker is not None or (self.reason is None and self.deaths < HOPELESS_DEATHS)
@@ -274,8 +269,8 @@ class Nodes:
 
     def ailments(self) -> list[str]:
         """Why no node can do rollouts at present; empty if one can, or has not reported yet."""
-        told = [f"{node.host}: {node.ailment}" for node in self.all if node.ailment is not None]
-        return told if len(told) == len(self.all) else []
+        ill = [node for node in self.all if node.worker is None and node.reason is not None]
+        return [f"{node.host}: {node.reason}" for node in ill] if len(ill) == len(self.all) else []
 
 
 class Workers:
@@ -434,8 +429,7 @@ class RayCluster:
         self._begun = False
 
     def checks(self, works: Sequence[RolloutWork]) -> Sequence[Check]:
-        """See `collect.rollouts.executor.Executor`. Each node checks what it needs itself."""
-
+        # Each node checks what it needs itself.
         def first_node() -> str:
             self._workers.start(works[0])
             try:
@@ -450,7 +444,6 @@ class RayCluster:
         return (Check("nodes", first_node),)
 
     def do(self, work: RolloutWork) -> Rows:
-        """See `collect.rollouts.executor.Executor`."""
         lost: list[str] = []
         failed: dict[str, Rows] = {}
         """Results by id of the node at fault, the last one last."""
@@ -490,7 +483,6 @@ class RayCluster:
         return self._setup.failed(work, failure)
 
     def nodes(self) -> Sequence[NodeStatus]:
-        """See `collect.rollouts.executor.Executor`."""
         with self._changed:
             return self._nodes.statuses
 

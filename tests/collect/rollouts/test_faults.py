@@ -41,18 +41,21 @@ def _below(base: type[Exception]) -> set[type[Exception]]:
 
 
 def test_the_page_shows_the_table() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    missing = [row for row in map(as_row, FAULTS) if row not in page]
-    assert not missing, "docs/failures.md lacks:\n" + "\n".join(missing)
+    rows = [line.split(" | ") for line in PAGE.read_text(encoding="utf-8").splitlines()]
+    shown = {(row[0], row[1], row[-1]) for row in rows if len(row) == 5 and all(row)}
+    missing = [row for row in map(as_row, FAULTS) if row not in shown]
+    assert not missing, f"docs/failures.md lacks: {missing}"
 
 
-def as_row(fault: Fault) -> str:
+def as_row(fault: Fault) -> tuple[str, str, str]:
+    """The type, the blame, and what the next start does; meaning and retries are the page's own."""
+    kind = failure_of(fault.error("it broke")).kind
     next_start = "continued" if fault.goes_on else "repeated"
     if fault.models_if_again:
         next_start = "repeated once"
-    if fault.kind is FailureKind.MODEL:
+    if kind is FailureKind.MODEL:
         next_start = "final"
-    return f"| `{fault.name}` | {fault.kind} | {fault.means} | {fault.retried} | {next_start} |"
+    return f"| `{fault.name}`", kind.value, f"{next_start} |"
 
 
 def test_a_full_disk_is_told_apart() -> None:
