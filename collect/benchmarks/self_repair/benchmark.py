@@ -1,5 +1,9 @@
-"""Problems of all data sets in one format, and the bugs that `stepinto bench self-repair` makes of
-them: programs that fail a problem's tests."""
+"""Problems of all data sets in one format, and the bugs that `stepinto bench self-repair` makes.
+
+BigCodeBench-R and LiveCodeBench-R (InspectCoder, section 3.2) are made in this way: a model writes
+one solution per problem, which is kept if it fails for a reason other than syntax, and not only on
+private tests.
+"""
 
 from __future__ import annotations
 

@@ -21,32 +21,24 @@ Statuses = dict[str, TestStatus]
 LogParser = Callable[[str], Statuses]
 
 WORDS = {
-    "PASSED": TestStatus.PASSED,
-    "XFAIL": TestStatus.PASSED,
-    "FAILED": TestStatus.FAILED,
-    "ERROR": TestStatus.FAILED,
+    **dict.fromkeys(("PASSED", "XFAIL"), TestStatus.PASSED),
+    **dict.fromkeys(("FAILED", "ERROR"), TestStatus.FAILED),
     "SKIPPED": TestStatus.SKIPPED,
 }
 """pytest's status words; an expected failure counts as a pass."""
 CONTROL = dict.fromkeys(range(1, 32))
 DJANGO_ENDS = {
-    " ... ok": TestStatus.PASSED,
-    " ... OK": TestStatus.PASSED,
-    " ...  OK": TestStatus.PASSED,
-    " ... FAIL": TestStatus.FAILED,
-    " ... ERROR": TestStatus.FAILED,
+    **dict.fromkeys((" ... ok", " ... OK", " ...  OK"), TestStatus.PASSED),
+    **dict.fromkeys((" ... FAIL", " ... ERROR"), TestStatus.FAILED),
 }
 DJANGO_VERSION = "--version is equivalent to version"
 DJANGO_MIGRATION = "Applying sites.0002_alter_domain_unique...test_no_migrations"
 # A test's output between its name and its result may span several lines.
-DJANGO_INTERRUPTED = [
-    re.compile(pattern, re.MULTILINE)
-    for pattern in (
-        r"^(.*?)\s\.\.\.\sTesting against Django installed in (?s:.*?) silenced\)\.\nok$",
-        r"^(.*?)\s\.\.\.\sInternal Server Error: /.*/\nok$",
-        r"^(.*?)\s\.\.\.\sSystem check identified no issues \(0 silenced\)\nok$",
-    )
-]
+DJANGO_INTERRUPTED = (
+    r"^(.*?)\s\.\.\.\sTesting against Django installed in (?s:.*?) silenced\)\.\nok$",
+    r"^(.*?)\s\.\.\.\sInternal Server Error: /.*/\nok$",
+    r"^(.*?)\s\.\.\.\sSystem check identified no issues \(0 silenced\)\nok$",
+)
 SYMPY_FAILURE = re.compile(r"_* (.*)\.py:(.*) _*")
 SYMPY_ENDS = {"ok": TestStatus.PASSED, "F": TestStatus.FAILED, "E": TestStatus.FAILED}
 
@@ -145,7 +137,7 @@ def parse_django(log: str) -> Statuses:
         if line.startswith("ok") and current is not None:
             statuses[current] = TestStatus.PASSED
     for pattern in DJANGO_INTERRUPTED:
-        statuses.update({found[1]: TestStatus.PASSED for found in pattern.finditer(log)})
+        statuses |= dict.fromkeys(re.findall(pattern, log, re.MULTILINE), TestStatus.PASSED)
     return statuses
 
 
