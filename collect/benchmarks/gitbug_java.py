@@ -185,15 +185,10 @@ def read_records(path: Path | None, hub_id: str | None, split: str | None) -> di
     return row_files.checked_by_id(rows, Record, "GitBug-Java", lambda record: record.id)
 
 
-# Trees of a commit with patches applied, from local clones, which stay unchanged.
-
-
 @dataclass(frozen=True, eq=False)
 class ClonedTree(Mapping[str, bytes]):
-    """The files of a commit with patches applied, read on first access.
-
-    Reading raises ConfigError if the clone or commit is missing, or if a patch does not apply.
-    """
+    """The files of a commit with patches applied, read on first access from a clone, which stays
+    unchanged. Raises ConfigError if it or the commit is missing, or if a patch does not apply."""
 
     folder: Path | None
     """Has clones, bare or not, as `owner/name`, `owner-name` or `name`."""
@@ -243,11 +238,9 @@ def _tree(git_folder: Path, commit: str, patches: tuple[str, ...]) -> Mapping[st
             ) from error
 
 
-# Run a project's tests with its own build tool, and read JUnit's XML reports.
-#
-# Upstream runs the project's workflow and compares the reports by class and name. Only the
-# project's own runner produces the same test names (descriptions, invocations of parametrised
-# tests), so we use it too, without the workflow.
+# Run a project's tests with its own build tool, and read JUnit's XML reports. Upstream runs the
+# project's workflow; only the project's own runner produces the same test names (descriptions,
+# invocations of parametrised tests).
 
 MAVEN_OPTIONS = ("-Dmaven.test.failure.ignore=true", "-DfailIfNoTests=false", *SKIPPED_CHECKS)
 _PLACES = r"""

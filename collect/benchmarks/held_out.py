@@ -68,8 +68,6 @@ def repository_key(name: str) -> str:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """The bugs that a config holds out."""
-
     instances: frozenset[tuple[str, str]] = frozenset()
     """Benchmark and id."""
     hashes: frozenset[str] = frozenset()

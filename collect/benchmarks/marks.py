@@ -124,7 +124,6 @@ class Verification(StrictRecord):
 
     @property
     def ok(self) -> bool:
-        """Whether no problem was found."""
         return not self.failure and not self.problems
 
     def _all_findings(self) -> tuple[Finding, ...]:

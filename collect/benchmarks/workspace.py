@@ -75,8 +75,6 @@ def prepare_patched(
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A workspace's state at one time."""
-
     files: Mapping[str, bytes] | None
     """All files of a small workspace; None for a repository."""
     tree: str = ""

@@ -18,8 +18,6 @@ SourceFile = PythonSource | JavaSource
 
 @dataclass(frozen=True)
 class Place:
-    """Where to stop for a range of lines."""
-
     path: str
     line: int
     function: str

@@ -233,8 +233,6 @@ BUILD_TIMEOUT = 300.0
 
 @dataclass(frozen=True)
 class _Built:
-    """The state of a module at its last build."""
-
     scan: Scan
     target: str
     project: JavaProject
@@ -244,8 +242,6 @@ class _Built:
 
 @dataclass
 class _Workspace:
-    """The known state of one sandbox's workspace."""
-
     tools: frozenset[str]
     scan: Scan | None = None
     """The last scan."""

@@ -64,8 +64,6 @@ class JavaClass:
 
 @dataclass(frozen=True)
 class Outline:
-    """The package and classes of one source file."""
-
     package: str
     classes: tuple[JavaClass, ...]
     """Outer classes before their inner ones."""
@@ -153,7 +151,6 @@ class Sources:
         return [file for file in files if file in self.paths]
 
     def outline(self, file: str) -> Outline:
-        """The classes and methods of a source."""
         if file not in self._outlines:
             self._outlines[file] = outline(self.text(file))
         return self._outlines[file]
@@ -307,7 +304,6 @@ class Found:
 
     @property
     def selector(self) -> str:
-        """The selector that the test runner takes."""
         return f"{self.class_name}#{self.method}" if self.method else self.class_name
 
 

@@ -411,8 +411,6 @@ ADVICE = {
 
 
 class FoundTests(StrictRecord):
-    """Which tests fail, which pass, and how the first failing one fails."""
-
     fail_to_pass: tuple[str, ...]
     pass_to_pass: tuple[str, ...]
     statement: str
@@ -526,8 +524,6 @@ ADDOPTS = "PYTEST_ADDOPTS"
 
 @dataclass(eq=False)
 class LocalRepositoryBenchmark(StoredBenchmark):
-    """The bug in a folder or git URL."""
-
     name: ClassVar[str] = "local"
     place: str
     config: RepositoryConfig

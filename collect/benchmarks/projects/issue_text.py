@@ -161,8 +161,6 @@ _KNOWN = {*dir(builtins), *keyword.kwlist, "self", "cls"}
 
 @dataclass(frozen=True)
 class Symptom:
-    """How a bug shows."""
-
     project: str
     tests: tuple[str, ...]
     """Node ids of the failing tests."""

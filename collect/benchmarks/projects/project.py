@@ -26,8 +26,6 @@ class ProjectRefused(ConfigError):
 
 @dataclass(frozen=True)
 class Source:
-    """A project's files and metadata."""
-
     name: str
     version: str
     """A release's version, a repository's commit, or a hash of a folder's files."""
@@ -70,8 +68,6 @@ _EXCEPTION = re.compile(r"^([A-Za-z_][\w.]*)(?::|$)")
 
 @dataclass(frozen=True)
 class Reason:
-    """The failure of one test."""
-
     type: str
     """The exception's class, without its module."""
     message: str

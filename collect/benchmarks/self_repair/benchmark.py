@@ -98,10 +98,8 @@ def numbered(imports: str, bodies: Sequence[str], private: bool = False) -> Test
     return TestFile("\n\n".join(parts), names)
 
 
-# Turn a problem and a program for it into the files of a workspace.
-#
-# `solution.py` is the program as written, so that everyone sees the same line numbers. The tests
-# put `prelude.py`, which upstream runs first, into its namespace.
+# Turn a problem and a program for it into the files of a workspace. `solution.py` is the program as
+# written, for the same line numbers; tests put `prelude.py`, which upstream runs first, into it.
 
 PUBLIC_TESTS = "test_solution.py"
 PRIVATE_TESTS = "test_private.py"

@@ -30,13 +30,6 @@ from sandbox.errors import SandboxFileError
 from sandbox.shell import read_text, scratch_folder, write_bytes
 from sandbox.text import BoundedOutput
 
-# Records, from a file or from the hub.
-#
-# There are four generations of the schema: SWE-bench's first (repository and version determine the
-# test command) and fifth (the record has its own script, parser and image), SWE-bench-Live
-# (commands and a parser's name) and SWE-bench-Live/MultiLang (more commands, and the parser as
-# Python source).
-
 LIVE_HUB_ID = "SWE-bench-Live/SWE-bench-Live"
 
 
@@ -53,7 +46,12 @@ Strings = Annotated[tuple[str, ...], BeforeValidator(_strings)]
 
 
 class Record(BaseModel):
-    """Only the upstream columns that we use."""
+    """Only the upstream columns that we use.
+
+    There are four generations: SWE-bench's first (repository and version determine the test
+    command) and fifth (the record has its own script, parser and image), SWE-bench-Live (commands
+    and a parser's name) and SWE-bench-Live/MultiLang (more commands, the parser as Python source).
+    """
 
     model_config = ConfigDict(extra="ignore", frozen=True, coerce_numbers_to_str=True)
 
@@ -87,7 +85,6 @@ class Record(BaseModel):
 
     @property
     def is_live(self) -> bool:
-        """Whether the record is from SWE-bench-Live."""
         return bool(self.test_cmds)
 
     @property
@@ -119,12 +116,6 @@ def read_records(path: Path | None, hub_id: str | None, split: str | None) -> di
     return row_files.checked_by_id(rows, Record, published, lambda record: record.instance_id)
 
 
-# A pytest plugin confirms the log's test results, because any program can write to a log.
-#
-# Upstream's rules still apply: the log is graded, and a runner that loads no plugin (Django's,
-# SymPy's, tox, Java's) is trusted. If pytest loaded the plugin, a pass counts only if pytest
-# reported it, and a session that did not end confirms nothing.
-
 PLUGIN_NAME = "stepinto_confirmation"
 MAX_SESSIONS = 64
 """Maximum number of pytest sessions in one run of a record."""
@@ -132,7 +123,13 @@ MAX_SESSIONS = 64
 
 @dataclass(frozen=True)
 class Confirmation:
-    """The plugin and its reports for one run, in a folder of the sandbox."""
+    """The pytest plugin that confirms a log, which any program can write to: for one run, in a
+    folder of the sandbox.
+
+    Upstream's rules still apply: the log is graded, and a runner that loads no plugin (Django's,
+    SymPy's, tox, Java's) is trusted. If pytest loaded it, a pass counts only if pytest reported it,
+    and a session that did not end confirms nothing.
+    """
 
     folder: str
     """Absolute path."""

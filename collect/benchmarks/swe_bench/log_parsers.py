@@ -171,10 +171,8 @@ LOG_PARSERS: Mapping[str, LogParser] = {
 """By upstream's name, without `parse_log_`."""
 
 
-# Log parsers that a record contains as Python source (SWE-bench-Live/MultiLang).
-#
-# A language model wrote them, so they run inside a sandbox, never in StepInto's process: in the
-# tests' sandbox, or in a fresh local one if the image has no Python.
+# Log parsers that a record contains as Python source (SWE-bench-Live/MultiLang). A language model
+# wrote them, so they run in the tests' sandbox, or in a local one if the image has no Python.
 
 _RUN = """\
 import json, sys
