@@ -253,17 +253,15 @@ def with_verifications(
 
 def note_verified(
     instances: Iterable[Instance],
-    sandbox_config: SandboxConfig,
+    sandbox: SandboxConfig,
     verifications: Verifications | None = None,
-    *,
-    repeats: int = 1,
 ) -> None:
     """Mark bugs as correct, for code that makes them and has already run their tests. Raises
     SandboxUnavailable, ImageMissing."""
     verifications = verifications or Verifications()
-    ran_in = EnvironmentFingerprint(sandbox_config)
+    ran_in = EnvironmentFingerprint(sandbox)
     for instance in instances:
-        verifications.add(Verification.of(instance, ran_in.name(instance), repeats=repeats))
+        verifications.add(Verification.of(instance, ran_in.name(instance)))
 
 
 # The container images that a set of bugs needs.
@@ -271,10 +269,9 @@ def note_verified(
 
 def required_images(instances: Iterable[Instance], sandbox: SandboxConfig) -> list[str]:
     """The distinct images, in the bugs' order; empty if the sandbox is not a container."""
-    if sandbox.backend != "docker":
-        return []
     images = (sandbox.image or instance.image for instance in instances)
-    return list(dict.fromkeys(image for image in images if image is not None))
+    found = list(dict.fromkeys(filter(None, images)))
+    return found if sandbox.backend == "docker" else []
 
 
 def require_images(instances: Iterable[Instance], sandbox: SandboxConfig) -> None:

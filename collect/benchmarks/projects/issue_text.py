@@ -133,9 +133,8 @@ def printed_values(message: str) -> tuple[str, str]:
             compared = ast.parse(text, mode="eval").body
         except (SyntaxError, ValueError):
             continue
-        if not isinstance(compared, ast.Compare):
-            continue
-        if isinstance(compared.ops[0], ast.Eq | ast.NotEq | ast.Is):
+        equality = ast.Eq | ast.NotEq | ast.Is
+        if isinstance(compared, ast.Compare) and isinstance(compared.ops[0], equality):
             left = ast.get_source_segment(text, compared.left) or ""
             right = ast.get_source_segment(text, compared.comparators[-1]) or ""
             return (left, right) if len(compared.ops) == 1 else ("", "")

@@ -127,7 +127,7 @@ def test_an_interrupted_verification_loses_nothing(benchmark: Counted, kept: Ver
 
 def test_marks_are_of_the_bug_and_of_what_ran_it(benchmark: Counted, kept: Verifications) -> None:
     one = benchmark.instances()[0]
-    note_verified([one], SANDBOX, kept, repeats=2)
+    note_verified([one], SANDBOX, kept)
     name = EnvironmentFingerprint(SANDBOX).name(one)
     assert kept.find(one, name) is not None
     assert kept.find(replace(one, problem_statement="another"), name) is None
