@@ -159,8 +159,8 @@ class Record(_Row):
         failures = []
         for test in self.tests_before:
             if test.status is TestStatus.FAILED:
-                kind, message = test.results[0].type, test.results[0].message
-                text = ": ".join(part for part in (kind, message) if part) or "failed"
+                told = (test.results[0].type, test.results[0].message)
+                text = ": ".join(filter(None, told)) or "failed"
                 text = text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]} [cut]"
                 failures.append(f"- `{test.id}`: {text}")
         return "\n\n".join([*issues, "These tests fail:\n\n" + "\n".join(failures)]) + "\n"
@@ -359,12 +359,11 @@ class GitBugJavaBenchmark(StoredBenchmark):
     def _read(self) -> Sequence[Instance]:
         found = [self._instance(record) for record in self._records.values()]
         kept = [instance for instance in found if instance.fail_to_pass]
-        if len(kept) < len(found):
-            left_out = first_of([instance.id for instance in found if not instance.fail_to_pass])
+        if left_out := [instance.id for instance in found if not instance.fail_to_pass]:
             told = (
-                f"{self.path or self.hub_id or HUB_ID}: {len(found) - len(kept)} of "
+                f"{self.path or self.hub_id or HUB_ID}: {len(left_out)} of "
                 f"{counted(len(found), 'record')} left out, for no test of theirs fails with the "
-                f"bug and passes with the fix: {left_out}"
+                f"bug and passes with the fix: {first_of(left_out)}"
             )
             if not kept:
                 raise ConfigError(f"{told}; check their column actions_runs")

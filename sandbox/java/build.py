@@ -228,9 +228,6 @@ def with_launcher(sandbox: Sandbox, project: JavaProject) -> JavaProject:
     return project
 
 
-BUILD_TIMEOUT = 300.0
-
-
 @dataclass(frozen=True)
 class _Built:
     scan: Scan
@@ -251,9 +248,7 @@ class _Workspace:
 _workspaces: WeakKeyDictionary[Sandbox, _Workspace] = WeakKeyDictionary()
 
 
-def built_test(
-    sandbox: Sandbox, test: str, timeout: float = BUILD_TIMEOUT
-) -> tuple[Found, JavaProject]:
+def built_test(sandbox: Sandbox, test: str, timeout: float = 300.0) -> tuple[Found, JavaProject]:
     """Find what `test` names in the workspace (see `parse_name` for its forms), and build its
     module with the modules that it depends on.
 
@@ -282,9 +277,8 @@ def _build(job: BuildJob, found: Found) -> JavaProject:
         project = _with_tool(job, module, found)
     elif changes := _changes(known, module, job.scan):
         try:
-            project = known.project
-            if not recompile(job, project, changes):
-                project = _with_tool(job, module, found)
+            repeated = recompile(job, known.project, changes)
+            project = known.project if repeated else _with_tool(job, module, found)
         except BuildFailed:
             # javac's outputs are gone; the next attempt starts from the same changes.
             workspace.built[module] = _as_built(job, known.scan, found, known.project)
@@ -313,7 +307,7 @@ def _changes(known: _Built, module: Module, scan: Scan) -> set[str]:
     return {
         path
         for path in changed
-        if known.scan.has(path)
+        if path in known.scan.stamps
         or path.endswith((".java", *OTHER_LANGUAGES))
         or "src" in path.split("/")
         or is_build_file(path)

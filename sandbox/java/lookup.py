@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from itertools import dropwhile
 
 from sandbox.base import SOURCE_LIMIT, Sandbox
 from sandbox.errors import NoSuchTest, SandboxFileError
@@ -223,8 +224,7 @@ def parse_name(text: str) -> Named:
     # Keeps a test's parameter list in one word.
     joined = re.sub(r"\([^()]*\)\s*$", "", text.strip())
     words = split_words(joined)
-    while words and re.match(r"\w+=", words[0]):
-        words = words[1:]
+    words = list(dropwhile(re.compile(r"\w+=").match, words))
     if not words:
         raise NoSuchTest(f"{text!r} names no test: {ACCEPTED}")
     program = posixpath.basename(words[0])

@@ -205,15 +205,11 @@ def _needed(declared: Iterable[str], extra: str) -> tuple[str, ...]:
     """Requirements whose markers hold on this machine with an extra."""
     found: dict[str, None] = {}
     for requirement in filter(None, map(_requirement, declared)):
-        try:
-            marker = requirement.marker
-            if marker is not None and not marker.evaluate({"extra": extra}):
-                continue
-        except (UndefinedComparison, UndefinedEnvironmentName, RecursionError):
-            continue
-        if canonicalize_name(requirement.name) not in NOT_FOR_TESTS and requirement.url is None:
-            requirement.marker = None
-            found[str(requirement)] = None
+        left_out = canonicalize_name(requirement.name) in NOT_FOR_TESTS or requirement.url
+        marker, requirement.marker = requirement.marker, None
+        with suppress(UndefinedComparison, UndefinedEnvironmentName, RecursionError):
+            if not left_out and (marker is None or marker.evaluate({"extra": extra})):
+                found[str(requirement)] = None
     return tuple(found)
 
 

@@ -289,11 +289,10 @@ def imported_libraries(*trees: ast.Module) -> set[str]:
 def unittest_names(tree: ast.Module) -> tuple[str, ...]:
     """The tests of every class of the module, as `Class::method`."""
     found: dict[str, None] = {}
-    for each in tree.body:
-        if isinstance(each, ast.ClassDef):
-            parts = (p for p in each.body if isinstance(p, ast.FunctionDef | ast.AsyncFunctionDef))
-            names = (part.name for part in parts if part.name.startswith("test"))
-            found |= dict.fromkeys(f"{each.name}::{name}" for name in names)
+    for each in (part for part in tree.body if isinstance(part, ast.ClassDef)):
+        parts = (p for p in each.body if isinstance(p, ast.FunctionDef | ast.AsyncFunctionDef))
+        names = (part.name for part in parts if part.name.startswith("test"))
+        found |= dict.fromkeys(f"{each.name}::{name}" for name in names)
     return tuple(found)
 
 
