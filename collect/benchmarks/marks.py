@@ -183,9 +183,8 @@ class EnvironmentFingerprint:
                     return f"Java {find_jdk(sandbox).version}"
                 except JavaUnavailable as error:
                     raise SandboxUnavailable(str(error)) from error
-            code = "import platform; print(platform.python_version())"
-            result = sandbox.run(Command([sandbox.python, "-I", "-c", code]))
-        return f"Python {result.output.strip()}"
+            code = "import platform; print('Python', platform.python_version())"
+            return sandbox.run(Command([sandbox.python, "-I", "-c", code])).output.strip()
 
 
 class Verifications:

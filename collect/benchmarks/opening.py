@@ -126,8 +126,7 @@ def select_instances(config: BenchmarkConfig, benchmark: Benchmark) -> list[Inst
             )
         named |= matching
     in_split = _in_split(config, instances)
-    selected = [instance for instance in in_split if instance.id in named]
-    if selected:
+    if selected := [instance for instance in in_split if instance.id in named]:
         return list(drawn(selected, config.shuffle_seed, config.limit))
     told = f"benchmark {config.name}: no instance left of {len(instances)}"
     if config.instances == ():

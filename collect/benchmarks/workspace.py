@@ -118,8 +118,7 @@ def patch_workspace(sandbox: Sandbox, patch: str) -> None:
     before = read_files(sandbox, sorted(changed_paths(patch)))
     after = apply_patch(before, patch)
     sandbox.write_files({path: data for path, data in after.items() if before.get(path) != data})
-    deleted = sorted(before.keys() - after.keys())
-    if deleted:
+    if deleted := sorted(before.keys() - after.keys()):
         _run(sandbox, f"can't delete {', '.join(deleted)}", "rm", "-f", "--", *deleted)
 
 

@@ -238,8 +238,7 @@ def fetch(project: ProjectConfig, config: FactoryConfig) -> Source:
         if project.git is not None:
             checkout = read_commit(project.git, project.revision, config.max_tree_mb)
             commit, name = checkout.commit, project.name or repository_name(project.git)
-            origin = f"git:{project.git}@{commit}"
-            return _source(name, commit[:12], origin, checkout.files)
+            return _source(name, commit[:12], f"git:{project.git}@{commit}", checkout.files)
         folder = Path(project.folder or ".")
         if not folder.is_dir():
             raise ProjectRefused(f"{folder}: no such folder")
@@ -307,8 +306,7 @@ def _tar_members(path: Path, most: int) -> _Members:
         whole.seek(0)
         with tarfile.open(fileobj=whole, mode="r:") as archive:
             for member in archive:
-                file = archive.extractfile(member) if member.isreg() else None
-                if file is not None:
+                if file := archive.extractfile(member) if member.isreg() else None:
                     yield member.name, member.size, file.read
 
 

@@ -53,8 +53,7 @@ def parse_pytest_options(log: str) -> Statuses:
     statuses: Statuses = {}
     for status, words in _summary(log):
         test = words[1]
-        found = re.search(r"(?P<test>.*?)\[(?P<option>.*)\]", test)
-        if found is not None:
+        if found := re.search(r"(?P<test>.*?)\[(?P<option>.*)\]", test):
             option = found["option"]
             if option.startswith("/") and not option.startswith("//") and "*" not in option:
                 option = "/" + option.rpartition("/")[2]
