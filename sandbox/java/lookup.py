@@ -6,6 +6,7 @@ import difflib
 import posixpath
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import dropwhile
@@ -140,9 +141,7 @@ class Sources:
     def files(self, path: str) -> Iterator[str]:
         """Sources whose path ends like this; a `*` stands for any text."""
         wanted = posixpath.normpath(path.removeprefix(f"{self._sandbox.workspace}/")).lstrip("/")
-        for source in self.paths:
-            if source == wanted or fnmatchcase(f"/{source}", f"*/{wanted}"):
-                yield source
+        return (s for s in self.paths if s == wanted or fnmatchcase(f"/{s}", f"*/{wanted}"))
 
     def grep(self, pattern: str) -> list[str]:
         """Some sources with a line that matches an extended regular expression."""
@@ -158,20 +157,17 @@ class Sources:
 
     def text(self, file: str) -> str:
         """A source, decoded as UTF-8 with replacement; empty if it can't be read."""
-        try:
+        # It may be a link, or deleted since the scan.
+        with suppress(SandboxFileError):
             return self._sandbox.read_file(file, SOURCE_LIMIT).decode("utf-8", "replace")
-        except SandboxFileError:
-            # A link, or a file deleted since the scan.
-            return ""
+        return ""
 
     def tests(self, file: str, chosen: JavaClass) -> Iterator[Method]:
         """The test methods of a class, inherited ones included."""
         family = list(self.family(file, chosen))
         old = family[-1][1].parent in TEST_CASES
-        for _, each in family:
-            for method in each.methods:
-                if method.test or (old and method.name.startswith("test")):
-                    yield method
+        methods = (method for _, each in family for method in each.methods)
+        return (each for each in methods if each.test or (old and each.name.startswith("test")))
 
     def family(self, file: str, chosen: JavaClass) -> Iterator[tuple[str, JavaClass]]:
         """A class and those of its parents whose sources are in the workspace."""
@@ -390,9 +386,7 @@ class Lookup(Sources):
 
     def _grep(self, pattern: str) -> Iterator[tuple[str, JavaClass]]:
         """The classes of some sources with a line that matches."""
-        for file in self.grep(pattern):
-            for each in self.outline(file).classes:
-                yield file, each
+        return ((file, each) for file in self.grep(pattern) for each in self.outline(file).classes)
 
     def _found(self, file: str, chosen: JavaClass, method: str | None, named: Named) -> Found:
         shown = f"{chosen.name} ({file})"

@@ -30,11 +30,11 @@ from collect.benchmarks.projects.project import (
     Reason,
     Source,
     arrange,
+    fetch,
     find_test_paths,
     read_reasons,
     without_outputs,
 )
-from collect.benchmarks.projects.sources import fetch
 from collect.benchmarks.pytest_run import ISOLATED, PytestJob, run_to_the_end, runner_in, statuses
 from collect.benchmarks.running import StoredBenchmark, run_tests
 from collect.benchmarks.workspace import open_instance_sandbox

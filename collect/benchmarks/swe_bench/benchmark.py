@@ -155,14 +155,14 @@ class Confirmation:
         """The confirmed statuses of the requested tests, and evidence that the program interfered
         with the run."""
         left = _read(sandbox, f"{self.folder}/key")
-        keys = [self.key]
-        while keys[-1] != left:
-            if len(keys) > MAX_SESSIONS:
+        # Each session has left the key of the next one.
+        sessions, key = [], self.key
+        while key != left:
+            if len(sessions) >= MAX_SESSIONS:
                 changed = "the program changed a file that pytest's own report rests on"
                 return dict(statuses), changed
-            keys.append(hashlib.sha256(keys[-1].encode()).hexdigest())
-        # Each session has left the key of the next one.
-        sessions = keys[:-1]
+            sessions.append(key)
+            key = hashlib.sha256(key.encode()).hexdigest()
         if not sessions:
             return dict(statuses), None
         passed: set[str] = set()
