@@ -29,7 +29,6 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
-from pypi_simple import NoSuchProjectError, PyPISimple
 
 from collect.benchmarks.base import Environment, Language
 from collect.benchmarks.git_clones import GitFailed, read_commit, repository_name
@@ -268,6 +267,8 @@ TIMEOUT = 120.0
 def download_sdist(requirement: str, index_url: str) -> tuple[str, str, Path]:
     """Download the newest release that the requirement allows and this interpreter can run; returns
     its name, version and file, whose hash was checked. Raises ProjectRefused."""
+    from pypi_simple import NoSuchProjectError, PyPISimple
+
     try:
         wanted = Requirement(requirement)
     except InvalidRequirement as error:
