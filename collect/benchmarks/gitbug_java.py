@@ -20,12 +20,12 @@ from collect.benchmarks import row_files
 from collect.benchmarks.base import Instance, TestResults, TestStatus
 from collect.benchmarks.git_clones import GitFailed, borrowed, read_tree
 from collect.benchmarks.running import StoredBenchmark
-from collect.benchmarks.workspace import check_out, seal_history
+from collect.benchmarks.workspace import check_out, run_checked, seal_history
 from collect.code.patches import named_files
 from collect.errors import ConfigError
 from collect.quantities import counted, first_of
 from sandbox import Command, ImageWorkspace, Sandbox
-from sandbox.errors import JavaUnavailable, SandboxFileError, SandboxUnavailable
+from sandbox.errors import JavaUnavailable, SandboxUnavailable
 from sandbox.java.gradle import gradle_command
 from sandbox.java.javac import compiler_errors
 from sandbox.java.jdk import find_jdk
@@ -303,21 +303,15 @@ def run_project_tests(
 
 def remove_reports(sandbox: Sandbox) -> None:
     """Remove the reports of earlier runs. Raises SandboxError if some remain."""
-    result = sandbox.run(Command(["sh", "-c", _PLACES + _REMOVE]))
-    if result.exit_code:
-        raise SandboxFileError(
-            f"can't remove the reports of earlier test runs: {result.output.strip()}"
-        )
+    problem = "can't remove the reports of earlier test runs"
+    run_checked(sandbox, problem, "sh", "-c", _PLACES + _REMOVE)
 
 
 def read_reports(sandbox: Sandbox) -> dict[str, TestStatus]:
     """Every test's status; the worst if several have the same id. Raises SandboxError."""
     with scratch_folder(sandbox) as folder:
-        result = sandbox.run(Command(["sh", "-c", _PLACES + _GATHER, "sh", folder]))
-        if result.exit_code:
-            raise SandboxFileError(
-                f"can't gather the reports of the tests: {result.output.strip()}"
-            )
+        problem = "can't gather the reports of the tests"
+        run_checked(sandbox, problem, "sh", "-c", _PLACES + _GATHER, "sh", folder)
         reports = sandbox.read_tree(folder)
     found = []
     for data in reports.values():

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
@@ -349,16 +349,6 @@ def _of_statuses(
             yield f"other test: {test} is {was} before{then}"
 
 
-@dataclass(frozen=True)
-class VerifySettings:
-    repeats: int = 1
-    """Runs on each side of the gold patch; flaky tests show only in more than one."""
-    slow_over: float | None = None
-    """A bug is marked slow if one run takes more seconds than this."""
-    workers: int = 2
-    again: bool = False
-
-
 def verify_instance(
     benchmark: Benchmark,
     instance: Instance,
@@ -413,37 +403,41 @@ def verify(
     benchmark: Benchmark,
     instances: Sequence[Instance],
     sandbox_config: SandboxConfig,
-    settings: VerifySettings | None = None,
     *,
+    repeats: int = 1,
+    slow_over: float | None = None,
+    workers: int = 2,
+    again: bool = False,
     verifications: Verifications | None = None,
     on_done: Callable[[Verification], None] = lambda _: None,
 ) -> list[Verification]:
     """Verify bugs in parallel, and store the results in `verifications`, whose own are reused if
-    they have enough runs.
+    they have enough runs, unless `again`.
 
-    Returns them in the bugs' order, without those not verified before Ctrl-C. `on_done` is called
-    from worker threads."""
-    settings = settings or VerifySettings()
+    `repeats` are the runs on each side of the gold patch: flaky tests show only in more than one. A
+    bug is slow if a run takes more than `slow_over` seconds. Returns the verifications in the bugs'
+    order, without those not made before Ctrl-C. `on_done` is called from worker threads.
+    """
     ran_in = EnvironmentFingerprint(sandbox_config)
     known: dict[str, Verification] = {}
-    if verifications is not None and not settings.again:
+    if verifications is not None and not again:
         for instance, found in with_verifications(instances, ran_in, verifications):
-            if found is not None and found.repeats >= settings.repeats:
+            if found is not None and found.repeats >= repeats:
                 known[instance.id] = found
     done: dict[str, Verification] = {}
 
     def one(instance: Instance) -> None:
         verification = known.get(instance.id) or verify_instance(
-            benchmark, instance, sandbox_config, settings.repeats, ran_in=ran_in
+            benchmark, instance, sandbox_config, repeats, ran_in=ran_in
         )
-        verification = verification.model_copy(update={"slow_over": settings.slow_over})
+        verification = verification.model_copy(update={"slow_over": slow_over})
         is_new = verification != known.get(instance.id)
         if verifications is not None and is_new and not verification.failure:
             verifications.add(verification)
         done[instance.id] = verification
         on_done(verification)
 
-    run_in_threads(instances, one, settings.workers, threading.Event())
+    run_in_threads(instances, one, workers, threading.Event())
     return [done[instance.id] for instance in instances if instance.id in done]
 
 

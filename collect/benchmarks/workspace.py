@@ -119,17 +119,18 @@ def patch_workspace(sandbox: Sandbox, patch: str) -> None:
     after = apply_patch(before, patch)
     sandbox.write_files({path: data for path, data in after.items() if before.get(path) != data})
     if deleted := sorted(before.keys() - after.keys()):
-        _run(sandbox, f"can't delete {', '.join(deleted)}", "rm", "-f", "--", *deleted)
+        run_checked(sandbox, f"can't delete {', '.join(deleted)}", "rm", "-f", "--", *deleted)
 
 
 def reset_workspace(sandbox: Sandbox, files: Mapping[str, bytes]) -> None:
     """Reset the workspace to exactly these files: a killed test may not have cleaned up. Raises
     SandboxFileError."""
-    _run(sandbox, "can't empty the workspace", "find", ".", "-mindepth", "1", "-delete")
+    run_checked(sandbox, "can't empty the workspace", "find", ".", "-mindepth", "1", "-delete")
     sandbox.write_files(files)
 
 
-def _run(sandbox: Sandbox, problem: str, *command: str) -> None:
+def run_checked(sandbox: Sandbox, problem: str, *command: str) -> None:
+    """Run a command. Raises SandboxFileError with the problem and its output if it fails."""
     result = sandbox.run(Command(command))
     if result.exit_code != 0:
         raise SandboxFileError(f"{problem}: {result.output.strip()}")

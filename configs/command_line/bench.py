@@ -103,21 +103,21 @@ def bench_show(options: argparse.Namespace) -> int:
 
 
 def bench_verify(options: argparse.Namespace) -> int:
-    from collect.benchmarks.marks import Verifications, VerifySettings, verification_table, verify
+    from collect.benchmarks.marks import Verifications, verification_table, verify
 
     config = load_config(options.config, options.overrides)
     benchmark, instances = _bugs(config, config.collect.benchmark)
     slow_over = config.sandbox.command_timeout if options.slow is None else options.slow
-    settings = VerifySettings(
-        options.repeats, slow_over, config.runner.concurrency, again=options.again
-    )
     kept = Verifications()
     with ProgressBar("bugs", len(instances)) as bar:
         results = verify(
             benchmark,
             instances,
             config.sandbox,
-            settings,
+            repeats=options.repeats,
+            slow_over=slow_over,
+            workers=config.runner.concurrency,
+            again=options.again,
             verifications=kept,
             on_done=lambda _: bar.advance(),
         )

@@ -139,12 +139,10 @@ def _run_file(words: list[str]) -> None:
 
 def _own(trace: TracebackType | None) -> TracebackType | None:
     """The traceback without the frames of this file and runpy."""
-    while trace is not None:
-        name = trace.tb_frame.f_globals.get("__name__")
-        if name not in (__name__, "runpy"):
-            return trace
+    own = (__name__, "runpy")
+    while trace is not None and trace.tb_frame.f_globals.get("__name__") in own:
         trace = trace.tb_next
-    return None
+    return trace
 
 
 def _tell_end(
