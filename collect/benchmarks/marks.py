@@ -134,11 +134,8 @@ class Verification(StrictRecord):
         return (*self.findings, Finding(mark=Mark.SLOW, text=text))
 
 
-# The environment that runs a bug's tests: a mark is valid only for that one.
-
-
 class EnvironmentFingerprint:
-    """Names the environment of instances, computed once per kind of instance."""
+    """Names the environment that runs a bug's tests, for which alone a mark is valid."""
 
     def __init__(self, config: SandboxConfig) -> None:
         self._config = config
@@ -263,19 +260,15 @@ def note_verified(
         verifications.add(Verification.of(instance, ran_in.name(instance)))
 
 
-# The container images that a set of bugs needs.
-
-
 def required_images(instances: Iterable[Instance], sandbox: SandboxConfig) -> list[str]:
-    """The distinct images, in the bugs' order; empty if the sandbox is not a container."""
+    """The bugs' distinct images, in their order; empty if the sandbox is not a container."""
     images = (sandbox.image or instance.image for instance in instances)
     found = list(dict.fromkeys(filter(None, images)))
     return found if sandbox.backend == "docker" else []
 
 
 def require_images(instances: Iterable[Instance], sandbox: SandboxConfig) -> None:
-    """Raises ImageMissing if images are missing, with their names and how to get them;
-    EngineDown."""
+    """Raises ImageMissing, which names the missing images and how to get them, EngineDown."""
     images = required_images(instances, sandbox)
     if not images:
         return

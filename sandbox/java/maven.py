@@ -109,17 +109,15 @@ def read_log(text: str) -> MavenLog:
 
 def project_of(log: MavenLog, folder: str, module: Module) -> JavaProject:
     """The module's tests, as far as the log describes them."""
-    compiled = log.of(folder, "maven-compiler-plugin:testCompile")
-    if compiled is None or not compiled.paths("testPath", "classpathElements"):
+    compiled = log.of(folder, "maven-compiler-plugin:testCompile") or MojoSettings("")
+    class_path = compiled.paths("testPath", "classpathElements")
+    if not class_path:
         return unknown_project(folder, module)
     compiling = [mojo for mojo in log.mojos if mojo.compiles]
     roots = [path for mojo in compiling for path in mojo.paths("outputDirectory")]
     sources = [path for mojo in compiling for path in mojo.paths("compileSourceRoots")]
     settings = log.of(folder, "maven-surefire-plugin:test") or MojoSettings("")
-    class_path = [
-        *compiled.paths("testPath", "classpathElements"),
-        *settings.paths("additionalClasspathElements"),
-    ]
+    class_path += settings.paths("additionalClasspathElements")
     # A placeholder such as JaCoCo's, which another plugin would have filled.
     line = re.sub(r"[@$]\{[^}]*\}", "", settings.settings.get("argLine", ""))
     jvm_options = split_words(line)

@@ -73,9 +73,6 @@ class SuiteRun(TestResults):
         return self.output.strip()[-SHOWN_OUTPUT:]
 
 
-# Python tests: run by pytest, or a command that is judged by its exit status.
-
-
 @dataclass(frozen=True)
 class PytestSuite:
     """The tests that pytest collects from some paths."""
@@ -163,8 +160,6 @@ def split_options(words: Sequence[str]) -> tuple[list[str], list[str]]:
         count += 2 if words[count] in VALUED_OPTIONS else 1
     return list(words[:count]), list(words[count:])
 
-
-# Java tests, found in their sources.
 
 TEST_FOLDERS = frozenset({"test", "tests"})
 MARKERS = (b"@Test", b"@ParameterizedTest", b"@RepeatedTest", b"@TestFactory", b"TestCase")

@@ -264,9 +264,6 @@ def read_bugs(path: Path) -> list[Bug]:
     return read_lines(path, Bug, "make it with `stepinto bench self-repair`")
 
 
-# Facts read from Python source: its imports, and its tests.
-
-
 def parsed(where: str, column: str, code: str) -> ast.Module:
     """The syntax tree. Raises ConfigError, which names the row and the column."""
     try:
@@ -303,9 +300,6 @@ def is_program(code: str) -> bool:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True
-
-
-# Run the tests of a problem in a sandbox.
 
 
 def run_problem_tests(
