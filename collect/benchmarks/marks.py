@@ -1,7 +1,5 @@
-"""Verify bugs: their tests must fail before the gold patch and pass after it.
-
-A verification's marks tell collect and eval which bugs to skip.
-"""
+"""Verify bugs, whose tests must fail before the gold patch and pass after it, and mark them: by
+these marks collect and eval skip bugs."""
 
 from __future__ import annotations
 

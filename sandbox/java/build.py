@@ -163,9 +163,9 @@ def recompile(job: BuildJob, project: JavaProject, changed: Set[str]) -> bool:
     """Repeat the build tool's javac calls, starting at the first one that a change affects: the
     same classes in a fraction of the time.
 
-    Returns False, and does nothing, if only the tool itself would surely give the same result: a
-    file other than a Java source has changed, the calls are unknown, or some sources are generated
-    or in another language. Raises BuildFailed, SandboxError.
+    Returns False if only the tool itself would surely give the same result: other files than Java
+    sources have changed, the calls are unknown, or some sources are generated or in another
+    language. Raises BuildFailed, SandboxError.
     """
     workspace = job.sandbox.workspace
     roots = [

@@ -329,8 +329,8 @@ class Trial:
 
     @property
     def passing(self) -> tuple[str, ...]:
-        failing = self.failing
-        return tuple(test for test in self.results.statuses if test not in failing)
+        statuses = self.results.statuses.items()
+        return tuple(test for test, status in statuses if status is TestStatus.PASSED)
 
 
 @dataclass(frozen=True)

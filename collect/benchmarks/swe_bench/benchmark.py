@@ -156,7 +156,7 @@ class Confirmation:
         with the run."""
         left = _read(sandbox, f"{self.folder}/key")
         # Each session has left the key of the next one.
-        sessions, key = [], self.key
+        key, sessions = self.key, list[str]()
         while key != left:
             if len(sessions) >= MAX_SESSIONS:
                 changed = "the program changed a file that pytest's own report rests on"

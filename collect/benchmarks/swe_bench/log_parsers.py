@@ -1,8 +1,7 @@
 """Parse the test logs of SWE-bench's repositories as upstream does.
 
 Scores must be comparable with published ones, so upstream's rules are kept, even if two runners use
-the same text for different things. That is why a verdict comes from a log, which the program under
-test can also write to; `confirming` asks pytest itself.
+the same text for different things, and the program under test can write to the log too.
 """
 
 from __future__ import annotations
