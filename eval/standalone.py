@@ -14,8 +14,7 @@ from typing import Any
 from collect.benchmarks.base import Instance
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.held_out import RepositoryNames
-from collect.benchmarks.opening import open_chosen, tell_skipped
-from collect.benchmarks.splits import drawn
+from collect.benchmarks.opening import drawn, open_chosen, tell_skipped
 from collect.config import RuntimeConfig
 from collect.errors import ConfigError
 from collect.preflight import Finding

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from pyarrow import ArrowException
 
 from collect.benchmarks.held_out import RepositoryNames
-from collect.benchmarks.splits import held_out
+from collect.benchmarks.opening import held_out
 from collect.errors import ConfigError
 from collect.questions.grounding import Support
 from collect.store.messages import Message, ToolCall

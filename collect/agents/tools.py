@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from collect.agents.prompts import fill
-from collect.models.tool_parsing import BROKEN
 from collect.store.messages import BROKEN, Message, ToolCall, ToolSchema
 from collect.store.records import MessageRow, ToolOutcome
 from sandbox.debugger import DebugEvent

@@ -20,12 +20,12 @@ from collect.benchmarks import row_files
 from collect.benchmarks.base import Instance, TestResults, TestStatus
 from collect.benchmarks.git_clones import GitFailed, borrowed, read_tree
 from collect.benchmarks.running import StoredBenchmark
-from collect.benchmarks.workspace import check_out, seal_history
+from collect.benchmarks.workspace import check_out, run_checked, seal_history
 from collect.code.patches import named_files
 from collect.errors import ConfigError
 from collect.quantities import counted, first_of
 from sandbox import Command, ImageWorkspace, Sandbox
-from sandbox.errors import JavaUnavailable, SandboxFileError, SandboxUnavailable
+from sandbox.errors import JavaUnavailable, SandboxUnavailable
 from sandbox.java.gradle import gradle_command
 from sandbox.java.javac import compiler_errors
 from sandbox.java.jdk import find_jdk
@@ -159,8 +159,8 @@ class Record(_Row):
         failures = []
         for test in self.tests_before:
             if test.status is TestStatus.FAILED:
-                kind, message = test.results[0].type, test.results[0].message
-                text = ": ".join(part for part in (kind, message) if part) or "failed"
+                told = (test.results[0].type, test.results[0].message)
+                text = ": ".join(filter(None, told)) or "failed"
                 text = text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]} [cut]"
                 failures.append(f"- `{test.id}`: {text}")
         return "\n\n".join([*issues, "These tests fail:\n\n" + "\n".join(failures)]) + "\n"
@@ -185,15 +185,10 @@ def read_records(path: Path | None, hub_id: str | None, split: str | None) -> di
     return row_files.checked_by_id(rows, Record, "GitBug-Java", lambda record: record.id)
 
 
-# Trees of a commit with patches applied, from local clones, which stay unchanged.
-
-
 @dataclass(frozen=True, eq=False)
 class ClonedTree(Mapping[str, bytes]):
-    """The files of a commit with patches applied, read on first access.
-
-    Reading raises ConfigError if the clone or commit is missing, or if a patch does not apply.
-    """
+    """The files of a commit with patches applied, read on first access from a clone, which stays
+    unchanged. Raises ConfigError if it or the commit is missing, or if a patch does not apply."""
 
     folder: Path | None
     """Has clones, bare or not, as `owner/name`, `owner-name` or `name`."""
@@ -243,11 +238,9 @@ def _tree(git_folder: Path, commit: str, patches: tuple[str, ...]) -> Mapping[st
             ) from error
 
 
-# Run a project's tests with its own build tool, and read JUnit's XML reports.
-#
-# Upstream runs the project's workflow and compares the reports by class and name. Only the
-# project's own runner produces the same test names (descriptions, invocations of parametrised
-# tests), so we use it too, without the workflow.
+# Run a project's tests with its own build tool, and read JUnit's XML reports. Upstream runs the
+# project's workflow; only the project's own runner produces the same test names (descriptions,
+# invocations of parametrised tests).
 
 MAVEN_OPTIONS = ("-Dmaven.test.failure.ignore=true", "-DfailIfNoTests=false", *SKIPPED_CHECKS)
 _PLACES = r"""
@@ -310,21 +303,15 @@ def run_project_tests(
 
 def remove_reports(sandbox: Sandbox) -> None:
     """Remove the reports of earlier runs. Raises SandboxError if some remain."""
-    result = sandbox.run(Command(["sh", "-c", _PLACES + _REMOVE]))
-    if result.exit_code:
-        raise SandboxFileError(
-            f"can't remove the reports of earlier test runs: {result.output.strip()}"
-        )
+    problem = "can't remove the reports of earlier test runs"
+    run_checked(sandbox, problem, "sh", "-c", _PLACES + _REMOVE)
 
 
 def read_reports(sandbox: Sandbox) -> dict[str, TestStatus]:
     """Every test's status; the worst if several have the same id. Raises SandboxError."""
     with scratch_folder(sandbox) as folder:
-        result = sandbox.run(Command(["sh", "-c", _PLACES + _GATHER, "sh", folder]))
-        if result.exit_code:
-            raise SandboxFileError(
-                f"can't gather the reports of the tests: {result.output.strip()}"
-            )
+        problem = "can't gather the reports of the tests"
+        run_checked(sandbox, problem, "sh", "-c", _PLACES + _GATHER, "sh", folder)
         reports = sandbox.read_tree(folder)
     found = []
     for data in reports.values():
@@ -366,12 +353,11 @@ class GitBugJavaBenchmark(StoredBenchmark):
     def _read(self) -> Sequence[Instance]:
         found = [self._instance(record) for record in self._records.values()]
         kept = [instance for instance in found if instance.fail_to_pass]
-        if len(kept) < len(found):
-            left_out = first_of([instance.id for instance in found if not instance.fail_to_pass])
+        if left_out := [instance.id for instance in found if not instance.fail_to_pass]:
             told = (
-                f"{self.path or self.hub_id or HUB_ID}: {len(found) - len(kept)} of "
+                f"{self.path or self.hub_id or HUB_ID}: {len(left_out)} of "
                 f"{counted(len(found), 'record')} left out, for no test of theirs fails with the "
-                f"bug and passes with the fix: {left_out}"
+                f"bug and passes with the fix: {first_of(left_out)}"
             )
             if not kept:
                 raise ConfigError(f"{told}; check their column actions_runs")

@@ -68,8 +68,6 @@ def repository_key(name: str) -> str:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """The bugs that a config holds out."""
-
     instances: frozenset[tuple[str, str]] = frozenset()
     """Benchmark and id."""
     hashes: frozenset[str] = frozenset()
@@ -103,10 +101,8 @@ def refuse_held_out(instances: Sequence[Instance], config: HeldOutConfig) -> Non
     held_out = HeldOut.of(config)
     if not held_out:
         return
-    found = [
-        bug.id for bug in instances if held_out.has(bug.benchmark, bug.id, bug.hash, bug.repository)
-    ]
-    if found:
+    has = held_out.has
+    if found := [b.id for b in instances if has(b.benchmark, b.id, b.hash, b.repository)]:
         raise ConfigError(
             f"collect.benchmark: {len(found)} of {len(instances)} bugs are held out from training "
             f"by this config's held_out section: {first_of(found)}. Leave them out "

@@ -27,7 +27,6 @@ from collect.errors import ConfigError
 from sandbox.text import source_lines
 
 HUB_ID = "bigcode/humanevalpack"
-SETTING = "benchmark.path"
 
 
 class Row(BaseModel):
@@ -70,10 +69,10 @@ class HumanEvalFixBenchmark(StoredBenchmark):
 
     def _rows(self) -> row_files.Rows:
         if self.path is not None:
-            yield from row_files.file_rows(self.path, SETTING)
+            yield from row_files.file_rows(self.path, "benchmark.path")
             return
-        for language in self.languages:
-            yield from row_files.hub_rows(self.hub_id, SETTING, split="test", name=language)
+        for name in self.languages:
+            yield from row_files.hub_rows(self.hub_id, "benchmark.path", split="test", name=name)
 
 
 def _instance(where: str, task: Row, language: Language, number: str) -> Instance:

@@ -2,13 +2,10 @@
 
 The tests' module is built as for a debug session, and its tests run in one plain JVM. The verdict
 never depends on what the program under test prints: the runner reports to a file whose path it
-reads from standard input, with a key that signs each line. The agent can't change what configures
-the build and the test framework (`steers_tests`), and no class of the workspace can replace one
-from a jar.
-
-Besides the tests, the runner runs some with random names that must fail (`Canaries.java`). If one
-passes, or the report contains lines that the runner did not write, the run was tampered with. Code
-under test still shares the JVM: code that reads the key from the JVM's memory can forge the report.
+reads from standard input, with a key that signs each line. Tests with random names must fail
+(`Canaries.java`). The agent can't change what configures the build and the test framework
+(`steers_tests`), and no class of the workspace can replace one from a jar. Code under test still
+shares the JVM: code that reads the key from the JVM's memory can forge the report.
 """
 
 from __future__ import annotations
@@ -50,11 +47,10 @@ SERVICES = re.compile(r"(^|/)META-INF/services/(org\.junit|org\.testng|javax\.an
 def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> TestResults:
     """Run exactly these tests: `package.Class#method`, or a class with its own `main`.
 
-    `timeout` is in seconds for all tests of the run, without the build; tests that ended before it
-    keep their status. A test without a report is MISSING: it does not exist, the program does not
-    compile, or its JVM ended before it. All tests of a JVM are MISSING if it ended after the last
-    of them but before the runner was done. Raises SandboxUnavailable if the sandbox lacks a JDK,
-    the build tool or JUnit's launcher, BuildFailure if a build timed out, SandboxError.
+    `timeout` is in seconds for all, without the build; tests that ended before it keep their
+    status. A test without a report is MISSING: it does not exist, the program does not compile, or
+    its JVM ended before it. Raises SandboxUnavailable if the sandbox lacks a JDK, the build tool or
+    JUnit's launcher, BuildFailure if a build timed out, SandboxError.
     """
     began = time.monotonic()
     statuses = dict.fromkeys(tests, TestStatus.MISSING)

@@ -268,8 +268,7 @@ def _check_paths(bug: LocalBug, files: Mapping[str, bytes]) -> None:
             f"solution: {bug.solution} is no file of {bug.repository} outside of test_paths"
             f"{the_nearest(bug.solution, files)}"
         )
-    others = sorted(changed_paths(bug.gold_patch) - {bug.solution})
-    if others:
+    if others := sorted(changed_paths(bug.gold_patch) - {bug.solution}):
         raise ConfigError(
             f"solution: {bug.solution} is all that may change, and gold_patch changes "
             f"{first_of(others)} too; leave solution out"

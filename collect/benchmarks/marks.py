@@ -1,7 +1,5 @@
-"""Verify bugs: their tests must fail before the gold patch and pass after it.
-
-A verification's marks tell collect and eval which bugs to skip.
-"""
+"""Verify bugs, whose tests must fail before the gold patch and pass after it, and mark them: by
+these marks collect and eval skip bugs."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
@@ -124,7 +122,6 @@ class Verification(StrictRecord):
 
     @property
     def ok(self) -> bool:
-        """Whether no problem was found."""
         return not self.failure and not self.problems
 
     def _all_findings(self) -> tuple[Finding, ...]:
@@ -135,11 +132,8 @@ class Verification(StrictRecord):
         return (*self.findings, Finding(mark=Mark.SLOW, text=text))
 
 
-# The environment that runs a bug's tests: a mark is valid only for that one.
-
-
 class EnvironmentFingerprint:
-    """Names the environment of instances, computed once per kind of instance."""
+    """Names the environment that runs a bug's tests, for which alone a mark is valid."""
 
     def __init__(self, config: SandboxConfig) -> None:
         self._config = config
@@ -184,9 +178,8 @@ class EnvironmentFingerprint:
                     return f"Java {find_jdk(sandbox).version}"
                 except JavaUnavailable as error:
                     raise SandboxUnavailable(str(error)) from error
-            code = "import platform; print(platform.python_version())"
-            result = sandbox.run(Command([sandbox.python, "-I", "-c", code]))
-        return f"Python {result.output.strip()}"
+            code = "import platform; print('Python', platform.python_version())"
+            return sandbox.run(Command([sandbox.python, "-I", "-c", code])).output.strip()
 
 
 class Verifications:
@@ -254,33 +247,26 @@ def with_verifications(
 
 def note_verified(
     instances: Iterable[Instance],
-    sandbox_config: SandboxConfig,
+    sandbox: SandboxConfig,
     verifications: Verifications | None = None,
-    *,
-    repeats: int = 1,
 ) -> None:
     """Mark bugs as correct, for code that makes them and has already run their tests. Raises
     SandboxUnavailable, ImageMissing."""
     verifications = verifications or Verifications()
-    ran_in = EnvironmentFingerprint(sandbox_config)
+    ran_in = EnvironmentFingerprint(sandbox)
     for instance in instances:
-        verifications.add(Verification.of(instance, ran_in.name(instance), repeats=repeats))
-
-
-# The container images that a set of bugs needs.
+        verifications.add(Verification.of(instance, ran_in.name(instance)))
 
 
 def required_images(instances: Iterable[Instance], sandbox: SandboxConfig) -> list[str]:
-    """The distinct images, in the bugs' order; empty if the sandbox is not a container."""
-    if sandbox.backend != "docker":
-        return []
+    """The bugs' distinct images, in their order; empty if the sandbox is not a container."""
     images = (sandbox.image or instance.image for instance in instances)
-    return list(dict.fromkeys(image for image in images if image is not None))
+    found = list(dict.fromkeys(filter(None, images)))
+    return found if sandbox.backend == "docker" else []
 
 
 def require_images(instances: Iterable[Instance], sandbox: SandboxConfig) -> None:
-    """Raises ImageMissing if images are missing, with their names and how to get them;
-    EngineDown."""
+    """Raises ImageMissing, which names the missing images and how to get them, EngineDown."""
     images = required_images(instances, sandbox)
     if not images:
         return
@@ -354,16 +340,6 @@ def _of_statuses(
             yield f"other test: {test} is {was} before{then}"
 
 
-@dataclass(frozen=True)
-class VerifySettings:
-    repeats: int = 1
-    """Runs on each side of the gold patch; flaky tests show only in more than one."""
-    slow_over: float | None = None
-    """A bug is marked slow if one run takes more seconds than this."""
-    workers: int = 2
-    again: bool = False
-
-
 def verify_instance(
     benchmark: Benchmark,
     instance: Instance,
@@ -418,37 +394,41 @@ def verify(
     benchmark: Benchmark,
     instances: Sequence[Instance],
     sandbox_config: SandboxConfig,
-    settings: VerifySettings | None = None,
     *,
+    repeats: int = 1,
+    slow_over: float | None = None,
+    workers: int = 2,
+    again: bool = False,
     verifications: Verifications | None = None,
     on_done: Callable[[Verification], None] = lambda _: None,
 ) -> list[Verification]:
     """Verify bugs in parallel, and store the results in `verifications`, whose own are reused if
-    they have enough runs.
+    they have enough runs, unless `again`.
 
-    Returns them in the bugs' order, without those not verified before Ctrl-C. `on_done` is called
-    from worker threads."""
-    settings = settings or VerifySettings()
+    `repeats` are the runs on each side of the gold patch: flaky tests show only in more than one. A
+    bug is slow if a run takes more than `slow_over` seconds. Returns the verifications in the bugs'
+    order, without those not made before Ctrl-C. `on_done` is called from worker threads.
+    """
     ran_in = EnvironmentFingerprint(sandbox_config)
     known: dict[str, Verification] = {}
-    if verifications is not None and not settings.again:
+    if verifications is not None and not again:
         for instance, found in with_verifications(instances, ran_in, verifications):
-            if found is not None and found.repeats >= settings.repeats:
+            if found is not None and found.repeats >= repeats:
                 known[instance.id] = found
     done: dict[str, Verification] = {}
 
     def one(instance: Instance) -> None:
         verification = known.get(instance.id) or verify_instance(
-            benchmark, instance, sandbox_config, settings.repeats, ran_in=ran_in
+            benchmark, instance, sandbox_config, repeats, ran_in=ran_in
         )
-        verification = verification.model_copy(update={"slow_over": settings.slow_over})
+        verification = verification.model_copy(update={"slow_over": slow_over})
         is_new = verification != known.get(instance.id)
         if verifications is not None and is_new and not verification.failure:
             verifications.add(verification)
         done[instance.id] = verification
         on_done(verification)
 
-    run_in_threads(instances, one, settings.workers, threading.Event())
+    run_in_threads(instances, one, workers, threading.Event())
     return [done[instance.id] for instance in instances if instance.id in done]
 
 

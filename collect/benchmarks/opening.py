@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -27,7 +29,6 @@ from collect.benchmarks.marks import (
     with_verifications,
 )
 from collect.benchmarks.self_repair.benchmark import BUNDLED_FILE, SelfRepairBenchmark
-from collect.benchmarks.splits import drawn, held_out
 from collect.benchmarks.swe_bench.benchmark import TEST_TIMEOUT, SweBenchBenchmark
 from collect.errors import ConfigError
 from collect.field_errors import the_nearest
@@ -125,8 +126,7 @@ def select_instances(config: BenchmarkConfig, benchmark: Benchmark) -> list[Inst
             )
         named |= matching
     in_split = _in_split(config, instances)
-    selected = [instance for instance in in_split if instance.id in named]
-    if selected:
+    if selected := [instance for instance in in_split if instance.id in named]:
         return list(drawn(selected, config.shuffle_seed, config.limit))
     told = f"benchmark {config.name}: no instance left of {len(instances)}"
     if config.instances == ():
@@ -222,3 +222,36 @@ def tell_skipped(choice: Choice, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     lines = TypeAdapter(tuple[Verification, ...]).dump_json(choice.skipped, indent=1)
     write_text(path, f"{lines.decode()}\n")
+
+
+class _Named(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+Named = TypeVar("Named", bound=_Named)
+
+
+def held_out(repositories: Iterable[str], fraction: float, seed: int = 0) -> frozenset[str]:
+    """The repositories held out for evaluation.
+
+    Deterministic for a set, fraction and seed, on every machine and in every stage. Of two or more
+    repositories at least one is on each side, unless the fraction is 0 or 1.
+    """
+    ranked = sorted(set(repositories), key=lambda name: _rank(name, seed))
+    count = round(fraction * len(ranked))
+    if 0 < fraction < 1 and len(ranked) > 1:
+        count = min(max(count, 1), len(ranked) - 1)
+    return frozenset(ranked[:count])
+
+
+def drawn(items: Sequence[Named], seed: int | None, limit: int | None) -> Sequence[Named]:
+    """At most `limit` items: the first ones, or with a seed, the first ones in a random order, in
+    which an item's place beside the others does not depend on them."""
+    if seed is not None:
+        items = sorted(items, key=lambda item: _rank(item.id, seed))
+    return items[:limit]
+
+
+def _rank(name: str, seed: int) -> bytes:
+    return hashlib.sha256(f"{seed}:{name}".encode()).digest()

@@ -2,10 +2,9 @@
 
 It is copied into the sandbox (see `collect.benchmarks.pytest_run`) and started there: standard
 library and pytest only, CPython 3.8 and later. This process never imports the project's code. It
-reads a key from stdin after the child has closed that, and appends each line that the child reports
-to `report.jsonl`, signed with the key. So lines that the program writes into that file don't count,
-and reports from before a timeout are kept. The child's lines come through an unnamed socket, each
-with a token.
+reads a key from stdin after the child has closed that, and signs each line that the child reports
+to `report.jsonl`: lines that the program writes there don't count, and reports from before a
+timeout are kept. The child's lines come through an unnamed socket, each with a token.
 
 The child imports pytest before the project's folders are on `sys.path`: no module of the project
 can replace pytest, its plugins or `sitecustomize`. STEPINTO_PYTHONPATH is the original PYTHONPATH;
@@ -74,7 +73,6 @@ class Observer:
 
     def watch(self) -> int:
         """Run until the child has ended; returns its exit status as a shell would."""
-        ended = False
         for line in self.received():
             if not line.startswith(self.token):
                 continue
@@ -84,15 +82,13 @@ class Observer:
                 self.deadline = None
                 self.order_twins()
             if fields["when"] == "end":
-                ended = True
                 break
         _, status = os.waitpid(self.child, 0)
         code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
         for path in self.twins["files"] if self.twins is not None else ():
             with contextlib.suppress(OSError):
                 os.unlink(path)
-        timed_out = self.is_late()
-        self.keep({"when": "exit", "status": code, "ended": ended, "timed_out": timed_out})
+        self.keep({"when": "exit", "status": code, "timed_out": self.is_late()})
         return code
 
     def send(self, line: bytes) -> None:

@@ -100,8 +100,7 @@ def collect_beside(session: pytest.Session, paths: list[str]) -> list[pytest.Ite
     items: list[pytest.Item] = []
     for path in paths:
         full = session.config.rootpath / path
-        like = modules.get(full.parent)
-        if like is not None:
+        if like := modules.get(full.parent):
             items += session.genitems(type(like).from_parent(like.parent, path=full))
     hook = session.config.hook
     hook.pytest_collection_modifyitems(session=session, config=session.config, items=items)

@@ -93,9 +93,8 @@ def make_twins(deciding: Sequence[str], sources: Mapping[str, bytes]) -> Twins |
     twins = [Twin(f"{path}::{name}", CANARY, message)]
     must_pass = _CHANCE.choice(tests)
     for file in dict.fromkeys(map(_file, tests)):
-        failing = [test for test in tests[:MAX_TWINS] if _file(test) == file]
-        passing = [must_pass] if _file(must_pass) == file else []
-        for chosen, must_fail in ((failing, True), (passing, False)):
+        for candidates, must_fail in ((tests[:MAX_TWINS], True), ([must_pass], False)):
+            chosen = [test for test in candidates if _file(test) == file]
             path = join(dirname(file), f"test_{_word()}.py")
             source, copies = _copied(path, sources[file], chosen, must_fail)
             if copies:
@@ -120,9 +119,8 @@ def _copied(
         *classes, old = names.split("::")
         if names not in found:
             function = _function(tree, classes, old)
-            if function is None:
-                continue
-            if must_fail and isinstance(function.body[-1], ast.Return | ast.Raise):
+            ends = function and must_fail and isinstance(function.body[-1], ast.Return | ast.Raise)
+            if function is None or ends:
                 continue
             found[names] = function, _renamed(old), _word() if must_fail else None
         _, new, message = found[names]
@@ -448,21 +446,16 @@ def runner_in(paths: Iterable[str], import_paths: Sequence[str]) -> str | None:
 
 def _module_at(path: str, import_paths: Sequence[str]) -> str | None:
     """The module of pytest or of Python's start in whose place a file would be imported."""
-    if not path.endswith(".py"):
-        return None
-    for folder in {".", *map(posixpath.normpath, import_paths)}:
+    for folder in {".", *map(posixpath.normpath, import_paths)} if path.endswith(".py") else ():
         inside = path if folder == "." else path.removeprefix(f"{folder}/")
-        if folder == "." or inside != path:
-            name = inside.partition("/")[0].removesuffix(".py")
-            if name in RUNNER_MODULES | STARTED_MODULES:
-                return name
+        name = inside.partition("/")[0].removesuffix(".py")
+        if (folder == "." or inside != path) and name in RUNNER_MODULES | STARTED_MODULES:
+            return name
     return None
 
 
-SECTION = re.compile(r"^_{3,} (?:ERROR at \w+ of |ERROR collecting )?(.+?) _{3,}$", re.MULTILINE)
-SUMMARY = re.compile(
-    r"^=+ (?:short test summary info|warnings summary|\d+ \w+.*) =+$", re.MULTILINE
-)
+SECTION = re.compile(r"(?m)^_{3,} (?:ERROR at \w+ of |ERROR collecting )?(.+?) _{3,}$")
+SUMMARY = re.compile(r"(?m)^=+ (?:short test summary info|warnings summary|\d+ \w+.*) =+$")
 
 
 def section_of(test: str, output: str) -> str:

@@ -1,7 +1,4 @@
-"""Rows of a published data set, from a local file or from the hub.
-
-Every row comes with its location, for error messages.
-"""
+"""Rows of a published data set, from a file or the hub, with their locations for messages."""
 
 from __future__ import annotations
 
@@ -78,12 +75,9 @@ def hub_rows(
     name: str | None = None,
     data_files: list[str] | None = None,
 ) -> Rows:
-    """Each row of one split of a data set on the hub.
-
-    With `data_files`, reads these JSON-lines files of the repository instead, for data sets that
-    need a loading script. `setting` is the config key that would name a local file instead. Raises
-    ConfigError.
-    """
+    """Each row of one split of a data set on the hub, or of its JSON-lines files `data_files`, for
+    data sets that need a loading script. `setting` is the config key that would name a local file
+    instead. Raises ConfigError."""
     from datasets import load_dataset
 
     try:

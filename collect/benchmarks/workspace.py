@@ -75,8 +75,6 @@ def prepare_patched(
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A workspace's state at one time."""
-
     files: Mapping[str, bytes] | None
     """All files of a small workspace; None for a repository."""
     tree: str = ""
@@ -120,19 +118,19 @@ def patch_workspace(sandbox: Sandbox, patch: str) -> None:
     before = read_files(sandbox, sorted(changed_paths(patch)))
     after = apply_patch(before, patch)
     sandbox.write_files({path: data for path, data in after.items() if before.get(path) != data})
-    deleted = sorted(before.keys() - after.keys())
-    if deleted:
-        _run(sandbox, f"can't delete {', '.join(deleted)}", "rm", "-f", "--", *deleted)
+    if deleted := sorted(before.keys() - after.keys()):
+        run_checked(sandbox, f"can't delete {', '.join(deleted)}", "rm", "-f", "--", *deleted)
 
 
 def reset_workspace(sandbox: Sandbox, files: Mapping[str, bytes]) -> None:
     """Reset the workspace to exactly these files: a killed test may not have cleaned up. Raises
     SandboxFileError."""
-    _run(sandbox, "can't empty the workspace", "find", ".", "-mindepth", "1", "-delete")
+    run_checked(sandbox, "can't empty the workspace", "find", ".", "-mindepth", "1", "-delete")
     sandbox.write_files(files)
 
 
-def _run(sandbox: Sandbox, problem: str, *command: str) -> None:
+def run_checked(sandbox: Sandbox, problem: str, *command: str) -> None:
+    """Run a command. Raises SandboxFileError with the problem and its output if it fails."""
     result = sandbox.run(Command(command))
     if result.exit_code != 0:
         raise SandboxFileError(f"{problem}: {result.output.strip()}")

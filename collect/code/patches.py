@@ -306,8 +306,7 @@ def drop_paths(patch: str, paths: Sequence[str]) -> str:
 
 def changed_paths(patch: str) -> set[str]:
     """The files that the patch changes, creates, deletes or renames, by old and new name."""
-    names = {name for file in parse(patch) for name in (file.source, file.target)}
-    return {name for name in names if name is not None}
+    return {name for file in parse(patch) for name in (file.source, file.target) if name}
 
 
 def changed_lines(patch: str) -> list[ChangedRange]:

@@ -18,8 +18,6 @@ SourceFile = PythonSource | JavaSource
 
 @dataclass(frozen=True)
 class Place:
-    """Where to stop for a range of lines."""
-
     path: str
     line: int
     function: str
@@ -75,8 +73,7 @@ def place_to_stop(source: SourceFile, changed: ChangedRange) -> Place:
     found = function_at(source, end) or function_at(source, start)
     name = found.name if found else ""
     lines = source.stops(found)
-    inside = [line for line in lines if start <= line <= end]
-    if inside:
+    if inside := [line for line in lines if start <= line <= end]:
         return Place(changed.path, inside[-1] if changed.insertion else inside[0], name)
     before = [line for line in lines if line < start]
     return Place(changed.path, before[-1] if before else (lines[0] if lines else start), name)

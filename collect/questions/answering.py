@@ -20,8 +20,7 @@ from rich.table import Table
 from collect.agents.debug2fix import run_subagent
 from collect.agents.rollout_context import RolloutContext
 from collect.benchmarks.base import Benchmark, Instance
-from collect.benchmarks.opening import open_benchmark
-from collect.benchmarks.splits import drawn
+from collect.benchmarks.opening import drawn, open_benchmark
 from collect.code.patches import TestFiles, apply_patch
 from collect.config import RuntimeConfig
 from collect.errors import TRIED_AGAIN, ConfigError, FailureKind

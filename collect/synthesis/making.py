@@ -37,8 +37,7 @@ from collect.benchmarks.local import (
 from collect.benchmarks.marks import note_verified
 from collect.benchmarks.projects import project as projects
 from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
-from collect.benchmarks.projects.project import Project, ProjectRefused, Source
-from collect.benchmarks.projects.sources import fetch
+from collect.benchmarks.projects.project import Project, ProjectRefused, Source, fetch
 from collect.benchmarks.workspace import write_folder
 from collect.code.patches import diff_trees
 from collect.config import RuntimeConfig

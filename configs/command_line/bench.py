@@ -98,17 +98,24 @@ def bench_show(options: argparse.Namespace) -> int:
 
 
 def bench_verify(options: argparse.Namespace) -> int:
-    from collect.benchmarks.marks import Verifications, VerifySettings, verification_table, verify
+    from collect.benchmarks.marks import Verifications, verification_table, verify
 
     config = load_config(options.config, options.overrides)
     benchmark, instances = _bugs(config, config.collect.benchmark)
-    slow, at_once = options.slow, config.runner.concurrency
-    slow = config.sandbox.command_timeout if slow is None else slow
-    settings = VerifySettings(options.repeats, slow, at_once, again=options.again)
+    slow_over = config.sandbox.command_timeout if options.slow is None else options.slow
     kept = Verifications()
     with ProgressBar("bugs", len(instances)) as bar:
-        todo = benchmark, instances, config.sandbox, settings
-        results = verify(*todo, verifications=kept, on_done=lambda _: bar.advance())
+        results = verify(
+            benchmark,
+            instances,
+            config.sandbox,
+            repeats=options.repeats,
+            slow_over=slow_over,
+            workers=config.runner.concurrency,
+            again=options.again,
+            verifications=kept,
+            on_done=lambda _: bar.advance(),
+        )
     console.print(verification_table(results))
     console.print(f"kept in {kept.path(benchmark.name)}; collect and eval skip by it")
     if len(results) < len(instances):

@@ -163,9 +163,9 @@ def recompile(job: BuildJob, project: JavaProject, changed: Set[str]) -> bool:
     """Repeat the build tool's javac calls, starting at the first one that a change affects: the
     same classes in a fraction of the time.
 
-    Returns False, and does nothing, if only the tool itself would surely give the same result: a
-    file other than a Java source has changed, the calls are unknown, or some sources are generated
-    or in another language. Raises BuildFailed, SandboxError.
+    Returns False if only the tool itself would surely give the same result: other files than Java
+    sources have changed, the calls are unknown, or some sources are generated or in another
+    language. Raises BuildFailed, SandboxError.
     """
     workspace = job.sandbox.workspace
     roots = [
@@ -228,13 +228,8 @@ def with_launcher(sandbox: Sandbox, project: JavaProject) -> JavaProject:
     return project
 
 
-BUILD_TIMEOUT = 300.0
-
-
 @dataclass(frozen=True)
 class _Built:
-    """The state of a module at its last build."""
-
     scan: Scan
     target: str
     project: JavaProject
@@ -244,8 +239,6 @@ class _Built:
 
 @dataclass
 class _Workspace:
-    """The known state of one sandbox's workspace."""
-
     tools: frozenset[str]
     scan: Scan | None = None
     """The last scan."""
@@ -255,9 +248,7 @@ class _Workspace:
 _workspaces: WeakKeyDictionary[Sandbox, _Workspace] = WeakKeyDictionary()
 
 
-def built_test(
-    sandbox: Sandbox, test: str, timeout: float = BUILD_TIMEOUT
-) -> tuple[Found, JavaProject]:
+def built_test(sandbox: Sandbox, test: str, timeout: float = 300.0) -> tuple[Found, JavaProject]:
     """Find what `test` names in the workspace (see `parse_name` for its forms), and build its
     module with the modules that it depends on.
 
@@ -286,9 +277,8 @@ def _build(job: BuildJob, found: Found) -> JavaProject:
         project = _with_tool(job, module, found)
     elif changes := _changes(known, module, job.scan):
         try:
-            project = known.project
-            if not recompile(job, project, changes):
-                project = _with_tool(job, module, found)
+            repeated = recompile(job, known.project, changes)
+            project = known.project if repeated else _with_tool(job, module, found)
         except BuildFailed:
             # javac's outputs are gone; the next attempt starts from the same changes.
             workspace.built[module] = _as_built(job, known.scan, found, known.project)
@@ -317,7 +307,7 @@ def _changes(known: _Built, module: Module, scan: Scan) -> set[str]:
     return {
         path
         for path in changed
-        if known.scan.has(path)
+        if path in known.scan.stamps
         or path.endswith((".java", *OTHER_LANGUAGES))
         or "src" in path.split("/")
         or is_build_file(path)

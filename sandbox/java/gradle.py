@@ -109,7 +109,7 @@ def gradle_command(sandbox: Sandbox, jdk: Jdk, arguments: Sequence[str]) -> list
     """The command of a `gradle` with the configured options, to be run in the build's root. Runs
     without a daemon, which would outlive it; exits with MISSING if there is no Gradle."""
     configured = sandbox.config.java.gradle_options
-    given = ["--offline"] if configured is None else list(configured)
+    given = ["--offline"] if configured is None else configured
     options = ["--no-daemon", "--console=plain", *given, *arguments]
     environment = [f"JAVA_HOME={jdk.home}", f"GRADLE_OPTS={JVM_OPTIONS}"]
     return ["env", *environment, "sh", "-c", _TOOL, "sh", *options]

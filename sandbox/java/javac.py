@@ -1,7 +1,5 @@
-"""Compile with javac directly: projects without a build tool, and changed sources of others.
-
-Failing builds, of any tool, are reduced to the compiler's errors.
-"""
+"""Compile with javac directly: projects without a build tool, and changed sources of others; reduce
+any tool's failing builds to the compiler's errors."""
 
 from __future__ import annotations
 

@@ -6,8 +6,10 @@ import difflib
 import posixpath
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from itertools import dropwhile
 
 from sandbox.base import SOURCE_LIMIT, Sandbox
 from sandbox.errors import NoSuchTest, SandboxFileError
@@ -64,8 +66,6 @@ class JavaClass:
 
 @dataclass(frozen=True)
 class Outline:
-    """The package and classes of one source file."""
-
     package: str
     classes: tuple[JavaClass, ...]
     """Outer classes before their inner ones."""
@@ -141,9 +141,7 @@ class Sources:
     def files(self, path: str) -> Iterator[str]:
         """Sources whose path ends like this; a `*` stands for any text."""
         wanted = posixpath.normpath(path.removeprefix(f"{self._sandbox.workspace}/")).lstrip("/")
-        for source in self.paths:
-            if source == wanted or fnmatchcase(f"/{source}", f"*/{wanted}"):
-                yield source
+        return (s for s in self.paths if s == wanted or fnmatchcase(f"/{s}", f"*/{wanted}"))
 
     def grep(self, pattern: str) -> list[str]:
         """Some sources with a line that matches an extended regular expression."""
@@ -153,27 +151,23 @@ class Sources:
         return [file for file in files if file in self.paths]
 
     def outline(self, file: str) -> Outline:
-        """The classes and methods of a source."""
         if file not in self._outlines:
             self._outlines[file] = outline(self.text(file))
         return self._outlines[file]
 
     def text(self, file: str) -> str:
         """A source, decoded as UTF-8 with replacement; empty if it can't be read."""
-        try:
+        # It may be a link, or deleted since the scan.
+        with suppress(SandboxFileError):
             return self._sandbox.read_file(file, SOURCE_LIMIT).decode("utf-8", "replace")
-        except SandboxFileError:
-            # A link, or a file deleted since the scan.
-            return ""
+        return ""
 
     def tests(self, file: str, chosen: JavaClass) -> Iterator[Method]:
         """The test methods of a class, inherited ones included."""
         family = list(self.family(file, chosen))
         old = family[-1][1].parent in TEST_CASES
-        for _, each in family:
-            for method in each.methods:
-                if method.test or (old and method.name.startswith("test")):
-                    yield method
+        methods = (method for _, each in family for method in each.methods)
+        return (each for each in methods if each.test or (old and each.name.startswith("test")))
 
     def family(self, file: str, chosen: JavaClass) -> Iterator[tuple[str, JavaClass]]:
         """A class and those of its parents whose sources are in the workspace."""
@@ -226,8 +220,7 @@ def parse_name(text: str) -> Named:
     # Keeps a test's parameter list in one word.
     joined = re.sub(r"\([^()]*\)\s*$", "", text.strip())
     words = split_words(joined)
-    while words and re.match(r"\w+=", words[0]):
-        words = words[1:]
+    words = list(dropwhile(re.compile(r"\w+=").match, words))
     if not words:
         raise NoSuchTest(f"{text!r} names no test: {ACCEPTED}")
     program = posixpath.basename(words[0])
@@ -307,7 +300,6 @@ class Found:
 
     @property
     def selector(self) -> str:
-        """The selector that the test runner takes."""
         return f"{self.class_name}#{self.method}" if self.method else self.class_name
 
 
@@ -394,9 +386,7 @@ class Lookup(Sources):
 
     def _grep(self, pattern: str) -> Iterator[tuple[str, JavaClass]]:
         """The classes of some sources with a line that matches."""
-        for file in self.grep(pattern):
-            for each in self.outline(file).classes:
-                yield file, each
+        return ((file, each) for file in self.grep(pattern) for each in self.outline(file).classes)
 
     def _found(self, file: str, chosen: JavaClass, method: str | None, named: Named) -> Found:
         shown = f"{chosen.name} ({file})"

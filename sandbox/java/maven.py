@@ -109,30 +109,22 @@ def read_log(text: str) -> MavenLog:
 
 def project_of(log: MavenLog, folder: str, module: Module) -> JavaProject:
     """The module's tests, as far as the log describes them."""
-    compiled = log.of(folder, "maven-compiler-plugin:testCompile")
-    if compiled is None or not compiled.paths("testPath", "classpathElements"):
+    compiled = log.of(folder, "maven-compiler-plugin:testCompile") or MojoSettings("")
+    class_path = compiled.paths("testPath", "classpathElements")
+    if not class_path:
         return unknown_project(folder, module)
-    roots, sources = [], []
-    for mojo in log.mojos:
-        if mojo.compiles:
-            roots += mojo.paths("outputDirectory")
-            sources += mojo.paths("compileSourceRoots")
-    tested = log.of(folder, "maven-surefire-plugin:test")
-    settings = tested if tested is not None else MojoSettings("")
-    class_path = [
-        *compiled.paths("testPath", "classpathElements"),
-        *settings.paths("additionalClasspathElements"),
-    ]
+    compiling = [mojo for mojo in log.mojos if mojo.compiles]
+    roots = [path for mojo in compiling for path in mojo.paths("outputDirectory")]
+    sources = [path for mojo in compiling for path in mojo.paths("compileSourceRoots")]
+    settings = log.of(folder, "maven-surefire-plugin:test") or MojoSettings("")
+    class_path += settings.paths("additionalClasspathElements")
     # A placeholder such as JaCoCo's, which another plugin would have filled.
     line = re.sub(r"[@$]\{[^}]*\}", "", settings.settings.get("argLine", ""))
     jvm_options = split_words(line)
     if settings.settings.get("enableAssertions", "true") == "true":
         jvm_options.append("-ea")
-    properties = settings.pairs("systemPropertyVariables")
-    jvm_options += [
-        f"-Dbasedir={folder}",
-        *(f"-D{key}={value}" for key, value in properties.items()),
-    ]
+    properties = {"basedir": folder, **settings.pairs("systemPropertyVariables")}
+    jvm_options += [f"-D{key}={value}" for key, value in properties.items()]
     return JavaProject(
         module=module,
         folder=settings.settings.get("workingDirectory", folder),
@@ -149,11 +141,8 @@ def _steps(log: MavenLog) -> Iterator[CompileStep]:
     """The javac calls in the build's order; none if they may not make all classes, or are unknown
     because Maven found nothing to compile."""
     compiled = [mojo for mojo in log.mojos if mojo.compiles]
-    by_output = {
-        command[command.index("-d") + 1]: command
-        for command in log.commands
-        if "-d" in command[:-1]
-    }
+    named = [command for command in log.commands if "-d" in command[:-1]]
+    by_output = {command[command.index("-d") + 1]: command for command in named}
     outputs = [next(iter(mojo.paths("outputDirectory")), "") for mojo in compiled]
     others = {mojo.goal.partition(":")[0] for mojo in log.mojos} - HARMLESS_PLUGINS
     usual = all(mojo.usual for mojo in compiled) and len(set(outputs)) == len(outputs)

@@ -70,9 +70,6 @@ class Scan:
     def sources(self) -> list[str]:
         return [path for path in self.stamps if path.endswith(".java")]
 
-    def has(self, path: str) -> bool:
-        return path in self.stamps
-
     def changed(self, earlier: Scan) -> set[str]:
         """Files added, removed or changed since an earlier scan."""
         return {path for path, _ in self.stamps.items() ^ earlier.stamps.items()}
@@ -211,8 +208,8 @@ def find_module(sandbox: Sandbox, scan: Scan, file: str, tools: frozenset[str]) 
     """The module of a source file. If a folder has two build files, the first whose tool (`mvn`,
     `gradle`) is installed decides, Maven's before Gradle's."""
     for folder in _folders_above(file):
-        kinds = [BuildKind.MAVEN] if scan.has(_join(folder, "pom.xml")) else []
-        if any(scan.has(_join(folder, name)) for name in GRADLE_FILES):
+        kinds = [BuildKind.MAVEN] if _join(folder, "pom.xml") in scan.stamps else []
+        if any(_join(folder, name) in scan.stamps for name in GRADLE_FILES):
             kinds.append(BuildKind.GRADLE)
         if not kinds:
             continue
@@ -250,13 +247,14 @@ def timed_out(tool: str) -> BuildTimedOut:
 def _root(sandbox: Sandbox, scan: Scan, folder: str, kind: BuildKind) -> str:
     above = _folders_above(posixpath.join(folder, "file"))
     if kind is BuildKind.GRADLE:
-        settings = (f for f in above if any(scan.has(_join(f, name)) for name in SETTINGS_FILES))
+        found = scan.stamps.keys()
+        settings = (f for f in above if any(_join(f, name) in found for name in SETTINGS_FILES))
         return next(settings, folder)
     root = folder
     for parent in above[1:]:
         pom, text = _join(parent, "pom.xml"), ""
         with suppress(SandboxFileError):
-            if scan.has(pom):
+            if pom in scan.stamps:
                 text = sandbox.read_file(pom, SOURCE_LIMIT).decode("utf-8", "replace")
         names = re.findall(r"<module>\s*(.*?)\s*</module>", text)
         modules = {posixpath.normpath(name.removesuffix("/pom.xml")) for name in names}

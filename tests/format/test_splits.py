@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collect.benchmarks.splits import held_out
+from collect.benchmarks.opening import held_out
 from format.config import FormatConfig
 from format.dataset import TEST, TRAIN, Splits
 

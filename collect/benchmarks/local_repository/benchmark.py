@@ -30,11 +30,11 @@ from collect.benchmarks.projects.project import (
     Reason,
     Source,
     arrange,
+    fetch,
     find_test_paths,
     read_reasons,
     without_outputs,
 )
-from collect.benchmarks.projects.sources import fetch
 from collect.benchmarks.pytest_run import ISOLATED, PytestJob, run_to_the_end, runner_in, statuses
 from collect.benchmarks.running import StoredBenchmark, run_tests
 from collect.benchmarks.workspace import open_instance_sandbox
@@ -71,9 +71,6 @@ class SuiteRun(TestResults):
     @property
     def end(self) -> str:
         return self.output.strip()[-SHOWN_OUTPUT:]
-
-
-# Python tests: run by pytest, or a command that is judged by its exit status.
 
 
 @dataclass(frozen=True)
@@ -163,8 +160,6 @@ def split_options(words: Sequence[str]) -> tuple[list[str], list[str]]:
         count += 2 if words[count] in VALUED_OPTIONS else 1
     return list(words[:count]), list(words[count:])
 
-
-# Java tests, found in their sources.
 
 TEST_FOLDERS = frozenset({"test", "tests"})
 MARKERS = (b"@Test", b"@ParameterizedTest", b"@RepeatedTest", b"@TestFactory", b"TestCase")
@@ -303,15 +298,13 @@ def _java(instance: Instance) -> Suite:
 
 def _pytest(instance: Instance, words: Sequence[str]) -> Suite:
     paths, options = [], []
-    before = ""
-    for word in words:
+    for before, word in pairwise(["", *words]):
         if _is_there(word.partition("::")[0], instance.files):
             paths.append(word.rstrip("/"))
         elif word.startswith("-") or (before.startswith("-") and "=" not in before):
             options.append(word)
         else:
             raise ValueError(f"{word} is no file, folder or test of {instance.repository}")
-        before = word
     known = tuple(find_test_paths(instance.files))
     own = [path.partition("::")[0] for path in paths if path != "."]
     if not known and not own:
@@ -331,12 +324,10 @@ def _python(instance: Instance, command: str, words: Sequence[str]) -> Suite:
             f"{error}; unittest's tests are run by pytest, without any benchmark.test_command; "
             f"else {ACCEPTED}"
         ) from error
-    script = target.names[0] if target.kind in ("script", "pytest") else None
-    if script is not None and script not in instance.files:
-        raise ValueError(f"{script} is no file of {instance.repository}")
-    if script is not None:
-        own = [script]
-    else:
+    own = list(target.names[:1]) if target.kind in ("script", "pytest") else []
+    if own and own[0] not in instance.files:
+        raise ValueError(f"{own[0]} is no file of {instance.repository}")
+    if not own:
         # The files that `-m MODULE` runs, or the folder in which unittest looks for tests.
         _, (_, module, *arguments) = split_options(words[1:])
         file = module.replace(".", "/")
@@ -411,114 +402,20 @@ ADVICE = {
 
 
 class FoundTests(StrictRecord):
-    """Which tests fail, which pass, and how the first failing one fails."""
-
     fail_to_pass: tuple[str, ...]
     pass_to_pass: tuple[str, ...]
     statement: str
 
 
-@dataclass(frozen=True)
-class Finder:
-    """Finds the failing tests of one repository, or of the named tests."""
-
-    suite: Suite
-    sandbox: SandboxConfig
-    timeout: float
-    """Seconds for one run of all tests."""
-    named: tuple[str, ...] = ()
-
-    def find(self, instance: Instance) -> FoundTests:
-        """The instance's tests. Raises ConfigError if no bug is visible, SandboxError."""
-        place = EnvironmentFingerprint(self.sandbox).name(instance)
-        kind = type(self.suite).__name__
-        facts = [instance.hash, place, kind, self.named, repr(self.suite)]
-        digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
-        path = cache_folder() / "local-repositories" / f"{digest}.json"
-        # A file may be missing, incomplete or of another version.
-        with suppress(FileNotFoundError, ValidationError):
-            return FoundTests.model_validate_json(path.read_bytes())
-        logger.info(f"{instance.repository}: running all of its tests, to find those that fail")
-        with open_instance_sandbox(self.sandbox, instance) as sandbox:
-            sandbox.write_files(instance.files)
-            run = self.suite.run_all(sandbox, self.timeout)
-        found = self._judged(instance, run)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, found.model_dump_json(indent=1) + "\n")
-        return found
-
-    def _advice(self, instance: Instance) -> str:
-        advice = ADVICE[self.suite.language]
-        sources = [path for path in instance.files if path.endswith(EXTENSIONS)]
-        if self.suite.language == "python" and sources:
-            advice += (
-                f"; extension modules ({first_of(sources, 2)}) are not built here: build them in "
-                "the folder, or name a release of the project in benchmark.packages"
-            )
-        return advice
-
-    def _judged(self, instance: Instance, run: SuiteRun) -> FoundTests:
-        name, passing = instance.repository, run.of(TestStatus.PASSED)
-        failing = self.named or run.of(TestStatus.FAILED)
-        for test in self.named:
-            self._require_failing(name, test, run)
-        if not self.named:
-            self._require_end(instance, run)
-        reasons = [run.reasons[test] for test in failing if test in run.reasons]
-        kinds = {reason.type for reason in reasons}
-        if not passing and kinds and kinds <= {"ModuleNotFoundError", "ImportError"}:
-            raise ConfigError(
-                f"{name}: every test fails to import what it needs: {reasons[0].message}; "
-                f"{self._advice(instance)}"
-            )
-        if run.cut_short is not None:
-            logger.warning(f"{name}: {run.cut_short}")
-        if not passing and len(run.statuses) > 1 and failing[0] in run.reasons:
-            said = run.reasons[failing[0]].message.partition("\n")[0]
-            logger.warning(
-                f"{name}: none of its {len(run.statuses)} tests passes; the first fails with "
-                f"{said!r}; if the tests lack something, {self._advice(instance)}"
-            )
-        if run.unloaded:
-            logger.warning(
-                f"{name}: tests that can't be imported are left out: {first_of(run.unloaded)}"
-            )
-        statement = write_statement(instance, failing, run)
-        return FoundTests(fail_to_pass=failing, pass_to_pass=passing, statement=statement)
-
-    def _require_failing(self, name: str, test: str, run: SuiteRun) -> None:
-        status = run.statuses.get(test, TestStatus.MISSING)
-        told = f"{name}: benchmark.fail_to_pass: {test}"
-        if status is TestStatus.MISSING and not run.timed_out:
-            hint = the_nearest(test, run.statuses) or f":\n{run.end}"
-            raise ConfigError(f"{told} did not run{hint}")
-        if status not in (TestStatus.MISSING, TestStatus.FAILED):
-            raise ConfigError(f"{told} does not fail, it is {status}; name tests that fail")
-
-    def _require_end(self, instance: Instance, run: SuiteRun) -> None:
-        """Raises ConfigError if the tests did not all run, or none of them fails."""
-        passing, failing = run.of(TestStatus.PASSED), run.of(TestStatus.FAILED)
-        printed = f"The end of what was printed:\n{run.end}"
-        if run.timed_out:
-            told = (
-                f"its tests did not end in benchmark.test_timeout ({self.timeout:g} s): raise it, "
-                "name fewer tests in benchmark.test_command, or the one that does not end in "
-                "benchmark.fail_to_pass"
-            )
-        elif failing:
-            return
-        elif passing:
-            told = f"no test fails, {len(passing)} pass: there is no bug to be seen; add a test "
-            told += "that shows it"
-            if run.unloaded:
-                told += f"; these can't be imported: {first_of(run.unloaded)}; "
-                told += self._advice(instance)
-        elif run.unloaded:
-            told = f"not one test can be loaded ({first_of(run.unloaded)}); "
-            told += f"{self._advice(instance)}. {printed}"
-        else:
-            told = f"not one test ran to its end. {printed}"
-        raise ConfigError(f"{instance.repository}: {told}")
+def _advice(instance: Instance) -> str:
+    advice = ADVICE[instance.language]
+    sources = [path for path in instance.files if path.endswith(EXTENSIONS)]
+    if instance.language == "python" and sources:
+        advice += (
+            f"; extension modules ({first_of(sources, 2)}) are not built here: build them in "
+            "the folder, or name a release of the project in benchmark.packages"
+        )
+    return advice
 
 
 ADDOPTS = "PYTEST_ADDOPTS"
@@ -526,8 +423,6 @@ ADDOPTS = "PYTEST_ADDOPTS"
 
 @dataclass(eq=False)
 class LocalRepositoryBenchmark(StoredBenchmark):
-    """The bug in a folder or git URL."""
-
     name: ClassVar[str] = "local"
     place: str
     config: RepositoryConfig
@@ -577,7 +472,7 @@ class LocalRepositoryBenchmark(StoredBenchmark):
         bare = replace(
             bare, language=suite.language, test_paths=suite.test_paths, environment=environment
         )
-        found = Finder(suite, self.sandbox, self.test_timeout, config.fail_to_pass).find(bare)
+        found = self._find(suite, bare)
         instance = replace(
             bare,
             problem_statement=statement or found.statement,
@@ -600,8 +495,7 @@ class LocalRepositoryBenchmark(StoredBenchmark):
         for note in arranged.notes:
             logger.warning(f"{source.name}: {note}; {advice}")
         environment = arranged.environment
-        runner = runner_in(source.files, environment.import_paths)
-        if runner is not None:
+        if runner := runner_in(source.files, environment.import_paths):
             raise ConfigError(
                 f"{self.place}: {runner}: the tests of pytest, and of the packages it is made of, "
                 "can't be judged: they would be run by, and test, the pytest that is installed; "
@@ -612,3 +506,84 @@ class LocalRepositoryBenchmark(StoredBenchmark):
         options = (needed.get(ADDOPTS, ""), shlex.join(suite.options), own.get(ADDOPTS, ""))
         variables = {**needed, **own, ADDOPTS: " ".join(filter(None, options))}
         return replace(environment, variables=variables)
+
+    def _find(self, suite: Suite, instance: Instance) -> FoundTests:
+        """The instance's tests. Raises ConfigError if no bug is visible, SandboxError."""
+        place, kind = EnvironmentFingerprint(self.sandbox).name(instance), type(suite).__name__
+        facts = [instance.hash, place, kind, self.config.fail_to_pass, repr(suite)]
+        digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+        path = cache_folder() / "local-repositories" / f"{digest}.json"
+        # A file may be missing, incomplete or of another version.
+        with suppress(FileNotFoundError, ValidationError):
+            return FoundTests.model_validate_json(path.read_bytes())
+        logger.info(f"{instance.repository}: running all of its tests, to find those that fail")
+        with open_instance_sandbox(self.sandbox, instance) as sandbox:
+            sandbox.write_files(instance.files)
+            run = suite.run_all(sandbox, self.test_timeout)
+        found = self._judged(instance, run)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, found.model_dump_json(indent=1) + "\n")
+        return found
+
+    def _judged(self, instance: Instance, run: SuiteRun) -> FoundTests:
+        name, passing = instance.repository, run.of(TestStatus.PASSED)
+        failing = self.config.fail_to_pass or run.of(TestStatus.FAILED)
+        for test in self.config.fail_to_pass:
+            self._require_failing(name, test, run)
+        if not self.config.fail_to_pass:
+            self._require_end(instance, run)
+        reasons = [run.reasons[test] for test in failing if test in run.reasons]
+        kinds = {reason.type for reason in reasons}
+        if not passing and kinds and kinds <= {"ModuleNotFoundError", "ImportError"}:
+            raise ConfigError(
+                f"{name}: every test fails to import what it needs: {reasons[0].message}; "
+                f"{_advice(instance)}"
+            )
+        if run.cut_short is not None:
+            logger.warning(f"{name}: {run.cut_short}")
+        if not passing and len(run.statuses) > 1 and failing[0] in run.reasons:
+            said = run.reasons[failing[0]].message.partition("\n")[0]
+            logger.warning(
+                f"{name}: none of its {len(run.statuses)} tests passes; the first fails with "
+                f"{said!r}; if the tests lack something, {_advice(instance)}"
+            )
+        if run.unloaded:
+            logger.warning(
+                f"{name}: tests that can't be imported are left out: {first_of(run.unloaded)}"
+            )
+        statement = write_statement(instance, failing, run)
+        return FoundTests(fail_to_pass=failing, pass_to_pass=passing, statement=statement)
+
+    def _require_failing(self, name: str, test: str, run: SuiteRun) -> None:
+        status = run.statuses.get(test, TestStatus.MISSING)
+        told = f"{name}: benchmark.fail_to_pass: {test}"
+        if status is TestStatus.MISSING and not run.timed_out:
+            hint = the_nearest(test, run.statuses) or f":\n{run.end}"
+            raise ConfigError(f"{told} did not run{hint}")
+        if status not in (TestStatus.MISSING, TestStatus.FAILED):
+            raise ConfigError(f"{told} does not fail, it is {status}; name tests that fail")
+
+    def _require_end(self, instance: Instance, run: SuiteRun) -> None:
+        """Raises ConfigError if the tests did not all run, or none of them fails."""
+        passing, failing = run.of(TestStatus.PASSED), run.of(TestStatus.FAILED)
+        printed = f"The end of what was printed:\n{run.end}"
+        if run.timed_out:
+            told = (
+                f"its tests did not end in benchmark.test_timeout ({self.test_timeout:g} s): raise "
+                "it, name fewer tests in benchmark.test_command, or the one that does not end in "
+                "benchmark.fail_to_pass"
+            )
+        elif failing:
+            return
+        elif passing:
+            told = f"no test fails, {len(passing)} pass: there is no bug to be seen; add a test "
+            told += "that shows it"
+            if run.unloaded:
+                told += f"; these can't be imported: {first_of(run.unloaded)}; "
+                told += _advice(instance)
+        elif run.unloaded:
+            told = f"not one test can be loaded ({first_of(run.unloaded)}); "
+            told += f"{_advice(instance)}. {printed}"
+        else:
+            told = f"not one test ran to its end. {printed}"
+        raise ConfigError(f"{instance.repository}: {told}")

@@ -1,10 +1,10 @@
 """Runs a script or module as `python` does, and reports whether it ran to its end.
 
 Its source is passed to the sandbox's interpreter (3.8 or later), never imported there. Standard
-input holds a line with a file and a token. The token is written to the file if the last statement
-was reached without an error, or if the script itself, its tests or a library raised SystemExit with
-success. So if the program exits early by SystemExit or `os._exit`, it does not look complete. After
-the token, the file lists what the program changed in the functions by which scripts fail.
+input holds a line with a file and a token, which is written to the file if the last statement was
+reached without an error, or if the script itself, its tests or a library raised SystemExit with
+success: not if the program exits early. What it changed in the functions by which scripts fail
+follows.
 """
 
 from __future__ import annotations
@@ -96,13 +96,12 @@ def _run(words: list[str], program: Program) -> SystemExit | None:
     except END as end:
         if end.code not in (None, 0):
             raise
-        frames = []
         trace = _own(end.__traceback__)
+        first = trace and realpath(trace.tb_frame.f_code.co_filename)
         while trace is not None:
-            frames.append(realpath(trace.tb_frame.f_code.co_filename))
+            path = realpath(trace.tb_frame.f_code.co_filename)
             trace = trace.tb_next
-        for path in frames:
-            if path != frames[0] and program.has(path):
+            if path != first and program.has(path):
                 raise END(
                     f"{path} ended the test command by SystemExit: this counts as a failure"
                 ) from None
@@ -140,25 +139,18 @@ def _run_file(words: list[str]) -> None:
 
 def _own(trace: TracebackType | None) -> TracebackType | None:
     """The traceback without the frames of this file and runpy."""
-    while trace is not None:
-        name = trace.tb_frame.f_globals.get("__name__")
-        if name not in (__name__, "runpy"):
-            return trace
+    own = (__name__, "runpy")
+    while trace is not None and trace.tb_frame.f_globals.get("__name__") in own:
         trace = trace.tb_next
-    return None
+    return trace
 
 
 def _tell_end(
     told: tuple[str, str], end: SystemExit | None, before: list[object], program: Program
 ) -> None:
     path, token = told
-    after = [getattr(owner, name, None) for owner, name in WAYS_TO_FAIL]
-    # Python 3.8 has no zip(strict=...).
-    changed = [
-        name
-        for (_, name), was, now in zip(WAYS_TO_FAIL, before, after)  # noqa: B905
-        if was is not now
-    ]
+    ways = enumerate(WAYS_TO_FAIL)
+    changed = [name for at, (owner, name) in ways if getattr(owner, name, None) is not before[at]]
     changed += _replaced_in_unittest(program)
     problem = f"the program replaced {', '.join(changed)}" if changed else _unfailed()
     with open(path, "w") as file:

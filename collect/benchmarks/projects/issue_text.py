@@ -133,9 +133,8 @@ def printed_values(message: str) -> tuple[str, str]:
             compared = ast.parse(text, mode="eval").body
         except (SyntaxError, ValueError):
             continue
-        if not isinstance(compared, ast.Compare):
-            continue
-        if isinstance(compared.ops[0], ast.Eq | ast.NotEq | ast.Is):
+        equality = ast.Eq | ast.NotEq | ast.Is
+        if isinstance(compared, ast.Compare) and isinstance(compared.ops[0], equality):
             left = ast.get_source_segment(text, compared.left) or ""
             right = ast.get_source_segment(text, compared.comparators[-1]) or ""
             return (left, right) if len(compared.ops) == 1 else ("", "")
@@ -161,8 +160,6 @@ _KNOWN = {*dir(builtins), *keyword.kwlist, "self", "cls"}
 
 @dataclass(frozen=True)
 class Symptom:
-    """How a bug shows."""
-
     project: str
     tests: tuple[str, ...]
     """Node ids of the failing tests."""
@@ -212,14 +209,9 @@ def read_symptom(
         if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and not node.level)
     )
     # The test's function: the one that the frame is in, or else the one with the test's name.
-    functions = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef)
-        and node.name == names[-1]
-        and (inside is None or _is_around(node, inside))
-    ]
-    function = functions[0] if functions else None
+    named = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    named = (node for node in named if node.name == names[-1])
+    function = next((node for node in named if inside is None or _is_around(node, inside)), None)
     around: list[ast.stmt] = []
     if function is not None and inside is not None:
         inner = [node for node in ast.walk(function) if isinstance(node, ast.stmt)]
@@ -386,8 +378,7 @@ def _subject(statement: ast.AST | None, given: Mapping[str, ast.expr]) -> ast.ex
     """The expression that a statement checks or evaluates, if it is no comparison."""
     if isinstance(statement, ast.Assert):
         return statement.test
-    raises = raising(statement)
-    if raises is not None:
+    if raises := raising(statement):
         rest = raises.args[1:]
         starred = any(isinstance(argument, ast.Starred) for argument in rest[:1])
         return ast.Call(rest[0], rest[1:], raises.keywords) if rest and not starred else None

@@ -1,5 +1,9 @@
-"""Problems of all data sets in one format, and the bugs that `stepinto bench self-repair` makes of
-them: programs that fail a problem's tests."""
+"""Problems of all data sets in one format, and the bugs that `stepinto bench self-repair` makes.
+
+BigCodeBench-R and LiveCodeBench-R (InspectCoder, section 3.2) are made in this way: a model writes
+one solution per problem, which is kept if it fails for a reason other than syntax, and not only on
+private tests.
+"""
 
 from __future__ import annotations
 
@@ -94,10 +98,8 @@ def numbered(imports: str, bodies: Sequence[str], private: bool = False) -> Test
     return TestFile("\n\n".join(parts), names)
 
 
-# Turn a problem and a program for it into the files of a workspace.
-#
-# `solution.py` is the program as written, so that everyone sees the same line numbers. The tests
-# put `prelude.py`, which upstream runs first, into its namespace.
+# Turn a problem and a program for it into the files of a workspace. `solution.py` is the program as
+# written, for the same line numbers; tests put `prelude.py`, which upstream runs first, into it.
 
 PUBLIC_TESTS = "test_solution.py"
 PRIVATE_TESTS = "test_private.py"
@@ -262,9 +264,6 @@ def read_bugs(path: Path) -> list[Bug]:
     return read_lines(path, Bug, "make it with `stepinto bench self-repair`")
 
 
-# Facts read from Python source: its imports, and its tests.
-
-
 def parsed(where: str, column: str, code: str) -> ast.Module:
     """The syntax tree. Raises ConfigError, which names the row and the column."""
     try:
@@ -287,11 +286,10 @@ def imported_libraries(*trees: ast.Module) -> set[str]:
 def unittest_names(tree: ast.Module) -> tuple[str, ...]:
     """The tests of every class of the module, as `Class::method`."""
     found: dict[str, None] = {}
-    for each in tree.body:
-        if isinstance(each, ast.ClassDef):
-            parts = (p for p in each.body if isinstance(p, ast.FunctionDef | ast.AsyncFunctionDef))
-            names = (part.name for part in parts if part.name.startswith("test"))
-            found |= dict.fromkeys(f"{each.name}::{name}" for name in names)
+    for each in (part for part in tree.body if isinstance(part, ast.ClassDef)):
+        parts = (p for p in each.body if isinstance(p, ast.FunctionDef | ast.AsyncFunctionDef))
+        names = (part.name for part in parts if part.name.startswith("test"))
+        found |= dict.fromkeys(f"{each.name}::{name}" for name in names)
     return tuple(found)
 
 
@@ -302,9 +300,6 @@ def is_program(code: str) -> bool:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True
-
-
-# Run the tests of a problem in a sandbox.
 
 
 def run_problem_tests(
@@ -334,8 +329,8 @@ class Trial:
 
     @property
     def passing(self) -> tuple[str, ...]:
-        failing = self.failing
-        return tuple(test for test in self.results.statuses if test not in failing)
+        statuses = self.results.statuses.items()
+        return tuple(test for test, status in statuses if status is TestStatus.PASSED)
 
 
 @dataclass(frozen=True)

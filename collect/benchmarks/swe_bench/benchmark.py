@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import posixpath
+import re
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,13 +30,6 @@ from sandbox.errors import SandboxFileError
 from sandbox.shell import read_text, scratch_folder, write_bytes
 from sandbox.text import BoundedOutput
 
-# Records, from a file or from the hub.
-#
-# There are four generations of the schema: SWE-bench's first (repository and version determine the
-# test command) and fifth (the record has its own script, parser and image), SWE-bench-Live
-# (commands and a parser's name) and SWE-bench-Live/MultiLang (more commands, and the parser as
-# Python source).
-
 LIVE_HUB_ID = "SWE-bench-Live/SWE-bench-Live"
 
 
@@ -52,7 +46,12 @@ Strings = Annotated[tuple[str, ...], BeforeValidator(_strings)]
 
 
 class Record(BaseModel):
-    """Only the upstream columns that we use."""
+    """Only the upstream columns that we use.
+
+    There are four generations: SWE-bench's first (repository and version determine the test
+    command) and fifth (the record has its own script, parser and image), SWE-bench-Live (commands
+    and a parser's name) and SWE-bench-Live/MultiLang (more commands, the parser as Python source).
+    """
 
     model_config = ConfigDict(extra="ignore", frozen=True, coerce_numbers_to_str=True)
 
@@ -86,7 +85,6 @@ class Record(BaseModel):
 
     @property
     def is_live(self) -> bool:
-        """Whether the record is from SWE-bench-Live."""
         return bool(self.test_cmds)
 
     @property
@@ -118,12 +116,6 @@ def read_records(path: Path | None, hub_id: str | None, split: str | None) -> di
     return row_files.checked_by_id(rows, Record, published, lambda record: record.instance_id)
 
 
-# A pytest plugin confirms the log's test results, because any program can write to a log.
-#
-# Upstream's rules still apply: the log is graded, and a runner that loads no plugin (Django's,
-# SymPy's, tox, Java's) is trusted. If pytest loaded the plugin, a pass counts only if pytest
-# reported it, and a session that did not end confirms nothing.
-
 PLUGIN_NAME = "stepinto_confirmation"
 MAX_SESSIONS = 64
 """Maximum number of pytest sessions in one run of a record."""
@@ -131,7 +123,13 @@ MAX_SESSIONS = 64
 
 @dataclass(frozen=True)
 class Confirmation:
-    """The plugin and its reports for one run, in a folder of the sandbox."""
+    """The pytest plugin that confirms a log, which any program can write to: for one run, in a
+    folder of the sandbox.
+
+    Upstream's rules still apply: the log is graded, and a runner that loads no plugin (Django's,
+    SymPy's, tox, Java's) is trusted. If pytest loaded it, a pass counts only if pytest reported it,
+    and a session that did not end confirms nothing.
+    """
 
     folder: str
     """Absolute path."""
@@ -157,14 +155,14 @@ class Confirmation:
         """The confirmed statuses of the requested tests, and evidence that the program interfered
         with the run."""
         left = _read(sandbox, f"{self.folder}/key")
-        keys = [self.key]
-        while keys[-1] != left:
-            if len(keys) > MAX_SESSIONS:
+        # Each session has left the key of the next one.
+        key, sessions = self.key, list[str]()
+        while key != left:
+            if len(sessions) >= MAX_SESSIONS:
                 changed = "the program changed a file that pytest's own report rests on"
                 return dict(statuses), changed
-            keys.append(hashlib.sha256(keys[-1].encode()).hexdigest())
-        # Each session has left the key of the next one.
-        sessions = keys[:-1]
+            sessions.append(key)
+            key = hashlib.sha256(key.encode()).hexdigest()
         if not sessions:
             return dict(statuses), None
         passed: set[str] = set()
@@ -213,20 +211,8 @@ INSTALL = f"{EDITABLE} ."
 DJANGO = "./tests/runtests.py --verbosity 2"
 LOCALE = ("export LANG=en_US.UTF-8", "export LC_ALL=en_US.UTF-8", "export LANGUAGE=en_US:en")
 GENERATED_LOCALE = "sed -i '/en_US.UTF-8/s/^# //g' /etc/locale.gen && locale-gen"
-NO_TEST = (
-    ".json",
-    ".png",
-    "csv",
-    ".txt",
-    ".md",
-    ".jpg",
-    ".jpeg",
-    ".pkl",
-    ".yml",
-    ".yaml",
-    ".toml",
-)
-"""File name endings in a test patch that are not tests; upstream's list."""
+NO_TEST = re.compile(r"(csv|\.(json|png|txt|md|jpe?g|pkl|ya?ml|toml))$")
+"""Matches files in a test patch that are not tests; upstream's list of endings."""
 
 
 @dataclass(frozen=True)
@@ -236,28 +222,23 @@ class Repository:
     install: str = INSTALL
 
 
+_PLAIN = ("pallets/flask", "pydata/xarray", "pylint-dev/astroid", "pytest-dev/pytest")
 REPOSITORIES = {
+    **dict.fromkeys((*_PLAIN, "pyvista/pyvista", "sqlfluff/sqlfluff"), Repository("pytest")),
+    **dict.fromkeys(("pydicom/pydicom", "pylint-dev/pylint"), Repository("pytest_options")),
     "astropy/astropy": Repository("astropy", install=f"{EDITABLE} .[test] --verbose"),
     "django/django": Repository("django", f"{DJANGO} --settings=test_sqlite --parallel 1"),
     "marshmallow-code/marshmallow": Repository("pytest", install=f"{EDITABLE} '.[dev]'"),
     "matplotlib/matplotlib": Repository("matplotlib"),
     "mwaskom/seaborn": Repository("seaborn", "pytest --no-header -rA", f"{EDITABLE} .[dev]"),
-    "pallets/flask": Repository("pytest"),
     "psf/requests": Repository("pytest_options", install="python -m pip install ."),
     "pvlib/pvlib-python": Repository("pytest", install=f"{EDITABLE} .[all]"),
-    "pydata/xarray": Repository("pytest"),
-    "pydicom/pydicom": Repository("pytest_options"),
-    "pylint-dev/astroid": Repository("pytest"),
-    "pylint-dev/pylint": Repository("pytest_options"),
-    "pytest-dev/pytest": Repository("pytest"),
-    "pyvista/pyvista": Repository("pytest"),
     "scikit-learn/scikit-learn": Repository(
         "scikit", install="python -m pip install -v --no-use-pep517 --no-build-isolation -e ."
     ),
     "sphinx-doc/sphinx": Repository(
         "sphinx", "tox --current-env -epy39 -v --", f"{EDITABLE} .[test]"
     ),
-    "sqlfluff/sqlfluff": Repository("pytest"),
     "sympy/sympy": Repository(
         "sympy",
         "PYTHONWARNINGS='ignore::UserWarning,ignore::SyntaxWarning' bin/test -C --verbose",
@@ -273,7 +254,7 @@ def run_commands(record: Record) -> list[str]:
     elif record.repo == "astropy/astropy" and _number(record.version) < (3,):
         command = "pytest -rA -vv -o console_output_style=classic --tb=no"
     # The files in the test patch, as the repository's runner names them.
-    files = [path for _, path in renamed_files(record.test_patch) if not path.endswith(NO_TEST)]
+    files = [path for _, path in renamed_files(record.test_patch) if not NO_TEST.search(path)]
     if record.repo == "django/django":
         files = [path.removesuffix(".py").removeprefix("tests/") for path in files]
         files = [path.replace("/", ".") for path in files]

@@ -1,8 +1,7 @@
 """Parse the test logs of SWE-bench's repositories as upstream does.
 
 Scores must be comparable with published ones, so upstream's rules are kept, even if two runners use
-the same text for different things. That is why a verdict comes from a log, which the program under
-test can also write to; `confirming` asks pytest itself.
+the same text for different things, and the program under test can write to the log too.
 """
 
 from __future__ import annotations
@@ -21,32 +20,24 @@ Statuses = dict[str, TestStatus]
 LogParser = Callable[[str], Statuses]
 
 WORDS = {
-    "PASSED": TestStatus.PASSED,
-    "XFAIL": TestStatus.PASSED,
-    "FAILED": TestStatus.FAILED,
-    "ERROR": TestStatus.FAILED,
+    **dict.fromkeys(("PASSED", "XFAIL"), TestStatus.PASSED),
+    **dict.fromkeys(("FAILED", "ERROR"), TestStatus.FAILED),
     "SKIPPED": TestStatus.SKIPPED,
 }
 """pytest's status words; an expected failure counts as a pass."""
 CONTROL = dict.fromkeys(range(1, 32))
 DJANGO_ENDS = {
-    " ... ok": TestStatus.PASSED,
-    " ... OK": TestStatus.PASSED,
-    " ...  OK": TestStatus.PASSED,
-    " ... FAIL": TestStatus.FAILED,
-    " ... ERROR": TestStatus.FAILED,
+    **dict.fromkeys((" ... ok", " ... OK", " ...  OK"), TestStatus.PASSED),
+    **dict.fromkeys((" ... FAIL", " ... ERROR"), TestStatus.FAILED),
 }
 DJANGO_VERSION = "--version is equivalent to version"
 DJANGO_MIGRATION = "Applying sites.0002_alter_domain_unique...test_no_migrations"
 # A test's output between its name and its result may span several lines.
-DJANGO_INTERRUPTED = [
-    re.compile(pattern, re.MULTILINE)
-    for pattern in (
-        r"^(.*?)\s\.\.\.\sTesting against Django installed in (?s:.*?) silenced\)\.\nok$",
-        r"^(.*?)\s\.\.\.\sInternal Server Error: /.*/\nok$",
-        r"^(.*?)\s\.\.\.\sSystem check identified no issues \(0 silenced\)\nok$",
-    )
-]
+DJANGO_INTERRUPTED = (
+    r"^(.*?)\s\.\.\.\sTesting against Django installed in (?s:.*?) silenced\)\.\nok$",
+    r"^(.*?)\s\.\.\.\sInternal Server Error: /.*/\nok$",
+    r"^(.*?)\s\.\.\.\sSystem check identified no issues \(0 silenced\)\nok$",
+)
 SYMPY_FAILURE = re.compile(r"_* (.*)\.py:(.*) _*")
 SYMPY_ENDS = {"ok": TestStatus.PASSED, "F": TestStatus.FAILED, "E": TestStatus.FAILED}
 
@@ -61,8 +52,7 @@ def parse_pytest_options(log: str) -> Statuses:
     statuses: Statuses = {}
     for status, words in _summary(log):
         test = words[1]
-        found = re.search(r"(?P<test>.*?)\[(?P<option>.*)\]", test)
-        if found is not None:
+        if found := re.search(r"(?P<test>.*?)\[(?P<option>.*)\]", test):
             option = found["option"]
             if option.startswith("/") and not option.startswith("//") and "*" not in option:
                 option = "/" + option.rpartition("/")[2]
@@ -145,7 +135,7 @@ def parse_django(log: str) -> Statuses:
         if line.startswith("ok") and current is not None:
             statuses[current] = TestStatus.PASSED
     for pattern in DJANGO_INTERRUPTED:
-        statuses.update({found[1]: TestStatus.PASSED for found in pattern.finditer(log)})
+        statuses |= dict.fromkeys(re.findall(pattern, log, re.MULTILINE), TestStatus.PASSED)
     return statuses
 
 
@@ -179,10 +169,8 @@ LOG_PARSERS: Mapping[str, LogParser] = {
 """By upstream's name, without `parse_log_`."""
 
 
-# Log parsers that a record contains as Python source (SWE-bench-Live/MultiLang).
-#
-# A language model wrote them, so they run inside a sandbox, never in StepInto's process: in the
-# tests' sandbox, or in a fresh local one if the image has no Python.
+# Log parsers that a record contains as Python source (SWE-bench-Live/MultiLang). A language model
+# wrote them, so they run in the tests' sandbox, or in a local one if the image has no Python.
 
 _RUN = """\
 import json, sys

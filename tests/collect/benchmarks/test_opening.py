@@ -11,8 +11,7 @@ from collect.benchmarks.base import Instance
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.humanevalfix import HumanEvalFixBenchmark
-from collect.benchmarks.opening import open_benchmark, select_instances
-from collect.benchmarks.splits import held_out
+from collect.benchmarks.opening import held_out, open_benchmark, select_instances
 from collect.errors import ConfigError
 
 

@@ -20,7 +20,6 @@ from collect.benchmarks.marks import (
     Mark,
     Verification,
     Verifications,
-    VerifySettings,
     note_verified,
     verify,
 )
@@ -83,27 +82,25 @@ def marked(instance: Instance, *marks: Mark) -> Verification:
 
 def test_a_second_time_only_what_is_missing_is_run(benchmark: Counted, kept: Verifications) -> None:
     bugs = benchmark.instances()
-    settings = VerifySettings(workers=1)
     benchmark.fails_on = "two"
-    first = verify(benchmark, bugs, SANDBOX, settings, verifications=kept)
+    first = verify(benchmark, bugs, SANDBOX, workers=1, verifications=kept)
     assert [each.marks for each in first] == [(Mark.OK,), (), (Mark.OK,)]
     assert "SandboxDead" in first[1].failure
     benchmark.fails_on = None
-    second = verify(benchmark, bugs, SANDBOX, settings, verifications=again(kept))
+    second = verify(benchmark, bugs, SANDBOX, workers=1, verifications=again(kept))
     assert benchmark.runs == ["one", "one", "three", "three", "two", "two"]
     assert [each.ok for each in second] == [True] * 3
-    verify(benchmark, bugs, SANDBOX, replace(settings, again=True), verifications=again(kept))
+    verify(benchmark, bugs, SANDBOX, workers=1, again=True, verifications=again(kept))
     assert len(benchmark.runs) == 12
-    more = replace(settings, repeats=2)
-    assert verify(benchmark, bugs[:1], SANDBOX, more, verifications=again(kept))[0].repeats == 2
+    [more] = verify(benchmark, bugs[:1], SANDBOX, repeats=2, verifications=again(kept))
+    assert more.repeats == 2
     assert len(benchmark.runs) == 16
 
 
 def test_how_slow_is_slow_takes_no_new_run(benchmark: Counted, kept: Verifications) -> None:
     bugs = benchmark.instances()[:1]
     verify(benchmark, bugs, SANDBOX, verifications=kept)
-    slow = VerifySettings(slow_over=4)
-    [done] = verify(benchmark, bugs, SANDBOX, slow, verifications=again(kept))
+    [done] = verify(benchmark, bugs, SANDBOX, slow_over=4, verifications=again(kept))
     assert (done.marks, done.problems) == ((Mark.SLOW,), ("slow: 5.0 s, more than 4",))
     found = again(kept).find(bugs[0], done.ran_in)
     assert found == done
@@ -114,20 +111,19 @@ def test_an_interrupted_verification_loses_nothing(benchmark: Counted, kept: Ver
     def stop(verification: Verification) -> None:
         raise KeyboardInterrupt
 
-    settings = VerifySettings(workers=1)
     bugs = benchmark.instances()
     with pytest.raises(KeyboardInterrupt):
-        verify(benchmark, bugs, SANDBOX, settings, verifications=kept, on_done=stop)
+        verify(benchmark, bugs, SANDBOX, workers=1, verifications=kept, on_done=stop)
     path = kept.path("bundled")
     path.write_text(path.read_text() + '{"benchmark": "bund')
-    verify(benchmark, bugs, SANDBOX, settings, verifications=again(kept))
+    verify(benchmark, bugs, SANDBOX, workers=1, verifications=again(kept))
     assert benchmark.runs == ["one", "one", "two", "two", "three", "three"]
     assert all(again(kept).find(bug, EnvironmentFingerprint(SANDBOX).name(bug)) for bug in bugs)
 
 
 def test_marks_are_of_the_bug_and_of_what_ran_it(benchmark: Counted, kept: Verifications) -> None:
     one = benchmark.instances()[0]
-    note_verified([one], SANDBOX, kept, repeats=2)
+    note_verified([one], SANDBOX, kept)
     name = EnvironmentFingerprint(SANDBOX).name(one)
     assert kept.find(one, name) is not None
     assert kept.find(replace(one, problem_statement="another"), name) is None

@@ -8,8 +8,7 @@ from pydantic import ValidationError
 
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
-from collect.benchmarks.projects.project import Project, ProjectRefused, arrange
-from collect.benchmarks.projects.sources import fetch
+from collect.benchmarks.projects.project import Project, ProjectRefused, arrange, fetch
 from collect.benchmarks.pytest_run import PytestJob, run_job, statuses
 from collect.benchmarks.workspace import with_environment, write_folder
 from sandbox import Command, SandboxConfig, open_sandbox

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from collect.benchmarks.projects.sources import read_metadata, read_requirements
+from collect.benchmarks.projects.project import read_metadata, read_requirements
 
 
 @pytest.mark.parametrize(

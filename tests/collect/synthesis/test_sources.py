@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 
 from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
-from collect.benchmarks.projects.project import ProjectRefused
-from collect.benchmarks.projects.sources import fetch, unpacked
+from collect.benchmarks.projects.project import ProjectRefused, fetch, unpacked
 from tests.collect.synthesis.sample import FILES, write_project
 
 PKG_INFO = """\

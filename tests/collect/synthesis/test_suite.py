@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
-from collect.benchmarks.projects.project import Project, ProjectRefused, arrange
-from collect.benchmarks.projects.sources import fetch
+from collect.benchmarks.projects.project import Project, ProjectRefused, arrange, fetch
 from collect.synthesis.making import find_candidates
 from collect.synthesis.workbench import PythonWorkbench, Suite
 from sandbox import SandboxConfig

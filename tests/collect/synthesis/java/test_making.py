@@ -11,8 +11,7 @@ import pytest
 from collect.benchmarks.local import LocalBenchmark, LocalBug, read_local_bugs
 from collect.benchmarks.marks import verify
 from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
-from collect.benchmarks.projects.project import ProjectRefused
-from collect.benchmarks.projects.sources import fetch
+from collect.benchmarks.projects.project import ProjectRefused, fetch
 from collect.config import RunnerConfig, RuntimeConfig
 from collect.errors import ConfigError
 from collect.synthesis.java.workbench import JavaWorkbench
