@@ -24,7 +24,7 @@ from collect.errors import (
     RolloutError,
 )
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
-from collect.models.budget import Limits
+from collect.models.budget import MACHINES, Limits
 from collect.models.config import (
     AnthropicConfig,
     ChatConfig,
@@ -123,6 +123,7 @@ class EndpointBackend:
         self._client = self.api.open(key)
         self._mask = mask_of(str(self._client.base_url), key)
         self._slots = limits.slots(name, config.concurrency)
+        self._machine = MACHINES[self.address]
         self._answered_at: float | None = None
         """When it answered a request last, by the monotonic clock."""
         self._outage_began_at: float | None = None
@@ -218,11 +219,14 @@ class EndpointBackend:
         """The server's address, without a password."""
         return str(self._client.base_url.copy_with(userinfo=b""))
 
-    def complete(self, fields: dict[str, Any], log: RolloutLog) -> Reply:
-        """Send one request until it is answered. Raises like `Model.complete`."""
+    def complete(self, fields: dict[str, Any], log: RolloutLog) -> tuple[Reply, float]:
+        """Send one request until it is answered, and add its cost to the budget; returns the cost
+        in dollars too. Raises like `Model.complete`.
+        """
         retry, retries = 0, self.config.retries
         sent_at = refused_at = time.monotonic()
-        while isinstance(answer := self._send(fields), Refusal):
+        spent: list[float] = []
+        while isinstance(answer := self._send(fields, spent), Refusal):
             said = self._mask(str(answer))
             if self._outage_ended_at > refused_at:
                 retry = 0  # it has waited for the server's return
@@ -242,7 +246,15 @@ class EndpointBackend:
             log.note("retried", why=said, wait=wait)
             refused_at, retry = time.monotonic(), min(retry + 1, retries.max_retries)
             sleep_unless_stopped(wait, self._stop)
-        return answer
+        prices = self.config.prices
+        if answer.tokens is None and not prices.free_tokens:
+            raise EndpointFailure(
+                f"{self.where} reports no token usage, so that its prices can't be counted; "
+                "remove `prices`, or use a server that reports usage"
+            )
+        dollars = prices.dollars(answer.tokens or Usage())
+        self._limits.add(dollars)
+        return answer, dollars + sum(spent)
 
     def _is_outage(self, refusal: Refusal, said: str, sent_at: float, refused_at: float) -> bool:
         """Whether to resend a request that has used up its retries.
@@ -276,20 +288,10 @@ class EndpointBackend:
                 self._outage_began_at, self._outage_ended_at = None, now
                 logger.info(f"{self.name} ({self.where}) is back in service, after {lasted}")
 
-    def charge(self, usage: Usage | None) -> float:
-        """Add a reply's cost in dollars to the budget."""
-        prices = self.config.prices
-        if usage is None and not prices.free:
-            raise EndpointFailure(
-                f"{self.where} reports no token usage, so that its prices can't be counted; "
-                "remove `prices`, or use a server that reports usage"
-            )
-        dollars = prices.dollars(usage or Usage())
-        self._limits.add(dollars)
-        return dollars
-
-    def _send(self, fields: dict[str, Any]) -> Reply | Refusal:
-        """Send one request as soon as it may be sent."""
+    def _send(self, fields: dict[str, Any], spent: list[float]) -> Reply | Refusal:
+        """Send one request as soon as it may be sent. What the machine's time costs is added to the
+        budget and to `spent`, also if there is no reply.
+        """
         seconds = self.config.timeout
         while not self._slots.acquire(timeout=SLOT_SECONDS):
             raise_if_stopped(self._stop)
@@ -298,12 +300,16 @@ class EndpointBackend:
             if not self.config.prices.free:
                 self._limits.check()
             answer: Reply | Refusal
+            begun = self._machine.begin()
             try:
                 # A server may send nothing past the timeout. Such a request is left to end by
                 # itself and holds no slot.
                 answer = call_unless_stopped(lambda: self._request(fields), self._stop, seconds)
             except TimeoutError:
                 answer = Refusal(None, f"no whole reply within {seconds:g} s (`timeout`)")
+            finally:
+                spent.append(self.config.prices.dollars(Usage(), self._machine.end(begun)))
+                self._limits.add(spent[-1])
             if not (isinstance(answer, Refusal) and answer.retried):
                 self._note_answer()
             return answer
@@ -365,8 +371,7 @@ class EndpointModel:
         started = time.monotonic()
         fields = backend.api.fields(messages, tools, sampling)
         given = {name: value for name, value in fields.items() if value is not None}
-        reply = backend.complete(given, self._log)
-        dollars = backend.charge(reply.tokens)
+        reply, dollars = backend.complete(given, self._log)
         try:
             message = reply.message(sampling, id_prefix).storable()
         except (*BROKEN, TypeError) as error:
