@@ -4,7 +4,7 @@ the filters that decide which become rows."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 
@@ -121,6 +121,8 @@ class Chunk:
     """By rollout. A rollout without an outcome is still running; its conversations don't count."""
     verified: Mapping[str, bool]
     """Whether the replay matched, by conversation; only for replayed ones."""
+    prefix: str = ""
+    """Of the conversations' ids, which are unique in their run only."""
 
     def rollouts(self) -> Iterator[Sequence[Candidate]]:
         stored = conversations_of(pa.ipc.open_stream(self.stored).read_all())
@@ -133,7 +135,7 @@ class Chunk:
             early = asked_before_changes(conversations)
             yield [
                 Candidate(
-                    each,
+                    _prefixed(each, self.prefix) if self.prefix else each,
                     outcome,
                     self.config,
                     git_history,
@@ -144,14 +146,29 @@ class Chunk:
             ]
 
 
+def _prefixed(conversation: Conversation, prefix: str) -> Conversation:
+    parent = conversation.parent_conversation_id
+    return replace(
+        conversation,
+        rollout_id=prefix + conversation.rollout_id,
+        conversation_id=prefix + conversation.conversation_id,
+        parent_conversation_id=prefix + parent if parent is not None else None,
+    )
+
+
 class Candidates:
-    """Can be iterated repeatedly; only one chunk is in memory at a time."""
+    """The conversations of one or several runs. Can be iterated repeatedly; only one chunk is in
+    memory at a time."""
 
     def __init__(
-        self, config: FormatConfig, store: RunStore, outcomes: Mapping[str, Outcome]
+        self, config: FormatConfig, runs: Sequence[tuple[RunStore, Mapping[str, Outcome]]]
     ) -> None:
-        self._config, self._store, self._outcomes = config, store, outcomes
-        self._verified = verified_conversations(store.folder)
+        """Each run is with the outcomes of its rollouts; ids of all but the first get a prefix."""
+        self._config = config
+        self._runs = [
+            (store, outcomes, verified_conversations(store.folder), f"{store.folder.name}/")
+            for store, outcomes in runs
+        ]
 
     def rollouts(self) -> Iterator[Sequence[Candidate]]:
         for chunk in self.chunks():
@@ -159,18 +176,20 @@ class Candidates:
 
     def chunks(self) -> Iterator[Chunk]:
         """All rollouts in chunks, not yet parsed."""
-        for table in self._store.conversation_tables(ROWS_PER_CHUNK):
-            rollouts = set(table["rollout_id"].to_pylist()) & self._outcomes.keys()
-            held = table["conversation_id"].to_pylist() if self._verified else ()
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, table.schema) as writer:
-                writer.write_table(table)
-            yield Chunk(
-                self._config,
-                sink.getvalue(),
-                {name: self._outcomes[name] for name in rollouts},
-                {name: self._verified[name] for name in held if name in self._verified},
-            )
+        for number, (store, outcomes, verified, prefix) in enumerate(self._runs):
+            for table in store.conversation_tables(ROWS_PER_CHUNK):
+                rollouts = set(table["rollout_id"].to_pylist()) & outcomes.keys()
+                held = table["conversation_id"].to_pylist() if verified else ()
+                sink = pa.BufferOutputStream()
+                with pa.ipc.new_stream(sink, table.schema) as writer:
+                    writer.write_table(table)
+                yield Chunk(
+                    self._config,
+                    sink.getvalue(),
+                    {name: outcomes[name] for name in rollouts},
+                    {name: verified[name] for name in held if name in verified},
+                    prefix if number else "",
+                )
 
 
 # The filters: small predicates of a candidate, whether it is kept. Their names and docstrings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 
 from pydantic import Field
 
@@ -31,6 +32,16 @@ class Reasoning(StrEnum):
     DROP = "drop"
     INLINE = "inline"
     """It begins the content, as `<think>...</think>`."""
+
+
+class Arguments(StrEnum):
+    """The form of tool calls' arguments in rows."""
+
+    OBJECT = "object"
+    """JSON objects, as chat templates and TRL expect them; `datasets` reads them from 5.0 on."""
+    STRING = "string"
+    """JSON texts, as in OpenAI's API, and `tools` as one JSON text: every version of `datasets`,
+    and every other reader of Parquet, gets plain structs. `stepinto train` reads both."""
 
 
 class TokenizedConfig(StrictRecord):
@@ -88,6 +99,9 @@ class PushConfig(StrictRecord):
     """`OWNER/NAME`; created if it does not exist."""
     private: bool = False
     """Whether a newly created repository is private."""
+    records: bool = True
+    """Whether the runs' rollouts and conversations are uploaded too, as `records/RUN/`, so that the
+    ids in rows can be looked up."""
 
 
 class WorkersConfig(StrictRecord):
@@ -100,6 +114,9 @@ class WorkersConfig(StrictRecord):
 class FormatConfig(StrictRecord):
     """The `format` section of a run's config. A limit of null switches its filter off."""
 
+    runs: tuple[Path, ...] = ()
+    """Folders of further runs whose conversations are added, such as those of another benchmark,
+    sandbox or machine. Their ids begin with the run's name, as `RUN/ID`."""
     roles: tuple[Role, ...] = Field(default=(Role.DEBUG_SUBAGENT, Role.INSPECTOR), min_length=1)
     """Roles whose conversations become rows; by default those of both debugging systems."""
     vocabulary: Vocabulary = Vocabulary.DEBUG2FIX
@@ -109,6 +126,10 @@ class FormatConfig(StrictRecord):
     """What rows show of a model's separate reasoning. `keep`: it is `reasoning_content`, which many
     chat templates drop or refuse. `inline`: the content begins with it, as `<think>...</think>`.
     `drop`: nothing."""
+    arguments: Arguments = Arguments.OBJECT
+    """The form of tool calls' arguments in rows. `object`: as chat templates and TRL expect them;
+    needs `datasets` 5 to read. `string`: JSON texts, as in OpenAI's API, and `tools` as one text,
+    for every version and other readers."""
     only_resolved: bool = True
     """Keep only conversations of rollouts that fixed the bug; of a Program Inspector, only the one
     whose plan fixed it."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -30,7 +30,7 @@ from collect.questions.grounding import Support
 from collect.store.messages import Message, ToolCall
 from collect.store.records import Conversation
 from collect.store.tables import open_parquet
-from format.config import FormatConfig, Reasoning
+from format.config import Arguments, FormatConfig, Reasoning
 
 Kind = Literal["text", "integer", "number", "flag", "texts", "flags", "claims", "objects"]
 """The type of a column's values, all nullable. `claims` is an integer for each kind of evidence,
@@ -49,7 +49,8 @@ COLUMNS = {
         "objects",
     ),
     "tools": Column("JSON schemas of the tools the model was given, in OpenAI's form", "objects"),
-    "conversation_id": Column("the conversation's id in the run"),
+    "run": Column("the name of the run that it is from"),
+    "conversation_id": Column("the conversation's id in the run; of `format.runs` RUN/ID"),
     "rollout_id": Column("the rollout that the conversation is of"),
     "role": Column("which agent held it: main, debug_subagent, inspector or patch_coder"),
     "benchmark": Column("where the bug is from"),
@@ -217,10 +218,14 @@ def split_file(folder: Path, split: str, needs: str = "") -> Path:
     return found[0]
 
 
-def arrow_schema(columns: Columns = COLUMNS) -> pa.Schema:
+def arrow_schema(columns: Columns = COLUMNS, arguments: Arguments = Arguments.OBJECT) -> pa.Schema:
     """The columns' Arrow types, with `datasets`' features as metadata."""
     from datasets import Features, Json, List, Value
 
+    text = Value("string")
+    function = {"name": text, "arguments": text}
+    message = dict.fromkeys(MESSAGE_FIELDS, text)
+    message["tool_calls"] = List({"type": text, "id": text, "function": function})
     kinds = {
         "text": Value("string"),
         "integer": Value("int64"),
@@ -231,7 +236,11 @@ def arrow_schema(columns: Columns = COLUMNS) -> pa.Schema:
         "claims": {each.value: Value("int64") for each in Support},
         "objects": List(Json()),
     }
-    features = Features({name: kinds[column.kind] for name, column in columns.items()})
+    types = {name: kinds[column.kind] for name, column in columns.items()}
+    if arguments is Arguments.STRING:
+        for name in _json_columns(columns):
+            types[name] = text if name == "tools" else List(message)
+    features = Features(types)
     schema: pa.Schema = features.arrow_schema
     return schema
 
@@ -240,12 +249,42 @@ def _json_columns(columns: Columns) -> set[str]:
     return {name for name, column in columns.items() if column.kind == "objects"}
 
 
+MESSAGE_FIELDS = ("role", "content", "reasoning_content", "tool_calls", "name", "tool_call_id")
+
+
+def _plain(name: str, texts: Sequence[str]) -> str | list[dict[str, Any]]:
+    """A column's JSON objects with arguments as texts; `tools` as one text."""
+    if name == "tools":
+        return f"[{','.join(texts)}]"
+    messages = [json.loads(text) for text in texts]
+    for call in (call for message in messages for call in message.get("tool_calls", ())):
+        call["function"]["arguments"] = encode(call["function"]["arguments"])
+    return messages
+
+
+def _objects(value: str | list[Any]) -> list[dict[str, Any]]:
+    """The inverse of `_plain`."""
+    if isinstance(value, str):
+        return list(json.loads(value))
+    messages = [{k: v for k, v in message.items() if v is not None} for message in value]
+    for call in (call for message in messages for call in message.get("tool_calls", ())):
+        call["function"]["arguments"] = json.loads(call["function"]["arguments"])
+    return messages
+
+
 class SplitWriter:
     """Writes one split in batches; the file is created with the first row."""
 
-    def __init__(self, folder: Path, split: str, columns: Columns = COLUMNS) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        split: str,
+        columns: Columns = COLUMNS,
+        arguments: Arguments = Arguments.OBJECT,
+    ) -> None:
         self._path = folder / "data" / f"{split}-00000.parquet"
-        self._schema = arrow_schema(columns)
+        self._schema = arrow_schema(columns, arguments)
+        self._arguments = arguments
         self._json = _json_columns(columns)
         self._writer: pq.ParquetWriter | None = None
         self._rows: list[dict[str, Any]] = []
@@ -277,7 +316,10 @@ class SplitWriter:
         arrays = []
         for column in self._schema:
             values = [row[column.name] for row in self._rows]
-            if column.name in self._json:
+            if column.name in self._json and self._arguments is Arguments.STRING:
+                plain = [_plain(column.name, texts) for texts in values]
+                arrays.append(pa.array(plain, column.type))
+            elif column.name in self._json:
                 arrays.append(pa.array(values, pa.list_(pa.string())).cast(column.type))
             else:
                 arrays.append(pa.array(values, column.type))
@@ -313,7 +355,11 @@ def read_rows(
         for batch in open_parquet(path).iter_batches(ROWS_PER_GROUP, columns=list(columns)):
             for row in batch.to_pylist():
                 for name in encoded:
-                    row[name] = [reader.decode_example(text) for text in row[name]]
+                    value = row[name]
+                    if isinstance(value, str) or (value and isinstance(value[0], dict)):
+                        row[name] = _objects(value)
+                    else:
+                        row[name] = [reader.decode_example(text) for text in value]
                 yield row
     except (ArrowException, OSError, KeyError) as error:
         raise ConfigError(

@@ -96,6 +96,7 @@ class Outcome:
     system: str
     patch_attempts: int
     instance_hash: str
+    run: str = ""
     tests: TestFiles = field(default_factory=TestFiles)
     changed: tuple[ChangedRange, ...] = ()
     debug_helped: int | None = None
@@ -122,6 +123,7 @@ class Outcome:
             intern(rollout.system),
             rollout.patch_attempts,
             intern(rollout.instance_hash),
+            intern(rollout.run),
             _test_files(tuple(test.name for test in rollout.tests)),
             changed_by(rollout.patch),
             category=intern(rollout.category) if rollout.category is not None else None,

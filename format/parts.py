@@ -57,7 +57,9 @@ class Part:
         counts: dict[str, Counter[str]] = {TRAIN: Counter(), TEST: Counter()}
         with ExitStack() as stack:
             writers = {
-                name: stack.enter_context(closing(SplitWriter(folder, name, self.columns)))
+                name: stack.enter_context(
+                    closing(SplitWriter(folder, name, self.columns, config.arguments))
+                )
                 for name in counts
             }
             for split, row in rows:

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, Field, field_serializer
 
-from format.config import Vocabulary
+from format.config import Arguments, Vocabulary
 from format.dataset import (
     COLUMNS,
     TEST,
@@ -26,7 +26,9 @@ from format.dataset import (
 from format.mixture import MixtureConfig, MixtureShare
 from format.translation import MAPPING
 
-SOURCE = ("benchmark", "language", "system", "variant", "teacher", "model")
+RECORDS, TABLES = "records", ("rollouts", "conversations")
+"""Where an uploaded dataset has the records of its runs."""
+SOURCE = ("run", "benchmark", "language", "system", "variant", "teacher", "model")
 LABELS = (
     "category",
     "difficulty",
@@ -174,7 +176,16 @@ from datasets import load_dataset
 rows = load_dataset("parquet", data_files={"train": "data/train-*.parquet"})
 ```
 
+%(form)s
+
 The messages hold text of the benchmarks' repositories, whose licences apply to it."""
+FORMS = {
+    Arguments.OBJECT: "`datasets` reads it from version 5 on (`Json` features). "
+    "`format.arguments: string` is for older ones.",
+    Arguments.STRING: "Arguments of tool calls are JSON texts, and `tools` is one: decode them for "
+    "TRL.",
+}
+"""What is said of the rows' form, by the config's `arguments`."""
 VOCABULARY = {
     Vocabulary.NATIVE: "Rows with the role `inspector` are as they were held: actions in the text, "
     "without any tools, where `system` is `inspectcoder`; the actions as tools where it is "
@@ -219,7 +230,8 @@ def write_card(folder: Path, report: FormatReport) -> None:
         "Example": _example(example),
         "Config": fenced("yaml", yaml.safe_dump({"format": config, **held_out})),
     }
-    write_readme(folder, config, counts, INTRODUCTION, sections)
+    introduction = INTRODUCTION % {"form": FORMS[Arguments(config["arguments"])]}
+    write_readme(folder, config, counts, introduction, sections)
 
 
 def write_readme(
@@ -261,6 +273,11 @@ def _front_matter(folder: Path, config: dict[str, Any], rows: dict[str, int]) ->
             for part in (folder, *inner)
         ],
     }
+    if config.get("push") and config["push"]["records"]:
+        facts["configs"] += [
+            {"config_name": table, "data_files": f"{RECORDS}/*/{table}/*.parquet"}
+            for table in TABLES
+        ]
     return f"---\n{yaml.safe_dump(facts, sort_keys=False)}---"
 
 

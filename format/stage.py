@@ -43,7 +43,7 @@ from format.parts import (
     write_preferences,
     write_prompts,
 )
-from format.report import FormatReport, Funnel, write_card
+from format.report import RECORDS, TABLES, FormatReport, Funnel, write_card
 from format.turn_quality import trained_turns
 from format.writing import StagedRows, write_rows, write_trajectories
 
@@ -151,24 +151,46 @@ def _end_with_command() -> None:
     threading.Thread(target=follow, daemon=True).start()
 
 
+def check_runs(config: FormatConfig, run: Path) -> None:
+    """Raise ConfigError if a folder of `format.runs` can't be added to the run."""
+    names = {run.resolve().name: run}
+    for each in config.runs:
+        name = each.resolve().name
+        if not (each / "rollouts").is_dir():
+            raise ConfigError(f"format.runs: {each} is no folder of a run with rollouts")
+        if name in names:
+            other = names[name]
+            raise ConfigError(
+                f"format.runs: {each} has the same name as {other}; ids of conversations begin "
+                "with it, so rename one of the folders"
+            )
+        names[name] = each
+
+
 def run_format(
     config: FormatConfig,
     run: Path,
     held_out: HeldOutConfig | None = None,
     agents: AgentsConfig | None = None,
 ) -> FormatReport:
-    """Write `RUN/sft/` from the run's conversations, replacing an earlier one.
+    """Write `RUN/sft/` from the conversations of the run and of `format.runs`, replacing an earlier
+    one.
 
     Conversations on bugs in `held_out` are dropped. `agents` define a Debug Subagent's prompt, for
     training with rewards. Raises ConfigError, without writing anything, if no conversation is left
     to train on, or if the config requests pairs and there are none.
     """
-    store, held_out = RunStore(run), held_out or HeldOutConfig()
+    held_out = held_out or HeldOutConfig()
     bugs = HeldOut.of(held_out)
-    outcomes = read_outcomes(config, store, bugs)
-    if not outcomes:
-        raise ConfigError(f"{run} has no rollouts; run `stepinto collect` on this run folder first")
-    source = Candidates(config, store, outcomes)
+    check_runs(config, run)
+    stores = [RunStore(each) for each in (run, *config.runs)]
+    runs = [(store, read_outcomes(config, store, bugs)) for store in stores]
+    # A run of other runs' conversations alone need not have collected any itself.
+    empty = [store.folder for store, outcomes in runs[bool(config.runs) :] if not outcomes]
+    if empty:
+        first = empty[0]
+        raise ConfigError(f"{first} has no rollouts; run `stepinto collect` on it first")
+    source = Candidates(config, runs)
     questions = choose_questions(config.prompts, run, bugs) if config.prompts else []
     attempts: Attempts = {}
     with replacing_folder(run / "sft") as folder:
@@ -179,7 +201,8 @@ def run_format(
             steps = [step for step in funnel.steps if step.name != "role" or not step.remaining]
             worst = max(steps, key=lambda step: step.dropped)
             raise ConfigError(
-                f"none of the {funnel.conversations} conversations in {run} is left to train on: "
+                f"none of the {funnel.conversations} conversations in "
+                f"{' and '.join(map(str, (run, *config.runs)))} is left to train on: "
                 f"the filter {worst.name!r} dropped {worst.dropped}. It keeps where: {worst.rule} "
                 "Collect more rollouts, or relax that filter in the config's `format` section"
             )
@@ -244,8 +267,9 @@ def check_push(config: PushConfig) -> None:
         raise ConfigError(f"there is no token to push {config.repository} with; {LOG_IN}")
 
 
-def push(folder: Path, config: PushConfig) -> str:
-    """Upload a folder as a dataset; returns the dataset's address.
+def push(folder: Path, config: PushConfig, runs: Iterable[Path] = ()) -> str:
+    """Upload a folder as a dataset, and the records of these runs if the config says so; returns
+    the dataset's address.
 
     Creates the repository if needed. Replaces existing files in folders; other top-level files
     remain. Raises ConfigError if the hub can't be reached, or refuses.
@@ -267,6 +291,15 @@ def push(folder: Path, config: PushConfig) -> str:
             commit_message="Write the dataset of a StepInto run",
             delete_patterns="*/*",
         )
+        for run in runs if config.records else ():
+            api.upload_folder(
+                repo_id=made.repo_id,
+                repo_type="dataset",
+                folder_path=run,
+                path_in_repo=f"{RECORDS}/{run.resolve().name}",
+                allow_patterns=[f"{table}/*.parquet" for table in TABLES],
+                commit_message=f"Add the records of the run {run.resolve().name}",
+            )
     except OfflineModeIsEnabled as error:
         raise ConfigError(
             f"{repository} can't be pushed: HF_HUB_OFFLINE is set; unset it, or push later with "

@@ -22,6 +22,7 @@ from format.dataset import (
     TEST,
     TRAIN,
     Column,
+    Columns,
     Splits,
     SplitWriter,
     call_arguments,
@@ -237,6 +238,7 @@ def write_trajectories(source: Candidates, written: Written, folder: Path) -> No
 
 FOLDER = "steps"
 KEYS = (
+    "run",
     "conversation_id",
     "rollout_id",
     "role",
@@ -338,11 +340,14 @@ def write_rows(
     names = [name for name in (TRAIN, TEST) if name in sides]
     written = Written({name: SplitStatistics() for name in names})
     with ExitStack() as stack:
-        rows = {name: stack.enter_context(closing(SplitWriter(folder, name))) for name in names}
-        steps = {
-            name: stack.enter_context(closing(SplitWriter(folder / FOLDER, name, STEP_COLUMNS)))
-            for name in (names if config.steps else ())
-        }
+
+        def writer(folder: Path, split: str, columns: Columns) -> SplitWriter:
+            made = SplitWriter(folder, split, columns, config.arguments)
+            return stack.enter_context(closing(made))
+
+        rows = {name: writer(folder, name, COLUMNS) for name in names}
+        stepped = names if config.steps else ()
+        steps = {name: writer(folder / FOLDER, name, STEP_COLUMNS) for name in stepped}
         counts: Counter[str] = Counter()
         for (row, characters), split in zip(kept.rows(), sides, strict=True):
             if split is None:

@@ -196,8 +196,10 @@ def make_dataset(
 
     push = push or config.format.push
     check_push_target(push)
+    # The dataset card says what is uploaded.
+    format_config = config.format.model_copy(update={"push": push})
     heading("format")
-    report = run_format(config.format, config.folder, config.held_out, config.agents)
+    report = run_format(format_config, config.folder, config.held_out, config.agents)
     table = Table("filter", "dropped", "left")
     table.add_row("conversations in the run", "", str(report.funnel.conversations))
     for step in report.funnel.steps:
@@ -219,7 +221,9 @@ def make_dataset(
     status = 0 if preflight is None else check_rows(config, preflight)
     if push is not None and not status:
         heading("push")
-        console.print(upload(config.folder / "sft", push), highlight=False)
+        every = (config.folder, *config.format.runs)
+        runs = [each for each in every if (each / "rollouts").is_dir()]
+        console.print(upload(config.folder / "sft", push, runs), highlight=False)
     return status
 
 
@@ -370,7 +374,10 @@ def check_sections(config: RunConfig) -> None:
         config.model_config_of(config.collect.main)
         config.model_config_of(config.collect.sub)
     if "format" in config.stages:
+        from format.stage import check_runs
+
         check_push_target(config.format.push)
+        check_runs(config.format, config.folder)
     if "train" in config.stages:
         from train.job import QuestionBench
         from train.stage import check_train

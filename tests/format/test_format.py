@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from datasets import load_dataset
@@ -16,9 +17,10 @@ from collect.errors import ConfigError, FailureKind
 from collect.store.messages import ToolCall
 from collect.store.records import Conversation, Rollout
 from collect.store.run_store import RunStore, plain
-from format.config import FormatConfig, Reasoning
+from format.config import Arguments, FormatConfig, Reasoning
 from format.dataset import read_rows, split_file
 from format.stage import run_format
+from format.writing import STEP_COLUMNS
 from sandbox.debugger import State, StopReason
 from tests.format.conversations import (
     REPOSITORIES,
@@ -115,6 +117,70 @@ def test_differing_arguments_round_trip_exactly(tmp_path: Path) -> None:
     assert json.dumps(call_arguments(loaded["ledger"])[-1]) == json.dumps(json.loads(nasty))
     assert call_arguments(loaded["textflow"])[-1] == {"what": "locals"}
     assert json.dumps(loaded) == json.dumps(read)
+
+
+def test_arguments_as_texts_need_no_json_features(tmp_path: Path) -> None:
+    """Any reader of Parquet gets structs and texts; StepInto's own reader gets the same rows."""
+    run = write_run(tmp_path / "run", [*make_rollouts(1, nasty_arguments()), *make_rollouts(3)[1:]])
+    run_format(ALL_TRAIN, run)
+    objects = list(read_rows(split_file(run / "sft", "train")))
+    texts = ALL_TRAIN.model_copy(update={"arguments": Arguments.STRING, "steps": True})
+    run_format(texts, run)
+    path = split_file(run / "sft", "train")
+    assert json.dumps(list(read_rows(path))) == json.dumps(objects)
+    plain_rows = pq.read_table(path).to_pylist()
+    for row, known in zip(plain_rows, objects, strict=True):
+        assert json.loads(row["tools"]) == known["tools"]
+        for message, other in zip(row["messages"], known["messages"], strict=True):
+            calls = [call["function"]["arguments"] for call in message["tool_calls"] or ()]
+            known_calls = [call["function"]["arguments"] for call in other.get("tool_calls", ())]
+            assert [json.loads(each) for each in calls] == known_calls
+            assert message["content"] == other["content"]
+    assert load(run, "train", tmp_path)[0]["messages"][0] == plain_rows[0]["messages"][0]
+    [step, *_] = read_rows(split_file(run / "sft" / "steps", "train"), kinds=STEP_COLUMNS)
+    assert step["completion"][0]["tool_calls"][0]["function"]["arguments"]
+    assert "decode them" in (run / "sft" / "README.md").read_text()
+
+
+def test_several_runs_become_one_dataset(tmp_path: Path) -> None:
+    """Two runs of the same rollouts on different bugs' repositories, with equal ids."""
+    rollouts = make_rollouts(2)
+    first = write_run(tmp_path / "first", rollouts[:1])
+    named = [(replace(row, run="second"), held) for row, held in rollouts]
+    second = write_run(tmp_path / "second", named)
+    config = ALL_TRAIN.model_copy(
+        update={"runs": (second,), "deduplicate": False, "max_similarity": None, "atif": True}
+    )
+    report = run_format(config, first)
+    rows = load(first, "train", tmp_path)
+    own, *added = rows
+    assert (own["run"], [row["run"] for row in added]) == (rollouts[0][0].run, ["second"] * 2)
+    assert own["conversation_id"] == rollouts[0][1][1].conversation_id
+    ids = [f"second/{held[1].conversation_id}" for _, held in rollouts]
+    assert [row["conversation_id"] for row in added] == ids
+    assert added[0]["rollout_id"] == f"second/{rollouts[0][0].rollout_id}"
+    assert report.outputs["atif"] == {"train": 3}
+    assert len({json.loads(line)["trajectory_id"] for line in atif_lines(first)}) == 3
+
+    empty = tmp_path / "empty"
+    run_format(config.model_copy(update={"runs": (first, second)}), empty)
+    assert [row["run"] for row in load(empty, "train", tmp_path)][1:] == ["second"] * 2
+
+
+def atif_lines(run: Path) -> list[str]:
+    return (run / "sft" / "atif" / "train-00000.jsonl").read_text().splitlines()
+
+
+def test_runs_that_can_not_be_added_are_refused(tmp_path: Path) -> None:
+    first = write_run(tmp_path / "first", make_rollouts(1))
+    other = write_run(tmp_path / "other" / "first", make_rollouts(1))
+    with pytest.raises(ConfigError, match="missing is no folder of a run"):
+        run_format(FormatConfig(runs=(tmp_path / "missing",)), first)
+    with pytest.raises(ConfigError, match="has the same name as"):
+        run_format(FormatConfig(runs=(other,)), first)
+    with pytest.raises(ConfigError, match="has the same name as"):
+        run_format(FormatConfig(runs=(first,)), first)
+    assert not (first / "sft").exists()
 
 
 @pytest.mark.parametrize(

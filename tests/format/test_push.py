@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from collect.errors import ConfigError
 from format.config import FormatConfig, PushConfig
@@ -48,6 +49,27 @@ def test_a_dataset_is_uploaded_and_replaced(hub: Hub, run: Path) -> None:
         assert hub.private == {"me/sessions": True}
         held.setdefault("LICENSE", b"of its owner")
         assert held == files_of(run / "sft") | {"LICENSE": b"of its owner"}
+
+
+def test_the_records_behind_the_rows_are_uploaded(
+    hub: Hub, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = run / "config.yaml"
+    config.write_text(f"run: run\nruns_folder: {run.parent}\n")
+    command = ["format", str(config), "--push", "me/sessions", "format.test_fraction=0"]
+    assert main(command) == 0, capsys.readouterr()
+    held = hub.repositories["me/sessions"]
+    records = {
+        f"records/run/{table}/{path.name}": path.read_bytes()
+        for table in ("rollouts", "conversations")
+        for path in (run / table).glob("*.parquet")
+    }
+    assert records
+    assert held == files_of(run / "sft") | records
+    card = held["README.md"].decode()
+    facts = yaml.safe_load(card.split("---")[1])
+    assert {each["config_name"] for each in facts["configs"]} >= {"rollouts", "conversations"}
+    assert main([*command, "format.push.records=false", "format.push.repository=me/sessions"]) == 0
 
 
 def test_the_command_checks_the_target_first(
