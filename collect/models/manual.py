@@ -23,7 +23,7 @@ from pydantic import TypeAdapter
 from collect.errors import ConfigError
 from collect.models.base import Completion, ConversationContext, Sampling, scripted_completion
 from collect.store.atomic_files import write_text
-from collect.store.messages import Message, ToolCall, ToolSchema
+from collect.store.messages import BROKEN, Message, ToolCall, ToolSchema
 from collect.threads import POLL_SECONDS, sleep_unless_stopped
 
 FOLDER = "manual"
@@ -157,6 +157,8 @@ def read_answer(text: str, request: Request) -> Message:
     """
     from jsonschema import Draft202012Validator
 
+    # A line with a full stop ends an answer at a terminal, and may end one in a file.
+    text = text.rstrip().removesuffix("\n.")
     said, *rest = CALL.split(text)  # the text, and name and arguments in turn
     said = said.strip()
     calls = tuple(
@@ -173,7 +175,7 @@ def read_answer(text: str, request: Request) -> Message:
             raise BadAnswer(f"there is no tool {call.name}; the tools are: {', '.join(schemas)}")
         try:
             arguments = json.loads(call.arguments)
-        except ValueError as error:
+        except BROKEN as error:
             raise BadAnswer(f"the arguments of {call.name} are not JSON: {error}") from None
         problems = [
             f"{'.'.join(map(str, problem.path)) or 'arguments'}: {problem.message}"

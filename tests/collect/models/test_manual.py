@@ -49,6 +49,8 @@ def test_an_answer_is_text_and_calls() -> None:
     assert message.content == "I look."
     assert [call.arguments for call in message.tool_calls] == ['{"line": 3}', '{\n  "line": 4}']
     assert read_answer("Done.\n", REQUEST) == Message("assistant", "Done.")
+    [call] = read_answer('>>> look {"line": 3}\n.\n', REQUEST).tool_calls
+    assert call.arguments == '{"line": 3}'
 
 
 @pytest.mark.parametrize(
@@ -57,6 +59,7 @@ def test_an_answer_is_text_and_calls() -> None:
         ("", "is empty"),
         (">>> jump {}", "there is no tool jump; the tools are: look"),
         (">>> look {", "not JSON"),
+        (">>> look " + "[" * 100_000, "not JSON"),
         (">>> look", "'line' is a required property"),
         ('>>> look {"line": "a"}', "line: 'a' is not of type 'integer'"),
     ],
