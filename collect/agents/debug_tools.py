@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from collect.agents.tools import Answered, Arguments, Tool, ToolReply
-from collect.store.messages import ToolCall
+from collect.store.messages import ToolCall, arguments_object
 from collect.store.records import ToolOutcome
 from sandbox.debugger import Action, BreakpointRequest, DebugEvent, Debugger, ErrorKind, Launch
 from sandbox.debugger.records import CONTROL_ACTIONS
@@ -327,5 +327,8 @@ def placed(call: ToolCall, reply: ToolReply, earlier: Sequence[Answered]) -> Too
     ran = [event for event in events if event.stop_reason is not None]
     if call.name not in LOOKING or not ran or not ran[-1].file or not ran[-1].stops_program:
         return reply
-    stop = ran[-1]
-    return replace(reply, text=f"At {stop.file}:{stop.line} in {stop.function}:\n{reply.text}")
+    stop, frame = ran[-1], arguments_object(call.arguments).get("frame")
+    at = f"{stop.file}:{stop.line} in {stop.function}"
+    if frame:
+        at += f", in frame #{frame} of its stack"
+    return replace(reply, text=f"At {at}:\n{reply.text}")

@@ -241,7 +241,7 @@ class Debugger:
         self._child_processes = self._ran_code = False
         try:
             target = self._launcher.target(self._sandbox, self._launch, self._limits)
-            self._test = target.get("test") or ""
+            self._test = self._launch.test if target.get("test") else ""
             try:
                 self._channel = self._launcher.connect(self._sandbox, self._limits)
             except DebuggerError:  # on a busy machine the first start may time out

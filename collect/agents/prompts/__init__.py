@@ -2,11 +2,12 @@
 replace some of these."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from importlib.resources import files as resources
+from types import MappingProxyType
 
 from collect.errors import ConfigError
-from sandbox.java.project import GRADLE_FILES
+from sandbox.java.project import GRADLE_FILES, SETTINGS_FILES
 
 
 def prompt(name: str, **values: str) -> str:
@@ -48,7 +49,7 @@ what else can be debugged, an exception, how the tests of one file are run; a te
 the code that it runs."""
 
 
-def wording(language: str, files: Collection[str] = ()) -> Mapping[str, str]:
+def wording(language: str, files: Mapping[str, bytes] = MappingProxyType({})) -> Mapping[str, str]:
     """The examples for a project with these files, by placeholder.
 
     Raises ConfigError for an unsupported language.
@@ -59,5 +60,8 @@ def wording(language: str, files: Collection[str] = ()) -> Mapping[str, str]:
         )
     by_gradle = "pom.xml" not in files and any(name in files for name in GRADLE_FILES)
     if language == "java" and by_gradle:
-        return {**WORDINGS[language], "run_tests": "gradle -q test --tests shop.CartTest"}
+        # A module without the test would fail the build before the test's own is reached.
+        modules = any(b"include" in files.get(name, b"") for name in SETTINGS_FILES)
+        task = ":MODULE:test" if modules else "test"
+        return {**WORDINGS[language], "run_tests": f"gradle -q {task} --tests shop.CartTest"}
     return WORDINGS[language]

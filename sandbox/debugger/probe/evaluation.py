@@ -260,7 +260,14 @@ class Evaluator:
     def evaluate(self, expression: str, frame: types.FrameType) -> tuple[object, Json]:
         """The value of an expression in a frame, or the error that it raised."""
         namespace = {**frame.f_globals, **frame_locals(frame)}
-        return self.guarded(lambda: eval(compile(expression, "<expression>", "eval"), namespace))
+
+        def value() -> Any:
+            code: Any = expression
+            if "__" in expression:
+                code = with_private_names(expression, frame)
+            return eval(compile(code, "<expression>", "eval"), namespace)
+
+        return self.guarded(value)
 
     def flush(self, streams: list[Any]) -> None:
         """Flush the program's streams, whatever the program made of them."""
@@ -278,6 +285,21 @@ class Evaluator:
                 except BaseException:
                     continue  # the program closed or replaced it
             self.value_started = 0.0
+
+
+def with_private_names(expression: str, frame: types.FrameType) -> ast.Expression:
+    """The expression with names such as `__size` changed to `_Cart__size`, as in the class whose
+    method the frame runs."""
+    tree = ast.parse(expression.strip(), "<expression>", "eval")
+    qualified = getattr(frame.f_code, "co_qualname", None) or qualified_name(frame)
+    methods = [part for part in str(qualified).split(".<locals>.") if "." in part]
+    owner = methods[-1].split(".")[-2].lstrip("_") if methods else ""
+    for node in ast.walk(tree) if owner else ():
+        for field in ("attr", "id"):
+            name = getattr(node, field, "")
+            if name.startswith("__") and not name.endswith("__"):
+                setattr(node, field, f"_{owner}{name}")
+    return tree
 
 
 class Evaluating:

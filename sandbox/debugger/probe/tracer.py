@@ -561,6 +561,8 @@ class Tracer:
                 self.session.notes.append(note.format(frame.f_code.co_name))
             self.run_freely(frame)
         else:
+            if way == "suspends":
+                self.session.notes.append(f"{frame.f_code.co_name} yielded this and has not ended")
             self.session.stop(caller, "step", returned=(frame.f_code.co_name, value))
 
     def _on_exception(self, frame: types.FrameType, info: Any) -> None:

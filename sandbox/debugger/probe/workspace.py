@@ -284,8 +284,9 @@ def find_function(workspace: Workspace, spec: str) -> tuple[str, Function]:
     if len(found) == 1:
         return found[0]
     if found:
-        names = [f"{workspace.relative(path)}:{f.qualified}" for path, f in found]
-        raise Refusal("{} is ambiguous: {}".format(spec, ", ".join(names[:8])))
+        names = [f"{workspace.relative(path)}:{f.body_line} in {f.qualified}" for path, f in found]
+        listed = ", ".join(names[:8])
+        raise Refusal(f"{spec} is ambiguous; give the line of one of these instead: {listed}")
     raise Refusal(f"there is no function {spec}{near_functions(workspace, parts, paths)}")
 
 
@@ -354,7 +355,9 @@ def near_tests(workspace: Workspace, test_id: str) -> str:
         return f"; {refusal}"
     tests = list_tests(workspace, files)
     names = {re.split("::", test)[-1]: test for test in reversed(tests)}
-    close = [names[found] for found in closest(wanted, list(names))] or tests[:8]
+    longer = [name for name in names if name.startswith(wanted)][:3]
+    found = dict.fromkeys([*longer, *closest(wanted, list(names))])
+    close = [names[name] for name in found] or tests[:8]
     return "; nearest: " + ", ".join(close) if close else "; there are no tests here"
 
 

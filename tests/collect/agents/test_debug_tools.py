@@ -74,12 +74,13 @@ def test_each_language_is_spoken_to_in_its_own_terms(language: str) -> None:
 @pytest.mark.parametrize(
     ("files", "command"),
     [
-        (["pom.xml", "src/A.java"], "mvn -q test"),
-        (["build.gradle.kts", "src/A.java"], "gradle -q test"),
-        (["pom.xml", "build.gradle"], "mvn -q test"),
+        ({"pom.xml": b"", "src/A.java": b""}, "mvn -q test"),
+        ({"build.gradle.kts": b"", "settings.gradle.kts": b"a = 1"}, "gradle -q test"),
+        ({"settings.gradle": b"include 'shop'"}, "gradle -q :MODULE:test"),
+        ({"pom.xml": b"", "build.gradle": b""}, "mvn -q test"),
     ],
 )
-def test_a_java_prompt_names_the_projects_build_tool(files: list[str], command: str) -> None:
+def test_a_java_prompt_names_the_projects_build_tool(files: dict[str, bytes], command: str) -> None:
     prompt = main_prompt(Variant.DEBUG2FIX_TOOL_LIMIT, wording("java", files))
     assert f"    {command}" in prompt
 

@@ -175,7 +175,9 @@ def test_jupiter_fails_alike(tests: JavaBench) -> None:
     assert (event.state, event.function) == (State.POST_MORTEM, "NewTest.fails")
     assert event.exception is not None
     assert event.exception.type == "org.opentest4j.AssertionFailedError"
-    assert run(tests, "demo.NewTest#passes").exit_code == 0
+    passed = run(tests, "demo.NewTest#passes")
+    assert passed.exit_code == 0
+    assert "demo.NewTest#passes has ended: no test failed in this run" in passed.notes
 
 
 @pytest.mark.slow

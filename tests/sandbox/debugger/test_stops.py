@@ -440,6 +440,61 @@ def test_generators_and_coroutines(bench: Workbench) -> None:
     assert bench.text_of("a") == "5"
 
 
+def test_a_yield_is_told_apart_from_an_end(bench: Workbench) -> None:
+    bench.script(
+        """
+        def numbers():
+            yield 1
+            return  # @end
+
+        for number in numbers():  # @loop
+            pass
+        """,
+        "loop",
+    )
+    bench.debugger.control(Action.STEP_INTO)
+    event = bench.debugger.control(Action.STEP_OUT)
+    assert event.return_value is not None
+    assert (event.line, event.return_value.text) == (bench.line("loop"), "1")
+    assert event.notes == ("numbers yielded this and has not ended",)
+
+
+def test_private_names_are_those_of_the_paused_method(bench: Workbench) -> None:
+    bench.script(
+        """
+        class _Cart:
+            def __init__(self):
+                self.__items = [3, 4]
+
+            def __sum(self):
+                return sum(self.__items)
+
+            def total(self):
+                each = [item for item in self.__items]
+                return self.__sum()  # @total
+
+            @property
+            def size(self):
+                return len(self.__items)
+
+            @size.setter
+            def size(self, size):
+                pass
+
+        print(_Cart().total())
+        """,
+        "total",
+    )
+    assert bench.text_of("self.__items") == "[3, 4]"
+    assert bench.text_of("self.__sum() + self._Cart__sum()") == "14"
+    assert bench.text_of("self.__class__.__name__") == "'_Cart'"
+    refused = bench.debugger.set_breakpoint(BreakpointRequest(function="_Cart.size"))
+    lines = [bench.line("total") + 4, bench.line("total") + 8]
+    assert refused.error is not None
+    for line in lines:
+        assert f"program.py:{line} in _Cart.size" in refused.error
+
+
 def test_post_mortem_of_a_script(bench: Workbench) -> None:
     event = bench.script(
         """
