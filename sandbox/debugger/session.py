@@ -344,8 +344,9 @@ class Debugger:
             stop = replace(stop, values=())
             space -= sum(len(value.text) for value in values)
             full = len(found) == most or space <= 0 or time.monotonic() > deadline
-            if full and len(found) < hits:
-                notes["this is as much as one answer holds: collect again to go on"] = None
+            if full:
+                held = "more hits may follow" if len(found) == hits else "the answer is full"
+                notes[f"{held}: collect again to go on"] = None
             if full or stop.state is State.POST_MORTEM:
                 break
         kept = output[-self._limits.output_chars :]
