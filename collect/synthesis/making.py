@@ -187,6 +187,7 @@ class Step(StrEnum):
     ENDS = "its tests end"
     FAILS = "a test fails"
     FEW_FAIL = "not too many tests fail"
+    ALONE = "a test fails also if it runs alone"
     REPEATS = "the same tests fail for the same reason again"
     OTHERS_PASS = "other tests pass"
     FIXED = "its tests pass without the edit"
@@ -251,6 +252,13 @@ class Judge:
             raise _Dropped(Step.FAILS)
         if len(failing) > self.config.max_failing:
             raise _Dropped(Step.FEW_FAIL)
+        if len(candidate.tests) > 1:
+            # The issue names the first test, and agents run and debug it alone.
+            alone = (test for test in failing if self._fails(buggy, test))
+            first_alone = next(alone, None)
+            if first_alone is None:
+                raise _Dropped(Step.ALONE)
+            failing = (first_alone, *(test for test in failing if test != first_alone))
         tests = (*candidate.tests, *self._neighbours(candidate, failing))
         second = self._run(buggy, tests, (candidate.parts, failing[0]))
         if second.reasons != first.reasons:
@@ -280,7 +288,11 @@ class Judge:
         """Whether one of several edits makes no test fail by itself, so that the others alone are
         the bug."""
         buggy = self.workbench.edited([part])
-        return buggy is None or not self._run(buggy, failing).of_status(failing, TestStatus.FAILED)
+        return buggy is None or not self._fails(buggy, *failing)
+
+    def _fails(self, files: Mapping[str, bytes], *tests: str) -> bool:
+        """Whether one of the tests fails if only they run."""
+        return bool(self._run(files, tests).of_status(tests, TestStatus.FAILED))
 
     def _run(
         self,

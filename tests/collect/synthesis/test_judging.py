@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pytest
 
-from collect.benchmarks.base import Environment
+from collect.benchmarks.base import Environment, TestStatus
 from collect.benchmarks.projects.config import FactoryConfig
-from collect.benchmarks.projects.project import Project, Source
+from collect.benchmarks.projects.project import Project, Reason, Source
 from collect.synthesis.making import Candidate, Judge, Selection, Step
 from collect.synthesis.mutations.base import Mutation
 from collect.synthesis.mutations.finding import find_project_mutations
@@ -67,3 +67,40 @@ def test_a_candidate_that_can_not_be_judged_is_counted(error: Exception) -> None
 def test_what_would_hit_every_candidate_ends_the_run(error: Exception) -> None:
     with pytest.raises(type(error), match=str(error)):
         Judge(PROJECT, SUITE, Failing(error), FactoryConfig()).judge(candidate())
+
+
+@dataclass(frozen=True)
+class SharedState(Failing):
+    """Three tests that share state: in the edited tree those after the first fail if all run, and
+    `alone` fails by itself too."""
+
+    alone: tuple[str, ...] = ()
+
+    def edited(self, edits: object) -> Mapping[str, bytes]:
+        return {"rows.py": b"edited"}
+
+    def run(self, files: Mapping[str, bytes], tests: Sequence[str], *more: object) -> TrialRun:
+        failing = self.alone if len(tests) == 1 else STATEFUL[1:]
+        failing = failing if files["rows.py"] == b"edited" else ()
+        statuses = {
+            test: TestStatus.FAILED if test in failing else TestStatus.PASSED for test in tests
+        }
+        reasons = {test: Reason("ValueError", "", "") for test in failing if test in tests}
+        return TrialRun(statuses, reasons)
+
+
+STATEFUL = ("t.py::test_a", "t.py::test_b", "t.py::test_c")
+
+
+@pytest.mark.parametrize("alone", [(), STATEFUL[2:]])
+def test_a_named_test_fails_alone(alone: tuple[str, ...]) -> None:
+    seconds = dict.fromkeys(STATEFUL, 0.1)
+    suite = Suite(tests=STATEFUL, seconds=seconds, failing=0, flaky=0, lines={})
+    bench = SharedState(IndexError(), alone)
+    mutation = candidate().parts
+    outcome = Judge(PROJECT, suite, bench, FactoryConfig()).judge(Candidate(mutation, STATEFUL, 1))
+    if not alone:
+        assert (outcome.dropped_at, outcome.bug) == (Step.ALONE, None)
+    else:
+        assert outcome.bug is not None, outcome
+        assert outcome.bug.fail_to_pass == (STATEFUL[2], STATEFUL[1])
