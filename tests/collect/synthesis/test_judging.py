@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -36,7 +36,7 @@ class Failing:
     def edited(self, edits: object) -> Mapping[str, bytes]:
         return PROJECT.source.files
 
-    def run(self, *arguments: object) -> TrialRun:
+    def run(self, files: Mapping[str, bytes], tests: Sequence[str], *more: object) -> TrialRun:
         raise self.error
 
     def group_of(self, test: str) -> str:
@@ -88,6 +88,9 @@ class SharedState(Failing):
         reasons = {test: Reason("ValueError", "", "") for test in failing if test in tests}
         return TrialRun(statuses, reasons)
 
+    def write_issue(self, failing: object, run: TrialRun, seed: str) -> str:
+        return "It fails."
+
 
 STATEFUL = ("t.py::test_a", "t.py::test_b", "t.py::test_c")
 
@@ -98,7 +101,8 @@ def test_a_named_test_fails_alone(alone: tuple[str, ...]) -> None:
     suite = Suite(tests=STATEFUL, seconds=seconds, failing=0, flaky=0, lines={})
     bench = SharedState(IndexError(), alone)
     mutation = candidate().parts
-    outcome = Judge(PROJECT, suite, bench, FactoryConfig()).judge(Candidate(mutation, STATEFUL, 1))
+    project = replace(PROJECT, test_paths=("t.py",))
+    outcome = Judge(project, suite, bench, FactoryConfig()).judge(Candidate(mutation, STATEFUL, 1))
     if not alone:
         assert (outcome.dropped_at, outcome.bug) == (Step.ALONE, None)
     else:
