@@ -33,6 +33,7 @@ from collect.questions.comparing import GUESSED, Call, Name, Text, parse_value, 
 from collect.questions.observations import (
     READ_FILE,
     Observations,
+    Sighting,
     last_part,
     observed,
     plain,
@@ -119,6 +120,8 @@ class GroundedClaim:
     kind: ClaimKind
     text: str
     grounded: Support
+    where: int | None = None
+    """Index of the message that first showed it."""
     from_test: bool = False
     """Whether it was observed only in a test: in its frame, source or assertion message."""
 
@@ -161,7 +164,9 @@ def ground(conversation: Conversation, tests: TestFiles) -> Grounding:
         if task.says(claim):
             found.append(GroundedClaim(*stated, Support.GIVEN))
         elif sightings := list(_sightings(claim, seen)):
-            found.append(GroundedClaim(*stated, Support.OBSERVED, from_test=all(sightings)))
+            where = min(each.where for each in sightings)
+            from_test = all(each.in_test for each in sightings)
+            found.append(GroundedClaim(*stated, Support.OBSERVED, where, from_test))
         else:
             found.append(GroundedClaim(*stated, Support.UNGROUNDED))
     return Grounding(tuple(found))
@@ -204,8 +209,8 @@ class _Task:
         return any(same(each, claim.value) for each in told)
 
 
-def _sightings(claim: Claim, seen: Observations) -> Iterator[bool]:
-    """Whether each sighting of a claim was in a test; a place may repeat."""
+def _sightings(claim: Claim, seen: Observations) -> Iterator[Sighting]:
+    """Where a claim was seen, unordered; a place may repeat."""
     text = plain(claim.text)
     match claim.kind:
         case ClaimKind.LOCATION if claim.line:
@@ -223,7 +228,7 @@ def _sightings(claim: Claim, seen: Observations) -> Iterator[bool]:
             yield from _sightings_of_value(claim, seen)
 
 
-def _sightings_of_value(claim: Claim, seen: Observations) -> Iterator[bool]:
+def _sightings_of_value(claim: Claim, seen: Observations) -> Iterator[Sighting]:
     """A value given to a name must have been seen under that name or inside its value. If the name
     was never seen, such as an expression in the model's own words, a distinctive value must have
     been seen somewhere, not one that anybody would guess. A name and its value that occur in an
@@ -254,7 +259,7 @@ def _sightings_of_value(claim: Claim, seen: Observations) -> Iterator[bool]:
         yield from _in_texts(form, seen)
 
 
-def _members(name: str, seen: Observations) -> Iterator[tuple[object, bool]]:
+def _members(name: str, seen: Observations) -> Iterator[tuple[object, Sighting]]:
     """What `lines['tea']` or `cart.total` is, according to the values of `lines` or `cart`."""
     try:
         node = ast.parse(name, mode="eval").body
@@ -275,7 +280,7 @@ def _members(name: str, seen: Observations) -> Iterator[tuple[object, bool]]:
             continue
 
 
-def _in_texts(words: str, seen: Observations) -> Iterator[bool]:
+def _in_texts(words: str, seen: Observations) -> Iterator[Sighting]:
     """The tool answers that contain these words."""
     return (sighting for text, sighting in seen.texts if _has_word(text, words))
 

@@ -30,83 +30,93 @@ DOTTED = re.compile(r"[\w.]+")
 FUNCTION = re.compile(r"\bin (?P<function>[\w.<>]+)")
 
 
+@dataclass(frozen=True)
+class Sighting:
+    """Where something was seen."""
+
+    where: int
+    """Index of the message."""
+    in_test: bool
+    """In a test's frame, source or assertion message."""
+
+
 @dataclass
 class Observations:
-    """Everything seen before the answer, indexed for lookups, each with whether it was in a test's
-    frame, source or assertion message."""
+    """Everything seen before the answer, indexed for lookups."""
 
-    texts: list[tuple[str, bool]] = field(default_factory=list)
+    texts: list[tuple[str, Sighting]] = field(default_factory=list)
     """With whitespace collapsed, without addresses."""
-    values: dict[str, list[tuple[str, bool]]] = field(default_factory=lambda: defaultdict(list))
+    values: dict[str, list[tuple[str, Sighting]]] = field(default_factory=lambda: defaultdict(list))
     """Representations by the expression's last part: `total` for `self.total`."""
-    lines: dict[tuple[str, int], list[tuple[str, bool]]] = field(
+    lines: dict[tuple[str, int], list[tuple[str, Sighting]]] = field(
         default_factory=lambda: defaultdict(list)
     )
     """Paths by file name and line."""
-    functions: dict[str, bool] = field(default_factory=dict)
-    exceptions: list[tuple[str, str, bool]] = field(default_factory=list)
+    functions: dict[str, Sighting] = field(default_factory=dict)
+    exceptions: list[tuple[str, str, Sighting]] = field(default_factory=list)
     """Types without their modules, and messages."""
 
-    def add_text(self, text: str, in_test: bool) -> None:
+    def add_text(self, text: str, sighting: Sighting) -> None:
         """Add a tool's answer."""
-        self.texts.append((plain(text), in_test))
+        self.texts.append((plain(text), sighting))
         # Only lines with a file name: the search for places is slow in other text.
         naming = "\n".join(each for each in text.splitlines() if ".py" in each or ".java" in each)
         for file, line, _ in places(naming):
-            self.add_line(file, line, in_test)
+            self.add_line(file, line, sighting)
         for found in TRACEBACK.finditer(naming):
-            self.add_line(found["file"], int(found["line"]), in_test)
+            self.add_line(found["file"], int(found["line"]), sighting)
         for found in FUNCTION.finditer(text):
-            self.functions.setdefault(found["function"], in_test)
+            self.functions.setdefault(found["function"], sighting)
 
-    def add_event(self, event: DebugEvent, in_test: bool, tests: TestFiles) -> None:
+    def add_event(self, event: DebugEvent, sighting: Sighting, tests: TestFiles) -> None:
         """Add a debugger event, with what was collected at hits of breakpoints."""
-        self.add_text(event.output, in_test)
+        self.add_text(event.output, sighting)
         stopped = Frame(0, event.file or "", event.line or 0, event.function or "", "")
         for frame in (stopped, *event.frames, *(f for t in event.threads for f in t.frames)):
-            self._add_place(frame.file, frame.line, frame.function, in_test)
+            self._add_place(frame.file, frame.line, frame.function, sighting)
         for point in event.breakpoints:
-            self.add_line(point.file, point.line, in_test)
-        self.add_listing(event.file or "", "\n".join(event.source), in_test)
+            self.add_line(point.file, point.line, sighting)
+        self.add_listing(event.file or "", "\n".join(event.source), sighting)
         inside = _asked(event, "expression") if event.action is Action.FIELDS else None
         for value in event.values:
             dot = "" if value.name.startswith("[") else "."
             name = value.name if inside is None else f"{inside}{dot}{value.name}"
-            self._add_value(replace(value, name=name), in_test)
+            self._add_value(replace(value, name=name), sighting)
         argument, pattern = PRINTING.get(event.action, ("", None))
         printed = pattern.fullmatch(str(_asked(event, argument) or "").strip()) if pattern else None
         if printed:
             text = event.output.strip()
-            shown = [(text, in_test), (repr(text), in_test)]
+            shown = [(text, sighting), (repr(text), sighting)]
             self.values[last_part(printed["expression"])] += shown
         if event.return_value is not None:
             # What a program function returns belongs to the program, even if a test receives it.
-            self._add_value(event.return_value, False)
+            self._add_value(event.return_value, replace(sighting, in_test=False))
         if event.exception is not None:
             raised = event.exception.type.rpartition(".")[2]
-            self.exceptions.append((raised, plain(event.exception.message), in_test))
+            self.exceptions.append((raised, plain(event.exception.message), sighting))
         for hit in event.collected:
-            self._add_place(hit.file, hit.line, hit.function, hit.file in tests)
+            own = replace(sighting, in_test=hit.file in tests)
+            self._add_place(hit.file, hit.line, hit.function, own)
             for value in hit.values:
-                self._add_value(value, hit.file in tests)
+                self._add_value(value, own)
 
-    def add_listing(self, file: str, text: str, in_test: bool) -> None:
+    def add_listing(self, file: str, text: str, sighting: Sighting) -> None:
         """Add the numbered lines of a file."""
         for found in NUMBERED.finditer(text):
-            self.add_line(file, int(found["line"]), in_test)
+            self.add_line(file, int(found["line"]), sighting)
 
-    def add_line(self, file: str, line: int, in_test: bool) -> None:
+    def add_line(self, file: str, line: int, sighting: Sighting) -> None:
         """Add one place."""
         if file and line:
-            self.lines[posixpath.basename(file), line].append((file.removeprefix("./"), in_test))
+            self.lines[posixpath.basename(file), line].append((file.removeprefix("./"), sighting))
 
-    def _add_place(self, file: str, line: int, function: str, in_test: bool) -> None:
-        self.add_line(file, line, in_test)
-        self.functions.setdefault(function, in_test)
+    def _add_place(self, file: str, line: int, function: str, sighting: Sighting) -> None:
+        self.add_line(file, line, sighting)
+        self.functions.setdefault(function, sighting)
 
-    def _add_value(self, value: Value, in_test: bool) -> None:
+    def _add_value(self, value: Value, sighting: Sighting) -> None:
         if not value.failed:
-            self.values[last_part(value.name)].append((value.text, in_test))
+            self.values[last_part(value.name)].append((value.text, sighting))
 
 
 def plain(text: str) -> str:
@@ -133,19 +143,21 @@ def observed(conversation: Conversation, end: int, tests: TestFiles) -> Observat
         # A call is from a test if all its events are.
         from_test[row.tool_call_id] = from_test.get(row.tool_call_id, True) and tested
     calls = conversation.calls
-    for held in conversation.messages[:end]:
+    for index, held in enumerate(conversation.messages[:end]):
         message = held.message
         if message.role != "tool" and held.tool_outcome is None:
             continue
         call = calls.get(message.tool_call_id or "")
         path = call.text("path") if call is not None and call.name == READ_FILE else ""
         in_test = path in tests if path else from_test.get(message.tool_call_id, False)
-        seen.add_text(message.content, in_test)
+        sighting = Sighting(index, in_test)
+        seen.add_text(message.content, sighting)
         if path:
-            seen.add_listing(path, message.content, in_test)
+            seen.add_listing(path, message.content, sighting)
     for row, tested in events:
-        if _answer_index(conversation, row) < end:
-            seen.add_event(row.event, tested, tests)
+        where = _answer_index(conversation, row)
+        if where < end:
+            seen.add_event(row.event, Sighting(where, tested), tests)
     return seen
 
 

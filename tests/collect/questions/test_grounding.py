@@ -120,9 +120,9 @@ def test_evidence_and_location_are_checked_too() -> None:
     assert [claim.grounded for claim in grounding.claims] == [UNGROUNDED, UNGROUNDED]
 
 
-def test_values_and_exceptions_are_claims() -> None:
+def test_a_claim_says_where_it_was_seen_first() -> None:
     claims = ground(investigated("`rate` = 0.25, then KeyError"), TESTS).claims
-    assert all(claim.grounded is OBSERVED for claim in claims)
+    assert {claim.text: claim.where for claim in claims} == {"rate = 0.25": 7, "KeyError": 19}
     assert {claim.kind for claim in claims} == {ClaimKind.VALUE, ClaimKind.EXCEPTION}
 
 
