@@ -7,7 +7,7 @@ not know, names several candidates or contradicts itself is wrong, even if it co
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -96,10 +96,23 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True)
+class Fact:
+    """One fact that was asked for."""
+
+    name: str
+    true: str
+    claimed: str
+    reason: Reason
+
+    @property
+    def ok(self) -> bool:
+        return self.reason is Reason.RIGHT
+
+
+@dataclass(frozen=True)
 class Verdict:
     reason: Reason
-    facts: tuple[Reason, ...] = ()
-    """One for each fact that was asked for."""
+    facts: tuple[Fact, ...] = ()
 
     @property
     def correct(self) -> bool:
@@ -108,7 +121,7 @@ class Verdict:
     @property
     def share(self) -> float:
         """The share of right facts."""
-        return self.facts.count(Reason.RIGHT) / len(self.facts) if self.facts else 0.0
+        return sum(fact.ok for fact in self.facts) / len(self.facts) if self.facts else 0.0
 
 
 def score_text(question: Question, text: str) -> Verdict:
@@ -124,17 +137,18 @@ def score(question: Question, answer: DebugAnswer) -> Verdict:
     if guesses or not text.strip() or claims.EVASIVE.search(text):
         return Verdict(Reason.EVASIVE)
     facts = tuple(_facts(question, answer))
-    return Verdict(next((fact for fact in facts if fact is not Reason.RIGHT), Reason.RIGHT), facts)
+    wrong = [fact.reason for fact in facts if not fact.ok]
+    return Verdict(wrong[0] if wrong else Reason.RIGHT, facts)
 
 
-def _facts(question: Question, answer: DebugAnswer) -> Iterator[Reason]:
+def _facts(question: Question, answer: DebugAnswer) -> Iterator[Fact]:
     text = answer.answer
     match question.ask, question.truth:
         case ValueAsk() as ask, ValueTruth() as truth:
             yield from _value(text, ask, truth)
         case PostFixAsk(value=value), PostFixTruth() as truth:
-            passes = PASSES.said(claims.without_values(text), ("test", "tests"))
-            yield _once(passes, passes == {truth.passes})
+            rest = claims.without_values(text)
+            yield _yes_or_no("passes", truth.passes, PASSES.said(rest, ("test", "tests")))
             yield from _value(text, value, truth.value)
         case ReachAsk() as ask, ReachTruth() as truth:
             yield from _reach(ask, truth, text)
@@ -143,41 +157,46 @@ def _facts(question: Question, answer: DebugAnswer) -> Iterator[Reason]:
             # The message may name other exceptions.
             without_message = text.replace(truth.message, "") if truth.message else text
             found = claims.exceptions(without_message, wanted)
-            yield _once(found, found == [wanted])
-            yield _place(answer, (truth.origin,))
+            yield _single("type", wanted, found, found == [wanted])
+            yield _place("origin", answer, (truth.origin,))
         case _, AssertionTruth() as truth:
-            yield _place(answer, (truth.place,))
+            yield _place("place", answer, (truth.place,))
             actual, expected = claims.compared(text)
             yield _side("actual", actual, truth.actual, text)
             if truth.expected is not None:
                 yield _side("expected", expected, truth.expected, text)
         case _, RootCauseTruth() as truth:
-            place = _place(answer, truth.places)
-            names = {each.function.rpartition(".")[2] for each in truth.places}
-            short = "|".join(map(re.escape, names))
+            place = _place("place", answer, truth.places)
+            names = {each.function for each in truth.places}
+            short = "|".join(re.escape(name.rpartition(".")[2]) for name in names)
             said = re.search(rf"(?<!\w)(?:{short})(?!\w)", f"{text}\n{answer.location}")
             # The function is named by its name or by a place inside it.
-            yield _right(said or place in (Reason.RIGHT, Reason.SEVERAL))
+            named = said or place.reason in (Reason.RIGHT, Reason.SEVERAL)
+            true, claimed = " | ".join(sorted(names)), "named" if said else ""
+            yield Fact("function", true, claimed, Reason.RIGHT if named else Reason.WRONG)
             yield place
 
 
-def _value(text: str, ask: ValueAsk, truth: ValueTruth) -> Iterator[Reason]:
+def _value(text: str, ask: ValueAsk, truth: ValueTruth) -> Iterator[Fact]:
     """Whether the text gives the expression this value and no other; and where and when it was
     seen, if the text says so: the right value of another line or visit is luck."""
     named = distinct(claims.named_values(text, ask.expression))
     bare = claims.bare_words(text, ask.expression) if truth.type == "str" else []
     if not named and bare and all(word == parse_value(truth.text) for word in bare):
         # A string in backticks without its quotes.
-        yield Reason.RIGHT
+        yield Fact("value", truth.text, truth.text, Reason.RIGHT)
     else:
         free = [c for c in claims.values_in(text) if _may_be_of(text, c, ask.expression)]
-        yield _of_claims(truth, named or distinct(free))
+        yield _of_claims("value", truth, named or distinct(free))
     places = claims.locations(text)
     if places and not ask.after:
-        yield _right(any(_within(file, line, ask.place) for file, line in places))
+        right = any(_within(file, line, ask.place) for file, line in places)
+        shown = " | ".join(f"{file}:{line}" for file, line in places)
+        yield Fact("place", str(ask.place), shown, Reason.RIGHT if right else Reason.WRONG)
     visits = claims.visits(text)
     if visits:
-        yield _right(ask.hit in visits)
+        reason = Reason.RIGHT if ask.hit in visits else Reason.WRONG
+        yield Fact("visit", str(ask.hit), ", ".join(map(str, visits)), reason)
 
 
 def _may_be_of(text: str, claim: ValueClaim, expression: str) -> bool:
@@ -188,47 +207,53 @@ def _may_be_of(text: str, claim: ValueClaim, expression: str) -> bool:
     return name in (None, expression) and not part_of_name
 
 
-def _of_claims(truth: ValueTruth, found: list[ValueClaim]) -> Reason:
-    return _once(found, bool(found) and same(found[0].value, parse_value(truth.text)))
+def _of_claims(name: str, truth: ValueTruth, found: list[ValueClaim]) -> Fact:
+    right = bool(found) and same(found[0].value, parse_value(truth.text))
+    return _single(name, truth.text, [claim.text for claim in found], right)
 
 
-def _once(said: Collection[object], right: bool) -> Reason:
-    """Of a fact that must be said, once. `right`: whether the first thing said is true."""
+def _single(name: str, true: str, said: list[str], right: bool, between: str = " | ") -> Fact:
+    """A fact that must be said, once. `right`: whether the first thing said is true."""
+    reason = Reason.RIGHT if right else Reason.WRONG
     if len(said) != 1:
-        return Reason.SEVERAL if said else Reason.MISSING
-    return _right(right)
+        reason = Reason.SEVERAL if said else Reason.MISSING
+    return Fact(name, true, between.join(said), reason)
 
 
-def _right(right: object) -> Reason:
-    return Reason.RIGHT if right else Reason.WRONG
+def _yes_or_no(name: str, true: bool, said: set[bool]) -> Fact:
+    shown = ["yes" if each else "no" for each in sorted(said)]
+    return _single(name, "yes" if true else "no", shown, said == {true}, " and ")
 
 
-def _reach(ask: ReachAsk, truth: ReachTruth, text: str) -> Iterator[Reason]:
+def _reach(ask: ReachAsk, truth: ReachTruth, text: str) -> Iterator[Fact]:
     said = REACHED.said(text, (str(ask.place.line), ask.place.function.rpartition(".")[2]))
     counted = claims.counts(text)
     if said or not ask.count or not counted:
-        yield _once(said, said == {truth.reached})
+        yield _yes_or_no("reached", truth.reached, said)
     if ask.count and truth.reached:
-        yield _once(counted, counted[:1] == [truth.count])
+        shown = list(map(str, counted))
+        yield _single("count", str(truth.count), shown, counted[:1] == [truth.count], ", ")
     elif ask.count and any(counted):
-        yield Reason.WRONG
+        yield Fact("count", "0", str(counted), Reason.WRONG)
 
 
-def _place(answer: DebugAnswer, places: tuple[Location, ...]) -> Reason:
+def _place(name: str, answer: DebugAnswer, places: tuple[Location, ...]) -> Fact:
     """Whether every claimed place, by default the block's own location, lies in a true span."""
     found = claims.locations(answer.answer) or claims.locations(answer.location)[:1]
+    shown = " | ".join(f"{file}:{line}" for file, line in found)
     inside = [any(_within(file, line, place) for place in places) for file, line in found]
+    reason = Reason.SEVERAL if any(inside) else Reason.WRONG
     if all(inside):
-        return Reason.RIGHT if found else Reason.MISSING
-    return Reason.SEVERAL if any(inside) else Reason.WRONG
+        reason = Reason.RIGHT if found else Reason.MISSING
+    return Fact(name, " | ".join(map(str, places)), shown, reason)
 
 
 def _within(file: str, line: int, place: Location) -> bool:
     return claims.same_file(file, place.file) and place.line <= line <= place.last_line
 
 
-def _side(name: str, found: list[ValueClaim], truth: ValueTruth, text: str) -> Reason:
+def _side(name: str, found: list[ValueClaim], truth: ValueTruth, text: str) -> Fact:
     bare = claims.bare_words(text, name) if truth.type == "str" and not found else []
     if bare and all(same_text(repr(word), truth.text) for word in bare):
-        return Reason.RIGHT
-    return _of_claims(truth, distinct(found))
+        return Fact(name, truth.text, bare[0], Reason.RIGHT)
+    return _of_claims(name, truth, distinct(found))

@@ -252,7 +252,7 @@ def test_root_causes(text: str, location: str, reason: Reason) -> None:
 
 def test_the_right_function_is_a_part() -> None:
     judged = score(root_cause(), answer("`Rates.of` is to blame, at shop/rates.py:30."))
-    assert [fact is Reason.RIGHT for fact in judged.facts] == [True, False]
+    assert [fact.ok for fact in judged.facts] == [True, False]
     assert judged.share == 0.5
 
 
