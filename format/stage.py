@@ -189,7 +189,9 @@ def run_format(
     empty = [store.folder for store, outcomes in runs[bool(config.runs) :] if not outcomes]
     if empty:
         first = empty[0]
-        raise ConfigError(f"{first} has no rollouts; run `stepinto collect` on it first")
+        raise ConfigError(
+            f"{first} has no rollouts; run `stepinto collect` on this run folder first"
+        )
     source = Candidates(config, runs)
     questions = choose_questions(config.prompts, run, bugs) if config.prompts else []
     attempts: Attempts = {}
