@@ -69,7 +69,9 @@ def test_the_records_behind_the_rows_are_uploaded(
     card = held["README.md"].decode()
     facts = yaml.safe_load(card.split("---")[1])
     assert {each["config_name"] for each in facts["configs"]} >= {"rollouts", "conversations"}
-    assert main([*command, "format.push.records=false", "format.push.repository=me/sessions"]) == 0
+    alone = ["format", str(config), "format.push={repository: me/sessions, records: false}"]
+    assert main([*alone, "format.test_fraction=0"]) == 0
+    assert hub.repositories["me/sessions"] == files_of(run / "sft")
 
 
 def test_the_command_checks_the_target_first(
