@@ -21,8 +21,7 @@ from collect.questions.asking import VARIANT as QUESTIONS
 from collect.store.records import ORACLE_TEACHER, Rollout
 from eval.config import ArmName, StatisticsConfig
 from eval.figures import Figure, Point, Record, Series, notes, table
-from eval.labels import Labels
-from eval.metrics import MISSING, Arm, Facts, arm_of, decimal, has_verdict, instance_of
+from eval.metrics import MISSING, Arm, Facts, Labels, arm_of, decimal, has_verdict, instance_of
 
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -599,22 +598,20 @@ def paired_figures(report: PairedReport, labels: Labels) -> list[Record]:
     return figures
 
 
-def comparison_facts(report: PairedReport) -> list[Facts]:
-    return [_facts(each, ("first", "second"), report) for each in report.comparisons]
+def paired_facts(report: PairedReport) -> dict[str, list[Facts]]:
+    """Tables of plain numbers: `comparisons` and `recovered_gain`."""
 
+    def facts(each: PairedComparison | RecoveredGain, *sides: str) -> Facts:
+        fields = asdict(each)
+        arms = {side: fields.pop(side) for side in sides}
+        row = {f"{side}_{key}": value for side, arm in arms.items() for key, value in arm.items()}
+        row["scripted"] = any(getattr(each, side) in report.scripted for side in sides)
+        return row | fields
 
-def gain_facts(report: PairedReport) -> list[Facts]:
-    return [_facts(each, ("small", "frontier", "baseline"), report) for each in report.gains]
-
-
-def _facts(
-    each: PairedComparison | RecoveredGain, sides: Sequence[str], report: PairedReport
-) -> Facts:
-    fields = asdict(each)
-    arms = {side: fields.pop(side) for side in sides}
-    row = {f"{side}_{key}": value for side, arm in arms.items() for key, value in arm.items()}
-    row["scripted"] = any(getattr(each, side) in report.scripted for side in sides)
-    return row | fields
+    return {
+        "comparisons": [facts(each, "first", "second") for each in report.comparisons],
+        "recovered_gain": [facts(each, "small", "frontier", "baseline") for each in report.gains],
+    }
 
 
 def p_value(value: float | None) -> str:

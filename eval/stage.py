@@ -4,13 +4,15 @@ questions, and the tables of both."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from collect.benchmarks.base import Instance
 from collect.benchmarks.config import BenchmarkConfig
+from collect.benchmarks.held_out import RepositoryNames
 from collect.benchmarks.opening import Choice, open_chosen, tell_skipped
 from collect.config import RuntimeConfig
 from collect.errors import ConfigError
@@ -26,8 +28,8 @@ from collect.rollouts.stage import (
 )
 from collect.store.run_store import RunStore
 from eval.config import Arm, EvalConfig
-from eval.labels import Labels, labels_of
-from eval.metrics import compare
+from eval.figures import TablePaths
+from eval.metrics import Comparison, Labels, compare, labels_of
 from eval.paired import paired_figures, paired_report
 from eval.paper_figures import arm_records, panel_records
 from eval.qualitative.judge import Judge, JudgeReport, check_judge
@@ -36,9 +38,8 @@ from eval.qualitative.tables import judge_records, qualitative_records
 from eval.repair_tables import full_set_of, panels_of
 from eval.report.facts import Selection, sources_of
 from eval.report.pages import ReportRequest, question_files, write_report
-from eval.standalone import AloneReport, AloneStage
-from eval.tables import TablePaths, summary, write_tables
-from eval.training_data import note_training, trained_repositories
+from eval.standalone import AloneReport, AloneStage, trained_repositories
+from eval.tables import summary, write_tables
 
 FOLDER, REPORT = "eval", "report"
 
@@ -128,6 +129,16 @@ class InPlaceStage:
         said = Judge(self.runtime, judge, choice.instances, folder).judge(sample.items)
         tables = write(records=[*records, *judge_records(said, found, labels)])
         return replace(report, tables=tables, judge=said)
+
+
+def note_training(
+    comparison: Comparison, instances: Sequence[Instance], trained: Collection[str]
+) -> Comparison:
+    """The comparison, with the bugs whose repository, in any spelling, is among those trained
+    on."""
+    known = RepositoryNames(trained)
+    seen = {(each.benchmark, each.id) for each in instances if each.repository in known}
+    return replace(comparison, trained_on=tuple(k for k in comparison.instances if k in seen))
 
 
 def _others(

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from collect.questions.grounding import changed_by
 from collect.store.records import Conversation, Role, StopReason, ToolOutcome
-from eval.qualitative.sessions import Session as Facts
-from eval.qualitative.sessions import modes_of_answer, session_of
+from eval.qualitative.failure_modes import Session as Facts
+from eval.qualitative.failure_modes import modes_of_answer, session_of
 from sandbox.debugger import Action, Breakpoint, ErrorKind, State, Value
 from sandbox.debugger import StopReason as DebugStopReason
 from tests.format.sessions import Session, failed, raised, see, stop
