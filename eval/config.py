@@ -14,9 +14,6 @@ from collect.question_records import Category
 from collect.questions.config import SOURCE_READER
 from collect.store.record_lines import StrictRecord
 
-Arm = tuple[Variant, str, str | None]
-"""A variant, the main model and the sub model."""
-
 
 class ArmName(StrictRecord):
     """One arm of an evaluation."""
@@ -198,7 +195,7 @@ class EvalConfig(StrictRecord):
         """The bugs to measure on; `collected` is collect's benchmark."""
         return self.benchmark or collected.model_copy(update={"split": "held_out"})
 
-    def arms(self) -> tuple[Arm, ...]:
+    def arms(self) -> tuple[tuple[Variant, str, str | None], ...]:
         """Every (variant, main model, sub model) to run, each once.
 
         A variant with a subagent runs with each pair that has a sub model, the others once per main
@@ -211,16 +208,6 @@ class EvalConfig(StrictRecord):
             if pair.sub is not None or not variant.has_subagent
         ]
         return tuple(dict.fromkeys(arms))
-
-    def forks(self) -> dict[Arm, Arm]:
-        """The arms that share the beginnings of another arm's rollouts, each with that arm."""
-        firsts: dict[tuple[Variant, str], str | None] = {}
-        forked = {}
-        for variant, main, sub in self.arms() if self.fork else ():
-            first = firsts.setdefault((variant, main), sub)
-            if first != sub:
-                forked[variant, main, sub] = (variant, main, first)
-        return forked
 
 
 def _refuse_repeated(key: str, values: Sequence[object]) -> None:

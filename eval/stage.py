@@ -4,7 +4,7 @@ questions, and the tables of both."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from collect.rollouts.stage import (
     rollouts_batch,
 )
 from collect.store.run_store import RunStore
-from eval.config import Arm, EvalConfig
+from eval.config import EvalConfig
 from eval.figures import TablePaths
 from eval.metrics import Comparison, Labels, compare, labels_of
 from eval.paired import paired_figures, paired_report
@@ -85,12 +85,13 @@ class InPlaceStage:
         benchmark, choice = open_chosen(self.benchmark, self.runtime.sandbox)
         specs, identity = self._specs(choice), RunIdentity(self.run.name, self.runtime.seed)
         tell_skipped(choice, folder)
-        forks = config.forks()
-        if forks:
-            first = [spec for spec in specs if (spec.variant, spec.main, spec.sub) not in forks]
+        others = forked(specs) if config.fork else {}
+        if others:
+            later = {spec.id for found in others.values() for spec in found}
+            first = [spec for spec in specs if spec.id not in later]
             done = do_rollouts(self.runtime, benchmark, first, identity, folder)
-            fork_rollouts(self.runtime, _others(specs, forks), folder)
-        if not forks or not done.stopped:
+            fork_rollouts(self.runtime, others, folder)
+        if not others or not done.stopped:
             done = do_rollouts(self.runtime, benchmark, specs, identity, folder)
         store, asked = RunStore(folder), {spec.id for spec in specs}
         rows = [row for row in store.read_rollouts() if row.rollout_id in asked]
@@ -141,15 +142,15 @@ def note_training(
     return replace(comparison, trained_on=tuple(k for k in comparison.instances if k in seen))
 
 
-def _others(
-    specs: Sequence[RolloutSpec], forks: Mapping[Arm, Arm]
-) -> Mapping[str, list[RolloutSpec]]:
-    """The rollouts that share the beginning of another, by that one's id."""
+def forked(specs: Iterable[RolloutSpec]) -> Mapping[str, list[RolloutSpec]]:
+    """The rollouts that differ from an earlier one in the subagent's model only, by that one's
+    id."""
+    firsts: dict[str, RolloutSpec] = {}
     others = defaultdict[str, list[RolloutSpec]](list)
     for spec in specs:
-        first = forks.get((spec.variant, spec.main, spec.sub))
-        if first is not None:
-            others[replace(spec, sub=first[2]).id].append(spec)
+        first = firsts.setdefault(replace(spec, sub=None).id, spec)
+        if first is not spec:
+            others[first.id].append(spec)
     return others
 
 

@@ -33,6 +33,12 @@ def launched() -> Session:
     return Session().debug(entry, test=TESTS[0]).debug(see(("rate", "0.5"), ("total", "80")))
 
 
+def test_no_event_tells_of_a_raw_terminal() -> None:
+    held = launched().answer("`rate` is 0.5.", "rate = 0.5", "shop/cart.py:42")
+    assert facts(held).sees_debugger
+    assert not facts(replace(held, variant="inspectcoder_no_inspectware")).sees_debugger
+
+
 def test_a_sound_answer() -> None:
     held = launched().answer("`rate` is 0.5.", "rate = 0.5", "shop/cart.py:42")
     found = facts(held)
