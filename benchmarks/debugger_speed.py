@@ -196,8 +196,7 @@ def milliseconds(work: Callable[[], object]) -> float:
 
 
 def medians(works: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
-    """The median of what each work returns, the works taking turns; the first round is for warming
-    up."""
+    """The median of what each work returns, taking turns, after one round for warming up."""
     found: dict[str, list[float]] = {name: [] for name in works}
     for turn in range(1 + rounds):
         for name, work in works.items():
@@ -226,8 +225,7 @@ def launches(interpreter: Interpreter, quick: bool) -> Row:
 
 
 def slow_downs(interpreter: Interpreter, quick: bool) -> Iterator[Row]:
-    """Python: the program's own processor time, with a breakpoint in another function of its
-    file."""
+    """Python: the program's processor time, with a breakpoint in another function of its file."""
     monitored = tuple(map(int, interpreter.version.split("."))) >= (3, 12)
     pdb_commands = (f"break {HOT.file}:{HOT.line}", "continue")
     with (

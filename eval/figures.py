@@ -278,8 +278,7 @@ NamedPoint = tuple[int, str, Point]
 
 
 def figures_of(folder: Path) -> list[Figure]:
-    """The figures of one folder of tables that say something; empty if it has no results of this
-    version."""
+    """The figures of a folder that say something; none without results of this version."""
     path = folder / RESULTS
     results = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     if results.get("format_version") != FORMAT_VERSION:
@@ -293,8 +292,7 @@ def figures_of(folder: Path) -> list[Figure]:
 
 
 def _says_something(figure: Figure) -> bool:
-    """Whether to draw a figure: rates of 0 count, but not costs that are all 0, or a single
-    point."""
+    """Whether to draw it: rates of 0 count, but not costs that are all 0, or a single point."""
     points = [p for series in figure.series for p in series.points if p.value is not None]
     if figure.kind is FigureKind.SCATTER:
         placed = [point.x for point in points if point.x is not None]
@@ -330,8 +328,7 @@ def draw(figure: Figure) -> Markup:
 
 
 def _bars(axes: Axes, figure: Figure) -> tuple[float, list[Named]]:
-    """Horizontal bars, which leave room for long names. Returns the chart's height and its
-    legend."""
+    """Horizontal bars, with room for long names. Returns the height and the legend."""
     from matplotlib.patches import Patch
 
     stacked = figure.kind is FigureKind.STACKED
@@ -363,8 +360,7 @@ def _bars(axes: Axes, figure: Figure) -> tuple[float, list[Named]]:
 
 
 def _group(axes: Axes, bars: Sequence[NamedPoint], y: float, stacked: bool) -> list[float]:
-    """Bars below each other, with intervals, or end to end. Returns the values that the axis must
-    cover."""
+    """Bars below each other, with intervals, or end to end. Returns what the axis must cover."""
     ends, start = [0.0], 0.0
     for index, name, point in bars:
         value = point.value or 0.0
@@ -394,8 +390,7 @@ def _value(axes: Axes, value: float, x: float, y: float) -> None:
 
 
 def _points(axes: Axes, figure: Figure) -> tuple[float, list[Named]]:
-    """Points with intervals, each with a marker and a name. Returns the chart's height and its
-    legend."""
+    """Points with intervals, markers and names. Returns the height and the legend."""
     several = len(figure.series) > 1
     marks: list[Named] = []
     across, up = [0.0], [0.0]

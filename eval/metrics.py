@@ -88,8 +88,7 @@ class ArmMetrics:
     tampered: int
     """Rollouts whose code interfered with the test run; they are not resolved."""
     pass_rate: float | None
-    """Percent of rollouts that resolved their bug: Debug2Fix's pass rate, InspectCoder's resolve
-    rate."""
+    """Percent that resolved their bug: Debug2Fix's pass rate, InspectCoder's resolve rate."""
     pass_low: float | None
     """95 % Wilson interval of the pass rate in percent, clustered by instance."""
     pass_high: float | None
@@ -154,8 +153,7 @@ class Comparison:
     """Text about the instances that were skipped because of a verification's marks."""
 
     def baseline_of(self, arm: Arm) -> ArmMetrics | None:
-        """The baseline with the arm's main model; None if there is none, or if the arm is the
-        baseline."""
+        """The baseline with the arm's main model; None if there is none, or that is the arm."""
         for m in self.arms if arm.variant != self.baseline else ():
             if m.arm.variant == self.baseline and m.rollouts and m.arm.main_model == arm.main_model:
                 return m
@@ -374,8 +372,7 @@ class Labels:
         return self.variant(metrics.arm.variant), self.models(metrics.arm, metrics.scripted)
 
     def pair(self, pair: tuple[str, str], arms: Iterable[ArmMetrics]) -> str:
-        """As `models`, for the main and sub model of a table or column, which at least one arm
-        has."""
+        """As `models`, for the main and sub model of a column, which at least one arm has."""
         own = [m for m in arms if (m.arm.main_model, m.arm.sub_model) == pair]
         return self.models(own[0].arm, any(m.scripted for m in own))
 

@@ -26,8 +26,7 @@ from eval.metrics import MISSING, Arm, Facts, Labels, arm_of, decimal, has_verdi
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Outcomes = Mapping[Any, Mapping[Any, bool]]
-"""By cluster, then by attempt; both keys are arbitrary. A cluster without attempts was tried but
-never judged."""
+"""By cluster and attempt, any keys. A cluster without attempts was tried but never judged."""
 BATCH = 1000
 """Resamples per batch, to limit memory."""
 
@@ -148,8 +147,7 @@ def sign_flip(gaps: Counts, resamples: int, seed: int) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values corrected by Holm (1979), which limits the chance of any false discovery to the
-    level."""
+    """P-values corrected by Holm (1979): any false discovery is at most as likely as the level."""
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])
     corrected, largest = [0.0] * len(p_values), 0.0
     for rank, index in enumerate(order):
@@ -172,8 +170,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def difference_interval(pair: Aligned, config: StatisticsConfig) -> tuple[float, float]:
-    """Interval for the first arm's rate minus the second's, in -1..1; needs at least one
-    cluster."""
+    """Interval of the first arm's rate minus the second's, in -1..1; needs a cluster."""
     gaps, trials = pair.gaps(), pair.trials
     estimate = float(gaps.sum() / trials.sum())
     unseen = unseen_share(pair.clusters, config.level)
@@ -245,8 +242,7 @@ class PairedComparison:
     """Bugs that the first arm resolved in more attempts than the second."""
     second_better: int = 0
     discordance: float | None = None
-    """Mean square of the bugs' differences, as a share; with one attempt, the share of discordant
-    bugs."""
+    """Mean square of the bugs' differences, as a share; with one attempt, of discordant bugs."""
     mcnemar_p: float | None = None
     """McNemar's exact test; None with several attempts, which are not independent."""
     permutation_p: float | None = None

@@ -135,16 +135,14 @@ class InPlaceStage:
 def note_training(
     comparison: Comparison, instances: Sequence[Instance], trained: Collection[str]
 ) -> Comparison:
-    """The comparison, with the bugs whose repository, in any spelling, is among those trained
-    on."""
+    """Add the bugs whose repository, in any spelling, is among those trained on."""
     known = RepositoryNames(trained)
     seen = {(each.benchmark, each.id) for each in instances if each.repository in known}
     return replace(comparison, trained_on=tuple(k for k in comparison.instances if k in seen))
 
 
 def forked(specs: Iterable[RolloutSpec]) -> Mapping[str, list[RolloutSpec]]:
-    """The rollouts that differ from an earlier one in the subagent's model only, by that one's
-    id."""
+    """Rollouts that differ from an earlier one in the subagent's model only, by that one's id."""
     firsts: dict[str, RolloutSpec] = {}
     others = defaultdict[str, list[RolloutSpec]](list)
     for spec in specs:
@@ -215,8 +213,7 @@ def look_before_eval(
 def check_eval(
     runtime: RuntimeConfig, config: EvalConfig, collected: BenchmarkConfig, run: Path
 ) -> tuple[InPlaceStage | None, AloneStage | None]:
-    """The stages that the config requests. Raises ConfigError if it measures nothing, or uses
-    models that it does not define."""
+    """The requested stages. Raises ConfigError if there are none, or a model is not defined."""
     if not config.arms() and config.questions is None:
         raise ConfigError(
             "there is nothing to evaluate: set eval.pairs, e.g. [{main: a, sub: b}], or "

@@ -1,5 +1,4 @@
-"""Subagents alone, on runtime questions without a main agent: the eval stage for them, with its
-metrics, tables and figures."""
+"""The eval stage of subagents alone, on runtime questions: its metrics, tables and figures."""
 
 from __future__ import annotations
 
@@ -89,8 +88,7 @@ class ModelAnswers:
     """`source_reader` for the reader of the source, which runs nothing."""
     answered: tuple[Answered, ...]
     missing: int = 0
-    """Questions without a verdict: failed because of the infrastructure or the budget, or not asked
-    yet."""
+    """Questions without a verdict: an infrastructure or budget failure, or not asked yet."""
 
     @property
     def arm(self) -> Arm:

@@ -62,8 +62,7 @@ SECTIONS: tuple[tuple[str, tuple[str, str], Value, Value, Callable[[float | None
         tokens,
     ),
 )
-"""The blocks of the paper's table, with two columns per pair of models: title, columns, values of
-both, and how they are written."""
+"""The blocks of the paper's table: title, columns of each pair of models, values, their text."""
 
 FLAT_COLUMNS: dict[str, Callable[[ArmMetrics], str]] = {
     "Bugs": lambda m: str(m.instances),
@@ -95,8 +94,7 @@ FLAT_NOTE = (
 
 
 def paper_table(comparison: Comparison, labels: Labels) -> list[list[str]]:
-    """The rows of the paper's table, header first; cells are Markdown. The best pass rate of a pair
-    of models is bold."""
+    """Rows, header first, in Markdown; the best pass rate of a pair of models is bold."""
     arms = {m.arm: m for m in comparison.arms}
     pairs = model_pairs(arms)
     variants = in_order(arm.variant for arm in arms)

@@ -133,8 +133,7 @@ def _misread(conversation: Conversation, claims: Grounding, tests: TestFiles) ->
 
 
 def tools_by_step(conversation: Conversation) -> Iterator[tuple[int, str]]:
-    """Each call as its step, from 1, and its tool (Debug2Fix, figure 5); a reply without one is
-    `finish`."""
+    """Each call's step, from 1, and tool (Debug2Fix, figure 5); `finish` of a reply without one."""
     replies = [row.message for row in conversation.messages if row.message.role == "assistant"]
     for step, reply in enumerate(replies, 1):
         names = [call.name for call in reply.tool_calls]

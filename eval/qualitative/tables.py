@@ -34,8 +34,7 @@ def _named(arm: Arm, study: Study, labels: Labels) -> tuple[str, str]:
 def _by_arm(
     study: Study, labels: Labels, chosen: Callable[[Finding], bool]
 ) -> dict[tuple[str, str], list[Finding]]:
-    """The findings that are chosen by the arms' names, in the order of the tables; arms without one
-    are left out."""
+    """The chosen findings by the arms' names, in the order of the tables; no arm without one."""
     found: dict[Arm, list[Finding]] = defaultdict(list)
     for each in filter(chosen, study.findings):
         found[each.arm].append(each)

@@ -188,8 +188,7 @@ def _pages(
     outcome: str,
     question: Question | None,
 ) -> list[tuple[Link, str]]:
-    """The pages of a rollout: one per conversation, or one if it failed before the first. The first
-    has the outcome."""
+    """One page per conversation of a rollout, or one without any. The first has the outcome."""
     # A collected rollout and an evaluated one can have the same ids.
     links = {
         each.conversation_id: Link(
@@ -388,8 +387,7 @@ def tools_of(sent: str) -> list[View]:
 
 
 def question_view(question: Question, answer: str) -> View:
-    """The question with the parts of the true answer, and the verdict on an answer, computed
-    again."""
+    """The question with the parts of the true answer, and the verdict, computed again."""
     truth = question.truth.model_dump(exclude={"kind"}, exclude_none=True)
     return {
         "question": question,
@@ -478,8 +476,7 @@ def _index(
 
 
 def _part(source: Source, request: ReportRequest) -> dict[str, Any]:
-    """One stage's tables, charts, and data files, with relative links, so that the run's folder can
-    be moved."""
+    """Tables, charts and data files of a stage; links are relative, so the run can be moved."""
     folder = source.folder
     text = (folder / MARKDOWN).read_text(encoding="utf-8")
     # Drop the file's heading, which repeats the part's.
