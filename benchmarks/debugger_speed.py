@@ -11,12 +11,12 @@ import argparse
 import os
 import platform
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 
 from rich.box import MARKDOWN
 from rich.console import Console
@@ -196,8 +196,7 @@ def milliseconds(work: Callable[[], object]) -> float:
 
 
 def medians(works: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
-    """The median of what each work returns, the works taking turns; the first round is for warming
-    up."""
+    """The median of what each work returns, taking turns, after one round for warming up."""
     found: dict[str, list[float]] = {name: [] for name in works}
     for turn in range(1 + rounds):
         for name, work in works.items():
@@ -226,8 +225,7 @@ def launches(interpreter: Interpreter, quick: bool) -> Row:
 
 
 def slow_downs(interpreter: Interpreter, quick: bool) -> Iterator[Row]:
-    """Python: the program's own processor time, with a breakpoint in another function of its
-    file."""
+    """Python: the program's processor time, with a breakpoint in another function of its file."""
     monitored = tuple(map(int, interpreter.version.split("."))) >= (3, 12)
     pdb_commands = (f"break {HOT.file}:{HOT.line}", "continue")
     with (
@@ -300,20 +298,20 @@ def action_rows(language: str, program: Program, target: float, quick: bool) -> 
             "step out": lambda: debugger.control(Action.STEP_OUT),
             "step over": lambda: debugger.control(Action.STEP_OVER),
         }
-        times: dict[str, list[float]] = {name: [] for name in kinds}
-        for turn in range(1 + (30 if quick else 200)):
-            for name, work in kinds.items():
-                began = time.perf_counter()
-                event = work()
-                taken = time.perf_counter() - began
-                if event.error_kind is not None:
-                    raise DebuggerError(f"{name} failed: {event.error}")
-                if turn:
-                    times[name].append(taken * 1000)
-                if name == "set breakpoint":
-                    debugger.remove_breakpoint(event.breakpoints[-1].number)
-    for name, values in times.items():
-        yield Row(section, name, statistics.median(values), target)
+
+        def timed(name: str, work: Callable[[], DebugEvent]) -> float:
+            began = time.perf_counter()
+            event = work()
+            taken = time.perf_counter() - began
+            if event.error_kind is not None:
+                raise DebuggerError(f"{name} failed: {event.error}")
+            if name == "set breakpoint":
+                debugger.remove_breakpoint(event.breakpoints[-1].number)
+            return taken * 1000
+
+        works = {name: partial(timed, name, work) for name, work in kinds.items()}
+        for name, value in medians(works, 30 if quick else 200).items():
+            yield Row(section, name, value, target)
 
 
 def print_table(rows: Iterable[Row]) -> None:
@@ -336,16 +334,19 @@ def print_table(rows: Iterable[Row]) -> None:
 
 def measure(options: argparse.Namespace) -> Iterator[Row]:
     quick: bool = options.quick
-    if "launch" in options.sections:
-        for interpreter in options.interpreters:
+    sections = options.sections or SECTIONS
+    found = [find_interpreter(version) for version in VERSIONS]
+    interpreters = [interpreter for interpreter in found if interpreter]
+    if "launch" in sections:
+        for interpreter in interpreters:
             if interpreter.has_pytest:
                 yield launches(interpreter, quick)
-    if "actions" in options.sections:
+    if "actions" in sections:
         yield from action_rows("python", SCRIPT, ACTION_TARGET, quick)
         if options.java:
             yield from action_rows("java", MAIN_CLASS, JAVA_TARGET, quick)
-    if "slow-down" in options.sections:
-        for interpreter in options.interpreters:
+    if "slow-down" in sections:
+        for interpreter in interpreters:
             yield from slow_downs(interpreter, quick)
 
 
@@ -353,22 +354,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.debugger_speed", description=__doc__
     )
-    parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
-    parser.add_argument(
-        "--python", action="append", metavar="PATH", help="an interpreter; default: all found"
-    )
+    parser.add_argument("sections", nargs="*", choices=SECTIONS, help="default: all")
     parser.add_argument("--java", action="store_true", help="actions of Java, too")
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     options = parser.parse_args()
-    unknown = set(options.sections) - set(SECTIONS)
-    if unknown:
-        parser.error(f"no section {', '.join(unknown)}; there are: {', '.join(SECTIONS)}")
-    options.sections = options.sections or SECTIONS
-    if options.python:
-        options.interpreters = [_interpreter(path) for path in options.python]
-    else:
-        found = [find_interpreter(version) for version in VERSIONS]
-        options.interpreters = [interpreter for interpreter in found if interpreter]
     print(f"{platform.platform()}, {os.cpu_count()} cores", file=sys.stderr)
     rows = []
     for row in measure(options):
@@ -376,15 +365,6 @@ def main() -> int:
         rows.append(row)
     print_table(rows)
     return 0 if all(row.met for row in rows) else 1
-
-
-def _interpreter(path: str) -> Interpreter:
-    """An interpreter given by its path."""
-    code = "import sys, importlib.util as u; print('%d.%d' % sys.version_info[:2], "
-    code += "u.find_spec('pytest') is not None)"
-    answer = subprocess.run([path, "-c", code], capture_output=True, text=True, check=True)
-    version, has_pytest = answer.stdout.split()
-    return Interpreter(version, path, has_pytest == "True")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -50,8 +50,7 @@ class Template:
     """A rollout with one conversation, cut at the words that vary."""
 
     def __init__(self, rollout: Rollout, conversation: Conversation) -> None:
-        rows = [plain(rollout), plain(conversation)]
-        text = json.dumps(rows)
+        text = json.dumps([plain(rollout), plain(conversation)])
         # What is called somehow in the program: not in the prompts, the tools or the language.
         seen = [row.event for row in conversation.events]
         texts = [
@@ -60,7 +59,8 @@ class Template:
             *(f"{value.name} {value.text}" for event in seen for value in event.values),
         ]
         said = [conversation.messages[0].message.content, conversation.tools]
-        fixed = {*dir(builtins), *keyword.kwlist, *_keys(rows), "self", "tests"}
+        keys = re.findall(r'"(\w+)": ', text)
+        fixed = {*dir(builtins), *keyword.kwlist, *keys, "self", "tests"}
         fixed |= set(WORD.findall("\n".join(said)))
         names = "|".join(sorted({*WORD.findall("\n".join(texts))} - fixed, key=len, reverse=True))
         # Behind `\n` in JSON text a word begins though a letter is before it.
@@ -74,15 +74,6 @@ class Template:
         self._pieces[1::2] = [words[name] for name in self._words]
         rollout, conversation = json.loads("".join(self._pieces))
         return rollout, conversation
-
-
-def _keys(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        yield from value
-        value = list(value.values())
-    if isinstance(value, list):
-        for inner in value:
-            yield from _keys(inner)
 
 
 def write_run(folder: Path, templates: Sequence[Template], conversations: int, seed: int) -> None:

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from collect.agents.config import Variant
 from collect.benchmarks.config import BenchmarkConfig
 from collect.field_errors import did_you_mean
 from collect.question_records import Category
-from collect.questions.config import SOURCE_READER, QuestionsConfig
-
-Arm = tuple[Variant, str, str | None]
-"""A variant, the main model and the sub model."""
+from collect.questions.config import SOURCE_READER
+from collect.store.record_lines import StrictRecord
 
 
-class ArmName(BaseModel):
+class ArmName(StrictRecord):
     """One arm of an evaluation."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     variant: Variant
     """The agent, or the baseline."""
@@ -35,19 +30,15 @@ class ArmName(BaseModel):
         return self.model_dump_json(exclude_none=True)
 
 
-class ComparisonConfig(BaseModel):
+class ComparisonConfig(StrictRecord):
     """Two arms: how much better the first is than the second."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     first: ArmName
     second: ArmName
 
 
-class StatisticsConfig(BaseModel):
+class StatisticsConfig(StrictRecord):
     """Which arms to compare, and the required confidence."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
     """Confidence level of every interval; 1 - confidence is the level of every test, 5 % by
@@ -79,10 +70,8 @@ class StatisticsConfig(BaseModel):
         return 1 - self.confidence
 
 
-class AloneConfig(BaseModel):
+class AloneConfig(StrictRecord):
     """The `eval.questions` section."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     models: tuple[str, ...] = Field(min_length=1)
     """The models that answer, by their names in `models`; the source reader always answers too."""
@@ -114,22 +103,9 @@ class AloneConfig(BaseModel):
             raise ValueError(f"models names {SOURCE_READER!r}, which is always there; remove it")
         return self
 
-    def asking(self, benchmark: BenchmarkConfig, output: Path) -> QuestionsConfig:
-        """The settings to generate the questions into `output` and ask them."""
-        return QuestionsConfig(
-            benchmark=benchmark,
-            per_category=self.per_category,
-            limits=self.limits,
-            seed=self.seed,
-            test_timeout=self.test_timeout,
-            output=str(output),
-        )
 
-
-class JudgeConfig(BaseModel):
+class JudgeConfig(StrictRecord):
     """The `eval.judge` section."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: str = Field(min_length=1)
     """Its name in `models`: an endpoint or a local model."""
@@ -139,10 +115,8 @@ class JudgeConfig(BaseModel):
     """Seed of the random draw."""
 
 
-class ReportConfig(BaseModel):
+class ReportConfig(StrictRecord):
     """The report of the evaluation stage, in `RUN/eval/report`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     html: bool = True
     """Whether to write it. `stepinto view RUN` writes one at any time."""
@@ -150,10 +124,8 @@ class ReportConfig(BaseModel):
     """Maximum number of rollouts whose conversations get pages; None for all."""
 
 
-class Pair(BaseModel):
+class Pair(StrictRecord):
     """The models of one arm, by their names in the run's config."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     main: str = Field(min_length=1)
     """The main agent's model."""
@@ -161,10 +133,8 @@ class Pair(BaseModel):
     """None: only run variants without a subagent with this main model."""
 
 
-class EvalConfig(BaseModel):
+class EvalConfig(StrictRecord):
     """The evaluation stage."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     benchmark: BenchmarkConfig | None = None
     """None: the bugs of collect's benchmark that its split holds out from training."""
@@ -195,10 +165,10 @@ class EvalConfig(BaseModel):
     def _check(self) -> Self:
         _refuse_repeated("eval.variants", self.variants)
         _refuse_repeated("eval.pairs", self.pairs)
-        arms = {ArmName(variant=v, main=main, sub=sub) for v, main, sub in self.arms()}
+        arms = self.arms()
         for compared in self.statistics.comparisons:
             for name in (compared.first, compared.second):
-                if name not in arms:
+                if (name.variant, name.main, name.sub) not in arms:
                     raise ValueError(
                         f"eval.statistics.comparisons names an arm that is not run: {name}; its "
                         "variant must be among eval.variants, and its models a pair of eval.pairs "
@@ -225,7 +195,7 @@ class EvalConfig(BaseModel):
         """The bugs to measure on; `collected` is collect's benchmark."""
         return self.benchmark or collected.model_copy(update={"split": "held_out"})
 
-    def arms(self) -> tuple[Arm, ...]:
+    def arms(self) -> tuple[tuple[Variant, str, str | None], ...]:
         """Every (variant, main model, sub model) to run, each once.
 
         A variant with a subagent runs with each pair that has a sub model, the others once per main
@@ -238,16 +208,6 @@ class EvalConfig(BaseModel):
             if pair.sub is not None or not variant.has_subagent
         ]
         return tuple(dict.fromkeys(arms))
-
-    def forks(self) -> dict[Arm, Arm]:
-        """The arms that share the beginnings of another arm's rollouts, each with that arm."""
-        firsts: dict[tuple[Variant, str], str | None] = {}
-        forked = {}
-        for variant, main, sub in self.arms() if self.fork else ():
-            first = firsts.setdefault((variant, main), sub)
-            if first != sub:
-                forked[variant, main, sub] = (variant, main, first)
-        return forked
 
 
 def _refuse_repeated(key: str, values: Sequence[object]) -> None:

@@ -1,17 +1,34 @@
-"""The papers' tables and figures as plain data, to be written as Markdown, CSV or HTML."""
+"""The papers' tables and figures as plain data: written as Markdown, CSV and JSON, drawn as SVG."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
+import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from itertools import cycle
 from pathlib import Path
-from typing import Any
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+from xml.etree.ElementTree import SubElement
 
+from markupsafe import Markup
+from pydantic import TypeAdapter
+
+from collect.console import visible
+from collect.quantities import tokens
 from collect.store.atomic_files import write_text
-from eval.metrics import MISSING
+from eval.metrics import MISSING, Facts
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.axis import XAxis, YAxis
 
 Cell = str | int | float | None
 
@@ -151,25 +168,322 @@ def write_records(records: Sequence[Record], folder: Path) -> tuple[Path, ...]:
 
 
 def record_csv(record: Record) -> str:
-    """A table as it is; a figure with one row per point. Empty cells for None."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    """A table as it is; a figure with one row per point."""
     if isinstance(record, Table):
-        writer.writerow(record.columns)
-        writer.writerows(record.rows)
-    else:
-        writer.writerow(["series", "label", "x", "value", "low", "high"])
-        for series in record.series:
-            for p in series.points:
-                writer.writerow([series.name, p.label, p.x, p.value, p.low, p.high])
-    return text.getvalue()
+        return csv_text([record.columns, *record.rows])
+    rows = [
+        (series.name, p.label, p.x, p.value, p.low, p.high)
+        for series in record.series
+        for p in series.points
+    ]
+    return csv_text([("series", "label", "x", "value", "low", "high"), *rows])
 
 
-def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """CSV of rows with the same columns, with a header; empty cells for None."""
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Empty cells for None."""
     text = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(text, rows[0].keys(), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
+
+
+FORMAT_VERSION = 1
+MARKDOWN, RESULTS, FIGURES = "tables.md", "results.json", "figures"
+"""Names of the tables, of the file with everything, and of the folder of further figures."""
+
+
+@dataclass(frozen=True)
+class TablePaths:
+    markdown: Path
+    csv: Path
+    """One row per arm or model; other CSV files are next to it."""
+    json: Path
+
+
+def write_results(
+    folder: Path,
+    page: str,
+    tables: Mapping[str, Sequence[Facts]],
+    results: Mapping[str, Any],
+    records: Sequence[Record],
+) -> TablePaths:
+    """Write `page`, a CSV file for each table and record, and `results` with the records, each file
+    atomically. The first of `tables` has a file even if it is empty."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{name}.csv" for name in tables]
+    write_text(folder / MARKDOWN, page)
+    for path, rows in zip(paths, tables.values(), strict=True):
+        if rows or path is paths[0]:
+            write_text(path, csv_text([*rows[:1], *(row.values() for row in rows)]))
+    if records:
+        write_records(records, folder / FIGURES)
+    whole = {"format_version": FORMAT_VERSION, **results, "figures": [asdict(r) for r in records]}
+    write_text(folder / RESULTS, json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
+    return TablePaths(folder / MARKDOWN, paths[0], folder / RESULTS)
+
+
+# Charts: figures drawn as SVG by matplotlib. Colours are variables of the report's style sheet, so
+# that charts follow its light or dark mode.
+
+COLOURS = {
+    "s0": "#0b6fb8",
+    "s1": "#d9730d",
+    "s2": "#16835f",
+    "s3": "#b5307e",
+    "s4": "#7a52c7",
+    "s5": "#8c6d00",
+    "s6": "#3d8fb0",
+    "s7": "#6b6f76",
+    "text": "#1d1f21",
+    "muted": "#5b6067",
+    "edge": "#d9d9d3",
+}
+"""Style sheet variables and their light-mode values; series beyond s0 to s7 repeat these."""
+TEXT, MUTED = COLOURS["text"], COLOURS["muted"]
+VARIABLES = {colour: f"var(--{name}, {colour})" for name, colour in COLOURS.items()}
+SERIES = [colour for name, colour in COLOURS.items() if name[0] == "s"]
+MARKS = "os^Dv"
+"""Circle, square, triangle, diamond, triangle, so that series differ without colour."""
+FONT = 13
+STYLE = {
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "text.color": TEXT,
+    "font.size": FONT,
+    "axes.labelcolor": TEXT,
+    "axes.axisbelow": True,
+    "figure.constrained_layout.h_pad": 6 / 72,
+    "grid.color": COLOURS["edge"],
+    "grid.linewidth": 1,
+    "xtick.labelcolor": TEXT,
+    "ytick.labelcolor": TEXT,
+    "legend.frameon": False,
+    "legend.borderpad": 0,
+    "legend.handleheight": 0.8,
+    "legend.handlelength": 0.8,
+    "legend.labelspacing": 0.35,
+}
+WIDTH, POINTS_HEIGHT, AXIS_HEIGHT = 640, 310, 48
+BAR, BAR_GAP, GROUP_GAP, LINE, CHARACTER = 16, 4, 16, 15, 7
+"""Sizes in points; a character has the average width."""
+LABEL_CHARACTERS, LEGEND_CHARACTERS = 31, 85
+"""Maximum line length of a group's name and of a series' name."""
+TOOLTIP = "tooltip: "
+SVG, XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
+
+
+Named = tuple[str, "Artist"]
+"""An entry of the legend."""
+NamedPoint = tuple[int, str, Point]
+"""Index and name of the series, and a point."""
+
+
+def figures_of(folder: Path) -> list[Figure]:
+    """The figures of a folder that say something; none without results of this version."""
+    path = folder / RESULTS
+    results = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if results.get("format_version") != FORMAT_VERSION:
+        return []
+    records = [record for record in results.get("figures", ()) if "series" in record]
+    return [
+        figure
+        for figure in TypeAdapter(tuple[Figure, ...]).validate_python(records)
+        if _says_something(figure)
+    ]
+
+
+def _says_something(figure: Figure) -> bool:
+    """Whether to draw it: rates of 0 count, but not costs that are all 0, or a single point."""
+    points = [p for series in figure.series for p in series.points if p.value is not None]
+    if figure.kind is FigureKind.SCATTER:
+        placed = [point.x for point in points if point.x is not None]
+        return len(placed) > 1 and any(placed)
+    return any(p.value for p in points) or (figure.is_percent and bool(points))
+
+
+def draw(figure: Figure) -> Markup:
+    from matplotlib import style
+    from matplotlib.figure import Figure as Canvas
+
+    with style.context(["default", STYLE]), warnings.catch_warnings():
+        # Ignore warnings about characters that matplotlib's font lacks: the page has other fonts.
+        warnings.filterwarnings("ignore", "Glyph", UserWarning)
+        canvas = Canvas(layout="constrained", dpi=72)
+        axes = canvas.add_subplot()
+        axes.tick_params(length=0, pad=6)
+        axes.spines[:].set_visible(False)
+        fill = _points if figure.kind is FigureKind.SCATTER else _bars
+        height, marks = fill(axes, figure)
+        names = [_lines(name, LEGEND_CHARACTERS) for name, _ in marks]
+        handles = [handle for _, handle in marks]
+        # As many columns as fit the longest name.
+        longest = max((len(line) for name in names for line in name.split("\n")), default=0)
+        columns = max(1, min(len(names), WIDTH // (CHARACTER * (longest + 5))))
+        legend = canvas.legend(handles, names, loc="outside upper left", ncols=columns)
+        canvas.set_size_inches(WIDTH / 72, height / 72)
+        height += legend.get_window_extent().height
+        canvas.set_size_inches(WIDTH / 72, height / 72)
+        drawn = io.StringIO()
+        canvas.savefig(drawn, format="svg", transparent=True)
+    return _inline(drawn.getvalue(), f"{figure.title}: {figure.y_label}")
+
+
+def _bars(axes: Axes, figure: Figure) -> tuple[float, list[Named]]:
+    """Horizontal bars, with room for long names. Returns the height and the legend."""
+    from matplotlib.patches import Patch
+
+    stacked = figure.kind is FigureKind.STACKED
+    y, places, ends = GROUP_GAP / 2, dict[str, float](), [0.0]
+    for label in figure.labels:
+        bars = [
+            (index, series.name, point)
+            for index, series in enumerate(figure.series)
+            for point in series.points
+            if point.label == label and point.value is not None
+        ]
+        if not bars:
+            continue
+        bars_height = BAR if stacked else len(bars) * (BAR + BAR_GAP) - BAR_GAP
+        height = max(bars_height, LINE * (1 + _lines(label, LABEL_CHARACTERS).count("\n")))
+        places[label] = y + height / 2
+        ends += _group(axes, bars, y + (height - bars_height + BAR) / 2, stacked)
+        y += height + GROUP_GAP
+    _scale(axes.xaxis, ends, figure)
+    axes.axvline(0, color=MUTED, linewidth=1, zorder=0.9)
+    axes.set_xlabel(visible(figure.y_label))
+    axes.set_ylim(y - GROUP_GAP / 2, 0)
+    axes.set_yticks(list(places.values()), [_lines(label, LABEL_CHARACTERS) for label in places])
+    for text, label in zip(axes.get_yticklabels(), places, strict=True):
+        if text.get_text().endswith("…"):
+            _tooltip(text, label)
+    patches = (Patch(color=colour) for colour in cycle(SERIES))
+    return y + AXIS_HEIGHT, [(each.name, next(patches)) for each in figure.series]
+
+
+def _group(axes: Axes, bars: Sequence[NamedPoint], y: float, stacked: bool) -> list[float]:
+    """Bars below each other, with intervals, or end to end. Returns what the axis must cover."""
+    ends, start = [0.0], 0.0
+    for index, name, point in bars:
+        value = point.value or 0.0
+        (bar,) = axes.barh(y, value, BAR, start, color=SERIES[index % len(SERIES)])
+        _tooltip(bar, f"{name}, {point.label}: {_told(point)}")
+        end = max(0.0, start + value)
+        if point.low is not None and point.high is not None and not stacked:
+            low, high = point.low, point.high
+            across, down = [low, low, low, high, high, high], [y - 4, y + 4, y, y, y - 4, y + 4]
+            axes.plot(across, down, color=TEXT, alpha=0.75)
+            ends += [low, high]
+            end = max(end, high)
+        ends.append(start + value)
+        if stacked:
+            start += value
+        else:
+            _value(axes, value, end, y)
+            y += BAR + BAR_GAP
+    if stacked:
+        _value(axes, start, start, y)
+    return ends
+
+
+def _value(axes: Axes, value: float, x: float, y: float) -> None:
+    place, units = (6, 0), "offset points"
+    axes.annotate(_number(value), (x, y), place, textcoords=units, va="center_baseline")
+
+
+def _points(axes: Axes, figure: Figure) -> tuple[float, list[Named]]:
+    """Points with intervals, markers and names. Returns the height and the legend."""
+    several = len(figure.series) > 1
+    marks: list[Named] = []
+    across, up = [0.0], [0.0]
+    for series in figure.series:
+        for point in series.points:
+            x, y = point.x, point.value
+            if x is None or y is None:
+                continue
+            name = f"{series.name}: {point.label}" if several else point.label
+            colour, mark = SERIES[len(marks) % len(SERIES)], MARKS[len(marks) % len(MARKS)]
+            drawn = axes.scatter(x, y, 100, colour, marker=mark, linewidth=0, zorder=3)
+            _tooltip(drawn, f"{name}: {_number(x)}, {_told(point)}")
+            if point.low is not None and point.high is not None:
+                axes.plot([x, x], [point.low, point.high], color=TEXT, alpha=0.75)
+                up += [point.low, point.high]
+            across.append(x)
+            up.append(y)
+            marks.append((name, drawn))
+    _scale(axes.xaxis, across)
+    _scale(axes.yaxis, up, figure)
+    axes.grid(False, axis="x")
+    axes.axhline(0, color=MUTED, linewidth=1, zorder=0.9)
+    axes.set_xlabel(visible(figure.x_label))
+    axes.set_ylabel(visible(figure.y_label))
+    return POINTS_HEIGHT, marks
+
+
+def _scale(axis: XAxis | YAxis, values: Sequence[float], figure: Figure | None = None) -> None:
+    """Round ticks from 0, or from below if a value is negative, to past the largest value."""
+    from matplotlib.ticker import MaxNLocator
+
+    known = [0.0, *(value for value in values if math.isfinite(value))]
+    low, high = min(known), max(*known, 100.0 if figure and figure.is_percent else 0.0)
+    locator = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
+    ticks = locator.tick_values(low, high if high > low else low + 1)
+    large = ticks[1] - ticks[0] >= 1000
+    axis.set_ticks(ticks, [tokens(each) if large else f"{round(each, 10):g}" for each in ticks])
+    axis.axes.set(**{f"{axis.axis_name}lim": (ticks[0], ticks[-1])})
+    axis.grid(True)
+
+
+def _lines(text: str, characters: int) -> str:
+    """The text in up to three lines, cut if it is longer."""
+    return "\n".join(wrap(visible(text), characters, max_lines=3, placeholder="…"))
+
+
+def _told(point: Point) -> str:
+    """A value with its interval, as text."""
+    told = _number(point.value or 0.0)
+    if point.low is None or point.high is None:
+        return told
+    return f"{told} ({_number(point.low)} to {_number(point.high)})"
+
+
+def _number(value: float) -> str:
+    """A value formatted for a chart: 61.2, 1,204, 0.0315."""
+    if 0 < abs(value) < 0.95:
+        return f"{value:.3g}"
+    return f"{value:,.1f}".removesuffix(".0")
+
+
+def _tooltip(artist: Artist, text: str) -> None:
+    """Set the artist's tooltip; `_inline` turns it into a title."""
+    artist.set_gid(f"{TOOLTIP}{visible(text)}")
+
+
+def _inline(drawn: str, title: str) -> Markup:
+    """The drawing without ids, which would clash between drawings, and without style sheets and
+    style attributes, which the page's policy forbids."""
+    root = ElementTree.fromstring(drawn)
+    paths = root.iterfind(f".//{SVG}defs/{SVG}path")
+    marks = {f"#{path.get('id')}": path.get("d", "") for path in paths}
+    told = []
+    for element in list(root.iter()):
+        for child in element.findall(f"{SVG}metadata") + element.findall(f"{SVG}defs"):
+            element.remove(child)
+        element.tag = element.tag.removeprefix(SVG)
+        if element.tag == "use":
+            element.tag = "path"
+            element.set("d", marks[element.attrib.pop(XLINK)])
+            x, y = element.attrib.pop("x"), element.attrib.pop("y")
+            element.set("transform", f"translate({x} {y})")
+        for style in element.attrib.pop("style", "").split(";"):
+            name, _, value = style.strip().partition(": ")
+            # The page chooses the font.
+            if name and not name.startswith("font"):
+                element.set(name, VARIABLES.get(value, value))
+        element.attrib.pop("clip-path", None)
+        name = element.attrib.pop("id", "")
+        if name.startswith(TOOLTIP):
+            told.append(name.removeprefix(TOOLTIP))
+            SubElement(element, "title").text = told[-1]
+    size = {"viewBox": root.attrib["viewBox"], "font-size": f"{FONT}"}
+    root.attrib = size | {"role": "img", "aria-label": visible(title)}
+    SubElement(root, "desc").text = "; ".join(told)
+    return Markup(ElementTree.tostring(root, encoding="unicode"))

@@ -1,4 +1,5 @@
-"""The papers' metrics, one set of numbers per arm (Debug2Fix, section 5.3; InspectCoder, 3.3).
+"""The papers' metrics, one set of numbers per arm (Debug2Fix, section 5.3; InspectCoder, 3.3), and
+how tables write and name them.
 
 A rollout that failed because of the infrastructure or the budget says nothing about its models: it
 counts as excluded and is in no rate or average. A model failure is judged like any other rollout,
@@ -15,7 +16,9 @@ from typing import Any
 
 from collect import quantities
 from collect.agents.config import Variant
+from collect.config import RuntimeConfig
 from collect.errors import FailureKind
+from collect.models.config import ManualConfig, OracleConfig
 from collect.store.records import ORACLE_TEACHER, Rollout
 
 Z95 = 1.959963984540054
@@ -85,8 +88,7 @@ class ArmMetrics:
     tampered: int
     """Rollouts whose code interfered with the test run; they are not resolved."""
     pass_rate: float | None
-    """Percent of rollouts that resolved their bug: Debug2Fix's pass rate, InspectCoder's resolve
-    rate."""
+    """Percent that resolved their bug: Debug2Fix's pass rate, InspectCoder's resolve rate."""
     pass_low: float | None
     """95 % Wilson interval of the pass rate in percent, clustered by instance."""
     pass_high: float | None
@@ -151,8 +153,7 @@ class Comparison:
     """Text about the instances that were skipped because of a verification's marks."""
 
     def baseline_of(self, arm: Arm) -> ArmMetrics | None:
-        """The baseline with the arm's main model; None if there is none, or if the arm is the
-        baseline."""
+        """The baseline with the arm's main model; None if there is none, or that is the arm."""
         for m in self.arms if arm.variant != self.baseline else ():
             if m.arm.variant == self.baseline and m.rollouts and m.arm.main_model == arm.main_model:
                 return m
@@ -317,3 +318,87 @@ def span(low: float | None, high: float | None) -> str:
 def counts(numbers: Mapping[str, int]) -> str:
     """Counts by name: budget 1, model 2."""
     return ", ".join(f"{name} {number}" for name, number in sorted(numbers.items())) or MISSING
+
+
+DEBUG2FIX_NAMES: dict[str, str] = {
+    Variant.BASELINE: "Baseline",
+    Variant.DEBUG_TOOLS_ONLY: "Debug Tools Only",
+    Variant.DEBUG2FIX: "Debug2Fix",
+    Variant.DEBUG2FIX_TOOL_LIMIT: "Debug2Fix (w/ Tool Limit)",
+}
+"""Debug2Fix's names (its section 5.5), in the order of its tables."""
+REPAIR_NAMES: dict[str, str] = {
+    Variant.SIMPLE_DEBUGGING: "Simple-Debugging",
+    Variant.RUBBER_DUCKING: "Rubber-Ducking",
+    Variant.TRACE_REASONING: "Trace-Reasoning",
+    Variant.SWE_AGENT: "SWE-Agent",
+    Variant.AUTOSD: "AutoSD",
+    Variant.LDB_LINE: "LDB (Line-Level)",
+    Variant.LDB_BLOCK: "LDB (Block-Level)",
+    Variant.LDB_FUNCTION: "LDB (Function-Level)",
+    Variant.INSPECTCODER: "InspectCoder",
+    Variant.INSPECTCODER_NO_INSPECTION: "w/o BI Strategy",
+    Variant.INSPECTCODER_NO_MODIFICATION: "w/o RM Strategy",
+    Variant.INSPECTCODER_NO_DEBUGGER: "w/o debugger tool",
+    Variant.INSPECTCODER_NO_INSPECTWARE: "w/o InspectWare",
+}
+"""InspectCoder's names, in the order of its tables 1 and 2; other variants are in Debug2Fix's."""
+ABLATIONS: frozenset[str] = frozenset(
+    variant for variant, name in REPAIR_NAMES.items() if name.startswith("w/o ")
+)
+VARIANT_NAMES = DEBUG2FIX_NAMES | REPAIR_NAMES
+
+
+@dataclass(frozen=True)
+class Labels:
+    scripted: Collection[str] = ("oracle",)
+    """Names of the models that are the oracle."""
+    played: Collection[str] = ()
+    """Names of the models that are played by hand."""
+
+    def variant(self, variant: str) -> str:
+        return VARIANT_NAMES.get(variant, variant)
+
+    def models(self, arm: Arm, scripted: bool) -> str:
+        """`main → sub`, a single name if both are the same; scripted and played ones are marked."""
+        names = list(dict.fromkeys(name for name in (arm.main_model, arm.sub_model) if name))
+        known = [name for name in names if name in self.scripted]
+        # An arm recorded as scripted is marked even if no name tells which model it is.
+        marked = known if known or not scripted else names
+        marks = dict.fromkeys(self.played, " (played)") | dict.fromkeys(marked, " (scripted)")
+        return " → ".join(name + marks.get(name, "") for name in names)
+
+    def arm(self, metrics: ArmMetrics) -> tuple[str, str]:
+        return self.variant(metrics.arm.variant), self.models(metrics.arm, metrics.scripted)
+
+    def pair(self, pair: tuple[str, str], arms: Iterable[ArmMetrics]) -> str:
+        """As `models`, for the main and sub model of a column, which at least one arm has."""
+        own = [m for m in arms if (m.arm.main_model, m.arm.sub_model) == pair]
+        return self.models(own[0].arm, any(m.scripted for m in own))
+
+
+def labels_of(runtime: RuntimeConfig) -> Labels:
+    models = runtime.models.items()
+    return Labels(
+        scripted=[name for name, model in models if isinstance(model, OracleConfig)],
+        played=[name for name, model in models if isinstance(model, ManualConfig)],
+    )
+
+
+def in_order(variants: Iterable[str]) -> list[str]:
+    """The distinct variants in the order of the papers' tables, unknown ones last."""
+    present = set(variants)
+    known = [variant for variant in VARIANT_NAMES if variant in present]
+    return known + sorted(present - set(known))
+
+
+def ordered(arms: Iterable[Arm]) -> list[Arm]:
+    """The arms in the order of the papers' tables."""
+    present = sorted(arms)
+    order = in_order(arm.variant for arm in present)
+    return sorted(present, key=lambda arm: order.index(arm.variant))
+
+
+def ordered_metrics(arms: Iterable[ArmMetrics]) -> list[ArmMetrics]:
+    by_arm = {m.arm: m for m in arms}
+    return [by_arm[arm] for arm in ordered(by_arm)]

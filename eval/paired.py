@@ -21,14 +21,12 @@ from collect.questions.asking import VARIANT as QUESTIONS
 from collect.store.records import ORACLE_TEACHER, Rollout
 from eval.config import ArmName, StatisticsConfig
 from eval.figures import Figure, Point, Record, Series, notes, table
-from eval.labels import Labels
-from eval.metrics import MISSING, Arm, Facts, arm_of, decimal, has_verdict, instance_of
+from eval.metrics import MISSING, Arm, Facts, Labels, arm_of, decimal, has_verdict, instance_of
 
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Outcomes = Mapping[Any, Mapping[Any, bool]]
-"""By cluster, then by attempt; both keys are arbitrary. A cluster without attempts was tried but
-never judged."""
+"""By cluster and attempt, any keys. A cluster without attempts was tried but never judged."""
 BATCH = 1000
 """Resamples per batch, to limit memory."""
 
@@ -149,8 +147,7 @@ def sign_flip(gaps: Counts, resamples: int, seed: int) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values corrected by Holm (1979), which limits the chance of any false discovery to the
-    level."""
+    """P-values corrected by Holm (1979): any false discovery is at most as likely as the level."""
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])
     corrected, largest = [0.0] * len(p_values), 0.0
     for rank, index in enumerate(order):
@@ -173,8 +170,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def difference_interval(pair: Aligned, config: StatisticsConfig) -> tuple[float, float]:
-    """Interval for the first arm's rate minus the second's, in -1..1; needs at least one
-    cluster."""
+    """Interval of the first arm's rate minus the second's, in -1..1; needs a cluster."""
     gaps, trials = pair.gaps(), pair.trials
     estimate = float(gaps.sum() / trials.sum())
     unseen = unseen_share(pair.clusters, config.level)
@@ -246,8 +242,7 @@ class PairedComparison:
     """Bugs that the first arm resolved in more attempts than the second."""
     second_better: int = 0
     discordance: float | None = None
-    """Mean square of the bugs' differences, as a share; with one attempt, the share of discordant
-    bugs."""
+    """Mean square of the bugs' differences, as a share; with one attempt, of discordant bugs."""
     mcnemar_p: float | None = None
     """McNemar's exact test; None with several attempts, which are not independent."""
     permutation_p: float | None = None
@@ -599,22 +594,20 @@ def paired_figures(report: PairedReport, labels: Labels) -> list[Record]:
     return figures
 
 
-def comparison_facts(report: PairedReport) -> list[Facts]:
-    return [_facts(each, ("first", "second"), report) for each in report.comparisons]
+def paired_facts(report: PairedReport) -> dict[str, list[Facts]]:
+    """Tables of plain numbers: `comparisons` and `recovered_gain`."""
 
+    def facts(each: PairedComparison | RecoveredGain, *sides: str) -> Facts:
+        fields = asdict(each)
+        arms = {side: fields.pop(side) for side in sides}
+        row = {f"{side}_{key}": value for side, arm in arms.items() for key, value in arm.items()}
+        row["scripted"] = any(getattr(each, side) in report.scripted for side in sides)
+        return row | fields
 
-def gain_facts(report: PairedReport) -> list[Facts]:
-    return [_facts(each, ("small", "frontier", "baseline"), report) for each in report.gains]
-
-
-def _facts(
-    each: PairedComparison | RecoveredGain, sides: Sequence[str], report: PairedReport
-) -> Facts:
-    fields = asdict(each)
-    arms = {side: fields.pop(side) for side in sides}
-    row = {f"{side}_{key}": value for side, arm in arms.items() for key, value in arm.items()}
-    row["scripted"] = any(getattr(each, side) in report.scripted for side in sides)
-    return row | fields
+    return {
+        "comparisons": [facts(each, "first", "second") for each in report.comparisons],
+        "recovered_gain": [facts(each, "small", "frontier", "baseline") for each in report.gains],
+    }
 
 
 def p_value(value: float | None) -> str:

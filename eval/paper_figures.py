@@ -8,18 +8,21 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from collect.store.records import Rollout
 from eval.figures import Cell, Figure, FigureKind, Point, Record, Series, Table, without_empty
-from eval.labels import ABLATIONS, Labels, ordered_metrics
 from eval.metrics import (
+    ABLATIONS,
+    REPAIR_NAMES,
     ArmMetrics,
     Comparison,
     InstanceKey,
+    Labels,
     arm_of,
     instance_of,
     judged,
+    ordered_metrics,
     percent,
     ratio,
 )
-from eval.repair_tables import Panel, is_repair
+from eval.repair_tables import Panel
 
 TABLES_1 = "Debug2Fix, tables 1 and 2"
 SHOWN_SETS = 25
@@ -55,7 +58,7 @@ def arm_records(
         records.append(scatter("pass_rate", name, "rollout", "% of rollouts", points))
     records.append(_costs_table(arms))
     # InspectCoder's systems have their own figures per pair of models.
-    if len(arms) > 1 and not all(is_repair(m.arm.variant) for m in arms.values()):
+    if len(arms) > 1 and not all(m.arm.variant in REPAIR_NAMES for m in arms.values()):
         solved: dict[str, frozenset[InstanceKey]] = {", ".join(each): frozenset() for each in arms}
         names = {m.arm: ", ".join(each) for each, m in arms.items()}
         for row in judged(rollouts, comparison.attempts):

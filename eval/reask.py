@@ -141,7 +141,7 @@ def reask(
         if summary.stopped:
             break
     found = tuple(
-        Reasked(key[1], key[2], key[3], key[4], _question(asked[key]), answers[key])
+        Reasked(*key[1:], _question(asked[key]), answers[key])
         for key in sorted(answers)
         if len(answers[key]) > len(subs)
     )
@@ -194,13 +194,11 @@ def agreement(recorded: Conversation, other: Conversation, tests: TestFiles) -> 
     observed = {
         claim.text for claim in ground(recorded, tests).claims if claim.grounded is Support.OBSERVED
     }
-    known = [
-        claim
-        for text in answer_texts(recorded)
-        for claim in claims_in(text)
-        if str(claim) in observed
-    ]
-    said = [claim for text in answer_texts(other) for claim in claims_in(text)]
+    recorded_claims, said = (
+        [claim for text in answer_texts(one) for claim in claims_in(text)]
+        for one in (recorded, other)
+    )
+    known = [claim for claim in recorded_claims if str(claim) in observed]
     found = [any(_same(claim, each) for each in said) for claim in known]
     return sum(found) / len(found) if found else None
 
@@ -216,21 +214,17 @@ def reask_table(report: ReaskReport) -> Table:
     """The means over the questions, a column for each subagent."""
     names = list(report.asked[0].answers) if report.asked else []
     table = Table(counted(len(report.asked), "question"), *names)
-
     columns = [[each.answers[name] for each in report.asked] for name in names]
     table.add_row("answered in the given form", *[f"{sum(a.answered for a in c)}" for c in columns])
-    for title, field in (
-        ("claims that its session observed", "grounded"),
-        ("claims of the recorded answer that it makes", "agreement"),
+    for title, field, form in (
+        ("claims that its session observed", "grounded", "{:.0%}"),
+        ("claims of the recorded answer that it makes", "agreement", "{:.0%}"),
+        ("steps", "steps", "{:,.1f}"),
+        ("failed calls", "failed_calls", "{:,.1f}"),
+        ("tokens", "tokens", "{:,.1f}"),
+        ("seconds", "seconds", "{:,.1f}"),
     ):
-        shares = [[getattr(a, field) for a in c if getattr(a, field) is not None] for c in columns]
-        table.add_row(title, *[f"{mean(each):.0%}" if each else "-" for each in shares])
-    for title, field in (
-        ("steps", "steps"),
-        ("failed calls", "failed_calls"),
-        ("tokens", "tokens"),
-        ("seconds", "seconds"),
-    ):
-        table.add_row(title, *[f"{mean(getattr(a, field) for a in c):,.1f}" for c in columns])
+        known = [[getattr(a, field) for a in c if getattr(a, field) is not None] for c in columns]
+        table.add_row(title, *[form.format(mean(each)) if each else "-" for each in known])
     table.add_row("dollars in all", *[dollars(sum(a.dollars for a in c)) for c in columns])
     return table

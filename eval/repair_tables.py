@@ -8,70 +8,37 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from collect.benchmarks.base import Benchmark
-from collect.benchmarks.self_repair.benchmark import SelfRepairBenchmark, card_path, read_card
-from collect.store.records import ORACLE_TEACHER, Rollout
-from eval.labels import REPAIR_NAMES, Labels, in_order
+from collect.benchmarks.self_repair.benchmark import Card, SelfRepairBenchmark, card_path, read_card
+from collect.store.records import Rollout
 from eval.metrics import (
     MISSING,
+    REPAIR_NAMES,
     Arm,
     ArmMetrics,
     Comparison,
     Facts,
     InstanceKey,
+    Labels,
     arm_metrics,
     arm_of,
     decimal,
+    in_order,
     judged,
     model_pairs,
     span,
 )
 
 
-@dataclass(frozen=True)
-class FullSet:
-    """All problems behind a benchmark's bugs, solved ones included (InspectCoder, section 3.2)."""
-
-    problems: int
-    """Number of problems for which a first solution was written."""
-    passed: int
-    """Number of problems whose first solution passed."""
-    bugs: int
-    """Number of problems whose first solution became a bug of the benchmark; the others stay
-    unsolved."""
-    source: str = ""
-    """The data set of the problems; empty if unknown."""
-    writer: str = ""
-    """Who wrote the first solutions; empty if unknown."""
-
-    @property
-    def scripted(self) -> bool:
-        """Whether the first solutions are correct programs that the oracle broke on purpose."""
-        return self.writer == ORACLE_TEACHER
-
-    @property
-    def first_pass_rate(self) -> float:
-        return 100 * self.passed / self.problems
-
-    def gain(self, resolve_rate: float) -> float:
-        """Percentage points that this resolve rate of the bugs adds to the pass rate."""
-        return resolve_rate * self.bugs / self.problems
-
-    def pass_rate(self, resolve_rate: float) -> float:
-        """Percent of all problems that pass after repair."""
-        return self.first_pass_rate + self.gain(resolve_rate)
-
-
-def full_set_of(benchmark: Benchmark) -> FullSet | None:
-    """The full set from the benchmark's card; None if there is no card, or no problem was tried.
+def full_set_of(benchmark: Benchmark) -> Card | None:
+    """All problems behind the benchmark's bugs, solved ones included (InspectCoder, section 3.2),
+    from its card; None if there is no card, or no problem was tried.
 
     Raises ConfigError if the card is broken.
     """
     if not isinstance(benchmark, SelfRepairBenchmark) or not card_path(benchmark.path).is_file():
         return None
     card = read_card(benchmark.path)
-    if not card.problems:
-        return None
-    return FullSet(card.problems, card.passed, card.bugs, card.source, card.writer)
+    return card if card.problems else None
 
 
 @dataclass(frozen=True)
@@ -95,7 +62,7 @@ class Panel:
     systems: tuple[System, ...]
     instances: frozenset[InstanceKey]
     """The bugs on which all systems are measured."""
-    full_set: FullSet | None
+    full_set: Card | None
 
     def models(self, labels: Labels) -> str:
         return labels.pair(self.pair, [system.metrics for system in self.systems])
@@ -115,13 +82,8 @@ class Panel:
         return self.full_set is not None and len(self.instances) < self.full_set.bugs
 
 
-def is_repair(variant: str) -> bool:
-    """Whether the variant has a row in InspectCoder's tables; else it is in Debug2Fix's."""
-    return variant in REPAIR_NAMES
-
-
 def panels_of(
-    comparison: Comparison, rollouts: Iterable[Rollout], full_sets: Mapping[str, FullSet]
+    comparison: Comparison, rollouts: Iterable[Rollout], full_sets: Mapping[str, Card]
 ) -> tuple[Panel, ...]:
     """All panels for the comparison's rollouts.
 
@@ -130,7 +92,7 @@ def panels_of(
     """
     by_benchmark: dict[str, dict[Arm, list[Rollout]]] = defaultdict(lambda: defaultdict(list))
     for rollout in rollouts:
-        if is_repair(rollout.variant):
+        if rollout.variant in REPAIR_NAMES:
             by_benchmark[rollout.benchmark][arm_of(rollout)].append(rollout)
     panels = []
     for benchmark, by_arm in sorted(by_benchmark.items()):
@@ -186,7 +148,7 @@ def repair_table(panel: Panel, labels: Labels) -> list[list[str]]:
         passed = [MISSING, MISSING]
         if full_set is not None and rate is not None:
             gain = decimal(full_set.gain(rate), "{:+.2f}%")
-            passed = [mark + _percent(full_set.pass_rate(rate)), mark + gain]
+            passed = [mark + _percent(full_set.first_pass_rate + full_set.gain(rate)), mark + gain]
         texts = [text(system.metrics) for text in COLUMNS.values()]
         if rate and rate == best:
             texts[0] = f"**{texts[0]}**"
@@ -232,7 +194,7 @@ def repair_facts(panel: Panel) -> list[Facts]:
                 "bugs": m.instances,
                 "rollouts": m.rollouts,
                 "resolved": m.resolved,
-                "pass_rate": known.pass_rate(rate) if known else None,
+                "pass_rate": known.first_pass_rate + known.gain(rate) if known else None,
                 "pass_gain": known.gain(rate) if known else None,
                 "pass_rate_is_estimate": panel.is_estimate if known else None,
                 "resolve_rate": m.pass_rate,

@@ -4,13 +4,15 @@ questions, and the tables of both."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from collect.benchmarks.base import Instance
 from collect.benchmarks.config import BenchmarkConfig
+from collect.benchmarks.held_out import RepositoryNames
 from collect.benchmarks.opening import Choice, open_chosen, tell_skipped
 from collect.config import RuntimeConfig
 from collect.errors import ConfigError
@@ -25,9 +27,9 @@ from collect.rollouts.stage import (
     rollouts_batch,
 )
 from collect.store.run_store import RunStore
-from eval.config import Arm, EvalConfig
-from eval.labels import Labels, labels_of
-from eval.metrics import compare
+from eval.config import EvalConfig
+from eval.figures import TablePaths
+from eval.metrics import Comparison, Labels, compare, labels_of
 from eval.paired import paired_figures, paired_report
 from eval.paper_figures import arm_records, panel_records
 from eval.qualitative.judge import Judge, JudgeReport, check_judge
@@ -36,9 +38,8 @@ from eval.qualitative.tables import judge_records, qualitative_records
 from eval.repair_tables import full_set_of, panels_of
 from eval.report.facts import Selection, sources_of
 from eval.report.pages import ReportRequest, question_files, write_report
-from eval.standalone import AloneReport, AloneStage
-from eval.tables import TablePaths, summary, write_tables
-from eval.training_data import note_training, trained_repositories
+from eval.standalone import AloneReport, AloneStage, trained_repositories
+from eval.tables import summary, write_tables
 
 FOLDER, REPORT = "eval", "report"
 
@@ -84,12 +85,13 @@ class InPlaceStage:
         benchmark, choice = open_chosen(self.benchmark, self.runtime.sandbox)
         specs, identity = self._specs(choice), RunIdentity(self.run.name, self.runtime.seed)
         tell_skipped(choice, folder)
-        forks = config.forks()
-        if forks:
-            first = [spec for spec in specs if (spec.variant, spec.main, spec.sub) not in forks]
+        others = forked(specs) if config.fork else {}
+        if others:
+            later = {spec.id for found in others.values() for spec in found}
+            first = [spec for spec in specs if spec.id not in later]
             done = do_rollouts(self.runtime, benchmark, first, identity, folder)
-            fork_rollouts(self.runtime, _others(specs, forks), folder)
-        if not forks or not done.stopped:
+            fork_rollouts(self.runtime, others, folder)
+        if not others or not done.stopped:
             done = do_rollouts(self.runtime, benchmark, specs, identity, folder)
         store, asked = RunStore(folder), {spec.id for spec in specs}
         rows = [row for row in store.read_rollouts() if row.rollout_id in asked]
@@ -130,15 +132,23 @@ class InPlaceStage:
         return replace(report, tables=tables, judge=said)
 
 
-def _others(
-    specs: Sequence[RolloutSpec], forks: Mapping[Arm, Arm]
-) -> Mapping[str, list[RolloutSpec]]:
-    """The rollouts that share the beginning of another, by that one's id."""
+def note_training(
+    comparison: Comparison, instances: Sequence[Instance], trained: Collection[str]
+) -> Comparison:
+    """Add the bugs whose repository, in any spelling, is among those trained on."""
+    known = RepositoryNames(trained)
+    seen = {(each.benchmark, each.id) for each in instances if each.repository in known}
+    return replace(comparison, trained_on=tuple(k for k in comparison.instances if k in seen))
+
+
+def forked(specs: Iterable[RolloutSpec]) -> Mapping[str, list[RolloutSpec]]:
+    """Rollouts that differ from an earlier one in the subagent's model only, by that one's id."""
+    firsts: dict[str, RolloutSpec] = {}
     others = defaultdict[str, list[RolloutSpec]](list)
     for spec in specs:
-        first = forks.get((spec.variant, spec.main, spec.sub))
-        if first is not None:
-            others[replace(spec, sub=first[2]).id].append(spec)
+        first = firsts.setdefault(replace(spec, sub=None).id, spec)
+        if first is not spec:
+            others[first.id].append(spec)
     return others
 
 
@@ -203,8 +213,7 @@ def look_before_eval(
 def check_eval(
     runtime: RuntimeConfig, config: EvalConfig, collected: BenchmarkConfig, run: Path
 ) -> tuple[InPlaceStage | None, AloneStage | None]:
-    """The stages that the config requests. Raises ConfigError if it measures nothing, or uses
-    models that it does not define."""
+    """The requested stages. Raises ConfigError if there are none, or a model is not defined."""
     if not config.arms() and config.questions is None:
         raise ConfigError(
             "there is nothing to evaluate: set eval.pairs, e.g. [{main: a, sub: b}], or "

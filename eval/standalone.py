@@ -1,11 +1,11 @@
-"""Subagents alone, on runtime questions without a main agent: the eval stage for them, with its
-metrics, tables and figures."""
+"""The eval stage of subagents alone, on runtime questions: its metrics, tables and figures."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from itertools import combinations
 from pathlib import Path
@@ -17,6 +17,7 @@ from collect.benchmarks.held_out import RepositoryNames
 from collect.benchmarks.opening import drawn, open_chosen, tell_skipped
 from collect.config import RuntimeConfig
 from collect.errors import ConfigError
+from collect.models.config import LocalConfig, ModelConfig, VllmConfig, trained_on
 from collect.preflight import Finding
 from collect.quantities import counted
 from collect.question_records import Category, Question, read_questions
@@ -29,13 +30,24 @@ from collect.questions.source_reader import read_all
 from collect.store.records import ORACLE_TEACHER
 from collect.store.run_store import RunStore
 from eval.config import AloneConfig, StatisticsConfig
-from eval.figures import Figure, Point, Record, Series, notes, parts, table, without_empty
-from eval.labels import Labels
+from eval.figures import (
+    Figure,
+    Point,
+    Record,
+    Series,
+    TablePaths,
+    notes,
+    parts,
+    table,
+    without_empty,
+    write_results,
+)
 from eval.metrics import (
     MISSING,
     Arm,
     Facts,
     InstanceKey,
+    Labels,
     clustered_wilson,
     counts,
     decimal,
@@ -46,20 +58,28 @@ from eval.metrics import (
     span,
     tokens,
 )
-from eval.paired import (
-    PairedReport,
-    Standing,
-    comparison_facts,
-    gain_facts,
-    paired_figures,
-    paired_parts,
-)
+from eval.paired import PairedReport, Standing, paired_facts, paired_figures, paired_parts
 from eval.paper_figures import scatter
 from eval.qualitative.judge import CATEGORIES
 from eval.qualitative.study import study
 from eval.qualitative.tables import answer_records
-from eval.tables import TablePaths, write_results
-from eval.training_data import trained_repositories
+
+FORMAT_REPORT = Path("sft", "report.json")
+"""The format stage's report on the splits, in a run's folder."""
+
+
+def trained_repositories(run: Path, models: Iterable[ModelConfig]) -> set[str]:
+    """The repositories of the run's train split, and those that its models declare as training
+    data."""
+    found: set[str] = set()
+    path = run / FORMAT_REPORT
+    if path.is_file():
+        report = json.loads(path.read_text(encoding="utf-8"))
+        found.update(report["splits"]["train"]["repositories"])
+    for config in models:
+        if isinstance(config, LocalConfig | VllmConfig):
+            found.update(*map(trained_on, config.folders))
+    return found
 
 
 @dataclass(frozen=True)
@@ -68,8 +88,7 @@ class ModelAnswers:
     """`source_reader` for the reader of the source, which runs nothing."""
     answered: tuple[Answered, ...]
     missing: int = 0
-    """Questions without a verdict: failed because of the infrastructure or the budget, or not asked
-    yet."""
+    """Questions without a verdict: an infrastructure or budget failure, or not asked yet."""
 
     @property
     def arm(self) -> Arm:
@@ -445,12 +464,21 @@ class AloneStage:
     def _asking(self) -> QuestionsConfig:
         """The settings that generate the questions, and their path. Other settings use another
         path."""
-        if self.config.path is not None:
-            return self.config.asking(self.benchmark, Path(self.config.path))
-        asking = self.config.asking(self.benchmark, self.folder / DEFAULT_NAME)
+        config = self.config
+        asking = QuestionsConfig(
+            benchmark=self.benchmark,
+            per_category=config.per_category,
+            limits=config.limits,
+            seed=config.seed,
+            test_timeout=config.test_timeout,
+            output=config.path or str(self.folder / DEFAULT_NAME),
+        )
+        if config.path is not None:
+            return asking
         made = asking.model_dump_json(exclude=ANSWERING)
         digest = hashlib.sha256(made.encode()).hexdigest()[:8]
-        return self.config.asking(self.benchmark, self.folder / f"questions-{digest}.jsonl")
+        output = self.folder / f"questions-{digest}.jsonl"
+        return asking.model_copy(update={"output": str(output)})
 
     def _choose(
         self, path: Path, instances: Sequence[Instance]
@@ -504,8 +532,7 @@ class AloneStage:
                 for each in results.models
                 for category, accuracy in each.categories.items()
             ],
-            "comparisons": comparison_facts(results.paired),
-            "recovered_gain": gain_facts(results.paired),
+            **paired_facts(results.paired),
         }
         rows = [
             {

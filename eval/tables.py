@@ -3,39 +3,39 @@ results as files: tables.md, CSV files, results.json, and the figures' CSV files
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
 from collect.errors import FailureKind
 from collect.quantities import counted, first_of
-from collect.store.atomic_files import write_text
 from collect.store.records import Rollout
-from eval.figures import Record, csv_text, notes, parts, table, write_records
-from eval.labels import Labels, in_order, ordered_metrics
+from eval.figures import Record, TablePaths, notes, parts, table, write_results
 from eval.metrics import (
     MISSING,
+    REPAIR_NAMES,
     Arm,
     ArmMetrics,
     Comparison,
     Facts,
+    Labels,
     bracket,
     change,
     counts,
     decimal,
     dollars,
     has_verdict,
+    in_order,
     model_pairs,
+    ordered_metrics,
     span,
     tokens,
 )
-from eval.paired import PairedReport, comparison_facts, gain_facts, paired_parts
+from eval.paired import PairedReport, paired_facts, paired_parts
 from eval.repair_tables import (
     Panel,
     by_benchmark,
-    is_repair,
     models_table,
     repair_facts,
     repair_foot,
@@ -62,8 +62,7 @@ SECTIONS: tuple[tuple[str, tuple[str, str], Value, Value, Callable[[float | None
         tokens,
     ),
 )
-"""The blocks of the paper's table, with two columns per pair of models: title, columns, values of
-both, and how they are written."""
+"""The blocks of the paper's table: title, columns of each pair of models, values, their text."""
 
 FLAT_COLUMNS: dict[str, Callable[[ArmMetrics], str]] = {
     "Bugs": lambda m: str(m.instances),
@@ -95,8 +94,7 @@ FLAT_NOTE = (
 
 
 def paper_table(comparison: Comparison, labels: Labels) -> list[list[str]]:
-    """The rows of the paper's table, header first; cells are Markdown. The best pass rate of a pair
-    of models is bold."""
+    """Rows, header first, in Markdown; the best pass rate of a pair of models is bold."""
     arms = {m.arm: m for m in comparison.arms}
     pairs = model_pairs(arms)
     variants = in_order(arm.variant for arm in arms)
@@ -193,9 +191,6 @@ def foot(comparison: Comparison, labels: Labels) -> list[str]:
     return lines
 
 
-FORMAT_VERSION = 1
-MARKDOWN, RESULTS, FIGURES = "tables.md", "results.json", "figures"
-"""Names of the tables, of the file with everything, and of the folder of further figures."""
 OUTCOME = (
     *("variant", "main_model", "sub_model", "benchmark", "instance_id", "attempt", "rollout_id"),
     *("instance_hash", "teacher", "resolved", "tampered", "failure_kind", "failure_type"),
@@ -205,36 +200,6 @@ OUTCOME = (
 """Fields of each rollout that results.json contains; it is ordered by the first ones."""
 CHANGES = ("pass_rate", "main_steps", "main_tokens")
 """Metrics with a column for their change relative to the baseline, in percent."""
-
-
-@dataclass(frozen=True)
-class TablePaths:
-    markdown: Path
-    csv: Path
-    """One row per arm or model; other CSV files are next to it."""
-    json: Path
-
-
-def write_results(
-    folder: Path,
-    page: str,
-    tables: Mapping[str, Sequence[Facts]],
-    results: Mapping[str, Any],
-    records: Sequence[Record],
-) -> TablePaths:
-    """Write `page`, a CSV file for each table and record, and `results` with the records, each file
-    atomically. The first of `tables` has a file even if it is empty."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.csv" for name in tables]
-    write_text(folder / MARKDOWN, page)
-    for path, rows in zip(paths, tables.values(), strict=True):
-        if rows or path is paths[0]:
-            write_text(path, csv_text(rows))
-    if records:
-        write_records(records, folder / FIGURES)
-    whole = {"format_version": FORMAT_VERSION, **results, "figures": [asdict(r) for r in records]}
-    write_text(folder / RESULTS, json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
-    return TablePaths(folder / MARKDOWN, paths[0], folder / RESULTS)
 
 
 def write_tables(
@@ -267,8 +232,7 @@ def write_tables(
         repair = {tuple(row.items()): row for panel in panels for row in repair_facts(panel)}
         tables["repair"] = list(repair.values())
     if paired:
-        tables["comparisons"] = comparison_facts(paired)
-        tables["recovered_gain"] = gain_facts(paired)
+        tables |= paired_facts(paired)
     outcomes = [
         {name: getattr(row, name) for name in OUTCOME} | {"verdict": has_verdict(row)}
         for row in rollouts
@@ -318,7 +282,7 @@ def summary(
     Debug2Fix's variants are in its table, the others in InspectCoder's.
     """
     sections = []
-    arms = tuple(m for m in comparison.arms if not is_repair(m.arm.variant))
+    arms = tuple(m for m in comparison.arms if m.arm.variant not in REPAIR_NAMES)
     if arms or not panels:
         sections.append(table(paper_table(replace(comparison, arms=arms), labels)))
     for group in by_benchmark(panels):

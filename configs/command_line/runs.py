@@ -168,7 +168,7 @@ def _limit(text: str) -> int:
 
 def view(options: argparse.Namespace) -> int:
     """Write a run as HTML pages, and print where."""
-    from eval.labels import Labels, labels_of
+    from eval.metrics import Labels, labels_of
     from eval.report.facts import Outcome, Selection, sources_of
     from eval.report.pages import ReportRequest, write_report
 

@@ -24,8 +24,14 @@ from collect.rollouts.rollout import PASS_TO_PASS
 from collect.store.records import ORACLE_TEACHER, Conversation, Role, Rollout
 from eval.config import JudgeConfig
 from eval.metrics import Arm, InstanceKey, arm_of, instance_of
-from eval.qualitative.failure_modes import RECORDED, Case, modes_of_rollout
-from eval.qualitative.sessions import NOT_DONE, session_of, tools_by_step
+from eval.qualitative.failure_modes import (
+    NOT_DONE,
+    RECORDED,
+    modes_of_answer,
+    modes_of_rollout,
+    session_of,
+    tools_by_step,
+)
 
 DEBUGGERS = (Role.DEBUG_SUBAGENT, Role.INSPECTOR)
 SOUND = ""
@@ -148,17 +154,11 @@ def _look_at(
             sessions.append(session_of(each, tests, changed))
             if each.role is not Role.MAIN:
                 result.tools[arm].update(tools_by_step(each))
-    case = Case(rollout, tuple(sessions), changed, tuple(gold.get(instance, ())))
-    answers = tuple(
-        modes[0] if modes else SOUND
-        for session, modes in zip(sessions, case.answer_modes(), strict=True)
-        if session.answers
-    )
-    modes = tuple(modes_of_rollout(case)) if not rollout.resolved else ()
+    answers = tuple([*modes_of_answer(each), SOUND][0] for each in sessions if each.answers)
+    modes = modes_of_rollout(rollout, sessions, changed, gold.get(instance, ()))
+    told = () if rollout.resolved else tuple(modes)
     result.findings.append(
-        Finding(
-            rollout.rollout_id, arm, instance, rollout.attempt, rollout.resolved, answers, modes
-        )
+        Finding(rollout.rollout_id, arm, instance, rollout.attempt, rollout.resolved, answers, told)
     )
 
 

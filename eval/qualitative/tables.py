@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from eval.figures import Cell, Figure, FigureKind, Point, Record, Series, Table, without_empty
-from eval.labels import Labels, ordered
-from eval.metrics import Arm, InstanceKey, percent, wilson
-from eval.qualitative.failure_modes import MODES, OF_TABLE_4
+from eval.metrics import Arm, InstanceKey, Labels, ordered, percent, wilson
+from eval.qualitative.failure_modes import ANSWER_MODES, FINISH, MODES, OF_TABLE_4
 from eval.qualitative.judge import CATEGORIES, LABELS, NONE, JudgeReport
-from eval.qualitative.sessions import ANSWER_MODES, FINISH
 from eval.qualitative.study import SOUND, Finding, Kind, Study
 
 ARM = ("Variant", "Models")
@@ -19,21 +17,13 @@ Row = tuple[Cell, ...]
 
 
 def answer_records(study: Study, labels: Labels) -> list[Record]:
-    records: list[Record] = [
-        tools_table(study, labels),
-        *steps_figures(study, labels),
-        answers_table(study, labels),
-    ]
-    return without_empty(records)
+    steps = steps_figures(study, labels)
+    return without_empty([tools_table(study, labels), *steps, answers_table(study, labels)])
 
 
 def qualitative_records(study: Study, labels: Labels) -> list[Record]:
     """All that the study has anything for, without a judge."""
-    records: list[Record] = [
-        *answer_records(study, labels),
-        *failure_records(study, labels),
-    ]
-    return without_empty(records)
+    return [*answer_records(study, labels), *without_empty(failure_records(study, labels))]
 
 
 def _named(arm: Arm, study: Study, labels: Labels) -> tuple[str, str]:
@@ -44,8 +34,7 @@ def _named(arm: Arm, study: Study, labels: Labels) -> tuple[str, str]:
 def _by_arm(
     study: Study, labels: Labels, chosen: Callable[[Finding], bool]
 ) -> dict[tuple[str, str], list[Finding]]:
-    """The findings that are chosen by the arms' names, in the order of the tables; arms without one
-    are left out."""
+    """The chosen findings by the arms' names, in the order of the tables; no arm without one."""
     found: dict[Arm, list[Finding]] = defaultdict(list)
     for each in filter(chosen, study.findings):
         found[each.arm].append(each)
@@ -187,18 +176,16 @@ def judge_records(report: JudgeReport, study: Study, labels: Labels) -> list[Rec
     """What a judge said: table 3, and how far it agrees with the rules on failures."""
     failures = [(item, label) for item, label in report.judged if item.kind is Kind.FAILURE]
     pairs = [(item.by_rules, label) for item, label in failures if label is not None]
-    missing = ""
-    if report.missing:
-        missing = f" {report.missing} questions and failures have no reply yet."
-    found = agreement(pairs)
-    kappa = None if found.kappa is None else f"{found.kappa:.2f}"
-    numbers = (found.items, found.percent, found.low, found.high, kappa)
+    left = f" {report.missing} questions and failures have no reply yet."
+    missing = left if report.missing else ""
+    *numbers, kappa = agreement(pairs)
+    shown = None if kappa is None else f"{kappa:.2f}"
     agreed = Table(
         "judge_agreement",
         f"Agreement of the rules with {report.model}",
         "Beside Debug2Fix, table 4, which was sorted by hand",
         ("Failures", "Agree %", "95 % from", "to", "Cohen's kappa", "Unreadable"),
-        ((*numbers, len(failures) - len(pairs)),) if failures else (),
+        ((*numbers, shown, len(failures) - len(pairs)),) if failures else (),
         "Of a sample drawn by chance. Unreadable: replies that are not one known label, which are "
         f"not among the failures.{missing}",
     )
@@ -236,8 +223,7 @@ def questions_table(report: JudgeReport, missing: str, study: Study, labels: Lab
     )
 
 
-@dataclass(frozen=True)
-class Agreement:
+class Agreement(NamedTuple):
     items: int
     percent: float | None = None
     """Share of the things that both gave the same label; None where there is none."""

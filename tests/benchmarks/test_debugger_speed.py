@@ -46,7 +46,7 @@ def test_the_table_is_markdown(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_it_runs() -> None:
-    command = ["-m", "benchmarks.debugger_speed", "actions", "--quick", "--python", sys.executable]
+    command = ["-m", "benchmarks.debugger_speed", "actions", "--quick"]
     result = subprocess.run(
         [sys.executable, *command], capture_output=True, text=True, timeout=120, check=False
     )

@@ -12,15 +12,22 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from eval.charts import COLOURS, draw, figures_of
 from eval.config import StatisticsConfig
-from eval.figures import Figure, FigureKind, Point, Series
-from eval.labels import Labels
-from eval.metrics import compare
+from eval.figures import (
+    COLOURS,
+    FORMAT_VERSION,
+    Figure,
+    FigureKind,
+    Point,
+    Series,
+    draw,
+    figures_of,
+)
+from eval.metrics import Labels, compare
 from eval.paired import paired_figures, paired_report
 from eval.paper_figures import arm_records
 from eval.report.rendering import asset
-from eval.tables import FORMAT_VERSION, write_tables
+from eval.tables import write_tables
 from tests.eval.test_metrics import baseline_rollout
 from tests.records import make_rollout
 

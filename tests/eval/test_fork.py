@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from collect.agents.config import Variant
+from collect.benchmarks.bundled import BundledBenchmark
+from collect.rollouts.rollout import RolloutSpec
 from collect.store.records import Role, Rollout
 from collect.store.run_store import RunStore
-from eval.config import EvalConfig
+from eval.stage import forked
 from stepinto import main
 from tests.collect.models.chat_server import CONFIG, Answer, ChatServer, frontier_at, reply
 
@@ -95,8 +98,7 @@ def test_later_pairs_begin_as_the_first(server: ChatServer, tmp_path: Path) -> N
 
 
 def test_the_first_pair_of_a_main_model_is_shared() -> None:
-    pairs = [{"main": "a", "sub": "x"}, {"main": "b", "sub": "x"}, {"main": "a", "sub": "y"}]
-    config = EvalConfig.model_validate({"pairs": pairs, "fork": True, "variants": ["debug2fix"]})
-    (arm,) = config.forks()
-    assert (arm[1:], config.forks()[arm][1:]) == (("a", "y"), ("a", "x"))
-    assert not config.model_copy(update={"fork": False}).forks()
+    bug = next(iter(BundledBenchmark().instances()))
+    pairs = (("a", "x"), ("b", "x"), ("a", "y"))
+    specs = [RolloutSpec(bug, Variant.DEBUG2FIX, main, sub, 0) for main, sub in pairs]
+    assert forked(specs) == {specs[0].id: [specs[2]]}

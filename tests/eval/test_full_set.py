@@ -3,59 +3,46 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.benchmarks.self_repair.benchmark import Card, SelfRepairBenchmark, card_path
 from collect.errors import ConfigError
-from eval.labels import Labels
-from eval.repair_tables import FullSet, full_set_of, repair_foot, repair_table
-from tests.eval.test_repair_tables import only_panel, repair_rollout
+from eval.metrics import Labels
+from eval.repair_tables import full_set_of, repair_foot, repair_table
+from tests.eval.test_repair_tables import (
+    BIGCODEBENCH,
+    LIVECODEBENCH,
+    full_set,
+    only_panel,
+    repair_rollout,
+)
 
 
-def with_card(folder: Path, **changes: Any) -> SelfRepairBenchmark:
-    """A benchmark file with the counts of BigCodeBench-R."""
-    fields: dict[str, Any] = {
-        "source": "bigcodebench",
-        "data": "bigcode/bigcodebench",
-        "writer": "Qwen2.5-Max",
-        "solutions": None,
-        "seed": 0,
-        "from_date": None,
-        "to_date": None,
-        "limit": None,
-        "problems": 1140,
-        "passed": 516,
-        "bugs": 607,
-        "steps": (),
-        "failures": {},
-        "dollars": 0.0,
-        "versions": {},
-    }
+def with_card(folder: Path, card: Card = BIGCODEBENCH) -> SelfRepairBenchmark:
+    """A benchmark file with a card, by default with the counts of BigCodeBench-R."""
     path = folder / "bugs.jsonl"
-    card_path(path).write_text(Card(**fields | changes).model_dump_json(), encoding="utf-8")
+    card_path(path).write_text(card.model_dump_json(), encoding="utf-8")
     return SelfRepairBenchmark(path)
 
 
 def test_the_paper_s_pass_rates() -> None:
-    full_set = FullSet(problems=1140, passed=516, bugs=607)
-    assert full_set.first_pass_rate == pytest.approx(45.26, abs=0.005)
-    assert full_set.gain(100 * 412 / 607) == pytest.approx(36.14, abs=0.005)
-    assert full_set.pass_rate(100 * 412 / 607) == pytest.approx(81.40, abs=0.005)
-    assert FullSet(279, 101, 151).pass_rate(100 * 19 / 151) == pytest.approx(43.01, abs=0.005)
+    assert BIGCODEBENCH.first_pass_rate == pytest.approx(45.26, abs=0.005)
+    assert BIGCODEBENCH.gain(100 * 412 / 607) == pytest.approx(36.14, abs=0.005)
+    one_pass = LIVECODEBENCH.first_pass_rate
+    gain = LIVECODEBENCH.gain(100 * 19 / 151)
+    assert one_pass + gain == pytest.approx(43.01, abs=0.005)
 
 
 def test_the_card_of_a_benchmark(tmp_path: Path) -> None:
-    expected = FullSet(1140, 516, 607, "bigcodebench", "Qwen2.5-Max")
-    assert full_set_of(with_card(tmp_path)) == expected
+    assert full_set_of(with_card(tmp_path)) == BIGCODEBENCH
 
 
 def test_a_benchmark_without_a_card_has_no_full_set(tmp_path: Path) -> None:
     assert full_set_of(BundledBenchmark()) is None
     assert full_set_of(SelfRepairBenchmark(tmp_path / "bugs.jsonl")) is None
-    assert full_set_of(with_card(tmp_path, problems=0, passed=0, bugs=0)) is None
+    assert full_set_of(with_card(tmp_path, full_set(0, 0, 0))) is None
 
 
 def test_a_broken_card_is_named(tmp_path: Path) -> None:
@@ -66,7 +53,7 @@ def test_a_broken_card_is_named(tmp_path: Path) -> None:
 
 
 def test_the_first_solutions_that_the_oracle_broke_are_marked() -> None:
-    panel = only_panel([repair_rollout("a")], FullSet(10, 0, 8, "bigcodebench", "oracle"))
+    panel = only_panel([repair_rollout("a")], full_set(10, 0, 8, "bigcodebench", "oracle"))
     assert repair_table(panel, Labels())[1][:2] == ["One-pass generation (scripted)", "0.00%"]
     assert any(
         "which breaks correct programs on purpose" in x for x in repair_foot([panel], Labels())

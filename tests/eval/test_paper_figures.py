@@ -10,8 +10,7 @@ import pytest
 
 from collect.store.records import Rollout
 from eval.figures import Figure, FigureKind, Record, Table
-from eval.labels import Labels
-from eval.metrics import compare
+from eval.metrics import Labels, compare
 from eval.paper_figures import arm_records, panel_records
 from eval.repair_tables import panels_of
 from eval.tables import write_tables

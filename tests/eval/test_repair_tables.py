@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 
 from collect.agents.config import Variant
+from collect.benchmarks.self_repair.benchmark import Card
 from collect.errors import FailureKind
 from collect.store.records import Rollout
 from eval.figures import Figure, Table
-from eval.labels import ABLATIONS, REPAIR_NAMES, Labels
-from eval.metrics import compare
+from eval.metrics import ABLATIONS, REPAIR_NAMES, Labels, compare
 from eval.paper_figures import panel_records
 from eval.repair_tables import (
-    FullSet,
     Panel,
     models_table,
     panels_of,
@@ -31,8 +30,31 @@ from tests.eval.test_metrics import NO_SUBAGENT, baseline_rollout
 from tests.records import make_failed_rollout, make_rollout
 
 LABELS = Labels()
-BIGCODEBENCH = FullSet(problems=1140, passed=516, bugs=607, writer="Qwen2.5-Max")
-LIVECODEBENCH = FullSet(problems=279, passed=101, bugs=151)
+
+
+def full_set(problems: int, passed: int, bugs: int, source: str = "", writer: str = "") -> Card:
+    """A benchmark's card with these counts."""
+    return Card(
+        source=source,
+        data="",
+        writer=writer,
+        solutions=None,
+        seed=0,
+        from_date=None,
+        to_date=None,
+        limit=None,
+        problems=problems,
+        passed=passed,
+        bugs=bugs,
+        steps=(),
+        failures={},
+        dollars=0.0,
+        versions={},
+    )
+
+
+BIGCODEBENCH = full_set(problems=1140, passed=516, bugs=607, writer="Qwen2.5-Max")
+LIVECODEBENCH = full_set(problems=279, passed=101, bugs=151)
 
 
 TABLE_1 = {
@@ -77,8 +99,8 @@ def arm_of_paper(
     ]
 
 
-def only_panel(rollouts: Sequence[Rollout], full_set: FullSet | None = None) -> Panel:
-    full_sets = {"bigcodebench-r": full_set} if full_set else {}
+def only_panel(rollouts: Sequence[Rollout], card: Card | None = None) -> Panel:
+    full_sets = {"bigcodebench-r": card} if card else {}
     (panel,) = panels_of(compare(rollouts), rollouts, full_sets)
     return panel
 
@@ -190,11 +212,11 @@ def test_a_pass_rate_of_a_part_of_the_bugs_is_an_estimate() -> None:
     # 3 of 4 measured bugs resolved: 0.75 * 40 bugs are 30 of 100 problems, beside 50 passed ones.
     rollouts = [repair_rollout(name, resolved=name != "d") for name in "abcd"]
     rollouts.append(make_failed_rollout(FailureKind.INFRASTRUCTURE, "e", **_like(rollouts[0])))
-    panel = only_panel(rollouts, FullSet(100, 50, 40))
+    panel = only_panel(rollouts, full_set(100, 50, 40))
     assert repair_table(panel, LABELS)[2][1:3] == ["~80.00%", "~+30.00%"]
     notes = repair_foot([panel], LABELS)
     assert any("~: an estimate" in line and "of the 4 that were" in line for line in notes)
-    complete = only_panel(rollouts, FullSet(8, 2, 4))
+    complete = only_panel(rollouts, full_set(8, 2, 4))
     assert repair_table(complete, LABELS)[2][1:3] == ["62.50%", "+37.50%"]
     assert not any("estimate" in line for line in repair_foot([complete], LABELS))
 
@@ -205,12 +227,12 @@ def test_attempts_at_a_bug_are_averaged() -> None:
         for attempt in range(4)
     ]
     rollouts += [repair_rollout("b", attempt=attempt, seconds=10.0) for attempt in range(4)]
-    (system,) = only_panel(rollouts, FullSet(10, 6, 2)).systems
+    (system,) = only_panel(rollouts, full_set(10, 6, 2)).systems
     assert (system.metrics.pass_rate, system.metrics.instances) == (62.5, 2)
     # Seconds without the 1.5 of scoring each: 34 + 4 * 1.5 more, by 8.
     assert system.metrics.debug_seconds == pytest.approx((8 * 8.5 + 6) / 8)
     assert system.metrics.fixes_per_hour == pytest.approx(5 * 3600 / 74)
-    (one_pass, row) = repair_facts(only_panel(rollouts, FullSet(10, 6, 2)))
+    (one_pass, row) = repair_facts(only_panel(rollouts, full_set(10, 6, 2)))
     assert (one_pass["pass_rate"], one_pass["resolve_rate"]) == (60, None)
     assert (row["pass_rate"], row["pass_gain"]) == (72.5, 12.5)
 

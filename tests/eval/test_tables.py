@@ -11,8 +11,7 @@ import pytest
 
 from collect.errors import FailureKind
 from collect.store.records import Rollout
-from eval.labels import Labels
-from eval.metrics import bracket, compare, counts, decimal, dollars, span, tokens
+from eval.metrics import Labels, bracket, compare, counts, decimal, dollars, span, tokens
 from eval.tables import flat_table, foot, markdown, paper_table, summary, write_tables
 from tests.eval.test_metrics import baseline_rollout
 from tests.records import make_failed_rollout, make_rollout

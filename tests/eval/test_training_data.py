@@ -7,10 +7,10 @@ from pathlib import Path
 from collect.benchmarks.base import Instance
 from collect.models.config import TRAINING, LocalConfig, ServerConfig, VllmConfig
 from collect.store.records import Rollout
-from eval.labels import Labels
-from eval.metrics import compare
+from eval.metrics import Labels, compare
+from eval.stage import note_training
+from eval.standalone import FORMAT_REPORT, trained_repositories
 from eval.tables import foot
-from eval.training_data import REPORT, note_training, trained_repositories
 from format.config import FormatConfig
 from format.stage import run_format
 from tests.format.conversations import REPOSITORIES, make_rollouts, write_run
@@ -26,7 +26,7 @@ def instance(row: Rollout) -> Instance:
 def test_bugs_of_the_training_data_are_named(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", make_rollouts(2))
     run_format(FormatConfig(test_fraction=0), run)
-    trained = json.loads((run / REPORT).read_text())["splits"]["train"]["repositories"]
+    trained = json.loads((run / FORMAT_REPORT).read_text())["splits"]["train"]["repositories"]
     assert sorted(trained) == sorted(REPOSITORIES[:2])
     rows = [make_rollout(f"{name}-2") for name in REPOSITORIES[:3]]
     instances = [instance(row) for row in rows]

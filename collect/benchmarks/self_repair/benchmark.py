@@ -28,6 +28,7 @@ from collect.errors import ConfigError
 from collect.field_errors import first_wrong_field
 from collect.quantities import FunnelStep
 from collect.store.record_lines import StrictRecord, read_lines
+from collect.store.records import ORACLE_TEACHER
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.text import source_lines
 
@@ -231,6 +232,7 @@ class Card(StrictRecord):
     passed: int
     """Number of these problems whose first solution passes every test."""
     bugs: int
+    """Number of these whose first solution became a bug; the others stay unsolved."""
     steps: tuple[FunnelStep, ...]
     without_libraries: Mapping[str, tuple[str, ...]] = {}
     """Problems dropped because the sandbox lacks libraries, with the missing libraries."""
@@ -239,6 +241,20 @@ class Card(StrictRecord):
     dollars: float
     """The cost of the model that wrote the solutions."""
     versions: Mapping[str, str]
+
+    @property
+    def scripted(self) -> bool:
+        """Whether the first solutions are correct programs that the oracle broke on purpose."""
+        return self.writer == ORACLE_TEACHER
+
+    @property
+    def first_pass_rate(self) -> float:
+        """In percent."""
+        return 100 * self.passed / self.problems
+
+    def gain(self, resolve_rate: float) -> float:
+        """Percentage points that this resolve rate of the bugs adds to the pass rate."""
+        return resolve_rate * self.bugs / self.problems
 
 
 def card_path(path: Path) -> Path:

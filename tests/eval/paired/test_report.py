@@ -13,8 +13,7 @@ from pydantic import ValidationError
 from collect.errors import FailureKind
 from collect.store.records import Rollout
 from eval.config import EvalConfig, StatisticsConfig
-from eval.labels import Labels
-from eval.metrics import Arm, compare
+from eval.metrics import Arm, Labels, compare
 from eval.paired import (
     PairedReport,
     Standing,

@@ -10,12 +10,13 @@ from collect.code.patches import ChangedRange
 from collect.errors import FailureKind
 from collect.store.records import Rollout, StopReason, TestRow
 from eval.qualitative.failure_modes import (
+    ANSWER_MODES,
     MODES,
     OF_TABLE_4,
-    Case,
+    Session,
+    modes_of_answer,
     modes_of_rollout,
 )
-from eval.qualitative.sessions import ANSWER_MODES, Session, modes_of_answer
 from tests.records import make_failed_rollout, make_rollout
 
 FAILED = (TestRow("t", "fail_to_pass", "failed", "failed"),)
@@ -55,10 +56,6 @@ def unresolved(**changes: Any) -> Rollout:
     return make_rollout(**fields | changes)
 
 
-def names(case: Case) -> list[str]:
-    return modes_of_rollout(case)
-
-
 NOTHING_SEEN = {"stops": 0, "inspections": 0, "late_inspections": 0, "breakpoint_hits": 0}
 
 
@@ -86,14 +83,14 @@ def test_answers(changes: dict[str, Any], expected: list[str]) -> None:
 
 
 def test_without_a_debugger_to_see_only_the_answer_tells() -> None:
-    unseen = session(**NOTHING_SEEN, ungrounded=1)
-    assert modes_of_answer(unseen, sees_debugger=False) == ["ungrounded"]
+    unseen = session(**NOTHING_SEEN, ungrounded=1, sees_debugger=False)
+    assert modes_of_answer(unseen) == ["ungrounded"]
 
 
 @pytest.mark.parametrize("kind", [FailureKind.INFRASTRUCTURE, FailureKind.BUDGET])
 def test_what_ended_early(kind: FailureKind) -> None:
-    assert names(Case(make_failed_rollout(kind))) == [kind.value]
-    assert names(Case(make_failed_rollout(FailureKind.MODEL))) == ["model_failure"]
+    assert modes_of_rollout(make_failed_rollout(kind)) == [kind.value]
+    assert modes_of_rollout(make_failed_rollout(FailureKind.MODEL)) == ["model_failure"]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +112,7 @@ def test_what_ended_early(kind: FailureKind) -> None:
         ({}, [{"touched": False}], "not_followed"),
         ({}, [{"touched": False}, {}], "wrong_fix_after_debugging"),
         ({}, [{"touched": None}], "wrong_fix_after_debugging"),
-        ({"variant": "inspectcoder_no_debugger"}, [NOTHING_SEEN], "wrong_fix_after_debugging"),
+        ({}, [NOTHING_SEEN | {"sees_debugger": False}], "wrong_fix_after_debugging"),
         (
             {"variant": "baseline", "sub_model": "", "sub_calls": 0, "tests": BROKEN},
             [],
@@ -126,21 +123,21 @@ def test_what_ended_early(kind: FailureKind) -> None:
 def test_primary_modes(
     changes: dict[str, Any], sessions: list[dict[str, Any]], primary: str
 ) -> None:
-    case = Case(unresolved(**changes), tuple(session(**each) for each in sessions))
-    assert names(case)[0] == primary
+    held = [session(**each) for each in sessions]
+    assert modes_of_rollout(unresolved(**changes), held)[0] == primary
 
 
 def test_the_gold_patch_tells_the_place() -> None:
-    assert names(Case(unresolved(), (session(),), (HERE,), (FAR,)))[0] == "wrong_location"
-    assert "wrong_location" not in names(Case(unresolved(), (session(),), (HERE,), (NEAR,)))
-    assert "wrong_location" not in names(Case(unresolved(), (session(),), (HERE,)))
+    assert modes_of_rollout(unresolved(), (session(),), (HERE,), (FAR,))[0] == "wrong_location"
+    assert "wrong_location" not in modes_of_rollout(unresolved(), (session(),), (HERE,), (NEAR,))
+    assert "wrong_location" not in modes_of_rollout(unresolved(), (session(),), (HERE,))
 
 
 def test_all_that_hold_are_told() -> None:
     repaired = unresolved(
         variant="inspectcoder", tests=BROKEN, stop_reason=StopReason.ATTEMPT_LIMIT
     )
-    assert names(Case(repaired, (session(),))) == [
+    assert modes_of_rollout(repaired, (session(),)) == [
         *("wrong_fix_after_debugging", "breaks_tests", "attempts_used_up"),
     ]
 
@@ -149,7 +146,7 @@ def test_there_is_always_one() -> None:
     for tests in ((), FAILED, BROKEN):
         for patch in ("", "--- a/x.py\n"):
             for variant in ("baseline", "debug2fix", "inspectcoder", "autosd"):
-                assert names(Case(unresolved(tests=tests, patch=patch, variant=variant)))
+                assert modes_of_rollout(unresolved(tests=tests, patch=patch, variant=variant))
 
 
 def test_the_paper_s_modes_are_among_them() -> None:

@@ -16,8 +16,7 @@ from collect.models.budget import SPENT
 from collect.models.config import OpenAIConfig, OracleConfig, Prices, Retries
 from eval.config import JudgeConfig
 from eval.figures import Table, parts
-from eval.labels import Labels
-from eval.metrics import Arm
+from eval.metrics import Arm, Labels
 from eval.qualitative.judge import FILE, LABELS, Judge, JudgeReport, check_judge, read_label
 from eval.qualitative.study import Item, Kind, Study
 from eval.qualitative.tables import judge_records

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from collect.questions.grounding import changed_by
 from collect.store.records import Conversation, Role, StopReason, ToolOutcome
-from eval.qualitative.sessions import Session as Facts
-from eval.qualitative.sessions import modes_of_answer, session_of
+from eval.qualitative.failure_modes import Session as Facts
+from eval.qualitative.failure_modes import modes_of_answer, session_of
 from sandbox.debugger import Action, Breakpoint, ErrorKind, State, Value
 from sandbox.debugger import StopReason as DebugStopReason
 from tests.format.sessions import Session, failed, raised, see, stop
@@ -31,6 +31,12 @@ def launched() -> Session:
     point = Breakpoint(1, "shop/cart.py", 42, hits=1)
     entry = stop(action=Action.START, breakpoints=(point,))
     return Session().debug(entry, test=TESTS[0]).debug(see(("rate", "0.5"), ("total", "80")))
+
+
+def test_no_event_tells_of_a_raw_terminal() -> None:
+    held = launched().answer("`rate` is 0.5.", "rate = 0.5", "shop/cart.py:42")
+    assert facts(held).sees_debugger
+    assert not facts(replace(held, variant="inspectcoder_no_inspectware")).sees_debugger
 
 
 def test_a_sound_answer() -> None:

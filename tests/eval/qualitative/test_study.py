@@ -11,9 +11,9 @@ from collect.store.messages import Message, ToolCall
 from collect.store.records import Conversation, MessageRow, Role, Rollout, ToolOutcome
 from eval.config import JudgeConfig
 from eval.figures import Figure, FigureKind, Table
-from eval.labels import Labels
+from eval.metrics import Labels
+from eval.qualitative.failure_modes import UNREADABLE, tools_by_step
 from eval.qualitative.judge import JudgeReport
-from eval.qualitative.sessions import UNREADABLE, tools_by_step
 from eval.qualitative.study import Kind, Sample, Study, cut, gold_patches, questions_of, study
 from eval.qualitative.tables import judge_records, qualitative_records
 from tests.records import QUESTION, make_conversations, make_failed_rollout, make_rollout

@@ -11,7 +11,7 @@ from collect.questions.asking import Answered
 from collect.questions.config import SOURCE_READER
 from collect.questions.scoring import Reason, Verdict
 from eval.config import StatisticsConfig
-from eval.labels import Labels
+from eval.metrics import Labels
 from eval.standalone import (
     AloneResults,
     ModelAnswers,
