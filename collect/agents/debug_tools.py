@@ -31,9 +31,8 @@ TOOL_CALLS = {
         (Action.SET_BREAKPOINT, Action.REMOVE_BREAKPOINT, Action.LIST_BREAKPOINTS, Action.COLLECT),
         "debug_breakpoint",
     ),
-    Action.RUN_CODE: "debug_run_code",
 }
-"""The actions as the agent calls them."""
+"""The actions as every agent calls them; few have the tool that runs code."""
 LINE_LOCATION = re.compile(r"(?P<file>.+):(?P<line>[0-9]{1,9})$")
 EXCEPTION_LOCATION = re.compile(r"(?P<uncaught>uncaught )?exception[: ]\s*(?P<name>[\w.$]+)$")
 

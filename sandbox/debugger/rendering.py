@@ -24,7 +24,7 @@ from sandbox.debugger.records import (
 
 INDENT = "    "
 STARTS = (Action.START, Action.RESTART)
-CODE_RAN = "Code ran without an exception."
+CODE_RAN = "Code ran without an exception and printed nothing."
 STACK = "Stack, innermost frame first:"
 PAUSED = re.compile(
     r"^\[\d+\] (?P<function>.+) at (?P<file>.+):(?P<line>\d+) \| (?P<source>.*) \(paused here\)$",
@@ -141,7 +141,8 @@ def _around_the_stop(event: DebugEvent, names: Mapping[Action, str]) -> Iterable
     if Action.START in event.allowed and Action.RESTART not in event.allowed:
         yield f"Call {names.get(Action.START, Action.START)} first."
     elif event.allowed:
-        allowed = dict.fromkeys(names.get(action, action) for action in event.allowed)
+        known = [action for action in event.allowed if action in names or not names]
+        allowed = dict.fromkeys(names.get(action, action) for action in known)
         yield "Allowed now: " + ", ".join(allowed)
     if event.exception is not None:
         message = f": {_indented(event.exception.message)}" if event.exception.message else ""
@@ -191,7 +192,9 @@ def _collected(event: DebugEvent) -> Iterable[str]:
         yield "No hit was collected" + (": another breakpoint came first." if stopped else ".")
         return
     one = len(places) == 1
-    yield f"Collected{' at ' + next(iter(places)) if one else ''}, before the line ran:"
+    raised = any(point.exception for point in event.hit)
+    when = "when it was raised" if raised else "before the line ran"
+    yield f"Collected{' at ' + next(iter(places)) if one else ''}, {when}:"
     names = (_short(value.name) for value in hits[0].values)
     yield " | ".join(["hit", *([] if one else ["place"]), *names])
     told = set[Value]()

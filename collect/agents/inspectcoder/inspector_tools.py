@@ -40,6 +40,13 @@ from sandbox.debugger import (
 from sandbox.debugger.pdb_terminal import PdbTerminal
 from sandbox.debugger.rendering import render, render_snapshot
 
+ACTIONS = {
+    Action.CONTINUE: "control_execution continue",
+    Action.RESTART: "control_execution restart",
+    Action.RUN_CODE: "interact_code",
+    Action.SET_BREAKPOINT: "set_breakpoint",
+}
+"""The debugger's actions as the Inspector calls them."""
 INSPECTION = "interact_code/inspection"
 MODIFICATION = "interact_code/modification"
 RAN_OUT = (
@@ -85,7 +92,7 @@ class InspectorSession:
         if event.file in (self.solution, self.test.partition("::")[0]):
             current = (line for line in event.source if line.startswith("->"))
             kept = replace(kept, source=tuple(current))
-        return replace(reply(kept, {}), event=event)
+        return replace(reply(kept, ACTIONS), event=event)
 
     def after_run(self, event: DebugEvent) -> ToolReply:
         """The answer to an action that ran the program; an ended session restarts."""
@@ -94,7 +101,8 @@ class InspectorSession:
             return answer
         again = self.restart()
         ended = RAN_OUT if event.exit_code == 0 and event.error is None else STARTED_AGAIN
-        text = f"{render(event)}\n{ended if again.error_kind is None else render(again)}"
+        then = ended if again.error_kind is None else render(again, ACTIONS)
+        text = f"{render(event, ACTIONS)}\n{then}"
         return replace(answer, text=text, later_events=(again,))
 
     def moved(self, answer: ToolReply) -> ToolReply:
@@ -129,7 +137,7 @@ class SetBreakpoint:
     def call(self, arguments: SetBreakpointArguments, call_id: str) -> ToolReply:
         session = self.session
         request = BreakpointRequest(file=session.solution, line=arguments.line, temporary=True)
-        return session.moved(reply(session.debugger.set_breakpoint(request), {}))
+        return session.moved(reply(session.debugger.set_breakpoint(request), ACTIONS))
 
 
 class ControlArguments(Arguments):
@@ -178,7 +186,7 @@ class InteractCode:
         if code is None:
             return ToolReply(f"Refused: {remark}", ToolOutcome.REFUSED, action=action)
         event = self.session.debugger.run_code(code)
-        answer = reply(event, {})
+        answer = reply(event, ACTIONS)
         if event.state is State.DONE and event.error_kind is not ErrorKind.NOT_ALLOWED:
             answer = self.session.after_run(event)
         answer = self.session.cut(answer)

@@ -416,18 +416,17 @@ KEY = Bounds(chars=80, depth=3, items=20, lines=1)
 
 
 def fields_of(value: Any, start: int, count: int) -> tuple[list[Field], int]:
-    """`count` items by key or index, otherwise attributes, from the `start`-th on; and their total
-    number. Properties are named, not run.
+    """`count` items by key or index and attributes, from the `start`-th on; and their total number.
+    Properties are named, not run.
 
     Uses `type(value)`, since `isinstance` would run a `__class__` of the program's.
     """
     size = size_of(value)
+    more = [item for item in instance_attributes(value) if not item[0].startswith("__")]
+    more += properties_of(type(value))
     if size is None:
-        own = [item for item in instance_attributes(value) if not item[0].startswith("__")]
-        own += properties_of(type(value))
-        return own[start : start + count], len(own)
+        return more[start : start + count], len(more)
     found = items_of(value, start, start + count)
-    more = properties_of(type(value))
     last = max(start - size, 0)
     return (found + more[last:])[:count], size + len(more)
 

@@ -281,6 +281,8 @@ def find_function(workspace: Workspace, spec: str) -> tuple[str, Function]:
     else:
         paths = files_defining(workspace, parts[-1])
     found = matching_functions(workspace, paths, parts)
+    if len(found) > 1:  # files that can't be imported are copies and the like
+        found = [each for each in found if basename(each[0])[:-3].isidentifier()] or found
     if len(found) == 1:
         return found[0]
     if found:

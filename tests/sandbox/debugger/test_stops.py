@@ -495,6 +495,25 @@ def test_private_names_are_those_of_the_paused_method(bench: Workbench) -> None:
         assert f"program.py:{line} in _Cart.size" in refused.error
 
 
+def test_fields_of_a_container_s_subclass(bench: Workbench) -> None:
+    bench.script(
+        """
+        class Rules(dict):
+            @property
+            def size(self):
+                return 1 / 0
+
+        rules = Rules(a=1)
+        rules.default = "b"
+        print(rules)  # @here
+        """,
+        "here",
+    )
+    fields = {value.name: value.text for value in bench.debugger.fields("rules").values}
+    assert (fields["['a']"], fields["default"]) == ("1", "'b'")
+    assert list(fields)[2:] == ["size"]
+
+
 def test_post_mortem_of_a_script(bench: Workbench) -> None:
     event = bench.script(
         """
