@@ -9,10 +9,9 @@ from pydantic import Field
 
 from collect.agents.config import AgentsConfig, Variant
 from collect.benchmarks.config import BenchmarkConfig
-from collect.errors import ConfigError
-from collect.field_errors import did_you_mean
+from collect.errors import ConfigError, did_you_mean
 from collect.models.config import ModelConfig, OracleConfig
-from collect.store.record_lines import StrictRecord
+from collect.store.files import StrictRecord
 from sandbox import SandboxConfig
 from sandbox.images import ImagesConfig
 

@@ -1,12 +1,17 @@
-"""Messages to the user besides a command's own output."""
+"""Messages to the user besides a command's own output, and each rollout's own log."""
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import sys
+import time
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
 
 from rich.console import Console
 from rich.text import Text
@@ -53,3 +58,77 @@ def log_to_stderr() -> None:
         logger.setLevel(logging.INFO)
         if not any(isinstance(handler, StderrHandler) for handler in logger.handlers):
             logger.addHandler(StderrHandler())
+
+
+FOLDER = "logs"
+BATCH_SECONDS = 5.0
+"""Minimum seconds between two batches."""
+Fact = str | int | float | bool | None
+
+
+class LogText(Protocol):
+    """Where a log's lines are written."""
+
+    def add(self, text: str) -> None:
+        """Append lines, or lose them; never raises."""
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """A log in a file."""
+
+    path: Path
+
+    def add(self, text: str) -> None:
+        """See `LogText`."""
+        lines = text.encode()
+        with suppress(OSError):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("ab", buffering=0) as file:
+                end = file.tell()
+                if file.write(lines) != len(lines):
+                    # Half a line would corrupt the next one.
+                    file.truncate(end)
+
+
+def log_file(folder: Path, rollout_id: str) -> LogFile:
+    """The file of a rollout's log in a run's folder."""
+    return LogFile(folder / FOLDER / f"{rollout_id}.jsonl")
+
+
+class RolloutLog:
+    """Takes the events of one rollout, in that rollout's thread only.
+
+    Never raises: a rollout must not fail because of its log. Events contain no text from models,
+    tools or programs, and no keys.
+    """
+
+    def __init__(self, text: LogText | None = None) -> None:
+        """Without `text`, events are discarded."""
+        self._text = text
+        self._lines: list[str] = []
+        self._written_at = float("-inf")
+
+    def note(self, event: str, **facts: Fact) -> None:
+        """Record an event with the current time."""
+        if self._text is None:
+            return
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        rounded = {
+            name: float(f"{fact:.6g}") if isinstance(fact, float) else fact
+            for name, fact in facts.items()
+        }
+        self._lines.append(json.dumps({"time": now, "event": event} | rounded))
+        if time.monotonic() - self._written_at >= BATCH_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the events so far."""
+        if self._lines and self._text is not None:
+            self._text.add("".join(f"{line}\n" for line in self._lines))
+            self._lines.clear()
+            self._written_at = time.monotonic()
+
+
+NO_LOG = RolloutLog()
+"""Discards events."""

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from rich.table import Table
 
-from collect.store.record_lines import StrictRecord
+from collect.store.files import StrictRecord
 
 Step = TypeVar("Step", bound=StrEnum)
 

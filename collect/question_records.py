@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from collect.benchmarks.base import Language
-from collect.store.atomic_files import write_text
-from collect.store.record_lines import StrictRecord, read_lines
+from collect.benchmarks.config import BenchmarkConfig
+from collect.store.files import StrictRecord, read_lines, write_text
 
 SCHEMA_VERSION = 1
 
@@ -256,3 +256,65 @@ def read_questions(path: Path) -> list[Question]:
     """Read a question file. Raises ConfigError naming the line and the field."""
     how = "make it with `stepinto bench questions`, or set questions.output to where it lies"
     return read_lines(path, Question, how)
+
+
+SOURCE_READER = "source_reader"
+"""A value of `answer_with` instead of a model: the baseline that never runs the program."""
+ANSWERING = {"answer_with", "answer_limit", "answer_shuffle_seed", "attempts", "output"}
+"""Settings that don't affect which questions are made."""
+
+
+class QuestionsConfig(BaseModel):
+    """Which bugs are asked about, how many questions, and who answers."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    benchmark: BenchmarkConfig = BenchmarkConfig(name="bundled")
+    per_category: int = Field(default=3, ge=0)
+    """Maximum questions per category and bug."""
+    limits: Mapping[Category, int] = {}
+    """Maximum per bug for single categories: `{root_cause: 1}`."""
+    max_tests: int = Field(default=2, ge=1)
+    """Failing tests per bug that are run for questions, starting with the first."""
+    wrong_patches: int = Field(default=1, ge=0)
+    """Wrong patches per bug to ask about, in addition to the gold patch."""
+    seed: int = 0
+    """Decides the choice and the wording of questions."""
+    test_timeout: float = Field(default=60.0, gt=0)
+    """Seconds for one traced run of a test."""
+    output: str | None = None
+    """The question file; its card is written next to it. None: `questions.jsonl` in the run's
+    folder.
+    """
+    answer_with: str | tuple[str, ...] = "oracle"
+    """Who answers in `stepinto bench answer`: a model of `models`, or `source_reader`; or several
+    of them in turn.
+    """
+    attempts: int = Field(default=1, ge=1, le=10_000)
+    """Answers of each model to each question. They differ if the model samples: at temperature 0
+    all would be equal.
+    """
+    answer_limit: int | None = Field(default=None, ge=1)
+    """Answer at most this many questions, starting with the first."""
+    answer_shuffle_seed: int | None = None
+    """Shuffles the questions reproducibly, so that `answer_limit` draws from all bugs and
+    categories. None: the file's order.
+    """
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.output is not None and not self.output.endswith(".jsonl"):
+            raise ValueError("output must end in .jsonl")
+        if not self.answerers:
+            raise ValueError("answer_with must name a model, or source_reader")
+        return self
+
+    @property
+    def answerers(self) -> tuple[str, ...]:
+        """All answerers, each once."""
+        names = (self.answer_with,) if isinstance(self.answer_with, str) else self.answer_with
+        return tuple(dict.fromkeys(names))
+
+    def answered_by(self, name: str) -> Self:
+        """A copy with a single answerer."""
+        return self.model_copy(update={"answer_with": name})

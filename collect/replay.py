@@ -35,7 +35,7 @@ from collect.rollouts.rollout import (
     failure_of,
     run_agents,
 )
-from collect.store.atomic_files import locked
+from collect.store.files import locked
 from collect.store.normalising import normalised
 from collect.store.records import Conversation, MessageRow, Rollout, StopReason
 from collect.store.run_store import RunStore, schema_of

@@ -20,10 +20,9 @@ from pydantic import Field, ValidationError
 from collect.benchmarks.held_out import HeldOutConfig
 from collect.benchmarks.projects.config import FactoryConfig
 from collect.config import SAVED_NAME, CollectConfig, RuntimeConfig
-from collect.errors import ConfigError
-from collect.field_errors import wrong_fields
-from collect.questions.config import QuestionsConfig
-from collect.store.atomic_files import write_text
+from collect.errors import ConfigError, wrong_fields
+from collect.question_records import QuestionsConfig
+from collect.store.files import write_text
 from collect.synthesis.self_repair.sources import SelfRepairConfig
 from eval.config import EvalConfig
 from format.config import FormatConfig

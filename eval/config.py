@@ -9,10 +9,9 @@ from pydantic import Field, model_validator
 
 from collect.agents.config import Variant
 from collect.benchmarks.config import BenchmarkConfig
-from collect.field_errors import did_you_mean
-from collect.question_records import Category
-from collect.questions.config import SOURCE_READER
-from collect.store.record_lines import StrictRecord
+from collect.errors import did_you_mean
+from collect.question_records import SOURCE_READER, Category
+from collect.store.files import StrictRecord
 
 
 class ArmName(StrictRecord):

@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 
 from collect.console import visible
 from collect.quantities import tokens
-from collect.store.atomic_files import write_text
+from collect.store.files import write_text
 from eval.metrics import MISSING, Facts
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from collect.replay import Finder
 from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.rows import RunIdentity
 from collect.rollouts.stage import RolloutsSummary, do_rollouts
-from collect.store.atomic_files import write_text
+from collect.store.files import write_text
 from collect.store.records import Conversation, Role, Rollout, ToolOutcome
 from collect.store.run_store import RunStore
 
@@ -141,7 +141,7 @@ def reask(
         if summary.stopped:
             break
     found = tuple(
-        Reasked(*key[1:], _question(asked[key]), answers[key])
+        Reasked(*key[1:], asked[key].task.partition(STARTED)[0].strip(), answers[key])
         for key in sorted(answers)
         if len(answers[key]) > len(subs)
     )
@@ -158,11 +158,6 @@ def _asked(store: RunStore, rows: Sequence[Rollout]) -> Iterator[tuple[Key, Conv
         if one.role is Role.DEBUG_SUBAGENT and one.parent_call_id:
             where = (one.benchmark, one.instance_id, one.variant, one.attempt)
             yield (*where, one.parent_call_id), one
-
-
-def _question(one: Conversation) -> str:
-    told = next(row.message.content for row in one.messages if row.message.role == "user")
-    return told.partition(STARTED)[0].strip()
 
 
 def _answer(

@@ -16,7 +16,7 @@ from collect.benchmarks.held_out import RepositoryNames
 from collect.benchmarks.opening import Choice, open_chosen, tell_skipped
 from collect.config import RuntimeConfig
 from collect.errors import ConfigError
-from collect.models.serving.backend import POOL
+from collect.models.serving.server import POOL
 from collect.preflight import Finding
 from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.rows import RunIdentity

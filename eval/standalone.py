@@ -20,11 +20,17 @@ from collect.errors import ConfigError
 from collect.models.config import LocalConfig, ModelConfig, VllmConfig, trained_on
 from collect.preflight import Finding
 from collect.quantities import counted
-from collect.question_records import Category, Question, read_questions
+from collect.question_records import (
+    ANSWERING,
+    SOURCE_READER,
+    Category,
+    Question,
+    QuestionsConfig,
+    read_questions,
+)
 from collect.questions.answering import answer_all, instances_of, look_before_answers
 from collect.questions.asking import VARIANT, Answered
 from collect.questions.building import DEFAULT_NAME, build, questions_path
-from collect.questions.config import ANSWERING, SOURCE_READER, QuestionsConfig
 from collect.questions.scoring import Reason
 from collect.questions.source_reader import read_all
 from collect.store.records import ORACLE_TEACHER

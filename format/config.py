@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import Field
 
 from collect.benchmarks.config import BenchmarkConfig
-from collect.store.record_lines import StrictRecord
+from collect.store.files import StrictRecord
 from collect.store.records import Role
 from format.leaks import Leak
 from format.mixture import MixtureConfig
@@ -35,13 +35,8 @@ class Reasoning(StrEnum):
 
 
 class Arguments(StrEnum):
-    """The form of tool calls' arguments in rows."""
-
     OBJECT = "object"
-    """JSON objects, as chat templates and TRL expect them; `datasets` reads them from 5.0 on."""
     STRING = "string"
-    """JSON texts, as in OpenAI's API, and `tools` as one JSON text: every version of `datasets`,
-    and every other reader of Parquet, gets plain structs. `stepinto train` reads both."""
 
 
 class TokenizedConfig(StrictRecord):

@@ -24,8 +24,7 @@ from collect.benchmarks.base import Instance
 from collect.benchmarks.held_out import RepositoryNames, repository_key
 from collect.errors import ConfigError
 from collect.quantities import counted
-from collect.store.atomic_files import write_text
-from collect.store.record_lines import StrictRecord
+from collect.store.files import StrictRecord, write_text
 from collect.store.run_store import RunStore
 from collect.store.tables import open_parquet
 from format.dataset import ROWS_PER_GROUP, read_rows

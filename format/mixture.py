@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from collect.store.record_lines import StrictRecord
+from collect.store.files import StrictRecord
 
 RULE = "Drawn at random, by its weight and within the caps (`mixture`)."
 NONE = "none"

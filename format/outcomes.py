@@ -18,7 +18,7 @@ from collect.question_records import Difficulty, Question
 from collect.questions.asking import VARIANT, rollouts_of
 from collect.questions.building import DEFAULT_NAME
 from collect.questions.grounding import changed_by
-from collect.store.record_lines import read_lines
+from collect.store.files import read_lines
 from collect.store.records import Rollout
 from collect.store.run_store import RunStore
 from format.config import FormatConfig

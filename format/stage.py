@@ -25,7 +25,7 @@ from typing import Any
 from collect.agents.config import AgentsConfig
 from collect.benchmarks.held_out import HeldOut, HeldOutConfig
 from collect.errors import ConfigError
-from collect.store.atomic_files import replacing_folder
+from collect.store.files import replacing_folder
 from collect.store.run_store import RunStore
 from format import mixture
 from format.candidates import FILTERS, Candidate, Candidates, Chunk, characters, rule_of
@@ -159,11 +159,8 @@ def check_runs(config: FormatConfig, run: Path) -> None:
         if not (each / "rollouts").is_dir():
             raise ConfigError(f"format.runs: {each} is no folder of a run with rollouts")
         if name in names:
-            other = names[name]
-            raise ConfigError(
-                f"format.runs: {each} has the same name as {other}; ids of conversations begin "
-                "with it, so rename one of the folders"
-            )
+            why = "ids of conversations begin with it, so rename one of the folders"
+            raise ConfigError(f"format.runs: {each} has the same name as {names[name]}; {why}")
         names[name] = each
 
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from collect.errors import ConfigError
-from collect.store.record_lines import StrictRecord
+from collect.store.files import StrictRecord
 from sandbox.environment import install_command
 from train.encoding import RenderedRow, Reply, Span, shared_length
 

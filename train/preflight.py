@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import Field
 
 from collect.errors import ConfigError
-from collect.store.record_lines import StrictRecord
+from collect.store.files import StrictRecord
 from train.base_model import context_length
 from train.checks import (
     Check,

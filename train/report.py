@@ -10,7 +10,7 @@ import yaml
 from pydantic import Field
 
 from collect.quantities import counted
-from collect.store.record_lines import StrictRecord
+from collect.store.files import StrictRecord
 from format.dataset import split_file
 from format.report import SOURCE, FormatReport, markdown_table
 from train.config import SMOLLM2, TrainConfig

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pyarrow import compute
 
 from collect.errors import ConfigError
-from collect.store.atomic_files import replacing_folder
+from collect.store.files import replacing_folder
 from format.config import TokenizedConfig
 from format.dataset import name_by_content, read_rows, split_file
 from train.base_model import Tokenization, load_tokenization, require

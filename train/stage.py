@@ -24,8 +24,7 @@ from collect.errors import ConfigError
 from collect.models.config import TRAINING as TRAINED
 from collect.models.config import trained_on, training_of
 from collect.rollouts.tracking import wandb_run
-from collect.store.atomic_files import replacing_folder, write_text
-from collect.store.record_lines import StrictRecord
+from collect.store.files import StrictRecord, replacing_folder, write_text
 from train.base_model import (
     TRAINING,
     Tokenization,

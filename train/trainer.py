@@ -9,8 +9,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from collect.errors import ConfigError
-from collect.field_errors import did_you_mean
+from collect.errors import ConfigError, did_you_mean
 from sandbox.environment import install_command
 from train.config import TrainConfig
 from train.job import sharded

@@ -11,9 +11,9 @@ from threading import Event
 
 from collect.agents.debug_tools import placed, withheld
 from collect.agents.tools import ActionForm, Answered, MalformedAction, TextForm, Toolbox, ToolReply
+from collect.console import NO_LOG, Fact, RolloutLog
 from collect.errors import ContextTooLong, ModelFailure, RolloutStopped
 from collect.models.base import Completion, Model, Sampling, Usage
-from collect.rollout_log import NO_LOG, Fact, RolloutLog
 from collect.store.messages import Message, ToolCall, ToolSchema
 from collect.store.records import EventRow, MessageRow, Role, StopReason, ToolOutcome
 from sandbox.debugger import Action

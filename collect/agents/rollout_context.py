@@ -13,9 +13,9 @@ from collect.agents.conversation import AgentRun, AgentSpec, ConversationLog
 from collect.agents.prompts import wording
 from collect.benchmarks.base import Instance
 from collect.benchmarks.workspace import reset_workspace
+from collect.console import NO_LOG, RolloutLog
 from collect.models.base import ConversationContext, ModelBackend, Sampling
 from collect.question_records import Ask
-from collect.rollout_log import NO_LOG, RolloutLog
 from collect.store.records import MODEL_TEACHER, ORACLE_TEACHER, Role
 from sandbox import Sandbox
 from sandbox.debugger import Debugger, State, open_debugger

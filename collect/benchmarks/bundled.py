@@ -19,8 +19,7 @@ from collect.benchmarks.base import Instance, Language
 from collect.benchmarks.running import BUILD_FOLDERS, StoredBenchmark
 from collect.benchmarks.workspace import LEFT_OUT, folder_below, read_folder
 from collect.code.patches import PatchError, apply_patch, drop_paths, reverse_patch
-from collect.errors import ConfigError
-from collect.field_errors import first_wrong_field
+from collect.errors import ConfigError, first_wrong_field
 
 BUNDLED = Path(__file__).with_name("bundled")
 

@@ -29,10 +29,9 @@ from collect.benchmarks.projects.project import is_below
 from collect.benchmarks.running import StoredBenchmark
 from collect.benchmarks.workspace import folder_below, read_folder
 from collect.code.patches import PatchError, apply_patch, changed_paths, reverse_patch
-from collect.errors import ConfigError
-from collect.field_errors import the_nearest
+from collect.errors import ConfigError, the_nearest
 from collect.quantities import counted, first_of
-from collect.store.record_lines import StrictRecord, read_lines, refuse_wrong
+from collect.store.files import StrictRecord, read_lines, refuse_wrong
 from sandbox.base import PackageName
 
 logger = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from collect.benchmarks.workspace import open_instance_sandbox, patch_workspace
 from collect.code.patches import PatchError
 from collect.errors import InfrastructureFailure
 from collect.quantities import first_of
-from collect.store.record_lines import StrictRecord
+from collect.store.files import StrictRecord
 from collect.threads import run_in_threads
 from sandbox import Command, SandboxConfig, open_sandbox
 from sandbox.base import backend_name

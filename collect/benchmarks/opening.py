@@ -30,10 +30,9 @@ from collect.benchmarks.marks import (
 )
 from collect.benchmarks.self_repair.benchmark import BUNDLED_FILE, SelfRepairBenchmark
 from collect.benchmarks.swe_bench.benchmark import TEST_TIMEOUT, SweBenchBenchmark
-from collect.errors import ConfigError
-from collect.field_errors import the_nearest
+from collect.errors import ConfigError, the_nearest
 from collect.quantities import first_of
-from collect.store.atomic_files import write_text
+from collect.store.files import write_text
 from sandbox import SandboxConfig
 
 logger = logging.getLogger(__name__)

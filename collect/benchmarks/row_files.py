@@ -14,9 +14,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from collect.errors import ConfigError
-from collect.field_errors import first_wrong_field
-from collect.store.record_lines import numbered_lines
+from collect.errors import ConfigError, first_wrong_field
+from collect.store.files import numbered_lines
 
 Rows = Iterator[tuple[str, object]]
 Row = TypeVar("Row", bound=BaseModel)

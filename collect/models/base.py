@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 from pydantic import Field
 
-from collect.rollout_log import NO_LOG, RolloutLog
+from collect.console import NO_LOG, RolloutLog
+from collect.store.files import StrictRecord
 from collect.store.messages import Message, ToolSchema
-from collect.store.record_lines import StrictRecord
 
 if TYPE_CHECKING:
     from collect.benchmarks.base import Instance

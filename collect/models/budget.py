@@ -12,7 +12,7 @@ from typing import Protocol
 from collect.config import SAVED_NAME
 from collect.errors import BudgetExhausted, ConfigError
 from collect.quantities import dollars
-from collect.store.atomic_files import write_text
+from collect.store.files import write_text
 
 SPENT = "spent.txt"
 """Dollars of all starts, including rollouts that were stopped or repeated."""

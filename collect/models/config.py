@@ -18,7 +18,7 @@ from pydantic import (
 
 from collect.errors import ConfigError
 from collect.models.base import MAX_TOKENS, Sampling, Usage
-from collect.store.record_lines import StrictRecord
+from collect.store.files import StrictRecord
 
 AUTO = "auto"
 """Choose the tool-call parser from the model's folder."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from collect.console import NO_LOG, RolloutLog
 from collect.errors import (
     BudgetExhausted,
     ConfigError,
@@ -45,7 +46,6 @@ from collect.models.endpoint_client import (
 )
 from collect.models.tool_parsing import parse_written
 from collect.quantities import duration
-from collect.rollout_log import NO_LOG, RolloutLog
 from collect.store.messages import BROKEN, Message, ToolSchema
 from collect.threads import call_unless_stopped, raise_if_stopped, sleep_unless_stopped
 from sandbox.text import storable

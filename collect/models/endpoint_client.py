@@ -25,8 +25,8 @@ from collect.errors import (
     InvalidReply,
     RateLimited,
     RolloutError,
+    first_wrong_field,
 )
-from collect.field_errors import first_wrong_field
 from collect.models.base import Sampling, Usage
 from collect.models.config import RemoteConfig
 from collect.store.messages import BROKEN, Message, ToolSchema

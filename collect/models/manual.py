@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 
 from collect.errors import ConfigError
 from collect.models.base import Completion, ConversationContext, Sampling, scripted_completion
-from collect.store.atomic_files import write_text
+from collect.store.files import write_text
 from collect.store.messages import BROKEN, Message, ToolCall, ToolSchema
 from collect.threads import POLL_SECONDS, sleep_unless_stopped
 

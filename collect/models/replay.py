@@ -26,8 +26,8 @@ from collect.models.base import (
     scripted_completion,
 )
 from collect.models.config import ReplayConfig
+from collect.store.files import StrictRecord, read_lines
 from collect.store.messages import Message, ToolCall, ToolSchema
-from collect.store.record_lines import StrictRecord, read_lines
 from collect.store.records import MODEL_TEACHER, Conversation, combined_teacher
 from collect.store.run_store import RunStore
 

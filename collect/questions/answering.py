@@ -25,7 +25,13 @@ from collect.code.patches import TestFiles, apply_patch
 from collect.config import RuntimeConfig
 from collect.errors import TRIED_AGAIN, ConfigError, FailureKind
 from collect.preflight import Finding
-from collect.question_records import Category, Question, read_questions
+from collect.question_records import (
+    SOURCE_READER,
+    Category,
+    Question,
+    QuestionsConfig,
+    read_questions,
+)
 from collect.questions.asking import (
     VARIANT,
     Answered,
@@ -37,7 +43,6 @@ from collect.questions.asking import (
     reproducible,
 )
 from collect.questions.building import questions_path
-from collect.questions.config import SOURCE_READER, QuestionsConfig
 from collect.questions.grounding import ground
 from collect.questions.scoring import Reason, Verdict, score_text
 from collect.questions.source_reader import read_all

@@ -37,6 +37,7 @@ from collect.config import RuntimeConfig
 from collect.errors import InfrastructureFailure
 from collect.quantities import counted
 from collect.question_records import (
+    ANSWERING,
     Ask,
     AssertionAsk,
     AssertionTruth,
@@ -51,6 +52,7 @@ from collect.question_records import (
     PostFixAsk,
     PostFixTruth,
     Question,
+    QuestionsConfig,
     ReachAsk,
     ReachTruth,
     RootCauseAsk,
@@ -62,7 +64,6 @@ from collect.question_records import (
 from collect.questions.asking import lay_out, reproducible
 from collect.questions.claims import ordinal
 from collect.questions.comparing import GUESSED, Name, parse_value, same
-from collect.questions.config import ANSWERING, QuestionsConfig
 from collect.questions.program import Program
 from collect.questions.tracing import (
     Finding,
@@ -75,7 +76,7 @@ from collect.questions.tracing import (
     trace_test,
 )
 from collect.rollouts.progress import ProgressBar
-from collect.store.record_lines import WorkFile
+from collect.store.files import WorkFile
 from collect.store.records import code_version, digest
 from collect.threads import run_in_threads
 from sandbox import SandboxConfig, clean_up

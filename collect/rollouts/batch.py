@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 
 from collect.benchmarks.base import Benchmark
 from collect.config import RunnerConfig, RuntimeConfig
+from collect.console import log_file
 from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped, RowRefused
 from collect.models.budget import Budget, read_spent, spent_elsewhere
 from collect.models.config import EndpointConfig, LocalConfig, ModelConfig, VllmConfig, file_stamps
 from collect.preflight import Check, Finding, look_at_all, room_for_rows
 from collect.quantities import dollars, duration, tokens
-from collect.rollout_log import log_file
 from collect.rollouts.executor import (
     Executor,
     RolloutWork,
@@ -42,7 +42,7 @@ from collect.rollouts.progress import Progress
 from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.status import beating
 from collect.rollouts.tracking import followed, metrics, public, require_wandb
-from collect.store.atomic_files import write_text
+from collect.store.files import write_text
 from collect.store.records import Rollout, digest
 from collect.store.run_store import RunStore
 from collect.threads import run_in_threads

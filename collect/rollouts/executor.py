@@ -16,6 +16,7 @@ from collect.benchmarks.base import Benchmark
 from collect.benchmarks.marks import require_images, required_images
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.config import RuntimeConfig
+from collect.console import LogText, RolloutLog, log_file
 from collect.errors import ConfigError
 from collect.models.base import ModelBackend
 from collect.models.budget import Budget, Limits
@@ -30,7 +31,6 @@ from collect.models.config import (
 )
 from collect.models.replay import ReplayBackend
 from collect.preflight import Check, room_for_sandboxes
-from collect.rollout_log import LogText, RolloutLog, log_file
 from collect.rollouts.journal import Journal, JournalText, journal_header, journaled
 from collect.rollouts.rollout import (
     RolloutSettings,
@@ -262,7 +262,7 @@ def open_model(
 
         return EndpointBackend(name, config, limits, stop)
     if isinstance(config, VllmConfig):
-        from collect.models.serving.backend import VllmBackend
+        from collect.models.serving.server import VllmBackend
 
         return VllmBackend(name, config, limits, stop, folder)
     if isinstance(config, LocalConfig):

@@ -32,6 +32,7 @@ from collect.benchmarks.workspace import (
     with_sources,
 )
 from collect.code.patches import PatchError, PatchTooLarge, diff_trees, drop_paths, outside
+from collect.console import NO_LOG, RolloutLog
 from collect.errors import (
     ConfigError,
     FailureKind,
@@ -40,7 +41,6 @@ from collect.errors import (
     RolloutError,
     RolloutStopped,
 )
-from collect.rollout_log import NO_LOG, RolloutLog
 from collect.store.records import Role, StopReason, TestRow
 from sandbox import Sandbox, SandboxConfig
 from sandbox.base import backend_name

@@ -20,12 +20,11 @@ from rich.table import Table
 from rich.text import Text
 
 from collect.console import visible
-from collect.errors import TRIED_AGAIN, ConfigError
-from collect.field_errors import first_wrong_field
+from collect.errors import TRIED_AGAIN, ConfigError, first_wrong_field
 from collect.models.budget import read_spent
 from collect.quantities import dollars, duration, tokens
 from collect.rollouts.progress import Progress
-from collect.store.atomic_files import write_text
+from collect.store.files import write_text
 from collect.store.run_store import RunStore
 from collect.store.tables import TableChanged
 

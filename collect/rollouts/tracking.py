@@ -21,7 +21,7 @@ from collect.config import RunnerConfig, WandbSettings
 from collect.errors import ConfigError
 from collect.rollouts.progress import Progress
 from collect.rollouts.status import NodeStatus
-from collect.store.atomic_files import write_text
+from collect.store.files import write_text
 
 logger = logging.getLogger(__name__)
 

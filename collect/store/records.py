@@ -280,6 +280,12 @@ class Conversation:
     stop_reason: StopReason
 
     @property
+    def task(self) -> str:
+        """The first message from the user; empty if there is none."""
+        said = (row.message for row in self.messages)
+        return next((message.content for message in said if message.role == "user"), "")
+
+    @property
     def calls(self) -> dict[str, ToolCall]:
         """All tool calls by id."""
         return {call.id: call for row in self.messages for call in row.message.tool_calls}

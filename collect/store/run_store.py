@@ -30,7 +30,7 @@ from typing import IO, Any, Literal
 import pyarrow as pa
 from pydantic import TypeAdapter
 
-from collect.store.atomic_files import locked
+from collect.store.files import locked
 from collect.store.records import SCHEMA_VERSION, Conversation, EventRow, MessageRow, Rollout
 from collect.store.tables import Table, rollout_batches
 from sandbox.text import storable

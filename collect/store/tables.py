@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from collect.errors import ConfigError, RowRefused
-from collect.store.atomic_files import TEMPORARY, replacing
+from collect.store.files import TEMPORARY, replacing
 from collect.store.records import SCHEMA_VERSION
 
 

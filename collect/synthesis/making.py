@@ -43,8 +43,7 @@ from collect.code.patches import diff_trees
 from collect.config import RuntimeConfig
 from collect.errors import ConfigError
 from collect.quantities import FunnelStep, counted, duration, funnel
-from collect.store.atomic_files import write_text
-from collect.store.record_lines import StrictRecord, WorkFile
+from collect.store.files import StrictRecord, WorkFile, write_text
 from collect.store.records import code_version, digest
 from collect.synthesis.java.workbench import JavaWorkbench
 from collect.synthesis.java_mutations.finding import find_java_mutations

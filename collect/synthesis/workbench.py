@@ -15,7 +15,7 @@ from collect.benchmarks.projects.issue_text import read_symptom, write_issue
 from collect.benchmarks.projects.project import Project, ProjectRefused, Reason, read_reasons
 from collect.benchmarks.pytest_run import PytestJob, PytestRun, run_job, statuses
 from collect.benchmarks.workspace import with_environment
-from collect.store.record_lines import StrictRecord
+from collect.store.files import StrictRecord
 from collect.synthesis.mutations.base import Mutation, apply_all
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.errors import SandboxUnavailable

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from collect.config import SAVED_NAME
-from collect.errors import ConfigError
-from collect.field_errors import did_you_mean
+from collect.errors import ConfigError, did_you_mean
 from collect.models.manual import BadAnswer, Request, answer_request, is_over, open_requests
 from collect.quantities import counted
 from collect.rollouts.status import has_begun, read_status

@@ -365,7 +365,7 @@ def check_sections(config: RunConfig) -> None:
 
         check_factory(config.factory)
     if "answer" in config.stages:
-        from collect.questions.config import SOURCE_READER
+        from collect.question_records import SOURCE_READER
 
         for name in config.questions.answerers:
             if name != SOURCE_READER:

@@ -32,9 +32,8 @@ from collect.rollouts.batch import model_facts
 from collect.rollouts.executor import open_model
 from collect.rollouts.faults import CircuitBreaker
 from collect.rollouts.progress import ProgressBar
-from collect.store.atomic_files import locked, replacing
+from collect.store.files import StrictRecord, locked, read_lines, replacing
 from collect.store.messages import Message
-from collect.store.record_lines import StrictRecord, read_lines
 from collect.store.records import digest
 from collect.threads import run_in_threads
 from eval.config import JudgeConfig

@@ -190,12 +190,10 @@ def questions_of(conversation: Conversation) -> Iterator[str]:
 def record_of(rollout: Rollout, conversations: Sequence[Conversation]) -> str:
     parts: list[str] = []
     for each in conversations:
-        messages = [row.message for row in each.messages]
-        task = next((m.content for m in messages if m.role == "user"), "")
         if each.role in (Role.MAIN, Role.PATCH_CODER) and not parts:
-            parts.append(f"The task:\n{cut(task, TASK_CHARACTERS)}")
+            parts.append(f"The task:\n{cut(each.task, TASK_CHARACTERS)}")
         elif each.role in DEBUGGERS:
-            lines = [f"A debug session was asked:\n{cut(task, ANSWER_CHARACTERS)}", "Calls:"]
+            lines = [f"A debug session was asked:\n{cut(each.task, ANSWER_CHARACTERS)}", "Calls:"]
             rows = [row for row in each.messages if row.tool_outcome is not None]
             for row in rows[:SHOWN_CALLS]:
                 said = cut(row.message.content, REPLY_CHARACTERS).replace("\n", " ")

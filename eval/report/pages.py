@@ -39,7 +39,7 @@ from collect.questions.grounding import MAX_CHARACTERS, GroundedClaim, answer_te
 from collect.questions.scoring import score_text
 from collect.rollouts.progress import ProgressBar
 from collect.rollouts.rollout import FAIL_TO_PASS
-from collect.store.atomic_files import write_text
+from collect.store.files import write_text
 from collect.store.records import Conversation, MessageRow, Role, Rollout
 from collect.store.run_store import RunStore
 from eval.figures import FIGURES, MARKDOWN, about, draw, figures_of, table

@@ -38,11 +38,9 @@ from collect.benchmarks.projects.project import (
 from collect.benchmarks.pytest_run import ISOLATED, PytestJob, run_to_the_end, runner_in, statuses
 from collect.benchmarks.running import StoredBenchmark, run_tests
 from collect.benchmarks.workspace import open_instance_sandbox
-from collect.errors import ConfigError
-from collect.field_errors import the_nearest
+from collect.errors import ConfigError, the_nearest
 from collect.quantities import first_of
-from collect.store.atomic_files import write_text
-from collect.store.record_lines import StrictRecord
+from collect.store.files import StrictRecord, write_text
 from sandbox import Command, Sandbox, SandboxConfig
 from sandbox.debugger.python_session import VALUED_OPTIONS, TargetError, parse_target
 from sandbox.environment import cache_folder

@@ -38,7 +38,7 @@ from collect.benchmarks.workspace import LEFT_OUT, MEGABYTE, TreeTooLarge, is_ut
 from collect.code.patches import outside
 from collect.errors import ConfigError
 from collect.quantities import first_of
-from collect.store.atomic_files import replacing
+from collect.store.files import replacing
 from sandbox import SandboxConfig
 from sandbox.bubblewrap import find_interpreter
 from sandbox.environment import cache_folder

@@ -24,10 +24,9 @@ from collect.benchmarks.row_files import Rows
 from collect.benchmarks.running import StoredBenchmark
 from collect.code.patches import diff_trees
 from collect.code.syntax import parse
-from collect.errors import ConfigError
-from collect.field_errors import first_wrong_field
+from collect.errors import ConfigError, first_wrong_field
 from collect.quantities import FunnelStep
-from collect.store.record_lines import StrictRecord, read_lines
+from collect.store.files import StrictRecord, read_lines
 from collect.store.records import ORACLE_TEACHER
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.text import source_lines

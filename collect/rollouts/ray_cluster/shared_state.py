@@ -13,9 +13,9 @@ from uuid import uuid4
 
 import ray
 
+from collect.console import log_file
 from collect.errors import BudgetExhausted, ConfigError
 from collect.models.budget import Budget, Slots
-from collect.rollout_log import log_file
 from collect.rollouts.journal import replies_of
 
 
@@ -189,7 +189,7 @@ class SharedJournal:
 
 @dataclass(frozen=True)
 class SharedLog:
-    """The log of a rollout. See `collect.rollout_log.LogText`."""
+    """The log of a rollout. See `collect.console.LogText`."""
 
     shared_state: Any
     rollout_id: str

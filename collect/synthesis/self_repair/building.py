@@ -46,17 +46,16 @@ from collect.errors import (
     InfrastructureFailure,
     ModelFailure,
     RolloutStopped,
+    the_nearest,
 )
-from collect.field_errors import the_nearest
 from collect.models.base import ConversationContext, ModelBackend, Sampling
 from collect.models.budget import Budget
 from collect.models.config import OracleConfig
 from collect.quantities import counted, first_of, funnel
 from collect.rollouts.executor import open_model
 from collect.rollouts.progress import ProgressBar
-from collect.store.atomic_files import write_text
+from collect.store.files import StrictRecord, WorkFile, write_text
 from collect.store.messages import Message
-from collect.store.record_lines import StrictRecord, WorkFile
 from collect.store.records import ORACLE_TEACHER, code_version, digest
 from collect.synthesis.mutations.finding import find_mutations, shuffled
 from collect.synthesis.self_repair.sources import SelfRepairConfig, data_name, read_problems

@@ -260,14 +260,7 @@ class Evaluator:
     def evaluate(self, expression: str, frame: types.FrameType) -> tuple[object, Json]:
         """The value of an expression in a frame, or the error that it raised."""
         namespace = {**frame.f_globals, **frame_locals(frame)}
-
-        def value() -> Any:
-            code: Any = expression
-            if "__" in expression:
-                code = with_private_names(expression, frame)
-            return eval(compile(code, "<expression>", "eval"), namespace)
-
-        return self.guarded(value)
+        return self.guarded(lambda: eval(compiled(expression, frame), namespace))
 
     def flush(self, streams: list[Any]) -> None:
         """Flush the program's streams, whatever the program made of them."""
@@ -287,9 +280,9 @@ class Evaluator:
             self.value_started = 0.0
 
 
-def with_private_names(expression: str, frame: types.FrameType) -> ast.Expression:
-    """The expression with names such as `__size` changed to `_Cart__size`, as in the class whose
-    method the frame runs."""
+def compiled(expression: str, frame: types.FrameType) -> types.CodeType:
+    """The expression's code, with names such as `__size` changed to `_Cart__size`, as in the class
+    whose method the frame runs."""
     tree = ast.parse(expression.strip(), "<expression>", "eval")
     qualified = getattr(frame.f_code, "co_qualname", None) or qualified_name(frame)
     methods = [part for part in str(qualified).split(".<locals>.") if "." in part]
@@ -299,7 +292,7 @@ def with_private_names(expression: str, frame: types.FrameType) -> ast.Expressio
             name = getattr(node, field, "")
             if name.startswith("__") and not name.endswith("__"):
                 setattr(node, field, f"_{owner}{name}")
-    return tree
+    return compile(tree, "<expression>", "eval")
 
 
 class Evaluating:

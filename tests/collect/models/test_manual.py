@@ -13,7 +13,7 @@ import pytest
 import stepinto
 from collect.models.manual import BadAnswer, ManualBackend, Request, open_requests, read_answer
 from collect.rollouts.stage import run_collect
-from collect.store.atomic_files import replacing
+from collect.store.files import replacing
 from collect.store.messages import Message
 from collect.store.records import PLAYED_TEACHER, Role
 from collect.store.run_store import RunStore

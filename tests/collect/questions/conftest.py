@@ -9,9 +9,8 @@ import pytest
 from collect.benchmarks.base import Instance
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.config import RuntimeConfig
-from collect.question_records import Question, read_questions
+from collect.question_records import Question, QuestionsConfig, read_questions
 from collect.questions.building import build
-from collect.questions.config import QuestionsConfig
 from tests.shop_bug import write_shop
 
 

@@ -13,9 +13,8 @@ from collect.config import RuntimeConfig
 from collect.errors import ConfigError
 from collect.oracle.answering import OracleAnswerer
 from collect.oracle.scripted import ExplorationPolicy
-from collect.question_records import Category, Question
+from collect.question_records import SOURCE_READER, Category, Question, QuestionsConfig
 from collect.questions.answering import answer
-from collect.questions.config import SOURCE_READER, QuestionsConfig
 from collect.questions.scoring import score_text
 from collect.replay import Finder, ReplayStatus, replay_rollouts
 from collect.rollouts.status import read_heartbeat

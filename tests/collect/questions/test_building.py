@@ -19,6 +19,7 @@ from collect.question_records import (
     ExceptionTruth,
     PostFixTruth,
     Question,
+    QuestionsConfig,
     ReachTruth,
     RootCauseTruth,
     ValueTruth,
@@ -27,7 +28,6 @@ from collect.question_records import (
 )
 from collect.questions.answering import instances_of
 from collect.questions.building import Chooser, Investigator, build
-from collect.questions.config import QuestionsConfig
 from collect.questions.program import Program
 from collect.questions.tracing import Runs, Trace, root_cause_finding, trace_test
 from sandbox import SandboxConfig, open_sandbox

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import stepinto
-from collect.questions.config import QuestionsConfig
+from collect.question_records import QuestionsConfig
 from configs.command_line.shared import STOPPED
 from tests.collect.models.chat_server import ChatServer
 

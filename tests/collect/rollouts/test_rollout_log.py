@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from collect.rollout_log import LogFile, RolloutLog
+from collect.console import LogFile, RolloutLog
 from collect.store.run_store import RunStore
 from stepinto import main
 from tests.collect.models.chat_server import Answer, ChatServer, error, frontier_at, reply

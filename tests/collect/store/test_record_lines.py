@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from collect.errors import ConfigError
-from collect.store.record_lines import StrictRecord, read_lines
+from collect.store.files import StrictRecord, read_lines
 
 
 class Note(StrictRecord):

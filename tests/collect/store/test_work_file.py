@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from collect.errors import ConfigError
-from collect.store.record_lines import WorkFile
+from collect.store.files import WorkFile
 
 REPOSITORY = Path(__file__).parents[3]
 HOLDER = """

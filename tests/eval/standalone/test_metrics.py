@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from collect.question_records import Category, Question
+from collect.question_records import SOURCE_READER, Category, Question
 from collect.questions.asking import Answered
-from collect.questions.config import SOURCE_READER
 from collect.questions.scoring import Reason, Verdict
 from eval.config import StatisticsConfig
 from eval.metrics import Labels

@@ -13,7 +13,7 @@ import yaml
 from pydantic import ValidationError
 
 import stepinto
-from collect.questions.config import QuestionsConfig
+from collect.question_records import QuestionsConfig
 from collect.store.run_store import RunStore
 from eval.config import EvalConfig
 

@@ -16,7 +16,7 @@ from collect.models.base import Completion, Sampling
 from collect.models.budget import Budget
 from collect.models.config import ModelConfig, VllmConfig
 from collect.models.serving import server as serving
-from collect.models.serving.backend import VllmBackend
+from collect.models.serving.server import VllmBackend
 from collect.rollouts.executor import open_model
 from collect.store.messages import Message
 from tests.collect.models.contexts import context

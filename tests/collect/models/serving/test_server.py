@@ -17,7 +17,7 @@ import pytest
 from collect.errors import ConfigError, InfrastructureFailure, RolloutStopped
 from collect.models.serving import server
 from collect.models.serving import server as serving
-from collect.models.serving.backend import POOL
+from collect.models.serving.server import POOL
 from tests.collect.models.serving.conftest import Scripted, ask, runs
 
 
