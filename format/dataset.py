@@ -223,9 +223,9 @@ def arrow_schema(columns: Columns = COLUMNS, arguments: Arguments = Arguments.OB
     from datasets import Features, Json, List, Value
 
     text = Value("string")
-    function = {"name": text, "arguments": text}
     message = dict.fromkeys(MESSAGE_FIELDS, text)
-    message["tool_calls"] = List({"type": text, "id": text, "function": function})
+    call = {"type": text, "id": text, "function": dict.fromkeys(("name", "arguments"), text)}
+    message["tool_calls"] = List(call)
     kinds = {
         "text": Value("string"),
         "integer": Value("int64"),

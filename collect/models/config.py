@@ -38,10 +38,9 @@ class Prices(StrictRecord):
     output: NonNegativeFloat = 0.0
     """Completion tokens."""
     gpu_dollars_per_hour: NonNegativeFloat = 0.0
-    """What the machine that serves the model costs, all its GPUs together. Requests in progress at
-    the same time share it; time without any is not counted. Each process counts its own requests,
-    so on a cluster, or beside other users of the server, the sum is an upper bound.
-    """
+    """What the machine that serves the model costs, all its GPUs together, while requests are in
+    progress; they share it. Each process counts its own, so on a cluster, or beside other users of
+    the server, the sum is an upper bound."""
 
     def dollars(self, usage: Usage, seconds: float = 0.0) -> float:
         """The cost of these tokens, and of these seconds of the machine."""

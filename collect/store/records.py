@@ -282,8 +282,7 @@ class Conversation:
     @property
     def task(self) -> str:
         """The first message from the user; empty if there is none."""
-        said = (row.message for row in self.messages)
-        return next((message.content for message in said if message.role == "user"), "")
+        return next((m.message.content for m in self.messages if m.message.role == "user"), "")
 
     @property
     def calls(self) -> dict[str, ToolCall]:

@@ -253,11 +253,10 @@ class Judge:
             raise _Dropped(Step.FEW_FAIL)
         if len(candidate.tests) > 1:
             # The issue names the first test, and agents run and debug it alone.
-            alone = (test for test in failing if self._fails(buggy, test))
-            first_alone = next(alone, None)
-            if first_alone is None:
+            named = next((test for test in failing if self._fails(buggy, test)), None)
+            if named is None:
                 raise _Dropped(Step.ALONE)
-            failing = (first_alone, *(test for test in failing if test != first_alone))
+            failing = (named, *(test for test in failing if test != named))
         tests = (*candidate.tests, *self._neighbours(candidate, failing))
         second = self._run(buggy, tests, (candidate.parts, failing[0]))
         if second.reasons != first.reasons:
