@@ -166,7 +166,12 @@ class Candidates:
         """Each run is with the outcomes of its rollouts; ids of all but the first get a prefix."""
         self._config = config
         self._runs = [
-            (store, outcomes, verified_conversations(store.folder), f"{store.folder.name}/")
+            (
+                store,
+                outcomes,
+                verified_conversations(store.folder),
+                f"{store.folder.resolve().name}/",
+            )
             for store, outcomes in runs
         ]
 

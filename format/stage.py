@@ -7,6 +7,7 @@ never all in memory.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -46,6 +47,8 @@ from format.parts import (
 from format.report import RECORDS, TABLES, FormatReport, Funnel, write_card
 from format.turn_quality import trained_turns
 from format.writing import StagedRows, write_rows, write_trajectories
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +192,11 @@ def run_format(
         raise ConfigError(
             f"{first} has no rollouts; run `stepinto collect` on this run folder first"
         )
+    held = any(outcome.held_out for _, outcomes in runs for outcome in outcomes.values())
+    if held and config.push is not None and config.push.records:
+        logger.warning("the runs' records are not pushed: they hold bugs of `held_out`")
+        without = config.push.model_copy(update={"records": False})
+        config = config.model_copy(update={"push": without})
     source = Candidates(config, runs)
     questions = choose_questions(config.prompts, run, bugs) if config.prompts else []
     attempts: Attempts = {}
@@ -296,7 +304,7 @@ def push(folder: Path, config: PushConfig, runs: Iterable[Path] = ()) -> str:
                 repo_type="dataset",
                 folder_path=run,
                 path_in_repo=f"{RECORDS}/{run.resolve().name}",
-                allow_patterns=[f"{table}/*.parquet" for table in TABLES],
+                allow_patterns=[f"{table}/[!.]*.parquet" for table in TABLES],
                 commit_message=f"Add the records of the run {run.resolve().name}",
             )
     except OfflineModeIsEnabled as error:

@@ -37,7 +37,7 @@ class Prices(StrictRecord):
     """
     output: NonNegativeFloat = 0.0
     """Completion tokens."""
-    gpu_dollars_per_hour: NonNegativeFloat = 0.0
+    gpu_dollars_per_hour: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """What the machine that serves the model costs, all its GPUs together, while requests are in
     progress; they share it. Each process counts its own, so on a cluster, or beside other users of
     the server, the sum is an upper bound."""

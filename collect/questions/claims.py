@@ -115,11 +115,23 @@ ASSERT_CODE = re.compile(r"`\s*assert\b[^`\n]*`")
 UNEQUAL = re.compile(r"[`*\s]*(?:==|!=|≠|is not|vs\.?|against|does not equal)[`*\s]*$")
 
 
+MAX_CHARACTERS, MAX_VALUE = 6_000, 1_000
+"""Characters read of an answer's field, and of a value: longer ones are slow to read, and repeat
+themselves."""
+
+
+def _number(digits: str) -> int:
+    """No larger than a line's or a hit's: Python refuses thousands of digits."""
+    return int(digits[:9])
+
+
 def places(text: str) -> list[tuple[str, int, int]]:
     """Every place in a text, in order: file, line, and position in the text."""
     found = [*LOCATION.finditer(text), *LINE_OF.finditer(text)]
     found.sort(key=lambda each: each.start())
-    return [(each["file"].removeprefix("./"), int(each["line"]), each.start()) for each in found]
+    return [
+        (each["file"].removeprefix("./"), _number(each["line"]), each.start()) for each in found
+    ]
 
 
 def locations(text: str) -> list[tuple[str, int]]:
@@ -153,7 +165,7 @@ def counts(text: str) -> list[int]:
     for each in COUNT.finditer(NOT_COUNTS.sub(" ", text.lower())):
         word = each["number"]
         if each[0] != word or word in ("once", "twice", "thrice"):
-            found.append(WORDS.get(word, int(word) if word.isdigit() else 0))
+            found.append(WORDS.get(word, _number(word) if word.isdigit() else 0))
     return list(dict.fromkeys(found))
 
 
@@ -166,7 +178,9 @@ def visits(text: str) -> list[int]:
     """The visits of a line in a text: `the second time`, `hit 3`."""
     found = list(VISIT.finditer(text))
     words = {word: number for number, word in enumerate(ORDINALS, 1)}
-    told = [words.get((e["word"] or "").lower()) or int(e["number"] or e["after"]) for e in found]
+    told = [
+        words.get((e["word"] or "").lower()) or _number(e["number"] or e["after"]) for e in found
+    ]
     return list(dict.fromkeys(told))
 
 
@@ -261,7 +275,7 @@ def _balanced(text: str, start: int) -> int | None:
     """Where the brackets that start here are closed; strings inside are skipped."""
     stack: list[str] = []
     position = start
-    while position < len(text):
+    while position < min(len(text), start + MAX_VALUE):
         char = text[position]
         quoted = STRING.match(text, position) if char in "'\"" else None
         position = quoted.end() if quoted else position + 1

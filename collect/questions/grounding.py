@@ -17,6 +17,7 @@ from collect.code.patches import ChangedRange, PatchError, TestFiles, changed_li
 from collect.questions.claims import (
     EXCEPTION,
     LOCATION,
+    MAX_CHARACTERS,
     ROLE,
     WHERE,
     ValueClaim,
@@ -40,8 +41,6 @@ from collect.questions.observations import (
 )
 from collect.store.records import Conversation, Role
 
-MAX_CHARACTERS = 6_000
-"""Characters read per field: a longer field repeats itself and is slow to read."""
 REPAIR = re.compile(r"\bto fix (?:the|this) (?:bug|problem|issue)\b", re.IGNORECASE)
 """Where a plan turns to the fix, which nobody can have observed."""
 TELLING = 3

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from collect.agents.subagent_task import parse_answer
@@ -132,6 +132,7 @@ def score_text(question: Question, text: str) -> Verdict:
 
 def score(question: Question, answer: DebugAnswer) -> Verdict:
     """The verdict on a parsed answer."""
+    answer = replace(answer, answer=answer.answer[: claims.MAX_CHARACTERS])
     text = answer.answer
     guesses = question.category is not Category.ROOT_CAUSE and claims.HEDGED.search(text)
     if guesses or not text.strip() or claims.EVASIVE.search(text):

@@ -298,11 +298,11 @@ def play(options: argparse.Namespace) -> int:
             raise ConfigError(
                 "no request waits for an answer; run `stepinto play` without --answer"
             )
-        from_input = options.answer == "-"
-        text = sys.stdin.read() if from_input else Path(options.answer).read_text(encoding="utf-8")
+        source = sys.stdin.buffer if options.answer == "-" else Path(options.answer)
         try:
-            answer_request(run, request, text)
-        except BadAnswer as error:
+            data = source.read_bytes() if isinstance(source, Path) else source.read()
+            answer_request(run, request, data.decode())
+        except (BadAnswer, OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"not sent: {error}") from None
     deadline = time.monotonic() + options.wait
     while True:

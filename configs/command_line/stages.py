@@ -220,6 +220,7 @@ def make_dataset(
         console.print(f"{told} as token ids; in {config.folder}/sft/tokenized")
     status = 0 if preflight is None else check_rows(config, preflight)
     if push is not None and not status:
+        push = PushConfig.model_validate(report.config["push"])
         heading("push")
         every = (config.folder, *config.format.runs)
         runs = [each for each in every if (each / "rollouts").is_dir()]

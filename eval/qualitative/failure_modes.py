@@ -15,9 +15,8 @@ from collect.agents.inspectcoder.react import UnreadableAction, action_block, pa
 from collect.benchmarks.base import TestStatus
 from collect.code.patches import ChangedRange, TestFiles
 from collect.errors import FailureKind
-from collect.questions.claims import same_file
+from collect.questions.claims import MAX_CHARACTERS, same_file
 from collect.questions.grounding import (
-    MAX_CHARACTERS,
     ClaimKind,
     Grounding,
     Support,

@@ -35,7 +35,8 @@ from collect.errors import ConfigError
 from collect.question_records import Question, read_questions
 from collect.questions.asking import VARIANT as QUESTIONS
 from collect.questions.asking import rollouts_of
-from collect.questions.grounding import MAX_CHARACTERS, GroundedClaim, answer_texts, ground
+from collect.questions.claims import MAX_CHARACTERS
+from collect.questions.grounding import GroundedClaim, answer_texts, ground
 from collect.questions.scoring import score_text
 from collect.rollouts.progress import ProgressBar
 from collect.rollouts.rollout import FAIL_TO_PASS

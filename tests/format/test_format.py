@@ -162,6 +162,10 @@ def test_several_runs_become_one_dataset(tmp_path: Path) -> None:
     assert report.outputs["atif"] == {"train": 3}
     assert len({json.loads(line)["trajectory_id"] for line in atif_lines(first)}) == 3
 
+    (tmp_path / "latest").symlink_to(second)
+    linked = config.model_copy(update={"runs": (tmp_path / "latest",)})
+    run_format(linked, first)
+    assert [row["conversation_id"] for row in load(first, "train", tmp_path)][1:] == ids
     empty = tmp_path / "empty"
     run_format(config.model_copy(update={"runs": (first, second)}), empty)
     assert [row["run"] for row in load(empty, "train", tmp_path)][1:] == ["second"] * 2

@@ -74,6 +74,19 @@ def test_the_records_behind_the_rows_are_uploaded(
     assert hub.repositories["me/sessions"] == files_of(run / "sft")
 
 
+def test_records_of_held_out_bugs_stay_here(hub: Hub, run: Path) -> None:
+    config = run / "config.yaml"
+    config.write_text(f"run: run\nruns_folder: {run.parent}\n")
+    (run / "rollouts" / ".tmp-data-9.parquet").write_bytes(b"unfinished")
+    command = ["format", str(config), "--push", "me/sessions", "format.test_fraction=0"]
+    assert main([*command, "held_out.repositories=[textflow]"]) == 0
+    assert hub.repositories["me/sessions"] == files_of(run / "sft")
+    assert main([*command, "held_out.repositories=[]"]) == 0
+    names = hub.repositories["me/sessions"]
+    assert any(name.startswith("records/run/rollouts/") for name in names)
+    assert not any(".tmp-" in name for name in names)
+
+
 def test_the_command_checks_the_target_first(
     hub: Hub, run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -283,13 +283,15 @@ class Evaluator:
 def compiled(expression: str, frame: types.FrameType) -> types.CodeType:
     """The expression's code, with names such as `__size` changed to `_Cart__size`, as in the class
     whose method the frame runs."""
+    if "__" not in expression:
+        return compile(expression, "<expression>", "eval")
     tree = ast.parse(expression.strip(), "<expression>", "eval")
     qualified = getattr(frame.f_code, "co_qualname", None) or qualified_name(frame)
     methods = [part for part in str(qualified).split(".<locals>.") if "." in part]
     owner = methods[-1].split(".")[-2].lstrip("_") if methods else ""
     for node in ast.walk(tree) if owner else ():
-        for field in ("attr", "id"):
-            name = getattr(node, field, "")
+        for field in ("attr", "id", "arg"):
+            name = getattr(node, field, None) or ""
             if name.startswith("__") and not name.endswith("__"):
                 setattr(node, field, f"_{owner}{name}")
     return compile(tree, "<expression>", "eval")

@@ -280,6 +280,17 @@ def test_post_fix(passes: bool, text: str, reason: Reason) -> None:
     assert verdict(post_fix(passes), text) is reason
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("text", ["[" * 50_000, "{" * 50_000, "f(" * 50_000, "9" * 50_000])
+def test_an_endless_answer_is_wrong_and_soon_read(text: str) -> None:
+    digits = "9" * 5_000
+    asked = value("40"), reach(True, 3, counted=True)
+    for question in asked:
+        assert verdict(question, text, f"cart.py:{digits}") is not Reason.RIGHT
+        told = f"shop/cart.py:{digits}, {digits} times, hit {digits}"
+        assert verdict(question, told) is not Reason.RIGHT
+
+
 def test_no_answer_block() -> None:
     assert score_text(value("40"), "`total` is 40").reason is Reason.NO_ANSWER
     block = (
