@@ -223,7 +223,8 @@ def arrow_schema(columns: Columns = COLUMNS, arguments: Arguments = Arguments.OB
     from datasets import Features, Json, List, Value
 
     text = Value("string")
-    message = dict.fromkeys(MESSAGE_FIELDS, text)
+    fields = ("role", "content", "reasoning_content", "tool_calls", "name", "tool_call_id")
+    message = dict.fromkeys(fields, text)
     call = {"type": text, "id": text, "function": dict.fromkeys(("name", "arguments"), text)}
     message["tool_calls"] = List(call)
     kinds = {
@@ -247,9 +248,6 @@ def arrow_schema(columns: Columns = COLUMNS, arguments: Arguments = Arguments.OB
 
 def _json_columns(columns: Columns) -> set[str]:
     return {name for name, column in columns.items() if column.kind == "objects"}
-
-
-MESSAGE_FIELDS = ("role", "content", "reasoning_content", "tool_calls", "name", "tool_call_id")
 
 
 def _plain(name: str, texts: Sequence[str]) -> str | list[dict[str, Any]]:

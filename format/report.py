@@ -30,16 +30,8 @@ RECORDS, TABLES = "records", ("rollouts", "conversations")
 """Where an uploaded dataset has the records of its runs."""
 SOURCE = ("run", "benchmark", "language", "system", "variant", "teacher", "model")
 LABELS = (
-    "category",
-    "difficulty",
-    "grounding",
-    "claims",
-    "turn_quality",
-    "trained_turns",
-    "leaks",
-    "fix_touched_location",
-    "debug_helped",
-    "replay_verified",
+    *("category", "difficulty", "grounding", "claims", "turn_quality", "trained_turns", "leaks"),
+    *("fix_touched_location", "debug_helped", "replay_verified"),
 )
 
 

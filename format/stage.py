@@ -195,8 +195,8 @@ def run_format(
     held = any(outcome.held_out for _, outcomes in runs for outcome in outcomes.values())
     if held and config.push is not None and config.push.records:
         logger.warning("the runs' records are not pushed: they hold bugs of `held_out`")
-        without = config.push.model_copy(update={"records": False})
-        config = config.model_copy(update={"push": without})
+        push_rows = config.push.model_copy(update={"records": False})
+        config = config.model_copy(update={"push": push_rows})
     source = Candidates(config, runs)
     questions = choose_questions(config.prompts, run, bugs) if config.prompts else []
     attempts: Attempts = {}

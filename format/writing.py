@@ -52,17 +52,8 @@ Row = dict[str, Any]
 VERSION = "ATIF-v1.8"
 ATIF_FOLDER = "atif"
 EVENT_FACTS = (
-    "action",
-    "state",
-    "stop_reason",
-    "file",
-    "line",
-    "function",
-    "depth",
-    "exit_code",
-    "error_kind",
-    "kill_reason",
-    "seconds",
+    *("action", "state", "stop_reason", "file", "line", "function", "depth"),
+    *("exit_code", "error_kind", "kill_reason", "seconds"),
 )
 """The fields of a debugger event that go into a result's `extra`; the text has the rest."""
 
@@ -238,21 +229,8 @@ def write_trajectories(source: Candidates, written: Written, folder: Path) -> No
 
 FOLDER = "steps"
 KEYS = (
-    "run",
-    "conversation_id",
-    "rollout_id",
-    "role",
-    "benchmark",
-    "instance_id",
-    "repository",
-    "language",
-    "system",
-    "variant",
-    "teacher",
-    "model",
-    "attempt",
-    "category",
-    "difficulty",
+    *("run", "conversation_id", "rollout_id", "role", "benchmark", "instance_id", "repository"),
+    *("language", "system", "variant", "teacher", "model", "attempt", "category", "difficulty"),
 )
 """The columns of a conversation's row that its steps also have."""
 STEP_COLUMNS = {

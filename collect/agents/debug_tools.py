@@ -327,7 +327,6 @@ def placed(call: ToolCall, reply: ToolReply, earlier: Sequence[Answered]) -> Too
     if call.name not in LOOKING or not ran or not ran[-1].file or not ran[-1].stops_program:
         return reply
     stop, frame = ran[-1], arguments_object(call.arguments).get("frame")
-    at = f"{stop.file}:{stop.line} in {stop.function}"
-    if frame:
-        at += f", in frame #{frame} of its stack"
-    return replace(reply, text=f"At {at}:\n{reply.text}")
+    seen = f", in frame #{frame} of its stack" if frame else ""
+    place = f"At {stop.file}:{stop.line} in {stop.function}{seen}"
+    return replace(reply, text=f"{place}:\n{reply.text}")

@@ -253,8 +253,8 @@ class Judge:
             raise _Dropped(Step.FEW_FAIL)
         if len(candidate.tests) > 1:
             # The issue names the first test, and agents run and debug it alone.
-            files = self.project.source.files
-            alone = (t for t in failing if self._fails(buggy, t) and not self._fails(files, t))
+            right = self.project.source.files
+            alone = (t for t in failing if self._fails(buggy, t) and not self._fails(right, t))
             named = next(alone, None)
             if named is None:
                 raise _Dropped(Step.ALONE)
