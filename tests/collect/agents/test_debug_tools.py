@@ -302,6 +302,7 @@ def test_watching_and_collecting_take_one_call() -> None:
             "hit | result | value | gone",
             "1 | 0 | 1 | (NameError: name 'gone' is not defined)",
             "2 | 1 | 2 | (same error)",
+            "Note: more hits may follow: collect again to go on",
         ]
         assert call("debug_breakpoint", action="collect").outcome is ToolOutcome.INVALID
         assert call("debug_breakpoint", action="collect", location="x", hits=0).event is None

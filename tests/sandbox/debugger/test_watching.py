@@ -246,7 +246,7 @@ def test_hits_at_several_places_say_where(open_python: Callable[..., Workbench])
     key, index = bench.line("key"), bench.line("index")
     table = render(event).splitlines()[-5:]
     assert table == [
-        "Collected, before the line ran:",
+        "Collected, when it was raised:",
         "hit | place | n",
         f"1 | program.py:{key} | 1",
         f"2 | program.py:{index} | 2",
