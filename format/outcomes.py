@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -133,9 +133,22 @@ class Outcome:
         )
 
 
-def read_outcomes(config: FormatConfig, store: RunStore, held_out: HeldOut) -> dict[str, Outcome]:
+def read_gold_lines(config: FormatConfig) -> dict[str, frozenset[str]]:
+    """The lines of the gold patches of `gold_benchmarks`, by the bugs' hashes. Raises ConfigError
+    for a benchmark that can't be read."""
+    return {
+        bug.hash: gold_lines(bug.gold_patch)
+        for each in config.gold_benchmarks
+        for bug in select_instances(each, open_benchmark(each))
+        if bug.gold_patch
+    }
+
+
+def read_outcomes(
+    config: FormatConfig, store: RunStore, held_out: HeldOut, gold: Mapping[str, frozenset[str]]
+) -> dict[str, Outcome]:
     """The outcome of each of the run's rollouts, by id. Raises ConfigError for a file of questions
-    that is missing or broken, or a benchmark whose gold patches can't be read."""
+    that is missing or broken."""
     pairs, asked = Pairs(), set[tuple[str, int]]()
     for rollout in store.read_rollouts():
         pairs.add(rollout)
@@ -152,12 +165,6 @@ def read_outcomes(config: FormatConfig, store: RunStore, held_out: HeldOut) -> d
         files = [Path(named)] if named is not None else default
         answered = _answered(files, asked, "format.preferences.questions")
         names = {rollout: question.id for rollout, question in answered}
-    gold = {
-        bug.hash: gold_lines(bug.gold_patch)
-        for each in config.gold_benchmarks
-        for bug in select_instances(each, open_benchmark(each))
-        if bug.gold_patch
-    }
     return {
         row.rollout_id: replace(
             Outcome.of(row),

@@ -33,7 +33,7 @@ from format.candidates import FILTERS, Candidate, Candidates, Chunk, characters,
 from format.config import FormatConfig, PushConfig
 from format.dataset import COLUMNS, Splits, tool_texts
 from format.duplicates import RULES, Duplicates, Mark
-from format.outcomes import read_outcomes
+from format.outcomes import read_gold_lines, read_outcomes
 from format.parts import (
     PREFERENCES,
     PROMPTS,
@@ -65,8 +65,7 @@ its role in pairs, if the config requests them."""
 
 
 def judge(chunk: Chunk) -> list[Judgement]:
-    """Apply the filters to all conversations of a chunk, in order, and make rows of those that
-    pass."""
+    """Apply the filters to all conversations of a chunk, in order. Those that pass become rows."""
     config = chunk.config
     found: list[Judgement] = []
     for candidate in chain.from_iterable(chunk.rollouts()):
@@ -184,7 +183,8 @@ def run_format(
     bugs = HeldOut.of(held_out)
     check_runs(config, run)
     stores = [RunStore(each) for each in (run, *config.runs)]
-    runs = [(store, read_outcomes(config, store, bugs)) for store in stores]
+    gold = read_gold_lines(config)
+    runs = [(store, read_outcomes(config, store, bugs, gold)) for store in stores]
     # A run of other runs' conversations alone need not have collected any itself.
     empty = [store.folder for store, outcomes in runs[bool(config.runs) :] if not outcomes]
     if empty:
