@@ -225,8 +225,8 @@ class EndpointBackend:
         """
         retry, retries = 0, self.config.retries
         sent_at = refused_at = time.monotonic()
-        spent: list[float] = []
-        while isinstance(answer := self._send(fields, spent), Refusal):
+        answer, spent = self._send(fields)
+        while isinstance(answer, Refusal):
             said = self._mask(str(answer))
             if self._outage_ended_at > refused_at:
                 retry = 0  # it has waited for the server's return
@@ -246,6 +246,8 @@ class EndpointBackend:
             log.note("retried", why=said, wait=wait)
             refused_at, retry = time.monotonic(), min(retry + 1, retries.max_retries)
             sleep_unless_stopped(wait, self._stop)
+            answer, more = self._send(fields)
+            spent += more
         prices = self.config.prices
         if answer.tokens is None and not prices.free_tokens:
             raise EndpointFailure(
@@ -254,7 +256,7 @@ class EndpointBackend:
             )
         dollars = prices.dollars(answer.tokens or Usage())
         self._limits.add(dollars)
-        return answer, dollars + sum(spent)
+        return answer, dollars + spent
 
     def _is_outage(self, refusal: Refusal, said: str, sent_at: float, refused_at: float) -> bool:
         """Whether to resend a request that has used up its retries.
@@ -288,9 +290,9 @@ class EndpointBackend:
                 self._outage_began_at, self._outage_ended_at = None, now
                 logger.info(f"{self.name} ({self.where}) is back in service, after {lasted}")
 
-    def _send(self, fields: dict[str, Any], spent: list[float]) -> Reply | Refusal:
-        """Send one request as soon as it may be sent. What the machine's time costs is added to the
-        budget and to `spent`, also if there is no reply.
+    def _send(self, fields: dict[str, Any]) -> tuple[Reply | Refusal, float]:
+        """Send one request as soon as it may be sent; returns also the dollars of the machine's
+        time, which are in the budget even if this raises.
         """
         seconds = self.config.timeout
         while not self._slots.acquire(timeout=SLOT_SECONDS):
@@ -308,11 +310,11 @@ class EndpointBackend:
             except TimeoutError:
                 answer = Refusal(None, f"no whole reply within {seconds:g} s (`timeout`)")
             finally:
-                spent.append(self.config.prices.dollars(Usage(), self._machine.end(begun)))
-                self._limits.add(spent[-1])
+                dollars = self.config.prices.dollars(Usage(), self._machine.end(begun))
+                self._limits.add(dollars)
             if not (isinstance(answer, Refusal) and answer.retried):
                 self._note_answer()
-            return answer
+            return answer, dollars
         finally:
             self._slots.release()
 

@@ -94,7 +94,7 @@ class Candidates:
     found: int
     """Number of edits that the mutation kinds find."""
     reached: int
-    """Number of those edits in code that tests run."""
+    """Number of these edits whose code a test runs."""
     unread: tuple[str, ...]
     """Files that can't be parsed."""
 

@@ -152,7 +152,7 @@ def run_repair(
     open_system: Callable[[RolloutContext], RepairSystem],
     benchmark: Benchmark,
 ) -> StopReason:
-    """Let a system repair the instance's program: it patches, and goes on with the first public
+    """Let a system repair the instance's program: it patches, and continues with the first public
     test that fails (InspectCoder, section 2.4.2). The result stays in the sandbox.
 
     Raises RolloutError, RolloutStopped, SandboxError.
