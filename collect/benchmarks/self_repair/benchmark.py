@@ -14,13 +14,12 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Self
 
 from pydantic import Field, ValidationError, model_validator
 
 from collect.benchmarks.base import Instance, TestResults, TestStatus
 from collect.benchmarks.pytest_run import run_pytest
-from collect.benchmarks.row_files import Rows
 from collect.benchmarks.running import StoredBenchmark
 from collect.code.patches import diff_trees
 from collect.code.syntax import parse
@@ -69,21 +68,6 @@ class Problem:
     """Top-level packages that a solution or a test imports."""
     published: date | None = None
     difficulty: str | None = None
-
-
-class ProblemSource(Protocol):
-    """A data set of problems: its place on the hub, and how to read its rows."""
-
-    name: str
-    hub_id: str
-    split: str
-    """The default split."""
-
-    def hub_rows(self, hub_id: str, split: str) -> Rows:
-        """Raises ConfigError."""
-
-    def problem(self, where: str, row: object) -> Problem:
-        """Convert a row; `where` names it in errors. Raises ConfigError."""
 
 
 def numbered(imports: str, bodies: Sequence[str], private: bool = False) -> TestFile:
