@@ -47,6 +47,8 @@ class Breakpoint:
         self.hits = 0
         self.last_frame: types.FrameType | None = None
         self.code: types.CodeType | None = None
+        self.codes: dict[types.CodeType, types.CodeType] = {}
+        """A condition with private names, by the program's code that it is for."""
         try:
             if self.condition is not None:
                 self.code = compile(self.condition.strip(), "<stepinto-condition>", "eval")

@@ -115,7 +115,11 @@ def condition_holds(
         names = {**frame.f_globals, **frame_locals(frame)}
         if raised is not None:
             names["__exception__"] = raised
-        return bool(eval(point.code, names)), None
+        code = point.code
+        if point.condition is not None and "__" in point.condition:
+            code = point.codes.get(frame.f_code) or compiled(point.condition, frame)
+            point.codes[frame.f_code] = code
+        return bool(eval(code, names)), None
     except Interrupted:
         message = "the condition of breakpoint {} did not end and was interrupted"
         return True, message.format(point.number)
@@ -281,20 +285,27 @@ class Evaluator:
 
 
 def compiled(expression: str, frame: types.FrameType) -> types.CodeType:
-    """The expression's code, with names such as `__size` changed to `_Cart__size`, as in the class
-    whose method the frame runs."""
+    """The expression's code, as `with_private_names` makes it for a frame."""
     if "__" not in expression:
         return compile(expression, "<expression>", "eval")
     tree = ast.parse(expression.strip(), "<expression>", "eval")
-    qualified = getattr(frame.f_code, "co_qualname", None) or qualified_name(frame)
-    methods = [part for part in str(qualified).split(".<locals>.") if "." in part]
+    with_private_names(tree, frame)
+    return compile(tree, "<expression>", "eval")
+
+
+def with_private_names(tree: ast.AST, frame: types.FrameType) -> None:
+    """Change names such as `__size` to `_Cart__size`, as the class does whose method or body the
+    frame runs."""
+    qualified = str(getattr(frame.f_code, "co_qualname", None) or qualified_name(frame))
+    if frame.f_locals is not frame.f_globals and "__qualname__" in frame.f_locals:
+        qualified += ".body"
+    methods = [part for part in qualified.split(".<locals>.") if "." in part]
     owner = methods[-1].split(".")[-2].lstrip("_") if methods else ""
     for node in ast.walk(tree) if owner else ():
-        for field in ("attr", "id", "arg"):
+        for field in ("attr", "id", "arg", "name"):
             name = getattr(node, field, None) or ""
             if name.startswith("__") and not name.endswith("__"):
                 setattr(node, field, f"_{owner}{name}")
-    return compile(tree, "<expression>", "eval")
 
 
 class Evaluating:
@@ -326,18 +337,23 @@ def variables({known}):
 NO_VARIABLE = "_stepinto_none"
 
 
-def run_code(code: str, frame: types.FrameType) -> list[str]:
-    """Run statements in a frame; returns notes about them.
+def run_code(code: str, frame: types.FrameType) -> tuple[Any, list[str]]:
+    """Run statements in a frame. Returns the value of the last one if it is an expression, and
+    notes about them.
 
     The code becomes an inner function of one that has the frame's variables, so all that it defines
     (functions, lambdas, comprehensions, classes) sees them, and its globals are the program's own.
     Afterwards its changes are copied to the frame, even if it raises.
     """
     tree = ast.parse(code, "<code>", "exec")
+    with_private_names(tree, frame)
     if frame.f_locals is frame.f_globals:
+        last = ast.Expression(tree.body.pop().value) if ends_in_value(tree) else None
         exec(compile(tree, "<code>", "exec"), frame.f_globals)
-        return []
+        return eval(compile(last, "<code>", "eval"), frame.f_globals) if last else None, []
     tree = Fitted().visit(tree)
+    if ends_in_value(tree):
+        tree.body[-1] = ast.copy_location(ast.Return(tree.body[-1].value), tree.body[-1])
     declared = {
         name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names
     }
@@ -348,10 +364,14 @@ def run_code(code: str, frame: types.FrameType) -> list[str]:
     }
     inner = inner_function(tree, before, frame.f_globals)
     try:
-        inner()
+        value = inner()
     finally:
         notes = take_back(frame, before, inner)
-    return notes
+    return value, notes
+
+
+def ends_in_value(tree: ast.Module) -> bool:
+    return bool(tree.body) and isinstance(tree.body[-1], ast.Expr)
 
 
 class Fitted(ast.NodeTransformer):

@@ -232,7 +232,8 @@ def qualified_name(frame: types.FrameType) -> str:
         owner = frame.f_locals.get(code.co_varnames[0])
         kind = owner if isinstance(owner, type) else type(owner)
         for base in kind.__mro__:
-            if base is not object and code.co_name in base.__dict__:
+            names = {code.co_name, "_{}{}".format(base.__name__.lstrip("_"), code.co_name)}
+            if base is not object and names & base.__dict__.keys():
                 return "{}.{}".format(base.__qualname__.replace("<locals>.", ""), code.co_name)
     return code.co_name
 

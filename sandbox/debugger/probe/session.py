@@ -320,8 +320,12 @@ class Actions:
         # The code's output belongs to the answer, even if the program captures its own output.
         printed, sys.stdout = sys.stdout, stdout
         try:
-            notes, error = self.evaluator.guarded(lambda: run_code(arguments["code"], frame))
-            return error or {"notes": notes}
+            found, error = self.evaluator.guarded(lambda: run_code(arguments["code"], frame))
+            if error or found[0] is None:
+                return error or {"notes": found[1]}
+            code = arguments["code"].strip()
+            name = "last expression" if "\n" in code else code
+            return {"values": [self.describer.value(name, found[0])[0]], "notes": found[1]}
         finally:
             if sys.stdout is stdout:
                 sys.stdout = printed

@@ -113,6 +113,20 @@ def test_names_can_be_deleted(bench: Workbench) -> None:
     assert bench.debugger.control(Action.CONTINUE).line == bench.line("here")
 
 
+def test_the_last_expression_is_shown(bench: Workbench) -> None:
+    bench.script(PROGRAM, "here")
+    shown = {
+        "bump(2)": ["bump(2) = 3"],
+        "count = 1\ntotal + RATE": ["last expression = 2"],
+        "items; total = 4": [],
+        "items.append(4)": [],
+    }
+    for code, values in shown.items():
+        event = bench.debugger.run_code(code)
+        assert [f"{value.name} = {value.text}" for value in event.values] == values, code
+    assert bench.debugger.control(Action.CONTINUE).output == "(4, 1, 2, [1, 2, 3, 4], 1, 2)\n"
+
+
 def test_code_in_a_class_body_and_in_a_module(bench: Workbench) -> None:
     bench.script(
         """
@@ -128,12 +142,16 @@ def test_code_in_a_class_body_and_in_a_module(bench: Workbench) -> None:
         "body",
         "module",
     )
-    bench.debugger.run_code("size = [size + n for n in range(3)][-1]\ndel spare")
+    event = bench.debugger.run_code("size = [size + n for n in range(3)][-1]\ndel spare\nsize")
+    assert event.values[0].text == "3"
+    assert bench.debugger.run_code("__hidden = 7").error_kind is None
+    assert bench.text_of("__hidden") == bench.text_of("_Cart__hidden") == "7"
     event = bench.debugger.control(Action.CONTINUE)
     assert event.output == "3 6 False\n"
     bench.debugger.run_code(
         "mine = [Cart.size for _ in range(1)]\ndel Cart\ndef made(): return mine"
     )
+    assert bench.debugger.run_code("mine").values[0].text == "[3]"
     event = bench.debugger.control(Action.CONTINUE)
     assert event.output == "1 ['made', 'mine']\n"
 

@@ -488,6 +488,20 @@ def test_private_names_are_those_of_the_paused_method(bench: Workbench) -> None:
     assert bench.text_of("self.__items") == "[3, 4]"
     assert bench.text_of("self.__sum() + self._Cart__sum()") == "14"
     assert bench.text_of("self.__class__.__name__") == "'_Cart'"
+    ran = bench.debugger.run_code(
+        "def __last(): return self.__items[-1]\nself.__items.append(__last())"
+    )
+    assert ran.error_kind is None, ran.error
+    assert bench.text_of("self.__items") == "[3, 4, 4]"
+    line = bench.line("total")
+    for condition in ("self.__items == [3, 4]", "self.__missing"):
+        bench.debugger.set_breakpoint(
+            BreakpointRequest(file="program.py", line=line - 4, condition=condition)
+        )
+    event = bench.debugger.control(Action.CONTINUE)
+    assert event.line == line - 4
+    assert [point.number for point in event.hit] == [3], event.notes
+    assert "has no attribute '_Cart__missing'" in event.notes[0]
     refused = bench.debugger.set_breakpoint(BreakpointRequest(function="_Cart.size"))
     lines = [bench.line("total") + 4, bench.line("total") + 8]
     assert refused.error is not None
