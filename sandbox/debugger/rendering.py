@@ -143,7 +143,7 @@ def _around_the_stop(event: DebugEvent, names: Mapping[Action, str]) -> Iterable
     elif event.allowed:
         known = [action for action in event.allowed if action in names or not names]
         allowed = dict.fromkeys(names.get(action, action) for action in known)
-        yield "Allowed now: " + ", ".join(allowed)
+        yield "The debugger now allows: " + ", ".join(allowed)
     if event.exception is not None:
         message = f": {_indented(event.exception.message)}" if event.exception.message else ""
         yield f"Exception: {event.exception.type}{message}"
@@ -248,6 +248,8 @@ def _threads(event: DebugEvent) -> Iterable[str]:
 def _breakpoints(event: DebugEvent) -> Iterable[str]:
     hit = event.stop_reason in (StopReason.EXCEPTION, StopReason.BREAKPOINT)
     if hit and event.action not in STARTS:
+        return ()
+    if event.action is Action.SET_BREAKPOINT and event.error_kind is not None:
         return ()
     points = event.breakpoints
     if event.action is Action.SET_BREAKPOINT and not event.notes:

@@ -372,15 +372,16 @@ class Debugger:
             event = replace(event, breakpoints=(*self._records.values(), *gone))
         self._child_processes |= bool(answer.get("child_processes"))
         self._ran_code |= action is Action.RUN_CODE and event.error_kind is None
-        if event.stop_reason is StopReason.EXITED:
-            if self._test and event.error_kind is None:
-                failed = "it failed" if event.exit_code else "no test failed in this run"
-                event = replace(event, notes=(*event.notes, f"{self._test} has ended: {failed}"))
-            if self._ran_code:
-                event = replace(event, notes=(*event.notes, CHANGED_LIVE))
+        ended = event.stop_reason is StopReason.EXITED
+        if ended and self._test and event.error_kind is None:
+            failed = "it failed" if event.exit_code else "no test failed in this run"
+            event = replace(event, notes=(*event.notes, f"{self._test} has ended: {failed}"))
+        raised = event.state is State.POST_MORTEM and event.stop_reason is not None
+        if self._ran_code and (ended or raised):
+            event = replace(event, notes=(*event.notes, CHANGED_LIVE))
         listed = event.action is Action.LIST_BREAKPOINTS or event.state is State.POST_MORTEM
         unseen = listed and any(not point.hits for point in self._records.values())
-        if self._child_processes and (unseen or event.stop_reason is StopReason.EXITED):
+        if self._child_processes and (unseen or ended):
             event = replace(event, notes=(*event.notes, CHILD_PROCESSES))
         self.state = event.state
         if event.state is State.DONE and event.stop_reason is not None:

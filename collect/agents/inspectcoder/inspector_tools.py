@@ -36,6 +36,7 @@ from sandbox.debugger import (
     ErrorKind,
     Launch,
     State,
+    StopReason,
 )
 from sandbox.debugger.pdb_terminal import PdbTerminal
 from sandbox.debugger.rendering import render, render_snapshot
@@ -89,6 +90,8 @@ class InspectorSession:
         that the task does not show.
         """
         kept = replace(event, frames=())
+        if event.stop_reason is StopReason.ENTRY:
+            kept = replace(kept, breakpoints=())
         if event.file in (self.solution, self.test.partition("::")[0]):
             current = (line for line in event.source if line.startswith("->"))
             kept = replace(kept, source=tuple(current))
@@ -199,7 +202,8 @@ class ProposeArguments(Arguments):
         str,
         Field(
             min_length=1,
-            description='"The root cause of the bug is that ..., to fix the bug, consider ..."',
+            description='"The root cause of the bug is that ..., to fix the bug, consider ...": '
+            "quote the lines that you mean, since your colleague sees the code without numbers.",
         ),
     ]
 

@@ -24,6 +24,8 @@ from sandbox.base import SOURCE_LIMIT
 from sandbox.errors import SandboxFileError
 from sandbox.text import source_lines
 
+CUT_BEFORE = re.compile(r"\.\.\. \(?(\d[\w ]*?)(?: left out\)| cut) \.\.\.")
+"""A note that a part of an output was cut."""
 FROZEN = re.compile(r"^<frozen .*\n    \?\?\?\n", re.MULTILINE)
 """Frames of the interpreter's own code in pytest's traceback."""
 MAX_ERROR_LINES = 60
@@ -56,13 +58,19 @@ def shortened(text: str, max_lines: int = MAX_ERROR_LINES, max_chars: int = MAX_
     lines = text.splitlines()
     if len(lines) > max_lines:
         head, tail = max_lines // 2, max_lines - max_lines // 2
-        left_out = f"... ({len(lines) - max_lines} lines left out) ..."
+        left_out = _left_out("\n".join(lines[head:-tail]), f"{len(lines) - max_lines} lines")
         lines = [*lines[:head], left_out, *lines[-tail:]]
     text = "\n".join(lines)
     if len(text) <= max_chars:
         return text
     half = max_chars // 2
-    return f"{text[:half]}\n... ({len(text) - 2 * half} characters left out) ...\n{text[-half:]}"
+    left_out = _left_out(text[half:-half], f"{len(text) - 2 * half} characters")
+    return f"{text[:half]}\n{left_out}\n{text[-half:]}"
+
+
+def _left_out(middle: str, count: str) -> str:
+    """The note about a middle that is left out, with what was cut out of it before."""
+    return f"... ({' and '.join([count, *CUT_BEFORE.findall(middle)])} left out) ..."
 
 
 def test_source(sandbox: Sandbox, test: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import io
 import sys
 import threading
@@ -335,6 +336,8 @@ def variables({known}):
     return _stepinto_code
 """
 NO_VARIABLE = "_stepinto_none"
+OPTIMIZED = 1
+"""Flag of a function's code, unlike a class body's: it looks names up in variables of its own."""
 
 
 def run_code(code: str, frame: types.FrameType) -> tuple[Any, list[str]]:
@@ -438,8 +441,15 @@ def take_back(frame: types.FrameType, before: dict[str, Any], inner: Any) -> lis
         elif value is not before.get(name, missing):
             changed[name] = value
     assign_locals(frame, changed)
-    if not deleted or delete_locals(frame, deleted):
-        return []
-    version = "{}.{}".format(*sys.version_info)
-    listed = ", ".join(deleted)
-    return [f"CPython {version} can't delete variables of a running frame: {listed} stay"]
+    notes = []
+    outer = {**vars(builtins), **frame.f_globals}
+    own = (*frame.f_code.co_varnames, *frame.f_code.co_cellvars, *frame.f_code.co_freevars, *before)
+    optimized = frame.f_code.co_flags & OPTIMIZED
+    for name in (set(changed) & set(outer)).difference(own) if optimized else ():
+        if changed[name] is not outer[name]:
+            notes.append(f"the program's own {name} is global and unchanged: use `global {name}`")
+    if deleted and not delete_locals(frame, deleted):
+        version = "{}.{}".format(*sys.version_info)
+        listed = ", ".join(deleted)
+        notes.append(f"CPython {version} can't delete variables of a running frame: {listed} stay")
+    return notes

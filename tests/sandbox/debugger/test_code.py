@@ -127,6 +127,25 @@ def test_the_last_expression_is_shown(bench: Workbench) -> None:
     assert bench.debugger.control(Action.CONTINUE).output == "(4, 1, 2, [1, 2, 3, 4], 1, 2)\n"
 
 
+def test_a_local_that_hides_a_global_is_told(bench: Workbench) -> None:
+    bench.script(PROGRAM, "here")
+    event = bench.debugger.run_code("RATE = 9\nsum = len\ntotal = 1")
+    for name in ("RATE", "sum"):
+        told = f"the program's own {name} is global and unchanged: use `global {name}`"
+        assert told in event.notes
+    assert len(event.notes) == 2
+    assert not bench.debugger.run_code("global RATE\nRATE = 9\nSEEN.append(1)").notes
+    assert bench.debugger.control(Action.CONTINUE).output == "(1, 1, 9, [1, 2, 3], 1, 2)\n"
+
+
+def test_a_failure_after_code_is_told(bench: Workbench) -> None:
+    bench.script("total = 1\nprint(1 // total)  # @here\n", "here")
+    bench.debugger.run_code("total = 0")
+    event = bench.debugger.control(Action.CONTINUE)
+    assert event.state is State.POST_MORTEM
+    assert any("code that you ran" in note for note in event.notes)
+
+
 def test_code_in_a_class_body_and_in_a_module(bench: Workbench) -> None:
     bench.script(
         """

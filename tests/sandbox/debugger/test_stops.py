@@ -6,6 +6,7 @@ import pytest
 
 from sandbox import Command
 from sandbox.debugger import Action, BreakpointRequest, ErrorKind, State, StopReason
+from sandbox.debugger.rendering import render
 from tests.sandbox.debugger.conftest import Workbench
 
 CART = """
@@ -201,6 +202,7 @@ def test_a_breakpoint_moves_to_the_next_line_with_code(bench: Workbench) -> None
 def test_unknown_places_are_answered_with_the_nearest(some_bench: Workbench) -> None:
     bench = some_bench
     bench.script(CART)
+    bench.debugger.set_breakpoint(BreakpointRequest(file="program.py", line=bench.line("total")))
     wanted = {
         BreakpointRequest(function="Cart.totl"): "program.py:total",
         BreakpointRequest(file="progam.py", line=3): "program.py",
@@ -211,8 +213,9 @@ def test_unknown_places_are_answered_with_the_nearest(some_bench: Workbench) -> 
         event = bench.debugger.set_breakpoint(request)
         assert event.error_kind is ErrorKind.BAD_REQUEST
         assert expected in (event.error or "")
+        assert "hit 0 times" not in render(event), "a breakpoint that is not this one"
     assert bench.debugger.remove_breakpoint(7).error_kind is ErrorKind.BAD_REQUEST
-    assert bench.debugger.list_breakpoints().breakpoints == ()
+    assert len(bench.debugger.list_breakpoints().breakpoints) == 1
 
 
 def test_removed_breakpoints_no_longer_stop(some_bench: Workbench) -> None:

@@ -66,3 +66,10 @@ def test_a_long_text_loses_its_middle() -> None:
     assert short.startswith("line 0\n")
     assert short.endswith("line 99")
     assert len(shortened("x" * 10_000, max_chars=400)) < 460
+
+
+def test_a_second_cut_counts_what_the_first_left_out() -> None:
+    once = "\n".join(["row"] * 20 + ["[... 5000 bytes cut ...]"] + ["row"] * 20)
+    lines = shortened(once, max_lines=10)
+    assert "... (31 lines and 5000 bytes left out) ..." in lines
+    assert "characters and 31 lines and 5000 bytes left out" in shortened(lines, max_chars=20)

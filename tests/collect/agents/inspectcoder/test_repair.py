@@ -152,7 +152,7 @@ def test_a_failing_experiment_ends_post_mortem_and_is_restarted() -> None:
     assert "post mortem: an exception ended the test" in failed
     assert "State: post_mortem" in failed
     assert "not possible post mortem" in refused
-    assert "Allowed now: control_execution restart" in refused
+    assert "The debugger now allows: control_execution restart" in refused
     assert "test_the_first_of_several at test_solution.py:9" in again
 
 
