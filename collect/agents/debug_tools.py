@@ -132,7 +132,7 @@ class StartSession:
     name: str = "debug_start_session"
     description: str = (
         "Start a debug session on a test: launches it under the debugger, sets the breakpoints, "
-        "and runs to the first stop. Call this before the other debug tools. A test that fails "
+        "and runs to the first stop. An open session is ended. A test that fails "
         "stays paused where its exception was raised, so that you can look at its frames."
     )
 
@@ -217,8 +217,9 @@ class BreakpointArguments(Arguments):
     action: Annotated[
         Literal["set", "remove", "list", "collect"],
         Field(
-            description="What to do. collect: run on past the next hits of a location, and answer "
-            "with a table of the values of `watch` at each."
+            description="What to do. collect: run on past the next hits of a location, without "
+            "stopping at other lines' breakpoints, and answer with a table of the values of "
+            "`watch` at each."
         ),
     ]
     location: Annotated[

@@ -170,7 +170,7 @@ def _values(event: DebugEvent) -> Iterable[str]:
         yield "Watched:"
     for value in event.values:
         if value.failed and watched:
-            failed.setdefault(value.text.partition(":")[0], []).append(value)
+            failed.setdefault(re.split("[:;]", value.text)[0], []).append(value)
             continue
         asked = event.action not in (Action.LOCALS, Action.FIELDS)
         name = _short(value.name) if asked else value.name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Protocol
@@ -314,7 +315,7 @@ class Debugger:
         and evaluate at each. Returns the last stop, which may be another one, with the hits.
         """
         found, space = list[Hit](), self._limits.collected_chars
-        output, notes = "", dict[str, None]()
+        output, notes, passed = "", dict[str, None](), Counter[int]()
         deadline = time.monotonic() + self._limits.action_timeout
         most = min(hits, self._limits.max_values)
         while True:
@@ -324,6 +325,7 @@ class Debugger:
                 if time.monotonic() < deadline:
                     output += stop.output
                     notes |= dict.fromkeys(stop.notes)
+                    passed.update(point.number for point in stop.hit)
                     continue
                 notes["the time-out passed at this other breakpoint: collect again to go on"] = None
             here = expressions if hit is not None else ()
@@ -349,6 +351,9 @@ class Debugger:
                 notes[f"{held}: collect again to go on"] = None
             if full or stop.state is State.POST_MORTEM:
                 break
+        if passed:
+            hit_too = ", ".join(f"{each} ({count} hits)" for each, count in sorted(passed.items()))
+            notes[f"other breakpoints hit on the way, and not stopped at: {hit_too}"] = None
         kept = output[-self._limits.output_chars :]
         return replace(
             stop,

@@ -63,5 +63,5 @@ def wording(language: str, files: Mapping[str, bytes] = MappingProxyType({})) ->
         # A module without the test would fail the build before the test's own is reached.
         modules = any(b"include" in files.get(name, b"") for name in SETTINGS_FILES)
         task = ":MODULE:test" if modules else "test"
-        return {**WORDINGS[language], "run_tests": f"gradle -q {task} --tests shop.CartTest"}
+        return {**WORDINGS[language], "run_tests": f"gradle {task} --tests shop.CartTest"}
     return WORDINGS[language]

@@ -75,8 +75,8 @@ def test_each_language_is_spoken_to_in_its_own_terms(language: str) -> None:
     ("files", "command"),
     [
         ({"pom.xml": b"", "src/A.java": b""}, "mvn -q test"),
-        ({"build.gradle.kts": b"", "settings.gradle.kts": b"a = 1"}, "gradle -q test"),
-        ({"settings.gradle": b"include 'shop'"}, "gradle -q :MODULE:test"),
+        ({"build.gradle.kts": b"", "settings.gradle.kts": b"a = 1"}, "gradle test"),
+        ({"settings.gradle": b"include 'shop'"}, "gradle :MODULE:test"),
         ({"pom.xml": b"", "build.gradle": b""}, "mvn -q test"),
     ],
 )
