@@ -351,12 +351,15 @@ def run_code(code: str, frame: types.FrameType) -> tuple[Any, list[str]]:
     tree = ast.parse(code, "<code>", "exec")
     with_private_names(tree, frame)
     if frame.f_locals is frame.f_globals:
-        last = ast.Expression(tree.body.pop().value) if ends_in_value(tree) else None
+        end: Any = tree.body.pop() if ends_in_value(tree) else None
         exec(compile(tree, "<code>", "exec"), frame.f_globals)
-        return eval(compile(last, "<code>", "eval"), frame.f_globals) if last else None, []
+        if end is None:
+            return None, []
+        return eval(compile(ast.Expression(end.value), "<code>", "eval"), frame.f_globals), []
     tree = Fitted().visit(tree)
     if ends_in_value(tree):
-        tree.body[-1] = ast.copy_location(ast.Return(tree.body[-1].value), tree.body[-1])
+        last: Any = tree.body[-1]
+        tree.body[-1] = ast.copy_location(ast.Return(last.value), last)
     declared = {
         name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names
     }
