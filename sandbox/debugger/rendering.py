@@ -37,7 +37,7 @@ REPEATS = 3
 """Longer runs of one frame, as in endless recursion, show only the first."""
 THREADS = "Threads, each innermost frame first:"
 HEADINGS = {
-    Action.RUN_CODE: (CODE_RAN, CODE_RAN),
+    Action.RUN_CODE: ("", CODE_RAN),
     Action.LOCALS: ("Local variables:", "There are no local variables here."),
     Action.FIELDS: ("Fields:", "It has no fields (names such as __x__ are left out)."),
     Action.STACK: (STACK, STACK),

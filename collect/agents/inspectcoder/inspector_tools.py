@@ -168,7 +168,10 @@ class ControlExecution:
 
 
 class InteractArguments(Arguments):
-    code: Annotated[str, Field(min_length=1, description="Python code, of any number of lines.")]
+    code: Annotated[
+        str,
+        Field(min_length=1, description="Python code, of any number of lines; no pdb commands."),
+    ]
 
 
 @dataclass(frozen=True)
@@ -179,7 +182,8 @@ class InteractCode:
     description: str = (
         "Run Python code before the paused line, in the paused frame: print variables or "
         "expressions, or assign to variables to try a change and then continue. Answers with "
-        "what it prints or raises; the program stays paused."
+        "what it prints or raises, and the value of an expression that is the last statement; the "
+        "program stays paused."
     )
     arguments: type[Arguments] = InteractArguments
 

@@ -22,7 +22,7 @@ from .interpreter import (
 )
 from .memory import SPARE
 from .own import get_ident, monotonic, monotonic_ns
-from .values import Bounds, exception_text, type_name
+from .values import Bounds, Field, exception_text, type_name
 from .wire import TICK, Interrupted, Json
 from .workspace import Workspace
 
@@ -336,30 +336,34 @@ def variables({known}):
     return _stepinto_code
 """
 NO_VARIABLE = "_stepinto_none"
+NOT_SHOWN = "a value is shown only for an expression that is the last statement: print the others"
 OPTIMIZED = 1
 """Flag of a function's code, unlike a class body's: it looks names up in variables of its own."""
 
 
-def run_code(code: str, frame: types.FrameType) -> tuple[Any, list[str]]:
-    """Run statements in a frame. Returns the value of the last one if it is an expression, and
-    notes about them.
+def run_code(code: str, frame: types.FrameType) -> tuple[Field | None, list[str]]:
+    """Run statements in a frame. Returns the last one and its value if it is an expression that
+    comes to something, and notes about them.
 
     The code becomes an inner function of one that has the frame's variables, so all that it defines
     (functions, lambdas, comprehensions, classes) sees them, and its globals are the program's own.
     Afterwards its changes are copied to the frame, even if it raises.
     """
-    tree = ast.parse(code, "<code>", "exec")
+    tree: Any = ast.parse(code, "<code>", "exec")
+    is_value = bool(tree.body) and isinstance(tree.body[-1], ast.Expr)
+    text = ast.get_source_segment(code, tree.body[-1].value) if is_value else None
+    notes = [NOT_SHOWN] if any(map(asks_for_value, tree.body[:-1])) else []
     with_private_names(tree, frame)
     if frame.f_locals is frame.f_globals:
-        end: Any = tree.body.pop() if ends_in_value(tree) else None
+        end = tree.body.pop() if text is not None else None
         exec(compile(tree, "<code>", "exec"), frame.f_globals)
-        if end is None:
-            return None, []
-        return eval(compile(ast.Expression(end.value), "<code>", "eval"), frame.f_globals), []
+        if end is None or text is None:
+            return None, notes
+        expression = compile(ast.Expression(end.value), "<code>", "eval")
+        return named(text, eval(expression, frame.f_globals)), notes
     tree = Fitted().visit(tree)
-    if ends_in_value(tree):
-        last: Any = tree.body[-1]
-        tree.body[-1] = ast.copy_location(ast.Return(last.value), last)
+    if text is not None:
+        tree.body[-1] = ast.copy_location(ast.Return(tree.body[-1].value), tree.body[-1])
     declared = {
         name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names
     }
@@ -372,12 +376,21 @@ def run_code(code: str, frame: types.FrameType) -> tuple[Any, list[str]]:
     try:
         value = inner()
     finally:
-        notes = take_back(frame, before, inner)
-    return value, notes
+        notes += take_back(frame, before, inner)
+    return named(text, value), notes
 
 
-def ends_in_value(tree: ast.Module) -> bool:
-    return bool(tree.body) and isinstance(tree.body[-1], ast.Expr)
+def asks_for_value(node: ast.stmt) -> bool:
+    """Whether it seems to be there for its value: no assignment, `print` or method call."""
+    if not isinstance(node, ast.Expr) or isinstance(node.value, (ast.Await, ast.Constant)):
+        return False
+    called = node.value.func if isinstance(node.value, ast.Call) else None
+    prints = isinstance(called, ast.Name) and "print" in called.id
+    return not prints and not isinstance(called, ast.Attribute)
+
+
+def named(text: str | None, value: Any) -> Field | None:
+    return None if text is None or value is None else (text, value)
 
 
 class Fitted(ast.NodeTransformer):

@@ -321,11 +321,11 @@ class Actions:
         printed, sys.stdout = sys.stdout, stdout
         try:
             found, error = self.evaluator.guarded(lambda: run_code(arguments["code"], frame))
-            if error or found[0] is None:
-                return error or {"notes": found[1]}
-            code = arguments["code"].strip()
-            name = "last expression" if "\n" in code else code
-            return {"values": [self.describer.value(name, found[0])[0]], "notes": found[1]}
+            if error:
+                return error
+            last, notes = found
+            values = [] if last is None else [self.describer.value(*last)[0]]
+            return {"values": values, "notes": notes}
         finally:
             if sys.stdout is stdout:
                 sys.stdout = printed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sandbox.debugger import Action, ErrorKind, State
+from sandbox.debugger.rendering import render
 from tests.sandbox.debugger.conftest import Workbench
 
 PROGRAM = """
@@ -117,13 +118,16 @@ def test_the_last_expression_is_shown(bench: Workbench) -> None:
     bench.script(PROGRAM, "here")
     shown = {
         "bump(2)": ["bump(2) = 3"],
-        "count = 1\ntotal + RATE": ["last expression = 2"],
+        "count = 1; print(len(items)); items.copy()\ntotal + RATE": ["total + RATE = 2"],
         "items; total = 4": [],
         "items.append(4)": [],
     }
     for code, values in shown.items():
         event = bench.debugger.run_code(code)
         assert [f"{value.name} = {value.text}" for value in event.values] == values, code
+        assert any("last statement" in note for note in event.notes) == code.startswith("items;")
+        text = render(event)
+        assert ("printed nothing" in text) == (not values), text
     assert bench.debugger.control(Action.CONTINUE).output == "(4, 1, 2, [1, 2, 3, 4], 1, 2)\n"
 
 
