@@ -6,6 +6,7 @@ FUNCTION (REASON)`.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from itertools import groupby
@@ -39,7 +40,7 @@ THREADS = "Threads, each innermost frame first:"
 HEADINGS = {
     Action.RUN_CODE: ("", CODE_RAN),
     Action.LOCALS: ("Local variables:", "There are no local variables here."),
-    Action.FIELDS: ("Fields:", "It has no fields (names such as __x__ are left out)."),
+    Action.FIELDS: ("Fields:", "It has no fields or items to show."),
     Action.STACK: (STACK, STACK),
     Action.THREADS: (THREADS, THREADS),
     Action.EVALUATE: ("", ""),
@@ -192,7 +193,8 @@ def _collected(event: DebugEvent) -> Iterable[str]:
         yield "No hit was collected" + (": another breakpoint came first." if stopped else ".")
         return
     one = len(places) == 1
-    raised = any(point.exception for point in event.hit)
+    # Of the breakpoint that was collected, whatever ended it.
+    raised = json.loads(event.arguments).get("exception")
     when = "when it was raised" if raised else "before the line ran"
     yield f"Collected{' at ' + next(iter(places)) if one else ''}, {when}:"
     names = (_short(value.name) for value in hits[0].values)

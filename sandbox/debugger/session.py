@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -171,6 +172,7 @@ class Debugger:
                 self._records.pop(number, None)
                 if self._points is not None:
                     self._points.pop(number, None)
+                event = replace(event, source=self._unmarked(event, answer["breakpoints"][0]))
         return replace(
             event,
             action=Action.COLLECT,
@@ -178,6 +180,14 @@ class Debugger:
             state=self.state,
             seconds=time.monotonic() - began,
         )
+
+    def _unmarked(self, event: DebugEvent, removed: Json) -> tuple[str, ...]:
+        """A stop's source without the mark of a breakpoint that is gone."""
+        place = removed.get("file"), removed.get("line")
+        if place in {(point.file, point.line) for point in self._records.values()}:
+            return event.source
+        mark = re.compile(rf"^(.{{3}})\*( +{place[1]}\b)")
+        return tuple(mark.sub(r"\1 \2", line) for line in event.source)
 
     def locals(self, frame: int = 0, start: int = 0) -> DebugEvent:
         """The local variables of a frame, index 0 the innermost, from the `start`-th on."""
@@ -333,6 +343,8 @@ class Debugger:
             output += stop.output
             notes |= dict.fromkeys(stop.notes)
             if hit is None or not stop.file or not stop.stops_program:
+                if found and stop.stop_reason in (StopReason.BREAKPOINT, StopReason.EXCEPTION):
+                    notes[f"{len(found)} of {hits} hits: another stop came first"] = None
                 break
             chars = max(self._limits.value_chars // 4, 1)
             values = tuple(
@@ -349,8 +361,11 @@ class Debugger:
             if full:
                 held = "more hits may follow" if len(found) == hits else "the answer is full"
                 notes[f"{held}: collect again to go on"] = None
-            if full or stop.state is State.POST_MORTEM:
+            failed = any(f"condition of breakpoint {number} " in note for note in stop.notes)
+            if full or failed or stop.state is State.POST_MORTEM:
                 break
+        if found and found[0].number > 1:
+            notes[f"hits before {found[0].number} came before this collection"] = None
         if passed:
             hit_too = ", ".join(f"{each} ({count} hits)" for each, count in sorted(passed.items()))
             notes[f"other breakpoints hit on the way, and not stopped at: {hit_too}"] = None
@@ -430,7 +445,7 @@ def _page(start: int) -> Json:
 
 
 WHY: Mapping[State, str] = {
-    State.START: "before a session is started",
+    State.START: "while no session is open",
     State.RUNTIME: "while the program is paused",
     State.RUNTIME_ERROR: "while the program is paused at an exception",
     State.POST_MORTEM: "post mortem: an exception has ended the test",

@@ -74,7 +74,8 @@ class Breakpoint:
                 self._bind(follower, source)
         if self.line == line:
             return []
-        return [f"breakpoint {self.number} moved from line {line} to {self.line}"]
+        inside = " and ".join(sorted({name for name, _ in self.owners}))
+        return [f"breakpoint {self.number} moved from line {line} to {self.line}, in {inside}"]
 
     def on_function(self, path: str, function: Function, source: SourceFile) -> None:
         self.path = path

@@ -193,7 +193,7 @@ def test_a_breakpoint_moves_to_the_next_line_with_code(bench: Workbench) -> None
         BreakpointRequest(file="program.py", line=bench.line("return") - 2)
     )
     assert event.breakpoints[0].line == bench.line("return")
-    assert "moved" in event.notes[0]
+    assert event.notes[0].endswith(f" to {bench.line('return')}, in total")
     header = bench.line("total") - 1
     event = bench.debugger.set_breakpoint(BreakpointRequest(file="program.py", line=header))
     assert event.breakpoints[1].line == bench.line("total")

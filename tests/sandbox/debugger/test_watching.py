@@ -127,6 +127,7 @@ def test_other_breakpoints_do_not_end_collecting(bench: Workbench | JavaBench) -
     assert bench.debugger.control(Action.CONTINUE).line == bench.line("call"), "it stops again"
     event = bench.debugger.collect(bench.at("call", watch=("n",)), 2)
     assert [(hit.number, hit.values[0].text) for hit in event.collected] == [(5, "5"), (6, "6")]
+    assert "hits before 5 came before this collection" in event.notes
     ended = bench.debugger.collect(bench.at("add"), 20)
     assert (ended.stop_reason, len(ended.collected)) == (StopReason.EXITED, 3)
 
@@ -144,6 +145,33 @@ def test_an_exception_breakpoint_ends_collecting(open_python: Callable[..., Work
     event = bench.debugger.collect(bench.at("divide", watch=("n",)), 5)
     assert event.stop_reason is StopReason.EXCEPTION
     assert [hit.values[0].text for hit in event.collected] == ["0", "1", "2"]
+    assert "3 of 5 hits: another stop came first" in event.notes
+    text = render(event)
+    assert "in <module>, before the line ran:" in text, "although an exception has ended it"
+    assert f"-> *{bench.line('divide'):>6} " not in text, "its breakpoint is removed"
+
+
+def test_collected_exceptions_are_told_as_such(open_python: Callable[..., Workbench]) -> None:
+    bench = open_python()
+    bench.script("""
+        for n in range(3):
+            try:
+                n = 6 / 0
+            except ZeroDivisionError:
+                pass
+    """)
+    request = BreakpointRequest(exception="ZeroDivisionError", watch=("n",))
+    event = bench.debugger.collect(request, 5)
+    assert event.stop_reason is StopReason.EXITED
+    assert [hit.values[0].text for hit in event.collected] == ["0", "1", "2"]
+    assert ", when it was raised:" in render(event)
+
+
+def test_a_condition_that_fails_ends_collecting(bench: Workbench | JavaBench) -> None:
+    bench.start()
+    event = bench.debugger.collect(bench.at("add", condition="gone > 1", watch=("n",)), 5)
+    assert [hit.values[0].text for hit in event.collected] == ["1"]
+    assert any("condition of breakpoint" in note for note in event.notes)
 
 
 def test_a_time_out_ends_collecting_at_another_breakpoint(
