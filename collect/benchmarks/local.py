@@ -65,15 +65,29 @@ class Difficulty(StrictRecord):
     failing_tests: int
     covering_tests: int
     """Number of tests that run the faulty code, failing or not."""
-    calls_to_failure: int | None = None
-    """Calls of the project's and the test's functions between the last entry of the faulty function
-    and the end of the test; None if the faulty code is in no function, or another thread ran it."""
-    entries: int | None = None
-    """How often the faulty function is entered before the failure."""
-    call_depth: int | None = None
-    """Call depth from the test to the faulty function at its last entry."""
     on_traceback: bool | None = None
     """Whether the faulty function is in the failure's traceback; None if unknown."""
+    entries: int | None = None
+    """How often the faulty function is entered before the failure."""
+    right_entries: int | None = None
+    """How many of these end as in the correct program before the first that doesn't: with the same
+    result and the same arguments. None if none differs, and for Java."""
+    calls_to_failure: int | None = None
+    """Calls of the project's and the test's functions from the end of that entry to the end of the
+    test; from the beginning of the last entry, if `right_entries` is None. None if the faulty code
+    is in no function, or another thread ran it."""
+    call_depth: int | None = None
+    """Call depth from the test to the faulty function at that entry."""
+    call_distance: int | None = None
+    """Calls between the failing and the faulty function: up to their common caller and down again.
+    None if `right_entries` is None."""
+    file_distance: int | None = None
+    """Number of other files, without those of tests, that these calls lead through."""
+    reading_rank: int | None = None
+    """Rank of the faulty function for a reader who does not run the program: see
+    `collect.synthesis.reading`. None if the faulty code is in no function."""
+    interacting: bool | None = None
+    """Of two edits: whether the first failing test fails in another way than with each alone."""
 
 
 class LocalBug(StrictRecord):

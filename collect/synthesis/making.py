@@ -15,7 +15,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from itertools import accumulate, zip_longest
@@ -36,8 +36,15 @@ from collect.benchmarks.local import (
 )
 from collect.benchmarks.marks import note_verified
 from collect.benchmarks.projects import project as projects
-from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
-from collect.benchmarks.projects.project import Project, ProjectRefused, Source, fetch
+from collect.benchmarks.projects.config import FactoryConfig, HardFeature, ProjectConfig
+from collect.benchmarks.projects.project import (
+    Project,
+    ProjectRefused,
+    Reason,
+    Source,
+    fetch,
+    is_below,
+)
 from collect.benchmarks.workspace import write_folder
 from collect.code.patches import diff_trees
 from collect.config import RuntimeConfig
@@ -45,10 +52,12 @@ from collect.errors import ConfigError
 from collect.quantities import FunnelStep, counted, duration, funnel
 from collect.store.files import StrictRecord, WorkFile, write_text
 from collect.store.records import code_version, digest
+from collect.synthesis.difficulty import features_of, is_hard_enough, measure_distance
 from collect.synthesis.java.workbench import JavaWorkbench
 from collect.synthesis.java_mutations.finding import find_java_mutations
 from collect.synthesis.mutations.base import Mutation
 from collect.synthesis.mutations.finding import chosen, combined, find_project_mutations
+from collect.synthesis.reading import Clues, rank_functions, reading_rank
 from collect.synthesis.workbench import PythonWorkbench, Suite, TrialRun, Workbench
 from collect.threads import run_in_threads
 from sandbox import SandboxConfig, clean_up
@@ -190,7 +199,8 @@ class Step(StrEnum):
     REPEATS = "the same tests fail for the same reason again"
     OTHERS_PASS = "other tests pass"
     FIXED = "its tests pass without the edit"
-    EACH = "of several edits, each makes a test fail"
+    EACH = "of several edits, each changes how a test fails"
+    HARD = "as hard to find as wanted"
     NEW = "no like bug before it"
     WANTED = "not more bugs of its function or project than wanted"
 
@@ -260,19 +270,29 @@ class Judge:
                 raise _Dropped(Step.ALONE)
             failing = (named, *(test for test in failing if test != named))
         tests = (*candidate.tests, *self._neighbours(candidate, failing))
-        second = self._run(buggy, tests, (candidate.parts, failing[0]))
+        measured = candidate.parts, failing[0]
+        second = self._run(buggy, tests, measured)
+        if second.timed_out:
+            raise _Dropped(Step.ENDS)
         if second.reasons != first.reasons:
             raise _Dropped(Step.REPEATS)
         passing = second.of_status(tests, TestStatus.PASSED)[: self.config.max_pass_to_pass]
         if not passing:
             raise _Dropped(Step.OTHERS_PASS)
-        correct = self._run(self.project.source.files, (*failing, *passing))
+        correct = self._run(self.project.source.files, (*failing, *passing), measured)
         if any(correct.statuses.get(t) is not TestStatus.PASSED for t in (*failing, *passing)):
             raise _Dropped(Step.FIXED)
-        several = len(candidate.parts) > 1
-        if several and any(self._is_idle(part, failing) for part in candidate.parts):
-            raise _Dropped(Step.EACH)
-        return self._record(candidate, buggy, failing, passing, second)
+        distance = measure_distance(second, correct, self._is_test)
+        if len(candidate.parts) > 1:
+            wrong = {test: second.reasons[test] for test in failing}
+            alone = [self._reasons_of(part, failing) for part in candidate.parts]
+            if wrong in alone or None in alone:
+                raise _Dropped(Step.EACH)
+            first = failing[0]
+            distance["interacting"] = all(
+                each.get(first) != wrong[first] for each in alone if each is not None
+            )
+        return self._record(candidate, buggy, failing, passing, replace(second, distance=distance))
 
     def _neighbours(self, candidate: Candidate, failing: Sequence[str]) -> list[str]:
         """Tests that don't reach the fault, first those in the failing tests' files."""
@@ -284,11 +304,13 @@ class Judge:
         wanted = self.config.max_pass_to_pass - len(candidate.tests) + len(failing)
         return others[: max(wanted, 0)]
 
-    def _is_idle(self, part: Mutation, failing: Sequence[str]) -> bool:
-        """Whether one of several edits makes no test fail by itself, so that the others alone are
-        the bug."""
+    def _reasons_of(self, part: Mutation, tests: Sequence[str]) -> Mapping[str, Reason] | None:
+        """How tests fail with one of several edits; None if the edit alone is no program."""
         buggy = self.workbench.edited([part])
-        return buggy is None or not self._fails(buggy, *failing)
+        return None if buggy is None else self._run(buggy, tests).reasons
+
+    def _is_test(self, path: str) -> bool:
+        return is_below(path, self.project.test_paths)
 
     def _fails(self, files: Mapping[str, bytes], *tests: str) -> bool:
         """Whether one of the tests fails if only they run."""
@@ -318,15 +340,23 @@ class Judge:
         edits = tuple(
             EditRecord.model_validate(part, from_attributes=True) for part in candidate.parts
         )
-        counts = {"failing_tests": len(failing), "covering_tests": candidate.covering}
+        issue = self.workbench.write_issue(failing, run, f"{self.config.seed}:{candidate.id}")
+        clues = Clues(issue, self.workbench.source_of(failing[0]), run.failure)
+        ranked = rank_functions(buggy, self.project.code_paths, clues)
+        difficulty = Difficulty.model_validate(
+            {
+                "failing_tests": len(failing),
+                "covering_tests": candidate.covering,
+                "reading_rank": reading_rank(ranked, _places(candidate.parts)),
+                **run.distance,
+            }
+        )
         return LocalBug(
             id=f"{source.slug}__{candidate.id}",
             repository=f"repositories/{source.slug}",
             project=source.name,
             language=self.project.language,
-            problem_statement=self.workbench.write_issue(
-                failing, run, f"{self.config.seed}:{candidate.id}"
-            ),
+            problem_statement=issue,
             fail_to_pass=failing,
             pass_to_pass=passing,
             gold_patch=diff_trees(buggy, source.files),
@@ -338,7 +368,7 @@ class Judge:
             category=edits[0].category if len(edits) == 1 else "combined",
             edits=edits,
             failure=FailureRecord(type=reason.type, message=reason.message[:MAX_MESSAGE]),
-            difficulty=Difficulty.model_validate({**counts, **run.distance}),
+            difficulty=difficulty,
         )
 
 
@@ -354,6 +384,8 @@ class Selection:
     dropped: Counter[Step] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     """Errors that kept candidates from being judged."""
+    features: Counter[HardFeature] = field(default_factory=Counter)
+    """Number of verified bugs, kept or not, with each feature."""
 
     @property
     def full(self) -> bool:
@@ -372,6 +404,10 @@ class Selection:
         bug = outcome.bug
         if bug is None:
             self.dropped[outcome.dropped_at or Step.JUDGED] += 1
+            return
+        self.features.update(features_of(bug, self.config.difficulty))
+        if not is_hard_enough(bug, self.config.difficulty):
+            self.dropped[Step.HARD] += 1
         elif any(
             bug.gold_patch == other.gold_patch or _symptom(bug) == _symptom(other)
             for other in self.kept
@@ -410,7 +446,7 @@ ADVICE = (
     "other factory or sandbox settings, or of another version of StepInto or the project; remove "
     "its folder, or choose another factory.output"
 )
-LATER = {"projects", "bugs_per_project", "bugs_per_function", "output"}
+LATER = {"projects", "bugs_per_project", "bugs_per_function", "difficulty", "output"}
 """Settings that select among outcomes or set where they go, and don't change any."""
 SHOWN_PROBLEMS = 5
 """Limit of problems shown on a project's card."""
@@ -437,6 +473,8 @@ class ProjectCard(StrictRecord):
     """Number of edits in code that tests run."""
     edits_tried: int = 0
     steps: tuple[FunnelStep, ...] = ()
+    features: Mapping[HardFeature, int] = {}
+    """Number of verified bugs, kept or not, with each feature that makes bugs hard to find."""
     bugs: int = 0
     seconds: float = 0.0
     """Wall time of the work over all starts of the command, with `concurrency` candidates at
@@ -520,6 +558,7 @@ class ProjectMaker:
             edits_reached=candidates.reached,
             edits_tried=tried,
             steps=funnel(Step, selection.dropped, tried),
+            features=selection.features,
             bugs=len(selection.kept),
             seconds=seconds,
         )
@@ -694,5 +733,21 @@ def projects_table(card: Card) -> Table:
             *map(str, (*counts, project.bugs)),
             f"{project.seconds / 60:.1f}",
             "\n".join([*(project.refused or "").splitlines()[:1], *project.notes]),
+        )
+    return table
+
+
+def yield_table(card: Card) -> Table:
+    """One row per project: the edits tried, the bugs verified, and of these those with each feature
+    that makes bugs hard to find."""
+    table = Table(title="verified bugs")
+    table.add_column("project", overflow="fold")
+    for column in ("tried", "verified", *HardFeature, "kept"):
+        table.add_column(column.replace("_", " "), justify="right")
+    for project in card.projects:
+        verified = sum(step.remaining for step in project.steps if step.name == Step.EACH)
+        counts = [project.features.get(feature, 0) for feature in HardFeature]
+        table.add_row(
+            project.name, *map(str, (project.edits_tried, verified, *counts, project.bugs))
         )
     return table

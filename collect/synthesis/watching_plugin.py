@@ -9,7 +9,10 @@ for the lines. `watch.json` next to it has either of
   no test.
 - `test` (a node id) and `scopes`: the path relative to the workspace, name, first and last line of
   each faulty function, or of module-level code (without a name). The result has
-  `calls_to_failure`, `entries`, `call_depth` and `on_traceback`.
+  `calls_to_failure`, `entries`, `call_depth` and `on_traceback`; `returns`, for each return of a
+  faulty function the calls before it, the number of its stack in `stacks`, and its effect; and
+  `failure`, the stack of the failure. A stack is a list of path and function, outermost first,
+  with the line for the failure; it has only frames of the project and its tests.
 
 It writes the result to `watched.json`.
 """
@@ -20,8 +23,14 @@ import json
 import os
 import sys
 import traceback
+from collections import deque
 from collections.abc import Iterator
-from types import FrameType
+from contextlib import suppress
+from datetime import date, datetime, time, timedelta
+from hashlib import blake2b
+from inspect import CO_VARARGS, CO_VARKEYWORDS
+from types import FrameType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from typing import Any
 
 import pytest
 
@@ -29,6 +38,17 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 WORKSPACE = os.getcwd() + os.sep
 MAX_DECORATOR_LINES = 20
 """A function's code starts at its first decorator, above the line of `def`."""
+MAX_RETURNS = 3000
+"""Returns of faulty functions that are told."""
+MAX_OBJECTS = 2000
+"""Objects of one effect that are looked at."""
+MAX_DEPTH = 12
+"""Objects inside objects that are looked at."""
+PLAIN = (bool, int, float, complex, str, bytes, bytearray, range, datetime, date, time, timedelta)
+"""Types whose representation is the whole value; the first that fits counts."""
+NAMED = (type, ModuleType, FunctionType, MethodType)
+SEQUENCES = (list, tuple, deque)
+SETS = (set, frozenset)
 
 
 class Tracker:
@@ -65,7 +85,7 @@ class Tracker:
 
 
 class Meter:
-    """Counts calls of the workspace's functions while one test runs."""
+    """Watches the project's functions, the faulty ones closely, while one test runs."""
 
     def __init__(self, test: str, scopes: list[tuple[str, str, int, int]]) -> None:
         self.test = test
@@ -75,6 +95,11 @@ class Meter:
         self.at_last_entry = 0
         self.depth = 0
         self.on_traceback = False
+        self.failure: list[tuple[str, str, int]] = []
+        self.given: dict[int, list[object]] = {}
+        """The arguments of each active call of a faulty function, by the identity of its frame."""
+        self.stacks: dict[tuple[tuple[str, str], ...], int] = {}
+        self.returns: list[tuple[int, int, str]] = []
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
@@ -87,22 +112,30 @@ class Meter:
 
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
         if item.nodeid == self.test and call.excinfo is not None:
-            self.on_traceback = any(
-                self.is_faulty(str(entry.path), entry.name, entry.lineno + 1)
-                for entry in call.excinfo.traceback
-            )
+            for entry in call.excinfo.traceback:
+                path, line = str(entry.path), entry.lineno + 1
+                self.on_traceback |= self.is_faulty(path, entry.name, line)
+                if is_project(path):
+                    self.failure.append((path[len(WORKSPACE) :], entry.name, line))
 
     def profile(self, frame: FrameType, event: str, argument: object) -> None:
         code = frame.f_code
-        if event != "call" or not is_project(code.co_filename):
+        if event not in ("call", "return") or not is_project(code.co_filename):
             return
-        self.calls += 1
-        if self.is_faulty(code.co_filename, code.co_name, code.co_firstlineno):
-            self.entries += 1
-            self.at_last_entry = self.calls
-            # Below the test, counting only functions of the project.
-            frames = (caller for caller, _ in traceback.walk_stack(frame))
-            self.depth = sum(is_project(each.f_code.co_filename) for each in frames) - 1
+        faulty = self.is_faulty(code.co_filename, code.co_name, code.co_firstlineno)
+        if event == "call":
+            self.calls += 1
+            if faulty:
+                self.entries += 1
+                self.at_last_entry = self.calls
+                # Below the test.
+                self.depth = len(stack_of(frame)) - 1
+                self.given[id(frame)] = arguments_of(frame)
+        elif faulty and len(self.returns) < MAX_RETURNS:
+            effect = Contents().of([argument, *self.given.pop(id(frame), [])])
+            digest = blake2b(effect.encode("utf-8", "replace"), digest_size=8).hexdigest()
+            stack = self.stacks.setdefault(stack_of(frame), len(self.stacks))
+            self.returns.append((self.calls, stack, digest))
 
     def is_faulty(self, path: str, name: str, line: int) -> bool:
         return any(
@@ -118,8 +151,70 @@ class Meter:
             "entries": self.entries if entered else None,
             "call_depth": self.depth if entered else None,
             "on_traceback": self.on_traceback,
+            "returns": [(self.calls - calls, *rest) for calls, *rest in self.returns],
+            "stacks": list(self.stacks),
+            "failure": self.failure,
         }
         write(found)
+
+
+def stack_of(frame: FrameType) -> tuple[tuple[str, str], ...]:
+    """The stack that ends in a frame."""
+    codes = [caller.f_code for caller, _ in traceback.walk_stack(frame)]
+    own = [code for code in reversed(codes) if is_project(code.co_filename)]
+    return tuple((code.co_filename[len(WORKSPACE) :], code.co_name) for code in own)
+
+
+def arguments_of(frame: FrameType) -> list[object]:
+    code = frame.f_code
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & CO_VARARGS) + bool(code.co_flags & CO_VARKEYWORDS)
+    values = frame.f_locals
+    return [values.get(name) for name in (*code.co_varnames[:count], *code.co_freevars)]
+
+
+class Contents:
+    """Values as text that is the same in another process. No code of the project runs for it."""
+
+    def __init__(self) -> None:
+        self.seen: dict[int, int] = {}
+
+    def of(self, value: object, depth: int = 0) -> str:
+        kind: Any = type(value)
+        plain: Any = next((each for each in PLAIN if issubclass(kind, each)), None)
+        text = "" if plain is None else plain.__repr__(value)
+        if value is None or kind is plain:
+            return text
+        if issubclass(kind, NAMED):
+            return str(getattr(value, "__qualname__", kind.__name__))
+        if id(value) in self.seen or len(self.seen) > MAX_OBJECTS or depth > MAX_DEPTH:
+            return f"#{self.seen.get(id(value))}"
+        self.seen[id(value)] = len(self.seen)
+        return f"{kind.__name__}({text} {' '.join(self.parts(value, kind, depth + 1))})"
+
+    def parts(self, value: Any, kind: type, depth: int) -> Iterator[str]:
+        if issubclass(kind, dict):
+            for key, item in dict.items(value):
+                yield f"{self.of(key, depth)}: {self.of(item, depth)}"
+        elif issubclass(kind, SETS):
+            base: Any = next(each for each in SETS if issubclass(kind, each))
+            yield from sorted(self.of(each, depth) for each in base.__iter__(value))
+        elif issubclass(kind, SEQUENCES):
+            base = next(each for each in SEQUENCES if issubclass(kind, each))
+            yield from (self.of(each, depth) for each in base.__iter__(value))
+        for name, item in fields_of(value, kind):
+            yield f"{name}={self.of(item, depth)}"
+
+
+def fields_of(value: object, kind: type) -> Iterator[tuple[str, object]]:
+    """An object's attributes, without properties."""
+    with suppress(AttributeError, TypeError, ValueError):
+        yield from dict(object.__getattribute__(value, "__dict__")).items()
+    for each in kind.__mro__[:-1]:
+        for name, descriptor in vars(each).items():
+            if isinstance(descriptor, MemberDescriptorType):
+                with suppress(AttributeError):
+                    yield name, descriptor.__get__(value)
 
 
 def is_project(path: str) -> bool:

@@ -17,6 +17,7 @@ from collect.benchmarks.pytest_run import PytestJob, PytestRun, run_job, statuse
 from collect.benchmarks.workspace import with_environment
 from collect.store.files import StrictRecord
 from collect.synthesis.mutations.base import Mutation, apply_all
+from collect.synthesis.reading import test_function
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.errors import SandboxUnavailable
 
@@ -92,6 +93,18 @@ def read_suite(
 
 
 @dataclass(frozen=True)
+class Return:
+    """A return of a faulty function."""
+
+    calls_to_end: int
+    """Calls from here to the end of the test."""
+    stack: tuple[tuple[str, str], ...]
+    """Path and function of each frame, from the test to the faulty function."""
+    effect: str
+    """A digest of what it returns and of its arguments afterwards."""
+
+
+@dataclass(frozen=True)
 class TrialRun:
     """The results of one run of some tests on one state of a project."""
 
@@ -103,6 +116,10 @@ class TrialRun:
     timed_out: bool = False
     distance: Mapping[str, int | bool | None] = field(default_factory=dict)
     """Measurements on one failing test, by field name of `Difficulty`; empty if there are none."""
+    returns: Sequence[Return] = ()
+    """The returns of the faulty functions in this test, in order; Python only."""
+    failure: Sequence[tuple[str, str, int]] = ()
+    """Path, function and line of each frame of this test's traceback, from the test inwards."""
     traces: Mapping[str, str] = field(default_factory=dict)
     """Stack traces of failed tests, if the runner reports them separately."""
 
@@ -129,12 +146,15 @@ class Workbench(Protocol):
     ) -> TrialRun:
         """Run tests on a state of the project in a fresh sandbox; `timeout` is in seconds.
 
-        `measured` are edits and a test: also measures the distance from the test's failure to the
-        edits. Raises SandboxError.
+        `measured` are edits and a test: also watches the edited functions in that test. Raises
+        SandboxError.
         """
 
     def group_of(self, test: str) -> str:
         """The file or class of a test."""
+
+    def source_of(self, test: str) -> str:
+        """A test's name and source."""
 
     def write_issue(self, failing: Sequence[str], run: TrialRun, seed: str) -> str:
         """A user's bug report, from the symptom of the first of these tests alone."""
@@ -206,12 +226,17 @@ class PythonWorkbench:
             scopes = [(e.path, e.scope.rpartition(".")[2], *e.scope_lines) for e in edits]
             job = watched(job, test=test, scopes=scopes)
         run = self._run(files, job, timeout)
+        watched_run = json.loads(run.outputs.get(WATCHED, b"{}"))
+        stacks = [tuple(map(tuple, stack)) for stack in watched_run.pop("stacks", ())]
+        returns = watched_run.pop("returns", ())
         return TrialRun(
             statuses(run.reports),
             read_reasons(run.reports),
             run.output,
             run.result.timed_out,
-            json.loads(run.outputs.get(WATCHED, b"{}")),
+            returns=[Return(calls, stacks[stack], effect) for calls, stack, effect in returns],
+            failure=[tuple(frame) for frame in watched_run.pop("failure", ())],
+            distance=watched_run,
         )
 
     def _run(self, files: Mapping[str, bytes], job: PytestJob, timeout: float) -> PytestRun:
@@ -222,6 +247,10 @@ class PythonWorkbench:
 
     def group_of(self, test: str) -> str:
         return test.partition("::")[0]
+
+    def source_of(self, test: str) -> str:
+        name = test.partition("[")[0].rpartition("::")[2]
+        return test_function(self.project.source.files, self.group_of(test), name)
 
     def write_issue(self, failing: Sequence[str], run: TrialRun, seed: str) -> str:
         reason = run.reasons[failing[0]]

@@ -109,13 +109,14 @@ def _do(config: RunConfig, stages: Sequence[Stage], save: bool = True) -> int:
 def make(config: RunConfig) -> int:
     """Make the bugs of the config's `factory` section."""
     from collect.quantities import funnel_table
-    from collect.synthesis.making import make_bugs, projects_table
+    from collect.synthesis.making import make_bugs, projects_table, yield_table
 
     made = make_bugs(config, config.factory, config.folder)
     card = made.card
     if card is None:
         return stopped()
     console.print(projects_table(card))
+    console.print(yield_table(card))
     console.print(funnel_table(card.steps, "edits tried"))
     console.print(
         f"{counted(card.bugs, 'bug')} in {made.folder}, {card.bugs_per_hour:.0f} an hour "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -58,6 +59,46 @@ class ProjectConfig(BaseModel):
         return f"pypi:{self.pypi}" if self.pypi is not None else f"folder:{self.folder}"
 
 
+class HardFeature(StrEnum):
+    """What can make a bug hard to find by reading."""
+
+    OFF_TRACEBACK = "off_traceback"
+    """The faulty function is not in the failure's traceback."""
+    DISTANT = "distant"
+    """Many calls between the failing and the faulty function."""
+    OTHER_FILE = "other_file"
+    """These calls lead through other files than the faulty one."""
+    REPEATED = "repeated"
+    """The faulty function does right many times before it goes wrong."""
+    EARLY = "early"
+    """The value goes wrong long before the failure."""
+    STATE = "state"
+    """State that is shared, stale or not reset: an edit of the category `state`."""
+    INTERACTING = "interacting"
+    """Two edits, which fail together in another way than each alone."""
+    UNREADABLE = "unreadable"
+    """A reader of the source, the failing test and its traceback looks elsewhere first."""
+
+
+class DifficultyConfig(BaseModel):
+    """The features that bugs must have, and from which measurement on a bug has each."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    required: tuple[HardFeature, ...] = ()
+    """Features that every kept bug has. One that can't be measured is missing."""
+    at_least: int = Field(default=0, ge=0)
+    """Minimum number of features, these or others."""
+    calls: int = Field(default=3, ge=1)
+    """`distant`: minimum `call_distance`."""
+    right_entries: int = Field(default=3, ge=1)
+    """`repeated`: minimum number of entries that end right before the first wrong one."""
+    calls_to_failure: int = Field(default=30, ge=1)
+    """`early`: minimum number of calls after the value went wrong."""
+    top_k: int = Field(default=3, ge=1)
+    """`unreadable`: the faulty function is not among the reader's first `top_k`."""
+
+
 class FactoryConfig(BaseModel):
     """Which projects, how many bugs, and the requirements for a bug."""
 
@@ -72,6 +113,8 @@ class FactoryConfig(BaseModel):
     """Maximum number of bugs kept per function."""
     combined_share: float = Field(default=0.1, ge=0, le=1)
     """Share of candidates with two edits at once."""
+    difficulty: DifficultyConfig = DifficultyConfig()
+    """How hard to find the kept bugs are. The default keeps all."""
     max_tests: int = Field(default=150, ge=2)
     """Maximum number of tests run for one candidate, from those that reach the edited code."""
     max_failing: int = Field(default=20, ge=1)

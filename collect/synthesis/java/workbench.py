@@ -40,6 +40,7 @@ from collect.synthesis.java.builds import (
 )
 from collect.synthesis.java_mutations.base import CLASSES, arguments_of, field_text, fields
 from collect.synthesis.mutations.base import Mutation, apply_all
+from collect.synthesis.reading import test_function
 from collect.synthesis.workbench import Suite, TrialRun, read_suite
 from sandbox import Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import BuildFailed, JavaUnavailable, SandboxUnavailable
@@ -163,7 +164,7 @@ class JavaWorkbench:
         measured: tuple[Sequence[Mutation], str] | None = None,
     ) -> TrialRun:
         build, traced = self._prepared()
-        originals = self.project.source.files
+        originals, measured_test = self.project.source.files, ""
         before, after = originals, files
         if measured is not None:
             build, (edits, measured_test) = traced.build, measured
@@ -193,11 +194,17 @@ class JavaWorkbench:
             output=output,
             timed_out=late,
             distance=distance,
+            failure=_stack(failures[measured_test], paths) if measured_test in failures else (),
             traces=traces,
         )
 
     def group_of(self, test: str) -> str:
         return test.partition("#")[0].partition("$")[0]
+
+    def source_of(self, test: str) -> str:
+        files, name = self.project.source.files, self.group_of(test).replace(".", "/")
+        path = next((path for path in files if f"/{path}".endswith(f"/{name}.java")), "")
+        return test_function(files, path, test.rpartition("#")[2])
 
     def write_issue(self, failing: Sequence[str], run: TrialRun, seed: str) -> str:
         files, failure = self.project.source.files, read_failure(run.traces[failing[0]])
@@ -230,6 +237,12 @@ class JavaWorkbench:
         for test in tests:
             found.setdefault(self._modules[self.group_of(test)], []).append(test)
         return found
+
+
+def _stack(failure: Failure, paths: Sequence[str]) -> list[tuple[str, str, int]]:
+    """The frames in these files, from the test inwards."""
+    found = ((frame.path(paths), frame.method, frame.line) for frame in reversed(failure.frames))
+    return [(path, method, line) for path, method, line in found if path is not None]
 
 
 def _distance(
