@@ -40,7 +40,6 @@ from collect.benchmarks.projects.config import FactoryConfig, HardFeature, Proje
 from collect.benchmarks.projects.project import (
     Project,
     ProjectRefused,
-    Reason,
     Source,
     fetch,
     is_below,
@@ -284,14 +283,7 @@ class Judge:
             raise _Dropped(Step.FIXED)
         distance = measure_distance(second, correct, self._is_test)
         if len(candidate.parts) > 1:
-            wrong = {test: second.reasons[test] for test in failing}
-            alone = [self._reasons_of(part, failing) for part in candidate.parts]
-            if wrong in alone or None in alone:
-                raise _Dropped(Step.EACH)
-            first = failing[0]
-            distance["interacting"] = all(
-                each.get(first) != wrong[first] for each in alone if each is not None
-            )
+            distance["interacting"] = self._interact(candidate, failing, second)
         return self._record(candidate, buggy, failing, passing, replace(second, distance=distance))
 
     def _neighbours(self, candidate: Candidate, failing: Sequence[str]) -> list[str]:
@@ -304,10 +296,14 @@ class Judge:
         wanted = self.config.max_pass_to_pass - len(candidate.tests) + len(failing)
         return others[: max(wanted, 0)]
 
-    def _reasons_of(self, part: Mutation, tests: Sequence[str]) -> Mapping[str, Reason] | None:
-        """How tests fail with one of several edits; None if the edit alone is no program."""
-        buggy = self.workbench.edited([part])
-        return None if buggy is None else self._run(buggy, tests).reasons
+    def _interact(self, candidate: Candidate, failing: Sequence[str], run: TrialRun) -> bool:
+        """Whether several edits make the first test fail in another way than each of them alone."""
+        trees = [self.workbench.edited([part]) for part in candidate.parts]
+        alone = [self._run(tree, failing).reasons for tree in trees if tree is not None]
+        wrong = {test: run.reasons[test] for test in failing}
+        if len(alone) < len(trees) or wrong in alone:
+            raise _Dropped(Step.EACH)
+        return all(reasons.get(failing[0]) != wrong[failing[0]] for reasons in alone)
 
     def _is_test(self, path: str) -> bool:
         return is_below(path, self.project.test_paths)

@@ -11,8 +11,10 @@ for the lines. `watch.json` next to it has either of
   each faulty function, or of module-level code (without a name). The result has
   `calls_to_failure`, `entries`, `call_depth` and `on_traceback`; `returns`, for each return of a
   faulty function the calls before it, the number of its stack in `stacks`, and its effect; and
-  `failure`, the stack of the failure. A stack is a list of path and function, outermost first,
-  with the line for the failure; it has only frames of the project and its tests.
+  `failure`, the stack of the failure; and `scene`, what the failing code of the tests (below the
+  paths `tests`) shows: see `collect.benchmarks.projects.failing_input.Scene`. A stack is a list
+  of path and function, outermost first, with the line for the failure; it has only frames of the
+  project and its tests.
 
 It writes the result to `watched.json`.
 """
@@ -29,6 +31,7 @@ from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from hashlib import blake2b
 from inspect import CO_VARARGS, CO_VARKEYWORDS
+from math import isfinite
 from types import FrameType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
@@ -42,6 +45,10 @@ MAX_RETURNS = 3000
 """Returns of faulty functions that are told."""
 MAX_OBJECTS = 2000
 """Objects of one effect that are looked at."""
+MAX_CALLS = 6
+"""Calls of the tests that are told."""
+MAX_SOURCE = 400
+"""Characters of a value that are told."""
 MAX_DEPTH = 12
 """Objects inside objects that are looked at."""
 PLAIN = (bool, int, float, complex, str, bytes, bytearray, range, datetime, date, time, timedelta)
@@ -87,9 +94,13 @@ class Tracker:
 class Meter:
     """Watches the project's functions, the faulty ones closely, while one test runs."""
 
-    def __init__(self, test: str, scopes: list[tuple[str, str, int, int]]) -> None:
+    def __init__(
+        self, test: str, scopes: list[tuple[str, str, int, int]], tests: list[str]
+    ) -> None:
         self.test = test
         self.scopes = scopes
+        self.running = False
+        self.test_paths = tuple(WORKSPACE + path for path in tests)
         self.calls = 0
         self.entries = 0
         self.at_last_entry = 0
@@ -100,15 +111,22 @@ class Meter:
         """The arguments of each active call of a faulty function, by the identity of its frame."""
         self.stacks: dict[tuple[tuple[str, str], ...], int] = {}
         self.returns: list[tuple[int, int, str]] = []
+        self.scene: dict[str, object] | None = None
+        self.parameters: dict[int, dict[str, str]] = {}
+        """The parameters of each active function of the tests, as source, by its frame."""
+        self.compared: tuple[str, str] | None = None
+        self.public_calls: deque[str] = deque(maxlen=MAX_CALLS)
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
         if item.nodeid != self.test:
             yield
             return
+        self.running = True
         sys.setprofile(self.profile)
         yield
         sys.setprofile(None)
+        self.running = False
 
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
         if item.nodeid == self.test and call.excinfo is not None:
@@ -117,6 +135,28 @@ class Meter:
                 self.on_traceback |= self.is_faulty(path, entry.name, line)
                 if is_project(path):
                     self.failure.append((path[len(WORKSPACE) :], entry.name, line))
+                if path.startswith(self.test_paths):
+                    self.scene = self.look_at(entry.frame.raw, path, line)
+                elif entry.frame.raw.f_globals.get("__name__") == "unittest.case":
+                    given = entry.frame.raw.f_locals
+                    if {"first", "second"} <= given.keys():
+                        self.compared = repr(given["first"]), repr(given["second"])
+
+    def pytest_assertrepr_compare(self, left: object, right: object) -> None:
+        if self.running:
+            self.compared = repr(left), repr(right)
+
+    def look_at(self, frame: FrameType, path: str, line: int) -> dict[str, object]:
+        own = frame.f_locals
+        shared = {n: frame.f_globals[n] for n in frame.f_code.co_names if n in frame.f_globals}
+        values = {name: source_of(value) for name, value in {**shared, **own}.items()}
+        known = {name: text for name, text in values.items() if text is not None}
+        return {
+            "path": path[len(WORKSPACE) :],
+            "line": line,
+            "values": {**known, **self.parameters.get(id(frame), {})},
+            "types": {name: type(value).__name__ for name, value in own.items()},
+        }
 
     def profile(self, frame: FrameType, event: str, argument: object) -> None:
         code = frame.f_code
@@ -125,12 +165,20 @@ class Meter:
         faulty = self.is_faulty(code.co_filename, code.co_name, code.co_firstlineno)
         if event == "call":
             self.calls += 1
+            caller = frame.f_back.f_code.co_filename if frame.f_back is not None else ""
+            if code.co_filename.startswith(self.test_paths):
+                given = arguments_of(frame)
+                texts = {name: source_of(value) for name, value in given.items()}
+                known = {name: text for name, text in texts.items() if text is not None}
+                self.parameters[id(frame)] = known
+            elif caller.startswith(self.test_paths):
+                self.public_calls.append(call_of(frame))
             if faulty:
                 self.entries += 1
                 self.at_last_entry = self.calls
                 # Below the test.
                 self.depth = len(stack_of(frame)) - 1
-                self.given[id(frame)] = arguments_of(frame)
+                self.given[id(frame)] = list(arguments_of(frame).values())
         elif faulty and len(self.returns) < MAX_RETURNS:
             effect = Contents().of([argument, *self.given.pop(id(frame), [])])
             digest = blake2b(effect.encode("utf-8", "replace"), digest_size=8).hexdigest()
@@ -154,6 +202,12 @@ class Meter:
             "returns": [(self.calls - calls, *rest) for calls, *rest in self.returns],
             "stacks": list(self.stacks),
             "failure": self.failure,
+            "scene": self.scene
+            and {
+                **self.scene,
+                "compared": self.compared,
+                "calls": list(self.public_calls),
+            },
         }
         write(found)
 
@@ -165,12 +219,37 @@ def stack_of(frame: FrameType) -> tuple[tuple[str, str], ...]:
     return tuple((code.co_filename[len(WORKSPACE) :], code.co_name) for code in own)
 
 
-def arguments_of(frame: FrameType) -> list[object]:
+def arguments_of(frame: FrameType) -> dict[str, object]:
     code = frame.f_code
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & CO_VARARGS) + bool(code.co_flags & CO_VARKEYWORDS)
     values = frame.f_locals
-    return [values.get(name) for name in (*code.co_varnames[:count], *code.co_freevars)]
+    return {name: values.get(name) for name in (*code.co_varnames[:count], *code.co_freevars)}
+
+
+def call_of(frame: FrameType) -> str:
+    """The call of a function, as source with what is no built-in value as `<Class>`."""
+    given = dict(list(arguments_of(frame).items())[: frame.f_code.co_argcount])
+    name = frame.f_code.co_name
+    owner = given.pop("self", None) if "self" in given else given.pop("cls", None)
+    if owner is not None:
+        kind = owner.__name__ if isinstance(owner, type) else type(owner).__name__
+        name = kind if name == "__init__" else f"{kind}.{name}"
+    texts = (source_of(value) or f"<{type(value).__name__}>" for value in given.values())
+    return f"{name}({', '.join(texts)})"
+
+
+def source_of(value: Any, depth: int = 0) -> str | None:
+    """Source of a value of built-in types; None for others, and for long ones."""
+    kind = type(value)
+    text: str | None = None
+    if value is None or kind in (bool, int, str, bytes) or (kind is float and isfinite(value)):
+        text = repr(value)
+    elif depth < MAX_DEPTH and kind in (list, tuple, dict, set) and value != set():
+        parts: Any = [*value, *value.values()] if kind is dict else value
+        if all(source_of(part, depth + 1) is not None for part in parts):
+            text = repr(value)
+    return text if text is not None and len(text) <= MAX_SOURCE else None
 
 
 class Contents:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.projects.config import FactoryConfig
+from collect.benchmarks.projects.failing_input import Scene
 from collect.benchmarks.projects.issue_text import read_symptom, write_issue
 from collect.benchmarks.projects.project import Project, ProjectRefused, Reason, read_reasons
 from collect.benchmarks.pytest_run import PytestJob, PytestRun, run_job, statuses
@@ -120,6 +121,8 @@ class TrialRun:
     """The returns of the faulty functions in this test, in order; Python only."""
     failure: Sequence[tuple[str, str, int]] = ()
     """Path, function and line of each frame of this test's traceback, from the test inwards."""
+    scene: Scene | None = None
+    """What the failing test's own code shows; Python only."""
     traces: Mapping[str, str] = field(default_factory=dict)
     """Stack traces of failed tests, if the runner reports them separately."""
 
@@ -224,7 +227,7 @@ class PythonWorkbench:
         if measured is not None:
             edits, test = measured
             scopes = [(e.path, e.scope.rpartition(".")[2], *e.scope_lines) for e in edits]
-            job = watched(job, test=test, scopes=scopes)
+            job = watched(job, test=test, scopes=scopes, tests=self.project.test_paths)
         run = self._run(files, job, timeout)
         watched_run = json.loads(run.outputs.get(WATCHED, b"{}"))
         stacks = [tuple(map(tuple, stack)) for stack in watched_run.pop("stacks", ())]
@@ -236,6 +239,7 @@ class PythonWorkbench:
             run.result.timed_out,
             returns=[Return(calls, stacks[stack], effect) for calls, stack, effect in returns],
             failure=[tuple(frame) for frame in watched_run.pop("failure", ())],
+            scene=Scene(**scene) if (scene := watched_run.pop("scene", None)) else None,
             distance=watched_run,
         )
 
@@ -261,8 +265,9 @@ class PythonWorkbench:
             exception=reason.type,
             message=reason.message,
             output=run.output,
+            scene=run.scene,
         )
-        return write_issue(symptom, seed)
+        return write_issue(symptom, seed, names_test=self.config.issue_names_test)
 
 
 def watched(job: PytestJob, **told: object) -> PytestJob:

@@ -115,6 +115,8 @@ class FactoryConfig(BaseModel):
     """Share of candidates with two edits at once."""
     difficulty: DifficultyConfig = DifficultyConfig()
     """How hard to find the kept bugs are. The default keeps all."""
+    issue_names_test: bool = False
+    """Whether an issue's text may name a failing test. A user of the library knows none."""
     max_tests: int = Field(default=150, ge=2)
     """Maximum number of tests run for one candidate, from those that reach the edited code."""
     max_failing: int = Field(default=20, ge=1)

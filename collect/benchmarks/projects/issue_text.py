@@ -8,18 +8,17 @@ import keyword
 import random
 import re
 import string
-import symtable
 import sys
-import textwrap
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple, TypeGuard
 
 from collect.benchmarks.base import Language
+from collect.benchmarks.projects.failing_input import Scene, is_check, snippet, with_values
 from collect.benchmarks.pytest_run import section_of
 
 # Comparisons and exceptions that tests check, and how pytest and unittest print their failures.
@@ -46,6 +45,7 @@ CONDITIONS = dict.fromkeys(EQUAL, "{0} == {1}") | {
 }
 """The operators that unittest's methods check."""
 _RAISES = {"raises", "assertRaises", "assertRaisesRegex", "assertRaisesRegexp", "assert_raises"}
+_RAISES |= {"warns", "assertWarns"}
 _OPENING = re.compile(r"^(?:assert |\w+ differ: )")
 
 
@@ -181,6 +181,14 @@ class Symptom:
     """Names of the tests' own functions and classes, and of the standard library."""
     hidden: frozenset[str] = frozenset()
     """Names in the traceback that the test does not show: no report may contain them."""
+    function: ast.FunctionDef | None = None
+    """The tree of `source`."""
+    failing: ast.stmt | None = None
+    """The failing statement in it."""
+    compared: tuple[str, str] | None = None
+    """Both sides of the comparison that failed, if the run told them."""
+    calls: tuple[str, ...] = ()
+    """The test's last calls of the project's functions, if the run told them."""
 
 
 def read_symptom(
@@ -191,16 +199,21 @@ def read_symptom(
     exception: str,
     message: str,
     output: str,
+    scene: Scene | None = None,
 ) -> Symptom:
-    """Read the symptom from pytest's output with `--tb=short`.
+    """Read the symptom from pytest's output with `--tb=short`, and from what was seen in the run.
 
     `files` is the project's tree. `exception` and `message` belong to the first test's failure; the
     message may start with the exception's name.
     """
     path, *names = tests[0].partition("[")[0].split("::")
     frames = [_Frame(*found) for found in _FRAME.findall(section_of(tests[0], output))]
-    # An inherited test may be in another file.
-    inside = next((frame for frame in frames if frame.function == names[-1]), None)
+    if scene is None:
+        # An inherited test may be in another file.
+        inside = next((frame for frame in frames if frame.function == names[-1]), None)
+    else:
+        at = scene.path, str(scene.line)
+        inside = next((frame for frame in frames[::-1] if (frame.path, frame.line) == at), None)
     module = files.get(inside.path if inside else path, b"").decode(errors="replace")
     tree = _parsed(module)
     imports = tuple(
@@ -209,18 +222,25 @@ def read_symptom(
         if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and not node.level)
     )
     # The test's function: the one that the frame is in, or else the one with the test's name.
+    name = inside.function if inside else names[-1]
     named = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-    named = (node for node in named if node.name == names[-1])
+    named = (node for node in named if node.name == name)
     function = next((node for node in named if inside is None or _is_around(node, inside)), None)
-    around: list[ast.stmt] = []
+    failing = None
     if function is not None and inside is not None:
         inner = [node for node in ast.walk(function) if isinstance(node, ast.stmt)]
         around = [node for node in inner[1:] if _is_around(node, inside)]
         around.sort(key=lambda node: (node.end_lineno or 0) - node.lineno)
-    failing = around[0] if around else None
-    raises = next(filter(None, map(raising, around)), None)
-    expected = ast.get_source_segment(module, raises.args[0]) if raises is not None else None
-    source = _segment(module, function)
+        failing = around[0] if around else None
+    if function is not None:
+        function, failing = with_values(function, failing, scene)
+    blocks = [
+        node
+        for node in (ast.walk(function) if function is not None else ())
+        if isinstance(node, ast.stmt) and any(part is failing for part in ast.walk(node))
+    ]
+    raises = next(filter(None, map(raising, reversed(blocks))), None)
+    source = ast.unparse(function) if function is not None else ""
     outside = [frame for frame in frames if inside is None or frame.path != inside.path]
     shown = {*_WORD.findall(source), *_WORD.findall("\n".join(imports)), exception}
     return Symptom(
@@ -230,11 +250,15 @@ def read_symptom(
         imports=imports,
         exception=exception,
         message=re.sub(rf"^(?:\w+\.)*{re.escape(exception)}(?:: |\n|$)", "", message),
-        statement=_segment(module, failing),
-        line=failing.lineno - function.lineno + 1 if failing and function else 0,
-        expected_exception=expected or "",
+        statement=ast.unparse(failing) if failing is not None else "",
+        line=failing.lineno if failing is not None else 0,
+        expected_exception=ast.unparse(raises.args[0]) if raises is not None else "",
         helpers=frozenset(_helpers(tree)),
         hidden=frozenset(name for frame in outside for name in frame.names()) - shown - _KNOWN,
+        function=function,
+        failing=failing,
+        compared=scene.compared if scene is not None else None,
+        calls=scene.calls if scene is not None else (),
     )
 
 
@@ -264,12 +288,6 @@ def _parsed(source: str) -> ast.Module:
         return ast.Module([], [])
 
 
-def _segment(module: str, node: ast.AST | None) -> str:
-    if node is None:
-        return ""
-    return textwrap.dedent(ast.get_source_segment(module, node, padded=True) or "")
-
-
 def _helpers(tree: ast.Module) -> Iterator[str]:
     """Names that the test's module defines, or imports from other test modules or the standard
     library."""
@@ -293,12 +311,13 @@ def _is_foreign(module: str) -> bool:
 
 # What a failing test claims: which call goes wrong, what it expects, and what it gets.
 
-MAX_CHARACTERS = 200
+MAX_CHARACTERS = 300
 """Limit for a value, an expression or a message in a report."""
 _BUILT_IN = {name for kind in (str, bytes, list, dict, set) for name in dir(kind)}
 """Methods of built-in types, which are no clue about the program."""
 _BUILT_IN |= {*dir(builtins), "raises"}
-_NOT_RAISED = re.compile(r"DID NOT RAISE|not raised(?: by \S+)?\s*$")
+_NOT_RAISED = re.compile(r"DID NOT (?:RAISE|WARN)|not raised(?: by \S+)?\s*$")
+_MESSAGES = re.compile(r"Regex: (.+)\n\s*(?:Input|Actual message): (.+)", re.IGNORECASE)
 
 
 class Outcome(StrEnum):
@@ -311,6 +330,8 @@ class Outcome(StrEnum):
     ERROR = "error"
     WRONG_ERROR = "wrong_error"
     """Another exception than expected."""
+    WRONG_MESSAGE = "wrong_message"
+    """The expected exception, with another message."""
 
 
 @dataclass(frozen=True)
@@ -323,7 +344,7 @@ class Claim:
     function: str
     """The name of the called function."""
     expected: str = ""
-    """A value; for NO_ERROR and WRONG_ERROR, the exception."""
+    """A value; for NO_ERROR and WRONG_ERROR, the exception; for WRONG_MESSAGE, its message."""
     actual: str = ""
     condition: str = ""
     """For UNMET: the condition that does not hold."""
@@ -343,34 +364,68 @@ def read_claim(symptom: Symptom) -> Claim:
     else:
         subject = _subject(inner, given)
     constant = subject is not None and is_constant(subject, given)
-    call = "" if constant else _code(symptom.statement, subject or inner)
+    subject = _inlined(subject, symptom, given)
+    call = "" if constant else _code(subject or inner)
     function = _called(subject or inner, given, symptom.helpers)
     expected = symptom.expected_exception
     if expected and _NOT_RAISED.search(symptom.message):
         return Claim(Outcome.NO_ERROR, call, function, expected)
+    if expected and (texts := _MESSAGES.search(symptom.message)):
+        wanted, actual = (_shown(text, symptom) for text in texts.groups())
+        return Claim(Outcome.WRONG_MESSAGE, call, function, wanted, actual)
     if symptom.exception not in ("AssertionError", "Failed"):
         message = _shown(symptom.message.split("\n")[0], symptom)
-        outcome = Outcome.WRONG_ERROR if expected else Outcome.ERROR
-        return Claim(outcome, call, function, expected, message=message)
+        if expected:
+            return Claim(Outcome.WRONG_ERROR, call, function, expected, message=message)
+        value = _shown(_expected_value(symptom, inner), symptom)
+        return Claim(Outcome.ERROR, call, function, value, message=message)
     # If both sides are computed, neither is the expected value.
     if is_equality(inner) and written != (False, False):
-        actual, expected = (_shown(value, symptom) for value in printed_values(symptom.message))
+        values = symptom.compared or printed_values(symptom.message)
+        actual, expected = (_shown(value, symptom) for value in values)
         if written == (True, False):
             actual, expected = expected, actual
         if expected and actual and expected != actual:
             return Claim(Outcome.WRONG_VALUE, call, function, expected, actual)
-    return Claim(Outcome.UNMET, call, function, condition=_condition(inner, symptom.statement))
+    return Claim(Outcome.UNMET, call, function, condition=_condition(inner))
 
 
-def _code(source: str, node: ast.AST | None) -> str:
+def _inlined(
+    subject: ast.expr | None, symptom: Symptom, given: Mapping[str, ast.expr]
+) -> ast.expr | None:
+    """For a variable that only the failing statement reads: the expression that it holds."""
+    if not isinstance(subject, ast.Name) or subject.id not in given or not symptom.function:
+        return subject
+    name = subject.id
+    parts = [part for part in ast.walk(symptom.function) if isinstance(part, ast.Name)]
+    before = [part for part in parts if part.id == name and part.lineno < symptom.line]
+    return given[name] if len(before) == 1 else subject
+
+
+def _expected_value(symptom: Symptom, statement: ast.AST | None) -> str:
+    """What a test expects of a statement that raises: the value that it compares the result with,
+    there or in the first check after it."""
+    result = ""
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+        result = statement.targets[0].id
+    nodes = list(ast.walk(symptom.function)) if symptom.function is not None else []
+    later = [node for node in nodes if isinstance(node, ast.stmt) and node.lineno > symptom.line]
+    for node in [statement, *(later if result else ())]:
+        both = sides(node) if is_equality(node) else None
+        for one, other in (both, both[::-1]) if both else ():
+            fits = node is statement or (isinstance(one, ast.Name) and one.id == result)
+            if fits and is_constant(other, {}) and not is_constant(one, {}):
+                return ast.unparse(other)
+    return ""
+
+
+def _code(node: ast.AST | None) -> str:
     """The node's source on one line; empty if it is long or consists of variables only."""
     if node is None or isinstance(node, ast.For | ast.While | ast.If | ast.Try):
         return ""
     if not any(isinstance(part, ast.Call | ast.Attribute) for part in ast.walk(node)):
         return ""
-    made = not hasattr(node, "lineno")
-    text = ast.unparse(node) if made else ast.get_source_segment(source, node) or ""
-    text = ast.unparse(node) if "\n" in text else text
+    text = ast.unparse(node)
     return text if len(text) <= MAX_CHARACTERS and "\n" not in text else ""
 
 
@@ -391,10 +446,10 @@ def _subject(statement: ast.AST | None, given: Mapping[str, ast.expr]) -> ast.ex
     return None
 
 
-def _condition(statement: ast.AST | None, source: str) -> str:
+def _condition(statement: ast.AST | None) -> str:
     """The condition of an assertion, as an expression."""
     if isinstance(statement, ast.Assert):
-        return _code(source, statement.test)
+        return _code(statement.test)
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         call = statement.value
         form = CONDITIONS.get(name_of(call.func))
@@ -402,7 +457,7 @@ def _condition(statement: ast.AST | None, source: str) -> str:
         starred = any(isinstance(argument, ast.Starred) for argument in call.args)
         if form is not None and not starred and len(texts) > form.count("{1}"):
             condition = form.format(*texts)
-            return _code(condition, ast.parse(condition, mode="eval").body)
+            return _code(ast.parse(condition, mode="eval").body)
     return ""
 
 
@@ -435,116 +490,42 @@ def _shown(text: str, symptom: Symptom) -> str:
     return "" if long or unseen or re.search(r"\b0x[0-9a-f]|\.\.\.", text) else text.strip()
 
 
-# A short code snippet that shows a bug, from the failing test.
-
-MAX_LINES = 12
-MAX_SNIPPET = 700
+# The report.
 
 
-def snippet(symptom: Symptom, claim: Claim) -> str:
-    """The test's lines up to the failing one, with the imports that they need. Empty if there are
-    too many, or if they need more, such as fixtures."""
-    function = next(iter(_parsed(symptom.source).body), None)
-    if not isinstance(function, ast.FunctionDef):
+def failing_input(symptom: Symptom, claim: Claim) -> str:
+    """A short program that fails; empty if the test needs more than can be shown."""
+    function, node = symptom.function, symptom.failing
+    if function is None or node is None:
         return ""
-    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
-    failing = "".join(symptom.statement.split())
-    lines: list[str] = []
-    for node in body:
-        text = _text(symptom, node)
-        if failing and failing in "".join(text.split()):
-            break
-        if not _is_check(node):
-            lines.append(text)
-    else:
-        return ""
-    if isinstance(node, ast.With) and raising(node) is not None:
-        last = "\n".join(map(ast.unparse, node.body))
-    elif not _is_check(node) or not claim.call or claim.outcome is Outcome.UNMET:
-        last = text
+    if isinstance(node, ast.With) and raising(node):
+        node = node.body[-1]
+        last = ast.unparse(node)
+    elif not is_check(node) or not claim.call or claim.outcome is Outcome.UNMET:
+        last = ast.unparse(node)
     else:
         # Only the expression that the assertion checks.
-        wrong = claim.outcome is Outcome.WRONG_VALUE
-        last = f"print({claim.call})" if wrong else claim.call
-    code = "\n".join([*lines, last])
-    imports = _imports(code, symptom.imports)
-    if imports is None or len(code) > MAX_SNIPPET or code.count("\n") >= MAX_LINES:
-        return ""
-    return "\n".join([*imports, "", code] if imports else [code])
-
-
-def _is_check(node: ast.stmt) -> bool:
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        function = node.value.func
-        return isinstance(function, ast.Attribute) and function.attr.startswith("assert")
-    return isinstance(node, ast.Assert)
-
-
-def _imports(code: str, imports: Sequence[str]) -> list[str] | None:
-    """The imports that the code needs; None if it needs names that none of them provides."""
-    try:
-        compile(code, "<snippet>", "exec")
-    except SyntaxError:
-        return None
-    tree = ast.parse(code)
-    if any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree)):
-        return None  # of the tests' own package
-    needed = _unbound(tree)
-    used: list[str] = []
-    for line in imports:
-        statement = ast.parse(line).body[0]
-        if isinstance(statement, ast.Import | ast.ImportFrom):
-            given = [alias.asname or alias.name.partition(".")[0] for alias in statement.names]
-            pairs = zip(given, statement.names, strict=True)
-            statement.names = [alias for name, alias in pairs if name in needed]
-            if statement.names:
-                used.append(ast.unparse(statement))
-                needed.difference_update(given)
-    return None if needed else used
-
-
-def _unbound(tree: ast.Module) -> set[str]:
-    """Names that are read before the code itself assigns them."""
-    needed: set[str] = set()
-    bound = set(dir(builtins))
-    for statement in tree.body:
-        table = symtable.symtable(ast.unparse(statement), "<snippet>", "exec")
-        symbols = table.get_symbols()
-        written = {name.get_name() for name in symbols if name.is_assigned() or name.is_imported()}
-        # An assignment reads the old values before it writes the new ones.
-        first = isinstance(statement, ast.Assign | ast.AugAssign)
-        needed |= set(_read(table)) - bound - (set() if first else written)
-        bound |= written
-    return needed
-
-
-def _read(table: symtable.SymbolTable) -> Iterator[str]:
-    """The module's variables that it reads, also in its functions and classes."""
-    outermost = table.get_type() == "module"
-    symbols = (name for name in table.get_symbols() if outermost or name.is_global())
-    yield from (name.get_name() for name in symbols if name.is_referenced())
-    for inner in table.get_children():
-        yield from _read(inner)
-
-
-def _text(symptom: Symptom, node: ast.stmt) -> str:
-    # A source segment begins below the decorators.
-    decorated = getattr(node, "decorator_list", ())
-    return ast.unparse(node) if decorated else _segment(symptom.source, node)
+        last = f"print({claim.call})" if claim.outcome is Outcome.WRONG_VALUE else claim.call
+    return snippet(function, node, last, symptom.imports)
 
 
 _LEFT_OUT = ("found", "closing")
 """Optional parts of a text once it has named the test."""
 
 
-def write_issue(symptom: Symptom, seed: str) -> str:
+def write_issue(symptom: Symptom, seed: str, *, names_test: bool = True) -> str:
     """A bug report: what was called, what happened, what was expected. Deterministic for a seed.
 
     It has no name that only the traceback shows, and no message or value that contains one.
     """
     claim = read_claim(symptom)
-    shown = {"project": symptom.project, "exception": symptom.exception}
-    return compose(claim, symptom.tests, {**shown, "snippet": snippet(symptom, claim)}, seed)
+    code = failing_input(symptom, claim)
+    if not code and symptom.calls:
+        # The test's own variables would tell nothing.
+        claim = replace(claim, call="", condition="")
+        code = "\n".join(["# called one after another:", *symptom.calls])
+    shown = {"project": symptom.project, "exception": symptom.exception, "snippet": code}
+    return compose(claim, symptom.tests if names_test else (), shown, seed)
 
 
 def compose(
@@ -556,14 +537,17 @@ def compose(
 ) -> str:
     """A report of a claim. Skips phrases that need a missing part.
 
-    `tests` are the failing tests; `shown` has the project, and of the first test the exception's
-    class and the snippet, which may be empty.
+    `tests` are the failing tests, if it may name one; `shown` has the project, and of the first
+    test the exception's class and the snippet, which may be empty.
     """
     structures, phrases = _read_phrases()
     possible = {**phrases["any"], **phrases[language], **phrases[claim.outcome.value]}
     count = str(len(tests)) if len(tests) > 1 else ""
-    known = {**asdict(claim), **shown, "test": tests[0], "count": count}
+    known = {**asdict(claim), **shown, "test": tests[0] if tests else "", "count": count}
     facts = {name: fact for name, fact in known.items() if fact}
+    if not tests:
+        told = ("snippet",) if "snippet" in facts else ()
+        structures = [each for each in structures if ("snippet" in each) == bool(told)]
     generator = random.Random(seed)
     test_named = False
     lines: list[str] = []
@@ -572,7 +556,7 @@ def compose(
         line = part
         if part in possible:
             line = _phrase(part, possible, facts, test_named, generator)
-            test_named = test_named or facts["test"] in line
+            test_named = test_named or facts.get("test", "\0") in line
         if line or (not part and lines and lines[-1]):
             lines.append(line)
     return "\n".join(lines).strip() + "\n"
@@ -590,6 +574,9 @@ def _phrase(
     if part == "snippet" and part not in facts:
         part = "test"
     possible = [phrase for phrase in phrases[part] if _needs(phrase) <= facts.keys()]
+    if part in ("happened", "expected"):
+        most = max((len(_needs(phrase)) for phrase in possible), default=0)
+        possible = [phrase for phrase in possible if len(_needs(phrase)) == most]
     if test_named:
         others = [phrase for phrase in possible if "test" not in _needs(phrase)]
         possible = others if others or part in _LEFT_OUT else possible

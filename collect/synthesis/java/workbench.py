@@ -17,10 +17,9 @@ from tree_sitter import Node
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.java_run import enclosing_classes, java_statuses, run_built
 from collect.benchmarks.projects.config import FactoryConfig
+from collect.benchmarks.projects.failing_input import MAX_LINES, MAX_SNIPPET
 from collect.benchmarks.projects.issue_text import (
     MAX_CHARACTERS,
-    MAX_LINES,
-    MAX_SNIPPET,
     Claim,
     Outcome,
     compose,
@@ -208,13 +207,14 @@ class JavaWorkbench:
 
     def write_issue(self, failing: Sequence[str], run: TrialRun, seed: str) -> str:
         files, failure = self.project.source.files, read_failure(run.traces[failing[0]])
-        tests = [path for path in files if is_below(path, self.project.test_paths)]
-        symptom = read_java_symptom(failing[0], failure, files, tests)
+        test_files = [path for path in files if is_below(path, self.project.test_paths)]
+        symptom = read_java_symptom(failing[0], failure, files, test_files)
         claim = read_java_claim(symptom)
         exception = claim.actual if claim.outcome is Outcome.WRONG_ERROR else failure.type
         shown = {"project": self.project.source.name, "exception": exception}
         shown["snippet"] = java_snippet(symptom, claim)
-        return compose(claim, failing, shown, seed, "java")
+        tests = failing if self.config.issue_names_test else ()
+        return compose(claim, tests, shown, seed, "java")
 
     def _prepared(self) -> tuple[JavaBuild, TracedBuild]:
         """The builds, which are made once. Raises ProjectRefused, SandboxError."""

@@ -13,9 +13,9 @@ import pytest
 from collect.benchmarks.projects.issue_text import (
     Outcome,
     Symptom,
+    failing_input,
     read_claim,
     read_symptom,
-    snippet,
     write_issue,
 )
 from collect.synthesis.self_repair.building import read_failure
@@ -288,13 +288,13 @@ def test_a_message_is_told_unless_it_has_an_inner_name(symptoms: dict[str, Sympt
             """\
             from stock import Stock
 
-            shelf = Stock([("a", 1), ("a", 2), ("b", 5)])
-            print(shelf.total("b"))""",
+            shelf = Stock([('a', 1), ('a', 2), ('b', 5)])
+            print(shelf.total('b'))""",
         ),
         ("test_other_error", "from stock import Stock\n\nStock([]).first()"),
         ("test_refuses", "from stock import load\n\nload('')"),
-        ("test_condition", 'import stock\n\nassert "a" in stock.load("b,c")'),
-        ("test_equal", 'from stock import merge\n\nprint(merge({"y": 1}, {"y": 3})["y"])'),
+        ("test_condition", "import stock\n\nassert 'a' in stock.load('b,c')"),
+        ("test_equal", "from stock import merge\n\nprint(merge({'y': 1}, {'y': 3})['y'])"),
         ("test_parameter", ""),
         ("test_name_read_before", ""),
         ("test_identity", "import stock\n\nprint(stock.merge({}, {}))"),
@@ -302,7 +302,7 @@ def test_a_message_is_told_unless_it_has_an_inner_name(symptoms: dict[str, Sympt
         ("test_needs_its_class", ""),
         (
             "test_decorated",
-            'from stock import Stock\n\n@Stock\ndef shelf():\n    return 1\nshelf.total("a")',
+            "from stock import Stock\n\n@Stock\ndef shelf():\n    return 1\nshelf.total('a')",
         ),
         ("test_refuses_nothing", "from stock import load\n\nload('a')"),
     ],
@@ -311,7 +311,7 @@ def test_a_snippet_needs_nothing_but_imports(
     symptoms: dict[str, Symptom], test: str, expected: str
 ) -> None:
     symptom = symptoms[test]
-    code = snippet(symptom, read_claim(symptom))
+    code = failing_input(symptom, read_claim(symptom))
     assert code == textwrap.dedent(expected)
     compile(code, "snippet", "exec")
 

@@ -1,0 +1,275 @@
+"""A short program that shows a bug, made of its failing test: the statements that the failing one
+needs, with values of the run in place of the test's variables."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+import symtable
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from collect.code.syntax import literal
+
+MAX_LINES = 12
+MAX_SNIPPET = 700
+_TRANSPARENT = {"raises", "warns", "subTest", "assertRaises", "assertRaisesRegex", "assertWarns"}
+"""Context managers without which a test does the same up to its failure."""
+_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The innermost frame of a test's traceback that is in a test's file, when the test failed."""
+
+    path: str
+    line: int
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Source of the values of the variables that hold only built-in types; of parameters, the
+    values when the function was called."""
+    types: Mapping[str, str] = field(default_factory=dict)
+    """The class of each variable."""
+    compared: tuple[str, str] | None = None
+    """Representations of both sides of the last comparison that failed."""
+    calls: tuple[str, ...] = ()
+    """The last calls that tests made of the project's functions, with the values of arguments."""
+
+
+# Values in place of variables.
+
+
+def with_values(
+    function: ast.FunctionDef, failing: ast.stmt | None, scene: Scene | None
+) -> tuple[ast.FunctionDef, ast.stmt | None]:
+    """The function without decorators, and its failing statement; with the run's values in place of
+    variables that hold constants, and other variables called after their class."""
+    values: dict[str, ast.expr] = {}
+    renamed: dict[str, str] = {}
+    if scene is not None:
+        names = _variables(function, failing)
+        read = names_in(function)
+        values = {
+            name: ast.parse(text, mode="eval").body
+            for name, text in scene.values.items()
+            if names.get(name, True)
+        }
+        taken = {*dir(builtins), *(read - names.keys())}
+        for name, is_constant in names.items():
+            if not is_constant:
+                renamed[name] = _name_for(scene.types.get(name, ""), taken)
+                taken.add(renamed[name])
+    bare = ast.parse(ast.unparse(function)).body[0]
+    assert isinstance(bare, ast.FunctionDef), bare
+    bare.decorator_list.clear()
+    try:
+        changed = ast.parse(ast.unparse(_Replacing(values, renamed).visit(bare))).body[0]
+    except (SyntaxError, ValueError):  # A quote inside an f-string, before Python 3.12.
+        return function, failing
+    assert isinstance(changed, ast.FunctionDef), changed
+    after = [node for node in ast.walk(changed) if isinstance(node, ast.stmt)]
+    before = [node for node in ast.walk(function) if isinstance(node, ast.stmt)]
+    return changed, None if failing is None else after[before.index(failing)]
+
+
+def _variables(function: ast.FunctionDef, failing: ast.stmt | None) -> dict[str, bool]:
+    """The function's variables, in order, and whether a value of the run can replace each."""
+    arguments = function.args
+    parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    found = {each.arg: True for each in parameters if each.arg not in ("self", "cls")}
+    constant: set[ast.AST] = set()
+    inner: set[str] = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and _is_atom(node.value):
+            constant.update(target for target in node.targets if isinstance(target, ast.Name))
+        elif isinstance(node, ast.For) and any(part is failing for part in ast.walk(node)):
+            constant.update(ast.walk(node.target))
+        elif isinstance(node, ast.Lambda | ast.FunctionDef) and node is not function:
+            inner.update(each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg))
+        elif isinstance(node, ast.comprehension):
+            inner.update(part.id for part in ast.walk(node.target) if isinstance(part, ast.Name))
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
+            found[node.id] = found.get(node.id, True) and node in constant
+    return {name: replaceable for name, replaceable in found.items() if name not in inner}
+
+
+def _is_atom(node: ast.expr) -> bool:
+    """Whether it is a literal that can't change later."""
+    mutable = ast.List | ast.Dict | ast.Set
+    return is_literal(node) and not any(isinstance(part, mutable) for part in ast.walk(node))
+
+
+def is_literal(node: ast.expr) -> bool:
+    try:
+        literal(ast.unparse(node))
+    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
+        return False
+    return True
+
+
+def _name_for(kind: str, taken: set[str]) -> str:
+    """A variable's name: its class in lower case, or `result` for built-in types."""
+    plain = not kind.isidentifier() or hasattr(builtins, kind) or kind == "NoneType"
+    name = "result" if plain else _CAPITAL.sub("_", kind.strip("_")).lower()
+    number = 2
+    new = name
+    while new in taken:
+        new, number = f"{name}_{number}", number + 1
+    return new
+
+
+@dataclass
+class _Replacing(ast.NodeTransformer):
+    values: Mapping[str, ast.expr]
+    renamed: Mapping[str, str]
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if isinstance(node.ctx, ast.Load) and node.id in self.values:
+            return self.values[node.id]
+        return ast.Name(self.renamed.get(node.id, node.id), node.ctx)
+
+
+# The statements that the failing one needs.
+
+
+def snippet(function: ast.FunctionDef, failing: ast.stmt, last: str, imports: Sequence[str]) -> str:
+    """The program, with the imports that it needs, and `last` in place of the failing statement.
+    Empty if it is too long, or needs more than imports, such as fixtures."""
+    before = _statements_before(function.body, failing)
+    if before is None:
+        return ""
+    needed = names_in(ast.parse(last))
+    own = set().union(*(_bound(node) for node in before))
+    kept: list[str] = []
+    for node in reversed(before):
+        effect = _without_check(node)
+        if effect is None:
+            continue
+        read = names_in(effect)
+        if _bound(effect) & needed or (read & needed & own and _has_effect(effect)):
+            needed |= read
+            kept.append(ast.unparse(effect))
+    code = "\n".join([*reversed(kept), last])
+    used = _imports(code, imports)
+    if used is None or len(code) > MAX_SNIPPET or code.count("\n") >= MAX_LINES:
+        return ""
+    return "\n".join([*used, "", code] if used else [code])
+
+
+def names_in(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+
+
+def _statements_before(block: Sequence[ast.stmt], failing: ast.stmt) -> list[ast.stmt] | None:
+    """The statements that run before one in a block, of a loop only those of the last round; None
+    if a context manager around it is needed."""
+    for index, node in enumerate(block):
+        if node is failing:
+            return [*block[:index]]
+        if any(part is failing for part in ast.walk(node)):
+            if isinstance(node, ast.With) and not all(map(_is_transparent, node.items)):
+                return None
+            parts: Any = (getattr(node, name, ()) for name in ("body", "orelse", "finalbody"))
+            for inner in parts:
+                found = _statements_before(inner, failing)
+                if found is not None:
+                    return [*block[:index], *found]
+            return None
+    return None
+
+
+def _is_transparent(item: ast.withitem) -> bool:
+    call = item.context_expr
+    function = call.func if isinstance(call, ast.Call) else call
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return name in _TRANSPARENT and item.optional_vars is None
+
+
+def _without_check(node: ast.stmt) -> ast.stmt | None:
+    """The statement; of a check, the expression that it evaluates, if it may have an effect."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        return None  # a docstring
+    if isinstance(node, ast.With) and all(map(_is_transparent, node.items)):
+        return None
+    if not is_check(node):
+        return node
+    if isinstance(node, ast.Assert):
+        test: ast.expr | None = node.test
+        while isinstance(test, ast.Compare | ast.UnaryOp):
+            test = test.left if isinstance(test, ast.Compare) else test.operand
+    else:
+        call = getattr(node, "value", None)
+        test = next(iter(getattr(call, "args", ())), None)
+    return ast.Expr(test) if isinstance(test, ast.Call | ast.Attribute) else None
+
+
+def is_check(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        function = node.value.func
+        return isinstance(function, ast.Attribute) and function.attr.startswith("assert")
+    return isinstance(node, ast.Assert)
+
+
+def _bound(node: ast.stmt) -> set[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return {node.name}
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+    parts = (part for part in ast.walk(node) if isinstance(part, ast.Name))
+    return {part.id for part in parts if isinstance(part.ctx, ast.Store)}
+
+
+def _has_effect(node: ast.stmt) -> bool:
+    """Whether it may change an object that it reads."""
+    return any(
+        isinstance(part, ast.Call | ast.Attribute | ast.Subscript) for part in ast.walk(node)
+    )
+
+
+def _imports(code: str, imports: Sequence[str]) -> list[str] | None:
+    """The imports that the code needs; None if it needs names that none of them provides."""
+    try:
+        compile(code, "<snippet>", "exec")
+    except SyntaxError:
+        return None
+    tree = ast.parse(code)
+    if any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree)):
+        return None  # of the tests' own package
+    needed = _unbound(tree)
+    used: list[str] = []
+    for line in imports:
+        statement = ast.parse(line).body[0]
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            given = [alias.asname or alias.name.partition(".")[0] for alias in statement.names]
+            pairs = zip(given, statement.names, strict=True)
+            statement.names = [alias for name, alias in pairs if name in needed]
+            if statement.names:
+                used.append(ast.unparse(statement))
+                needed.difference_update(given)
+    return None if needed else used
+
+
+def _unbound(tree: ast.Module) -> set[str]:
+    """Names that are read before the code itself assigns them."""
+    needed: set[str] = set()
+    bound = set(dir(builtins))
+    for statement in tree.body:
+        table = symtable.symtable(ast.unparse(statement), "<snippet>", "exec")
+        symbols = table.get_symbols()
+        written = {name.get_name() for name in symbols if name.is_assigned() or name.is_imported()}
+        # An assignment reads the old values before it writes the new ones.
+        first = isinstance(statement, ast.Assign | ast.AugAssign)
+        needed |= set(_read(table)) - bound - (set() if first else written)
+        bound |= written
+    return needed
+
+
+def _read(table: symtable.SymbolTable) -> Iterator[str]:
+    """The module's variables that it reads, also in its functions and classes."""
+    outermost = table.get_type() == "module"
+    symbols = (name for name in table.get_symbols() if outermost or name.is_global())
+    yield from (name.get_name() for name in symbols if name.is_referenced())
+    for inner in table.get_children():
+        yield from _read(inner)
