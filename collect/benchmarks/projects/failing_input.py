@@ -9,12 +9,11 @@ import re
 import symtable
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from collect.code.syntax import literal
 
-MAX_LINES = 12
-MAX_SNIPPET = 700
+MAX_LINES = 20
+MAX_SNIPPET = 1000
 _TRANSPARENT = {"raises", "warns", "subTest", "assertRaises", "assertRaisesRegex", "assertWarns"}
 """Context managers without which a test does the same up to its failure."""
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -137,11 +136,9 @@ class _Replacing(ast.NodeTransformer):
 def snippet(function: ast.FunctionDef, failing: ast.stmt, last: str, imports: Sequence[str]) -> str:
     """The program, with the imports that it needs, and `last` in place of the failing statement.
     Empty if it is too long, or needs more than imports, such as fixtures."""
-    before = _statements_before(function.body, failing)
-    if before is None:
-        return ""
-    needed = names_in(ast.parse(last))
-    own = set().union(*(_bound(node) for node in before))
+    before, end = _run_up(function.body, failing, ast.parse(last).body)
+    needed = set().union(*map(names_in, end))
+    own = set().union(*map(_bound, before))
     kept: list[str] = []
     for node in reversed(before):
         effect = _without_check(node)
@@ -151,7 +148,7 @@ def snippet(function: ast.FunctionDef, failing: ast.stmt, last: str, imports: Se
         if _bound(effect) & needed or (read & needed & own and _has_effect(effect)):
             needed |= read
             kept.append(ast.unparse(effect))
-    code = "\n".join([*reversed(kept), last])
+    code = "\n".join([*reversed(kept), *map(ast.unparse, end)])
     used = _imports(code, imports)
     if used is None or len(code) > MAX_SNIPPET or code.count("\n") >= MAX_LINES:
         return ""
@@ -162,22 +159,23 @@ def names_in(node: ast.AST) -> set[str]:
     return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 
 
-def _statements_before(block: Sequence[ast.stmt], failing: ast.stmt) -> list[ast.stmt] | None:
-    """The statements that run before one in a block, of a loop only those of the last round; None
-    if a context manager around it is needed."""
+def _run_up(
+    block: Sequence[ast.stmt], failing: ast.stmt, last: list[ast.stmt]
+) -> tuple[list[ast.stmt], list[ast.stmt]]:
+    """The statements that run before one in a block, of a loop only those of the last round; and
+    what replaces it, with the context managers around it."""
     for index, node in enumerate(block):
         if node is failing:
-            return [*block[:index]]
+            return [*block[:index]], last
         if any(part is failing for part in ast.walk(node)):
+            parts = (getattr(node, name, ()) for name in ("body", "orelse", "finalbody"))
+            inside = (part for part in parts if any(failing in ast.walk(each) for each in part))
+            before, end = _run_up(next(inside, ()), failing, last)
             if isinstance(node, ast.With) and not all(map(_is_transparent, node.items)):
-                return None
-            parts: Any = (getattr(node, name, ()) for name in ("body", "orelse", "finalbody"))
-            for inner in parts:
-                found = _statements_before(inner, failing)
-                if found is not None:
-                    return [*block[:index], *found]
-            return None
-    return None
+                effects = filter(None, map(_without_check, before))
+                return [*block[:index]], [ast.With(node.items, [*effects, *end])]
+            return [*block[:index], *before], end
+    return [], last
 
 
 def _is_transparent(item: ast.withitem) -> bool:

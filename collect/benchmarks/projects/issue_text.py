@@ -317,6 +317,8 @@ _BUILT_IN = {name for kind in (str, bytes, list, dict, set) for name in dir(kind
 """Methods of built-in types, which are no clue about the program."""
 _BUILT_IN |= {*dir(builtins), "raises"}
 _NOT_RAISED = re.compile(r"DID NOT (?:RAISE|WARN)|not raised(?: by \S+)?\s*$")
+_LOCAL = re.compile(r"\b[\w.]+\.<locals>\.")
+"""The functions around a class that a test defines."""
 _MESSAGES = re.compile(r"Regex: (.+)\n\s*(?:Input|Actual message): (.+)", re.IGNORECASE)
 
 
@@ -423,7 +425,8 @@ def _code(node: ast.AST | None) -> str:
     """The node's source on one line; empty if it is long or consists of variables only."""
     if node is None or isinstance(node, ast.For | ast.While | ast.If | ast.Try):
         return ""
-    if not any(isinstance(part, ast.Call | ast.Attribute) for part in ast.walk(node)):
+    parts = ast.Call | ast.Attribute | ast.Subscript
+    if not any(isinstance(part, parts) for part in ast.walk(node)):
         return ""
     text = ast.unparse(node)
     return text if len(text) <= MAX_CHARACTERS and "\n" not in text else ""
@@ -483,6 +486,7 @@ def _called(node: ast.AST | None, given: Mapping[str, ast.expr], helpers: frozen
 
 def _shown(text: str, symptom: Symptom) -> str:
     """The text; empty if it is long, or has a name or an address that no user would see."""
+    text = _LOCAL.sub("", text)
     words = set(_WORD.findall(text))
     inner = {word for word in words if word.startswith("_")} | set(re.findall(r"(\w+)\(", text))
     unseen = words & symptom.hidden or inner - set(re.findall(r"\w+", symptom.source))
