@@ -199,6 +199,7 @@ class Step(StrEnum):
     OTHERS_PASS = "other tests pass"
     FIXED = "its tests pass without the edit"
     EACH = "of several edits, each changes how a test fails"
+    TOLD = "a user can tell what should happen"
     HARD = "as hard to find as wanted"
     NEW = "no like bug before it"
     WANTED = "not more bugs of its function or project than wanted"
@@ -337,6 +338,8 @@ class Judge:
             EditRecord.model_validate(part, from_attributes=True) for part in candidate.parts
         )
         issue = self.workbench.write_issue(failing, run, f"{self.config.seed}:{candidate.id}")
+        if not issue:
+            raise _Dropped(Step.TOLD)
         clues = Clues(issue, self.workbench.source_of(failing[0]), run.failure)
         ranked = rank_functions(buggy, self.project.code_paths, clues)
         difficulty = Difficulty.model_validate(
@@ -741,7 +744,7 @@ def yield_table(card: Card) -> Table:
     for column in ("tried", "verified", *HardFeature, "kept"):
         table.add_column(column.replace("_", " "), justify="right")
     for project in card.projects:
-        verified = sum(step.remaining for step in project.steps if step.name == Step.EACH)
+        verified = sum(step.remaining for step in project.steps if step.name == Step.TOLD)
         counts = [project.features.get(feature, 0) for feature in HardFeature]
         table.add_row(
             project.name, *map(str, (project.edits_tried, verified, *counts, project.bugs))

@@ -45,8 +45,11 @@ MAX_RETURNS = 3000
 """Returns of faulty functions that are told."""
 MAX_OBJECTS = 2000
 """Objects of one effect that are looked at."""
+UNSEEN = ("__repr__", "__str__", "__format__", "__eq__", "__ne__", "__hash__")
+"""Methods that showing and comparing values calls."""
 MAX_CALLS = 6
 """Calls of the tests that are told."""
+MAX_REPR = 5000
 MAX_SOURCE = 400
 """Characters of a value that are told."""
 MAX_DEPTH = 12
@@ -115,6 +118,10 @@ class Meter:
         self.parameters: dict[int, dict[str, str]] = {}
         """The parameters of each active function of the tests, as source, by its frame."""
         self.compared: tuple[str, str] | None = None
+        self.innermost: dict[str, str] = {}
+        """The variables of the innermost function of the tests, as their representations."""
+        self.callers: set[int] = set()
+        """The functions of the tests that called the project, by their frames."""
         self.public_calls: deque[str] = deque(maxlen=MAX_CALLS)
 
     @pytest.hookimpl(hookwrapper=True)
@@ -135,9 +142,12 @@ class Meter:
                 self.on_traceback |= self.is_faulty(path, entry.name, line)
                 if is_project(path):
                     self.failure.append((path[len(WORKSPACE) :], entry.name, line))
-                if path.startswith(self.test_paths):
+                own = path.startswith(self.test_paths)
+                if own:
+                    self.innermost = reprs(entry.frame.raw.f_locals)
+                if own and (self.scene is None or id(entry.frame.raw) in self.callers):
                     self.scene = self.look_at(entry.frame.raw, path, line)
-                elif entry.frame.raw.f_globals.get("__name__") == "unittest.case":
+                if entry.frame.raw.f_globals.get("__name__") == "unittest.case":
                     given = entry.frame.raw.f_locals
                     if {"first", "second"} <= given.keys():
                         self.compared = repr(given["first"]), repr(given["second"])
@@ -171,8 +181,13 @@ class Meter:
                 texts = {name: source_of(value) for name, value in given.items()}
                 known = {name: text for name, text in texts.items() if text is not None}
                 self.parameters[id(frame)] = known
-            elif caller.startswith(self.test_paths):
-                self.public_calls.append(call_of(frame))
+                self.callers.discard(id(frame))  # A frame before it had the same address.
+            if caller.startswith(self.test_paths) and code.co_name not in UNSEEN:
+                self.callers.add(id(frame.f_back))
+                call = call_of(frame)
+                own = code.co_filename.startswith(self.test_paths)
+                if not own and call not in list(self.public_calls)[-1:]:
+                    self.public_calls.append(call)
             if faulty:
                 self.entries += 1
                 self.at_last_entry = self.calls
@@ -206,6 +221,7 @@ class Meter:
             and {
                 **self.scene,
                 "compared": self.compared,
+                "innermost": self.innermost,
                 "calls": list(self.public_calls),
             },
         }
@@ -237,6 +253,14 @@ def call_of(frame: FrameType) -> str:
         name = kind if name == "__init__" else f"{kind}.{name}"
     texts = (source_of(value) or f"<{type(value).__name__}>" for value in given.values())
     return f"{name}({', '.join(texts)})"
+
+
+def reprs(variables: dict[str, object]) -> dict[str, str]:
+    found = {}
+    for name, value in variables.items():
+        with suppress(Exception):
+            found[name] = repr(value)[:MAX_REPR]
+    return found
 
 
 def source_of(value: Any, depth: int = 0) -> str | None:

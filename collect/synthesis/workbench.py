@@ -160,7 +160,8 @@ class Workbench(Protocol):
         """A test's name and source."""
 
     def write_issue(self, failing: Sequence[str], run: TrialRun, seed: str) -> str:
-        """A user's bug report, from the symptom of the first of these tests alone."""
+        """A user's bug report, from the symptom of the first of these tests alone; empty if that
+        does not tell what should happen."""
 
 
 @dataclass(frozen=True)

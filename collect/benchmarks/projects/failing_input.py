@@ -9,11 +9,16 @@ import re
 import symtable
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from collect.code.syntax import literal
 
-MAX_LINES = 20
-MAX_SNIPPET = 1000
+MAX_LINES = 30
+MAX_SNIPPET = 1500
+EQUAL = {"assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assert_equal"}
+EQUAL |= {"assertTupleEqual", "assertSetEqual", "assertSequenceEqual", "assertMultiLineEqual"}
+EQUAL |= {"assert_equals", "check_equal", "eq", "eq_"}
+"""Methods and functions that compare their first two arguments."""
 _TRANSPARENT = {"raises", "warns", "subTest", "assertRaises", "assertRaisesRegex", "assertWarns"}
 """Context managers without which a test does the same up to its failure."""
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -21,7 +26,8 @@ _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 @dataclass(frozen=True)
 class Scene:
-    """The innermost frame of a test's traceback that is in a test's file, when the test failed."""
+    """The innermost frame of a traceback that is in a test's file and called other functions of the
+    workspace; the outermost of a test's file if none did."""
 
     path: str
     line: int
@@ -32,6 +38,8 @@ class Scene:
     """The class of each variable."""
     compared: tuple[str, str] | None = None
     """Representations of both sides of the last comparison that failed."""
+    innermost: Mapping[str, str] = field(default_factory=dict)
+    """The variables of the traceback's innermost function in a test's file, as representations."""
     calls: tuple[str, ...] = ()
     """The last calls that tests made of the project's functions, with the values of arguments."""
 
@@ -86,12 +94,16 @@ def _variables(function: ast.FunctionDef, failing: ast.stmt | None) -> dict[str,
             constant.update(ast.walk(node.target))
         elif isinstance(node, ast.Lambda | ast.FunctionDef) and node is not function:
             inner.update(each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg))
-        elif isinstance(node, ast.comprehension):
-            inner.update(part.id for part in ast.walk(node.target) if isinstance(part, ast.Name))
+        elif isinstance(node, ast.comprehension | ast.ClassDef):
+            inner.update(part.id for part in ast.walk(node) if _is_bound(part))
     for node in ast.walk(function):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
+        if _is_bound(node):
             found[node.id] = found.get(node.id, True) and node in constant
     return {name: replaceable for name, replaceable in found.items() if name not in inner}
+
+
+def _is_bound(node: ast.AST) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
 
 
 def _is_atom(node: ast.expr) -> bool:
@@ -145,6 +157,8 @@ def snippet(function: ast.FunctionDef, failing: ast.stmt, last: str, imports: Se
         if effect is None:
             continue
         read = names_in(effect)
+        if isinstance(effect, ast.Assign) and ast.unparse(effect.value) in last:
+            continue
         if _bound(effect) & needed or (read & needed & own and _has_effect(effect)):
             needed |= read
             kept.append(ast.unparse(effect))
@@ -173,7 +187,8 @@ def _run_up(
             before, end = _run_up(next(inside, ()), failing, last)
             if isinstance(node, ast.With) and not all(map(_is_transparent, node.items)):
                 effects = filter(None, map(_without_check, before))
-                return [*block[:index]], [ast.With(node.items, [*effects, *end])]
+                manager = ast.With(node.items, [*effects, *end])
+                return [*block[:index]], [ast.copy_location(manager, node)]
             return [*block[:index], *before], end
     return [], last
 
@@ -193,20 +208,20 @@ def _without_check(node: ast.stmt) -> ast.stmt | None:
         return None
     if not is_check(node):
         return node
-    if isinstance(node, ast.Assert):
-        test: ast.expr | None = node.test
-        while isinstance(test, ast.Compare | ast.UnaryOp):
-            test = test.left if isinstance(test, ast.Compare) else test.operand
-    else:
-        call = getattr(node, "value", None)
-        test = next(iter(getattr(call, "args", ())), None)
-    return ast.Expr(test) if isinstance(test, ast.Call | ast.Attribute) else None
+    checked = node.test if isinstance(node, ast.Assert) else getattr(node, "value", node)
+    parts = [part for part in ast.iter_child_nodes(checked) if isinstance(part, ast.expr)]
+    for part in (checked, *parts) if isinstance(node, ast.Assert) else parts[1:]:
+        if isinstance(part, ast.Attribute):
+            return ast.Expr(part)
+        if isinstance(part, ast.Call) and ast.unparse(part.func) not in dir(builtins):
+            return ast.Expr(part)
+    return None
 
 
 def is_check(node: ast.stmt) -> bool:
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        function = node.value.func
-        return isinstance(function, ast.Attribute) and function.attr.startswith("assert")
+        name = ast.unparse(node.value.func).rpartition(".")[2]
+        return name.startswith("assert") or name in EQUAL
     return isinstance(node, ast.Assert)
 
 
@@ -215,8 +230,7 @@ def _bound(node: ast.stmt) -> set[str]:
         return {node.name}
     if isinstance(node, ast.Import | ast.ImportFrom):
         return {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
-    parts = (part for part in ast.walk(node) if isinstance(part, ast.Name))
-    return {part.id for part in parts if isinstance(part.ctx, ast.Store)}
+    return {part.id for part in ast.walk(node) if _is_bound(part)}
 
 
 def _has_effect(node: ast.stmt) -> bool:

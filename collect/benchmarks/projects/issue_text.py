@@ -9,6 +9,7 @@ import random
 import re
 import string
 import sys
+import textwrap
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -18,15 +19,11 @@ from pathlib import Path
 from typing import NamedTuple, TypeGuard
 
 from collect.benchmarks.base import Language
-from collect.benchmarks.projects.failing_input import Scene, is_check, snippet, with_values
+from collect.benchmarks.projects.failing_input import EQUAL, Scene, is_check, snippet, with_values
 from collect.benchmarks.pytest_run import section_of
 
 # Comparisons and exceptions that tests check, and how pytest and unittest print their failures.
 
-EQUAL = {"assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assert_equal"}
-EQUAL |= {"assertTupleEqual", "assertSetEqual", "assertSequenceEqual", "assertMultiLineEqual"}
-EQUAL |= {"assert_equals", "check_equal", "eq", "eq_"}
-"""Methods and functions that compare their first two arguments."""
 CONDITIONS = dict.fromkeys(EQUAL, "{0} == {1}") | {
     "assertTrue": "{0}",
     "assertFalse": "not {0}",
@@ -149,6 +146,7 @@ def name_of(function: ast.expr) -> str:
 
 
 _FRAME = re.compile(r"^(\S+\.py):(\d+): in (\S+)\n((?: {4}.*(?:\n|\Z))*)", re.MULTILINE)
+_CARETS = re.compile(r"^\s*[\^~]+\s*$", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _IDENTIFIER = re.compile(
     r"[A-Za-z]+_\w*|_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|\w+(?=\()|(?<=\.)\w+"
@@ -232,6 +230,7 @@ def read_symptom(
         around = [node for node in inner[1:] if _is_around(node, inside)]
         around.sort(key=lambda node: (node.end_lineno or 0) - node.lineno)
         failing = around[0] if around else None
+    compared = _compared(scene, frames[-1] if frames else None)
     if function is not None:
         function, failing = with_values(function, failing, scene)
     blocks = [
@@ -257,9 +256,21 @@ def read_symptom(
         hidden=frozenset(name for frame in outside for name in frame.names()) - shown - _KNOWN,
         function=function,
         failing=failing,
-        compared=scene.compared if scene is not None else None,
+        compared=compared,
         calls=scene.calls if scene is not None else (),
     )
+
+
+def _compared(scene: Scene | None, last: _Frame | None) -> tuple[str, str] | None:
+    """Both sides of the comparison that failed: as pytest compared them, or the variables that a
+    helper of the tests compares, in the order of its parameters."""
+    if scene is None or scene.compared is not None or last is None:
+        return scene.compared if scene is not None else None
+    code = textwrap.dedent(_CARETS.sub("", last.code))
+    both = sides(next(iter(_parsed(code).body), None))
+    names = {ast.unparse(side) for side in both or ()}
+    values = [text for name, text in scene.innermost.items() if name in names]
+    return (values[0], values[1]) if len(values) == 2 else None
 
 
 class _Frame(NamedTuple):
@@ -353,6 +364,11 @@ class Claim:
     message: str = ""
     """For ERROR and WRONG_ERROR: the exception's message."""
 
+    @property
+    def tells(self) -> bool:
+        """Whether it tells what should happen."""
+        return bool(self.expected or self.condition) or self.outcome is Outcome.ERROR
+
 
 def read_claim(symptom: Symptom) -> Claim:
     """The first failing test's claim, without anything that only the traceback shows."""
@@ -383,13 +399,26 @@ def read_claim(symptom: Symptom) -> Claim:
         return Claim(Outcome.ERROR, call, function, value, message=message)
     # If both sides are computed, neither is the expected value.
     if is_equality(inner) and written != (False, False):
-        values = symptom.compared or printed_values(symptom.message)
-        actual, expected = (_shown(value, symptom) for value in values)
+        values = _excerpts(*(symptom.compared or printed_values(symptom.message)))
+        told = symptom.compared is not None
+        actual, expected = (_shown(value, symptom, printed=told) for value in values)
         if written == (True, False):
             actual, expected = expected, actual
         if expected and actual and expected != actual:
             return Claim(Outcome.WRONG_VALUE, call, function, expected, actual)
     return Claim(Outcome.UNMET, call, function, condition=_condition(inner))
+
+
+def _excerpts(one: str, other: str) -> tuple[str, str]:
+    """Two values; of long ones, what is around their first difference."""
+    if max(len(one), len(other)) <= MAX_CHARACTERS:
+        return one, other
+    pairs = enumerate(zip(one, other, strict=False))
+    same = next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+    start = max(same - MAX_CHARACTERS // 4, 0)
+    parts = (text[start : start + MAX_CHARACTERS // 2] for text in (one, other))
+    left, right = ("…" * (start > 0) + part + "…" for part in parts)
+    return left, right
 
 
 def _inlined(
@@ -484,12 +513,15 @@ def _called(node: ast.AST | None, given: Mapping[str, ast.expr], helpers: frozen
     return next(filter(None, (_called(source, {}, helpers) for source in sources)), "")
 
 
-def _shown(text: str, symptom: Symptom) -> str:
-    """The text; empty if it is long, or has a name or an address that no user would see."""
+def _shown(text: str, symptom: Symptom, *, printed: bool = False) -> str:
+    """The text; empty if it is long, or has a name or an address that no user would see. Classes in
+    a value that is `printed` are seen."""
     text = _LOCAL.sub("", text)
     words = set(_WORD.findall(text))
     inner = {word for word in words if word.startswith("_")} | set(re.findall(r"(\w+)\(", text))
-    unseen = words & symptom.hidden or inner - set(re.findall(r"\w+", symptom.source))
+    unseen = words & symptom.hidden
+    if not printed:
+        unseen |= inner - set(re.findall(r"\w+", symptom.source))
     long = len(text) > MAX_CHARACTERS or "\n" in text
     return "" if long or unseen or re.search(r"\b0x[0-9a-f]|\.\.\.", text) else text.strip()
 
@@ -520,14 +552,17 @@ _LEFT_OUT = ("found", "closing")
 def write_issue(symptom: Symptom, seed: str, *, names_test: bool = True) -> str:
     """A bug report: what was called, what happened, what was expected. Deterministic for a seed.
 
-    It has no name that only the traceback shows, and no message or value that contains one.
+    It has no name that only the traceback shows, and no message or value that contains one. Empty
+    if it may not name the test and could not tell what should happen.
     """
     claim = read_claim(symptom)
     code = failing_input(symptom, claim)
     if not code and symptom.calls:
-        # The test's own variables would tell nothing.
-        claim = replace(claim, call="", condition="")
+        if re.search(r"\bself\b", claim.call + claim.condition):
+            claim = replace(claim, call="", condition="")
         code = "\n".join(["# called one after another:", *symptom.calls])
+    if not names_test and not (claim.tells and (code or claim.call)):
+        return ""
     shown = {"project": symptom.project, "exception": symptom.exception, "snippet": code}
     return compose(claim, symptom.tests if names_test else (), shown, seed)
 

@@ -214,6 +214,8 @@ class JavaWorkbench:
         shown = {"project": self.project.source.name, "exception": exception}
         shown["snippet"] = java_snippet(symptom, claim)
         tests = failing if self.config.issue_names_test else ()
+        if not tests and not (claim.tells and (shown["snippet"] or claim.call)):
+            return ""
         return compose(claim, tests, shown, seed, "java")
 
     def _prepared(self) -> tuple[JavaBuild, TracedBuild]:
