@@ -7,6 +7,7 @@ import ast
 import builtins
 import re
 import symtable
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeGuard
@@ -243,7 +244,8 @@ def _has_effect(node: ast.stmt) -> bool:
 def _imports(code: str, imports: Sequence[str]) -> list[str] | None:
     """The imports that the code needs; None if it needs names that none of them provides."""
     try:
-        compile(code, "<snippet>", "exec")
+        with warnings.catch_warnings(action="ignore", category=SyntaxWarning):
+            compile(code, "<snippet>", "exec")
     except SyntaxError:
         return None
     tree = ast.parse(code)

@@ -537,6 +537,8 @@ def failing_input(symptom: Symptom, claim: Claim) -> str:
     if isinstance(node, ast.With) and raising(node):
         node = node.body[-1]
         last = ast.unparse(node)
+    elif isinstance(node, ast.Return):
+        last = ast.unparse(node.value or ast.Constant(None))
     elif not is_check(node) or not claim.call or claim.outcome is Outcome.UNMET:
         last = ast.unparse(node)
     else:

@@ -163,6 +163,17 @@ def swapped_merge(node: cst.Dict, around: Surroundings) -> Replacements:
             yield node.with_changes(elements=spliced(node.elements, index, 2, left, right))
 
 
+@kind("order")
+def reversed_callbacks(node: cst.For, around: Surroundings) -> Replacements:
+    """Callbacks that run last first."""
+    inside = (place.node for place in around.places.inside(around.place))
+    called = (part.func for part in inside if isinstance(part, cst.Call))
+    target = node.target
+    if isinstance(target, cst.Name) and any(target.deep_equals(function) for function in called):
+        items = cst.Call(cst.Name("list"), [cst.Arg(node.iter)])
+        yield node.with_changes(iter=cst.Call(cst.Name("reversed"), [cst.Arg(items)]))
+
+
 def _depends(
     first: cst.CSTNode, second: cst.CSTNode, known: set[str], function: cst.FunctionDef
 ) -> bool:

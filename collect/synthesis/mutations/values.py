@@ -403,7 +403,7 @@ def wrong_fallback(node: cst.Call, around: Surroundings) -> Replacements:
     yield node.with_changes(args=[*node.args[:-1], last.with_changes(value=other)])
 
 
-@kind("default")
+@kind("state")
 def mutable_default(node: cst.FunctionDef, around: Surroundings) -> Replacements:
     """`items=[]` for `items=None` and its guard."""
     body, params = node.body.body, node.params.params

@@ -68,6 +68,8 @@ LINES = [
     ("y = [lambda a=a: a for a in b]", "late_binding", ["y = [lambda: a for a in b]"]),
     ("y = a[:n]", "wrong_slice_end", ["y = a[:n - 1]"]),
     ("y = {**a, **b}", "swapped_merge", ["y = {**b, **a}"]),
+    ("for f in fs: x = f(x)", "reversed_callbacks", ["for f in reversed(list(fs)): x = f(x)"]),
+    ("for f in fs: f.run(x)", "reversed_callbacks", []),
     ("y = n * 1024", "wrong_unit", ["y = n * 1000"]),
     ("y = d.total_seconds()", "wrong_unit", ["y = d.seconds"]),
     ("y = Delta.total_seconds(d)", "wrong_unit", []),
