@@ -14,7 +14,7 @@ from collect.agents.prompts import wording
 from collect.benchmarks.base import Instance
 from collect.benchmarks.workspace import reset_workspace
 from collect.console import NO_LOG, RolloutLog
-from collect.models.base import ConversationContext, ModelBackend, Sampling
+from collect.models.base import ConversationContext, FreshDebugger, ModelBackend, Sampling
 from collect.question_records import Ask
 from collect.store.records import MODEL_TEACHER, ORACLE_TEACHER, Role
 from sandbox import Sandbox
@@ -51,6 +51,8 @@ class RolloutContext:
     ask: Ask | None = None
     """The runtime question, if the rollout is about one."""
     log: RolloutLog = NO_LOG
+    fresh_debugger: FreshDebugger | None = None
+    """See `ConversationContext`."""
 
     @contextmanager
     def debugger(self) -> Iterator[Debugger]:
@@ -109,6 +111,7 @@ class RolloutContext:
                 self.ask,
                 self.config.debug_run_code,
                 self.log,
+                self.fresh_debugger,
             )
         )
         tokens = {

@@ -212,9 +212,10 @@ class JavaSource:
         source = self._root.text or b""
         for node in walk(self._nodes[function]):
             operator = node.child_by_field_name("operator")
-            changed, text = node, ""
+            changed, text, differs = node, "", "true"
             if operator is not None and self._can_swap(node):
                 changed, text = operator, SWAPPED[text_of(operator)]
+                differs = self._differs(node, text)
             elif node.type == INTEGER and text_of(node) in set("0123456789"):
                 # A switch may already have the next label.
                 is_label = _parent_type(node) == "switch_label"
@@ -230,9 +231,17 @@ class JavaSource:
                 # A one-line call whose result is unused can be deleted.
                 called = node.named_children[0].type == "method_invocation"
                 text = ";" if called and node.start_point.row == node.end_point.row else ""
+                differs = ""
             if text:
                 new = source[: changed.start_byte] + text.encode() + source[changed.end_byte :]
-                yield Mutation(line_of(changed), new.decode("utf-8", "replace"))
+                differs = "" if _may_not_run(node) else differs
+                yield Mutation(line_of(changed), new.decode("utf-8", "replace"), differs)
+
+    def _differs(self, node: Node, operator: str) -> str:
+        left, right = (node.child_by_field_name(name) for name in ("left", "right"))
+        if left is None or right is None or not self._is_pure(node):
+            return ""
+        return f"({_one_line(node)}) != (({_one_line(left)}) {operator} ({_one_line(right)}))"
 
     def _at_line(self, line: int) -> list[Node]:
         return [node for node in walk(self._root) if _is_stop(node) and line_of(node) == line]
@@ -333,6 +342,18 @@ def _is_lambda(node: Node) -> bool:
     if parent is None or parent.type != "lambda_expression" or node.type == "block":
         return False
     return node == parent.child_by_field_name("body")
+
+
+def _may_not_run(node: Node) -> bool:
+    """Whether its statement may be executed without it, or in another scope."""
+    while node.parent is not None and not _is_stop(node):
+        around = node.parent
+        operator = text_of(around.child_by_field_name("operator"))
+        guarded = around.type == "ternary_expression" or operator in ("&&", "||")
+        if around.type == "lambda_expression" or (guarded and node != around.named_children[0]):
+            return True
+        node = around
+    return False
 
 
 def _parent_type(node: Node) -> str:

@@ -55,6 +55,10 @@ class FunctionRange:
 class Mutation:
     line: int
     text: str
+    """The whole changed file."""
+    differs: str = ""
+    """An expression, true in a program that is paused at the line if the change makes it compute
+    another value there. Empty if an expression can't tell."""
 
 
 # What the oracle reads in Python source.
@@ -143,6 +147,7 @@ class PythonSource:
 
     def mutations(self, function: FunctionRange) -> Iterator[Mutation]:
         lines = source_lines(self._text, keepends=True)
+        may_not_run = set(_may_not_run(self._nodes[function]))
         for node in ast.walk(self._nodes[function]):
             if isinstance(node, ast.Compare) and len(node.ops) == 1:
                 replacement = COMPARISONS.get(type(node.ops[0]))
@@ -161,7 +166,11 @@ class PythonSource:
             head, tail = line[: left.end_col_offset].decode(), line[right.col_offset :].decode()
             changed = f"{head} {replacement} {tail}"
             rest = [*lines[: right.lineno - 1], changed, *lines[right.lineno :]]
-            yield Mutation(right.lineno, "".join(rest))
+            differs = ""
+            if node not in may_not_run and is_pure(node):
+                old, new_left, new_right = map(ast.unparse, (node, left, right))
+                differs = f"({old}) != (({new_left}) {replacement} ({new_right}))"
+            yield Mutation(right.lineno, "".join(rest), differs)
 
     def _at_line(self, line: int) -> list[ast.stmt]:
         nodes = ast.walk(self._tree)
@@ -177,6 +186,20 @@ def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:
             yield from _functions(child, f"{name}.")
         else:
             yield from _functions(child, prefix)
+
+
+def _may_not_run(function: ast.AST) -> Iterator[ast.AST]:
+    """Parts that may not be evaluated with their statement, or only in an inner scope."""
+    for node in ast.walk(function):
+        match node:
+            case ast.BoolOp(values=[_, *parts]):
+                pass
+            case ast.IfExp(body=body, orelse=orelse):
+                parts = [body, orelse]
+            case _:
+                parts = [node] if isinstance(node, OWN_SCOPE) else []
+        for part in parts:
+            yield from ast.walk(part)
 
 
 def _headers(statement: ast.stmt) -> Sequence[ast.AST]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass
 from operator import add
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol
@@ -16,6 +17,7 @@ from collect.store.messages import Message, ToolSchema
 if TYPE_CHECKING:
     from collect.benchmarks.base import Instance
     from collect.question_records import Ask
+    from sandbox.debugger import Debugger
 
 
 MAX_TOKENS = 10**9
@@ -98,6 +100,9 @@ class Model(Protocol):
         """
 
 
+FreshDebugger = Callable[[], AbstractContextManager["Debugger"]]
+
+
 @dataclass(frozen=True)
 class ConversationContext:
     """Identifies the conversation that a model is opened for. Except the log, only the oracle and
@@ -116,6 +121,8 @@ class ConversationContext:
     run_code: bool = False
     """Whether debugging agents get the tool that runs code."""
     log: RolloutLog = NO_LOG
+    fresh_debugger: FreshDebugger | None = None
+    """Opens a debugger, not started yet, in a sandbox of its own, with the bug as it was given."""
 
 
 class ModelBackend(Protocol):

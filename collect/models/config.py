@@ -293,6 +293,9 @@ class LocalConfig(StrictRecord):
         return (self.model,) if self.adapter is None else (self.model, str(self.adapter))
 
 
+OracleAnswer = Literal["full", "nothing", "random", "first_reached", "last_reached", "source"]
+
+
 class OracleConfig(StrictRecord):
     """The scripted teacher, which knows the gold patch."""
 
@@ -300,9 +303,15 @@ class OracleConfig(StrictRecord):
     sampling: ClassVar[Sampling] = Sampling()
     candidates: int = Field(default=4, ge=2)
     """Number of candidate patches, one of them right, from which the oracle as main agent chooses.
+    The others change statements that the failing test executes, if there are enough of them.
     """
-    answer: Literal["full", "nothing"] = "full"
-    """As a subagent: `nothing` gives a lower bound for the scores of others."""
+    answer: OracleAnswer = "full"
+    """As a subagent. All but `full` are reference points for the scores of others. `nothing`
+    answers nothing, also as an Inspector. The others name one of the places that the question
+    suspects: `random` any of them, `first_reached` the first at which the debugger stops,
+    `last_reached` the last before the test ends or the steps are used up, `source` the one whose
+    function the test's code mentions first.
+    """
     sessions: Literal["varied", "direct"] = "varied"
     """How it debugs as a subagent. `varied`: like developers, with detours and wrong guesses.
     `direct`: the shortest way to the answer, from which a small model learns more with few

@@ -8,17 +8,33 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from collect.agents.config import Variant
+from collect.errors import ConfigError
 from collect.models.base import ConversationContext
 from collect.models.config import OracleConfig
 from collect.oracle.answering import OracleAnswerer
 from collect.oracle.baselines import OracleAutoSD, OracleLdb, OracleSweAgent
-from collect.oracle.candidates import OracleMain, OraclePatchCoder, Patching
-from collect.oracle.inspector import OracleInspector, OracleSimulator, TerminalInspector
+from collect.oracle.candidates import (
+    Candidate,
+    OracleMain,
+    OraclePatchCoder,
+    Patching,
+    make_candidates,
+)
+from collect.oracle.inspector import (
+    OracleInspector,
+    OracleSimulator,
+    SilentInspector,
+    TerminalInspector,
+)
+from collect.oracle.reference import ReferenceSubagent
 from collect.oracle.scripted import ExplorationPolicy, Script, ScriptedModel
-from collect.oracle.subagent import OracleSubagent, SilentSubagent
+from collect.oracle.subagent import OracleSubagent
+from collect.oracle.watching import Kind, Line, Reached, watch
 from collect.store.records import Role
 
 REPAIRS_ALONE: Mapping[str, Callable[[Patching], Script]] = {
@@ -36,6 +52,8 @@ class OracleBackend:
 
     def __init__(self, name: str, config: OracleConfig) -> None:
         self.name, self._config = name, config
+        self._reached: dict[tuple[str, str], Reached] = {}
+        """By the bug's hash and the failing test."""
 
     def open(self, context: ConversationContext) -> ScriptedModel:
         """Deterministic by instance, attempt and conversation."""
@@ -46,26 +64,52 @@ class OracleBackend:
             facts += f"\0{ask.model_dump_json()}"
         rng = random.Random(int.from_bytes(hashlib.sha256(facts.encode()).digest()[:8], "big"))
         habits = ExplorationPolicy(rng, direct=self._config.sessions == "direct")
+        answer = self._config.answer
         script: Script
         match context.role:
             case Role.MAIN:
-                script = OracleMain(instance, variant, self._config.candidates, rng)
+                candidates = partial(self._candidates, context, rng)
+                script = OracleMain(instance, variant, rng, candidates)
             case Role.PATCH_CODER:
                 patching = Patching(instance, self._config.candidates, rng)
                 script = REPAIRS_ALONE.get(variant, OraclePatchCoder)(patching)
+            case Role.SIMULATOR:
+                script = OracleSimulator()
+            case Role.INSPECTOR if answer == "nothing":
+                script = SilentInspector()
+            case Role.INSPECTOR if answer != "full":
+                raise ConfigError(
+                    f"models.{self.name}.answer: {answer} names one of the places that a Debug "
+                    "Subagent is asked about, and an Inspector is told none: take full or nothing"
+                )
             case Role.INSPECTOR if variant == Variant.INSPECTCODER_NO_INSPECTWARE:
                 script = TerminalInspector(instance, variant, rng)
             case Role.INSPECTOR:
                 script = OracleInspector(instance, variant, rng)
-            case Role.SIMULATOR:
-                script = OracleSimulator()
-            case _ if self._config.answer == "nothing":
-                script = SilentSubagent()
+            case _ if answer != "full":
+                script = ReferenceSubagent(instance, answer, habits)
             case _ if ask is not None:
                 script = OracleAnswerer(instance, ask, habits, context.run_code)
             case _:
                 script = OracleSubagent(instance, habits)
         return ScriptedModel(script)
+
+    def _candidates(
+        self, context: ConversationContext, rng: random.Random, test: str
+    ) -> list[Candidate]:
+        """The candidate patches, chosen by what the test does, which is measured once per bug."""
+        instance, key = context.instance, (context.instance.hash, test)
+
+        def watched(lines: Iterable[Line]) -> Reached:
+            if key not in self._reached and context.fresh_debugger is not None:
+                with context.fresh_debugger() as debugger:
+                    self._reached[key] = watch(debugger, test, lines)
+            return self._reached.get(key, Reached())
+
+        made = make_candidates(instance, self._config.candidates, rng, watched)
+        kinds = Counter(each.kind for each in made)
+        context.log.note("suspects_chosen", **{kind.value: kinds[kind] for kind in Kind})
+        return made
 
     def close(self) -> None:
         """Nothing to close."""

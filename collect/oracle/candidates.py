@@ -10,8 +10,9 @@ from __future__ import annotations
 import random
 import re
 import shlex
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from collect.agents.config import Variant
 from collect.agents.subagent_task import parse_answer
@@ -28,6 +29,7 @@ from collect.code.patches import (
 from collect.code.source import NOTHING, place_of, read_source
 from collect.errors import ModelFailure
 from collect.oracle.scripted import PHRASES, Turns, say
+from collect.oracle.watching import Kind, Line, Reached
 from collect.store.messages import Message
 from sandbox.java.project import GRADLE_FILES
 
@@ -50,31 +52,69 @@ class Candidate:
     """The first statement where the debugger can stop, as `file:line`."""
     function: str
     """Qualified name; empty at module level."""
+    kind: Kind | None = None
+    """What the failing test does there; None for the right patch."""
 
     @property
     def path(self) -> str:
-        return self.place.rpartition(":")[0]
+        return self.line.path
+
+    @property
+    def line(self) -> Line:
+        path, _, number = self.place.rpartition(":")
+        return Line(path, int(number))
 
 
-def make_candidates(instance: Instance, count: int, rng: random.Random) -> list[Candidate]:
+Watch = Callable[[Iterable[Line]], Reached]
+"""Runs a failing test and tells which of the lines it reaches."""
+
+
+def make_candidates(
+    instance: Instance,
+    count: int,
+    rng: random.Random,
+    watch: Watch = lambda lines: Reached(),
+) -> list[Candidate]:
     """The gold patch and up to `count - 1` wrong ones, in random order.
 
-    The wrong ones are in other functions if there are enough, else on other lines.
+    Wrong patches that change a value in the failing test come before those of lines that it only
+    reaches, and these before all others. A random number of them is reached before the place of the
+    gold patch, all as near to it as possible, and in other functions if there are enough: so the
+    order in which a test reaches the candidates does not tell which is right.
     """
     gold = gold_candidate(instance)
     changes = list(_wrong_changes(instance, gold))
     rng.shuffle(changes)
-    taken, elsewhere, spare = {(gold.path, gold.function)}, list[_Change](), list[_Change]()
-    for change in changes:
-        key = (change[0].path, change[1])
-        (spare if key in taken else elsewhere).append(change)
-        taken.add(key)
-    chosen = [gold, *(_wrong_candidate(instance, each) for each in elsewhere[: count - 1])]
-    for change in spare:
-        if len(chosen) < count and all(_apart(change[0], each.ranges) for each in chosen):
-            chosen.append(_wrong_candidate(instance, change))
+    reached = watch([gold.line, *(change.line for change in changes)])
+    at = reached.order.get(gold.line.place, rng.randrange(len(reached.order) + 1))
+    earlier = rng.randrange(count)
+
+    def steps(change: _Change) -> int:
+        return reached.order.get(change.line.place, at) - at
+
+    wrong: list[_Change] = []
+    for kind in Kind:
+        found = [change for change in changes if reached.kind(change.line) is kind]
+        found.sort(key=lambda change: abs(steps(change)))
+        before = [change for change in found if steps(change) <= 0]
+        after = [change for change in found if steps(change) > 0]
+        for pool, limit in ((before, earlier), (after, count - 1), (before, count - 1)):
+            _take(wrong, pool, limit, gold)
+    kinds = [reached.kind(change.line) for change in wrong]
+    chosen = [gold, *map(partial(_wrong_candidate, instance), wrong, kinds)]
     rng.shuffle(chosen)
     return chosen
+
+
+def _take(wrong: list[_Change], pool: Sequence[_Change], limit: int, gold: Candidate) -> None:
+    """Add changes of a pool up to this number, those in other functions than the others first."""
+    functions = {(gold.path, gold.function), *(each.where for each in wrong)}
+    for repeated in (False, True):
+        for change in pool:
+            apart = all(change.line.place != other.line.place for other in wrong)
+            if len(wrong) < limit and apart and (repeated or change.where not in functions):
+                wrong.append(change)
+                functions.add(change.where)
 
 
 def gold_candidate(instance: Instance) -> Candidate:
@@ -106,11 +146,16 @@ def choose(answer: str, candidates: list[Candidate], rng: random.Random) -> Cand
     return rng.choice(candidates)
 
 
+def places_in(text: str) -> list[str]:
+    """The places that a text names, as `file:line`."""
+    return list(dict.fromkeys(f"{path}:{line}" for path, line in LOCATION.findall(text)))
+
+
 def _distance(candidate: Candidate, path: str, line: int) -> float:
     """In lines, from its changed lines or its place, which may be far below: the place of a changed
     default value is the function's first statement.
     """
-    place = int(candidate.place.rpartition(":")[2])
+    place = candidate.line.number
     distances = [
         max(changed.start - line, line - changed.end, 0)
         for changed in (*candidate.ranges, ChangedRange(candidate.path, place, place))
@@ -119,9 +164,19 @@ def _distance(candidate: Candidate, path: str, line: int) -> float:
     return min(distances, default=float("inf"))
 
 
-_Change = tuple[ChangedRange, str, str]
-"""A possible wrong candidate: its line, its function, and the changed file's whole text. A large
-project has thousands, and a diff takes time, so the diff is made later."""
+@dataclass(frozen=True)
+class _Change:
+    """A possible wrong candidate. A large project has thousands, and a diff takes time, so the diff
+    is made later."""
+
+    line: Line
+    function: str
+    text: str
+    """The whole changed file."""
+
+    @property
+    def where(self) -> tuple[str, str]:
+        return self.line.path, self.function
 
 
 def _wrong_changes(instance: Instance, gold: Candidate) -> Iterator[_Change]:
@@ -131,22 +186,22 @@ def _wrong_changes(instance: Instance, gold: Candidate) -> Iterator[_Change]:
         source = read_source(path, data) or NOTHING
         for function in source.functions:
             for mutation in source.mutations(function):
-                line = ChangedRange(path, mutation.line, mutation.line)
-                if _apart(line, gold.ranges):
-                    yield line, function.name, mutation.text
+                line = Line(path, mutation.line, mutation.differs)
+                if line.place != gold.line.place and _apart(line, gold.ranges):
+                    yield _Change(line, function.name, mutation.text)
 
 
-def _wrong_candidate(instance: Instance, change: _Change) -> Candidate:
-    line, function, text = change
-    patch = diff_trees({line.path: instance.files[line.path]}, {line.path: text.encode()})
+def _wrong_candidate(instance: Instance, change: _Change, kind: Kind) -> Candidate:
+    path, number = change.line.place
+    patch = diff_trees({path: instance.files[path]}, {path: change.text.encode()})
     edits = tuple(hunk_edits(instance.files, patch))
-    return Candidate((line,), edits, f"{line.path}:{line.start}", function)
+    ranges = (ChangedRange(path, number, number),)
+    return Candidate(ranges, edits, f"{path}:{number}", change.function, kind)
 
 
-def _apart(line: ChangedRange, others: Sequence[ChangedRange]) -> bool:
+def _apart(line: Line, others: Sequence[ChangedRange]) -> bool:
     return all(
-        line.path != other.path or line.start > other.end or other.start > line.end
-        for other in others
+        line.path != other.path or not other.start <= line.number <= other.end for other in others
     )
 
 
@@ -317,11 +372,19 @@ def test_runs(instance: Instance) -> TestRuns:
 class OracleMain:
     """One attempt at one bug. It chooses one candidate and keeps it."""
 
-    def __init__(self, instance: Instance, variant: str, count: int, rng: random.Random) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        variant: str,
+        rng: random.Random,
+        candidates: Callable[[str], list[Candidate]],
+    ) -> None:
+        """`candidates` gives those for a failing test."""
         self._variant = Variant(variant)
         self._tests = instance.fail_to_pass
         self._runs = test_runs(instance)
-        self._candidates = make_candidates(instance, count, rng)
+        self._make_candidates = candidates
+        self._candidates: list[Candidate] = []
         self._rng = rng
 
     def turns(self, task: str) -> Turns:
@@ -329,6 +392,7 @@ class OracleMain:
         command = f"{self._runs.every} {self._runs.shown.format(lines=60)}"
         (output,) = yield say("I reproduce the problem first.", ("bash", {"command": command}))
         test = self._runs.failing(output, self._tests)
+        self._candidates = self._make_candidates(test)
         chosen = yield from self._decide(test, output)
         edits = [
             ("edit_file", {"path": e.path, "old_string": e.old, "new_string": e.new})

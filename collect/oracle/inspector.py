@@ -270,6 +270,16 @@ def _show(expression: str) -> str:
     return f"print({expression + ' =:'!r}, repr({expression}))"
 
 
+class SilentInspector:
+    """An Inspector that proposes nothing, to measure the Patch Coder on its own."""
+
+    def turns(self, task: str) -> Turns:
+        yield say("I can't tell.", ("propose_repair", {"plan": self.last_word()}))
+
+    def last_word(self) -> str:
+        return "I don't know what is wrong."
+
+
 class TerminalInspector(OracleInspector):
     """The oracle at a plain pdb prompt, for the ablation without InspectWare."""
 

@@ -12,7 +12,7 @@ from typing import Any
 from collect.benchmarks.base import Instance
 from collect.code.patches import changed_lines
 from collect.code.source import NOTHING, Place, function_at, places_of, read_source
-from collect.oracle.candidates import LOCATION
+from collect.oracle.candidates import places_in
 from collect.oracle.scripted import ExplorationPolicy, Turns, answer_block, say
 from collect.oracle.session import Moves, Session, Stopped
 from sandbox.text import source_lines
@@ -50,8 +50,7 @@ class OracleSubagent:
         """Read the code, run to the suspicious line, look, step, and answer."""
         session = self._session
         session.take(task)
-        named = LOCATION.findall(session.question)
-        suspects = list(dict.fromkeys(f"{path}:{line}" for path, line in named))
+        suspects = places_in(session.question)
         targets = [f"{place.path}:{place.line}" for place in self._places]
         if len(suspects) > 1 and not self._habits.detour(IGNORES_SUSPECTS):
             yield from self._visit(suspects, targets)
@@ -206,13 +205,3 @@ class OracleSubagent:
             entered = f"{function} is entered at {place}{values}"
             told = f"{entered}, but never gets to {self._never_run}, `{text}`."
         return f"{told}{self._outcome}"
-
-
-class SilentSubagent:
-    """A subagent that answers nothing, to measure the main oracle on its own."""
-
-    def turns(self, task: str) -> Turns:
-        yield say(self.last_word())
-
-    def last_word(self) -> str:
-        return answer_block("as asked", "I could not establish this.", "", "unknown")

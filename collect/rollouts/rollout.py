@@ -7,8 +7,9 @@ import hashlib
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import Event
 
 from collect.agents.baselines.autosd import ScientificDebugger
@@ -44,6 +45,7 @@ from collect.errors import (
 from collect.store.records import Role, StopReason, TestRow
 from sandbox import Sandbox, SandboxConfig
 from sandbox.base import backend_name
+from sandbox.debugger import Debugger, open_debugger
 from sandbox.errors import BuildFailure, SandboxError, SandboxFileError
 
 MAX_FAILURE_CHARS = 4_000
@@ -104,6 +106,22 @@ class RolloutSettings:
         self.log.note("sandbox_opened", seconds=seconds, backend=opened, image_digest=digest)
         return sandbox
 
+    def prepare(self, instance: Instance, sandbox: Sandbox) -> None:
+        """Make a fresh sandbox the workspace of the agents."""
+        self.benchmark.prepare(instance, sandbox)
+        if instance.language == "java":
+            prepare_java_workspace(sandbox)
+
+    @contextmanager
+    def fresh_debugger(self, instance: Instance) -> Iterator[Debugger]:
+        """A debugger, not started yet, in a sandbox of its own."""
+        with open_instance_sandbox(self.sandbox, instance) as sandbox:
+            self.prepare(instance, sandbox)
+            with closing(
+                open_debugger(instance.language, sandbox, self.agents.debugger)
+            ) as debugger:
+                yield debugger
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -155,9 +173,7 @@ def run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace
     cast |= dict.fromkeys((Role.DEBUG_SUBAGENT, Role.INSPECTOR, Role.SIMULATOR), sub)
     with settings.open_sandbox(instance) as sandbox:
         trace.image_digest = sandbox.image_digest
-        settings.benchmark.prepare(instance, sandbox)
-        if instance.language == "java":
-            prepare_java_workspace(sandbox)
+        settings.prepare(instance, sandbox)
         before = snapshot(instance, sandbox)
         instance = with_sources(instance, sandbox)
         context = RolloutContext(
@@ -170,6 +186,7 @@ def run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace
             stop=settings.stop,
             logs=trace.logs,
             log=settings.log,
+            fresh_debugger=partial(settings.fresh_debugger, spec.instance),
         )
         try:
             if spec.variant.repairs_one_file:

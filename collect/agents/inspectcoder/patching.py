@@ -175,7 +175,10 @@ def run_repair(
     program = context.sandbox.read_file(context.instance.solution).decode("utf-8", "replace")
     version = CodeVersion(1, program, failing)
     history: list[tuple[CodeVersion, Patch]] = []
-    for number in range(1, context.config.repair.max_patch_attempts + 1):
+    # With several, a scripted Patch Coder would find the right one of its candidates by trying.
+    scripted = context.role_models[Role.PATCH_CODER].is_oracle
+    attempts = 1 if scripted else context.config.repair.max_patch_attempts
+    for number in range(1, attempts + 1):
         patch = system.repair(Round(number, version, tuple(history)))
         history.append((version, patch))
         if patch.code is None:

@@ -1,0 +1,73 @@
+"""Reference points for a Debug Subagent: rules that answer without understanding the bug.
+
+If the question suspects several places, a rule names one of them, so that its score shows how much
+of the oracle's gain as main agent needs no debugging.
+"""
+
+from __future__ import annotations
+
+from collect.benchmarks.base import Instance
+from collect.code.source import NOTHING, function_at, read_source
+from collect.models.config import OracleAnswer
+from collect.oracle.candidates import places_in
+from collect.oracle.scripted import ExplorationPolicy, Turns, answer_block, say
+from collect.oracle.session import Moves, Session
+
+
+class ReferenceSubagent:
+    """One answer by a rule, see `OracleConfig.answer`."""
+
+    def __init__(self, instance: Instance, rule: OracleAnswer, habits: ExplorationPolicy) -> None:
+        self._instance, self._rule = instance, rule
+        self._rng, self._session = habits.rng, Session(habits)
+        self._named = ""
+
+    def turns(self, task: str) -> Turns:
+        """Name a suspect, after a debug session if the rule needs one."""
+        self._session.take(task)
+        suspects = places_in(self._session.question)
+        if suspects and self._rule == "random":
+            self._named = self._rng.choice(suspects)
+        elif suspects and self._rule == "source":
+            self._named = min(suspects, key=self._first_mention)
+        elif suspects and self._rule in ("first_reached", "last_reached"):
+            yield from self._stop_at(suspects)
+        yield say(self.last_word())
+
+    def last_word(self) -> str:
+        question, place = self._session.question or "as asked", self._named
+        if not place:
+            return answer_block(question, "I could not establish this.", "", "unknown")
+        return answer_block(question, f"It goes wrong at {place}.", "", place)
+
+    def _stop_at(self, suspects: list[str]) -> Moves[None]:
+        session = self._session
+        yield from session.start("I stop at every suspect.", suspects, False)
+        while session.paused is not None:
+            if session.paused.place in suspects:
+                self._named = session.paused.place
+            if self._rule == "first_reached" and self._named:
+                return
+            yield from session.control("I go on to the next stop.", "continue")
+
+    def _first_mention(self, suspect: str) -> int:
+        """Where the test's code first mentions the suspect's function."""
+        path, _, line = suspect.rpartition(":")
+        source = read_source(path, self._instance.files.get(path, b"")) or NOTHING
+        found = function_at(source, int(line))
+        name = found.name.rpartition(".")[2] if found else ""
+        text = _code_of(self._instance, self._session.test)
+        position = text.find(f"{name}(")
+        return position if name and position >= 0 else len(text)
+
+
+def _code_of(instance: Instance, test: str) -> str:
+    """The code of a test, `path::Class::name[parameters]` or `package.Class#method`, with all that
+    follows it in its file; the whole file if the test is not found there."""
+    path, _, name = test.partition("[")[0].replace("#", "::").partition("::")
+    wanted = path if path in instance.files else f"/{path.replace('.', '/')}.java"
+    for file, data in instance.files.items():
+        if file == path or file.endswith(wanted):
+            text = data.decode("utf-8", "replace")
+            return text[max(text.find(f"{name.rpartition('::')[2]}("), 0) :]
+    return ""
