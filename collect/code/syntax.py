@@ -149,28 +149,11 @@ class PythonSource:
         lines = source_lines(self._text, keepends=True)
         may_not_run = set(_may_not_run(self._nodes[function]))
         for node in ast.walk(self._nodes[function]):
-            if isinstance(node, ast.Compare) and len(node.ops) == 1:
-                replacement = COMPARISONS.get(type(node.ops[0]))
-                left, right = node.left, node.comparators[0]
-            elif isinstance(node, ast.BinOp):
-                replacement = ARITHMETIC.get(type(node.op))
-                left, right = node.left, node.right
-            else:
-                continue
-            if replacement is None or left.end_lineno != right.lineno:
-                continue
-            line = lines[right.lineno - 1].encode()
-            between = line[left.end_col_offset : right.col_offset].decode()
-            if "(" in between or ")" in between:
-                continue
-            head, tail = line[: left.end_col_offset].decode(), line[right.col_offset :].decode()
-            changed = f"{head} {replacement} {tail}"
-            rest = [*lines[: right.lineno - 1], changed, *lines[right.lineno :]]
-            differs = ""
-            if node not in may_not_run and is_pure(node):
-                old, new_left, new_right = map(ast.unparse, (node, left, right))
-                differs = f"({old}) != (({new_left}) {replacement} ({new_right}))"
-            yield Mutation(right.lineno, "".join(rest), differs)
+            for number, start, end, new, differs in _edits(node, lines):
+                line = lines[number - 1].encode()
+                changed = f"{line[:start].decode()}{new}{line[end:].decode()}"
+                rest = [*lines[: number - 1], changed, *lines[number:]]
+                yield Mutation(number, "".join(rest), "" if node in may_not_run else differs)
 
     def _at_line(self, line: int) -> list[ast.stmt]:
         nodes = ast.walk(self._tree)
@@ -186,6 +169,47 @@ def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:
             yield from _functions(child, f"{name}.")
         else:
             yield from _functions(child, prefix)
+
+
+_Edit = tuple[int, int, int, str, str]
+"""A line, from which byte to which, the new text, and `Mutation.differs`."""
+
+
+def _edits(node: ast.AST, lines: Sequence[str]) -> Iterator[_Edit]:
+    """At most one small change of a node."""
+    match node:
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in COMPARISONS:
+            yield from _operator_edits(node, left, COMPARISONS[type(op)], right, lines)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC:
+            yield from _operator_edits(node, left, ARITHMETIC[type(op)], right, lines)
+        case ast.BoolOp(op=op, values=[left, right]):
+            other = "or" if isinstance(op, ast.And) else "and"
+            yield from _operator_edits(node, left, other, right, lines)
+        case ast.If(test=part):
+            yield from _whole_edits(part, "not ({})", "True", lines)
+        case ast.Constant(value=int(value)) if not isinstance(value, bool):
+            yield from _whole_edits(node, str(value + 1), "True", lines)
+        case ast.Return(value=ast.expr() as part) | ast.Assign(targets=[_], value=part):
+            differs = f"({ast.unparse(part)}) is not None" if is_pure(part) else ""
+            yield from _whole_edits(part, "None", differs, lines)
+
+
+def _whole_edits(part: ast.expr, new: str, differs: str, lines: Sequence[str]) -> Iterator[_Edit]:
+    start, end = part.col_offset, part.end_col_offset or part.col_offset
+    if part.lineno == part.end_lineno:
+        old = lines[part.lineno - 1].encode()[start:end].decode()
+        yield part.lineno, start, end, new.format(old), differs
+
+
+def _operator_edits(
+    node: ast.expr, left: ast.expr, operator: str, right: ast.expr, lines: Sequence[str]
+) -> Iterator[_Edit]:
+    start, end = left.end_col_offset or 0, right.col_offset
+    between = lines[right.lineno - 1].encode()[start:end]
+    if left.end_lineno == right.lineno and b"(" not in between and b")" not in between:
+        new = f"({ast.unparse(left)}) {operator} ({ast.unparse(right)})"
+        differs = f"({ast.unparse(node)}) != ({new})" if is_pure(node) else ""
+        yield right.lineno, start, end, f" {operator} ", differs
 
 
 def _may_not_run(function: ast.AST) -> Iterator[ast.AST]:

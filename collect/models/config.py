@@ -308,9 +308,9 @@ class OracleConfig(StrictRecord):
     answer: OracleAnswer = "full"
     """As a subagent. All but `full` are reference points for the scores of others. `nothing`
     answers nothing, also as an Inspector. The others name one of the places that the question
-    suspects: `random` any of them, `first_reached` the first at which the debugger stops,
-    `last_reached` the last before the test ends or the steps are used up, `source` the one whose
-    function the test's code mentions first.
+    suspects: `random` any of them, `first_reached` the one that the test reaches first,
+    `last_reached` the one that it reaches after all others, `source` the one whose function the
+    test's code mentions first.
     """
     sessions: Literal["varied", "direct"] = "varied"
     """How it debugs as a subagent. `varied`: like developers, with detours and wrong guesses.

@@ -44,11 +44,13 @@ class ReferenceSubagent:
         session = self._session
         yield from session.start("I stop at every suspect.", suspects, False)
         while session.paused is not None:
-            if session.paused.place in suspects:
-                self._named = session.paused.place
-            if self._rule == "first_reached" and self._named:
+            self._named = session.paused.place
+            if self._rule == "first_reached":
                 return
-            yield from session.control("I go on to the next stop.", "continue")
+            # Not again in every round of a loop, which would use up the steps.
+            for number in session.paused.numbers:
+                yield from session.remove_breakpoint("I need not stop here again.", number)
+            yield from session.control("I go on to the next suspect.", "continue")
 
     def _first_mention(self, suspect: str) -> int:
         """Where the test's code first mentions the suspect's function."""
