@@ -62,7 +62,9 @@ class RepairConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     max_patch_attempts: int = Field(default=5, ge=1)
-    """Maximum patches tried on the public tests; then the last one counts."""
+    """Maximum patches tried on the public tests; then the last one counts. The oracle as Patch
+    Coder tries one: with several it would find the right one of its candidates without any help.
+    """
     max_reasoning_steps: int = Field(default=20, ge=1)
     """Completions of the Inspector or of AutoSD per bug, over all patch attempts."""
     max_shell_steps: int = Field(default=30, ge=1)
