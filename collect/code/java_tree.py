@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 import tree_sitter_java
@@ -34,6 +35,20 @@ def walk(node: Node) -> Iterator[Node]:
         node = pending.pop()
         yield node
         pending += reversed(node.named_children)
+
+
+def code_lines(source: bytes) -> Mapping[int, str]:
+    """The tokens of each line that has any, without comments and white space."""
+    lines = defaultdict[int, list[str]](list)
+    pending = [parse(source)]
+    while pending:
+        node = pending.pop()
+        if node.child_count:
+            pending += reversed(node.children)
+        elif not node.type.endswith("comment"):
+            for row, part in enumerate(text_of(node).split("\n"), line_of(node)):
+                lines[row].append(part)
+    return {row: " ".join(parts) for row, parts in lines.items()}
 
 
 def line_of(node: Node) -> int:

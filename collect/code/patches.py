@@ -274,18 +274,19 @@ def apply_patch(files: Mapping[str, bytes], patch: str) -> dict[str, bytes]:
 
 
 def reverse_patch(patch: str) -> str:
-    result = []
-    for file in parse(patch):
-        hunks = []
-        for hunk in file.hunks:
-            lines: list[tuple[str, str]] = []
-            opposite = [(_OPPOSITE[kind], text) for kind, text in hunk.lines]
-            for _, run in groupby(opposite, key=lambda line: line[0] == " "):
-                # Removed lines come first by convention. The sort is stable, and "-" > "+".
-                lines += sorted(run, key=lambda line: line[0], reverse=True)
-            hunks.append(Hunk(hunk.target_start, hunk.source_start, tuple(lines)))
-        result.append(render(FilePatch(file.target, file.source, tuple(hunks))))
-    return "".join(result)
+    return "".join(
+        render(FilePatch(file.target, file.source, tuple(map(_reversed, file.hunks))))
+        for file in parse(patch)
+    )
+
+
+def _reversed(hunk: Hunk) -> Hunk:
+    lines: list[tuple[str, str]] = []
+    opposite = [(_OPPOSITE[kind], text) for kind, text in hunk.lines]
+    for _, run in groupby(opposite, key=lambda line: line[0] == " "):
+        # Removed lines come first by convention. The sort is stable, and "-" > "+".
+        lines += sorted(run, key=lambda line: line[0], reverse=True)
+    return Hunk(hunk.target_start, hunk.source_start, tuple(lines))
 
 
 def drop_paths(patch: str, paths: Sequence[str]) -> str:
@@ -311,12 +312,21 @@ def changed_paths(patch: str) -> set[str]:
 
 def changed_lines(patch: str) -> list[ChangedRange]:
     """The source lines that the patch replaces, removes or inserts next to."""
+    return [before for before, _ in changed_ranges(patch)]
+
+
+def changed_ranges(patch: str) -> list[tuple[ChangedRange, ChangedRange]]:
+    """Each changed range of a file that is there, and what becomes of it in the patched file."""
     return [
-        changed
+        ranges
         for file in parse(patch)
         if file.source is not None
         for hunk in file.hunks
-        for changed in _hunk_ranges(file.source, hunk)
+        for ranges in zip(
+            _hunk_ranges(file.source, hunk),
+            _hunk_ranges(file.path, _reversed(hunk)),
+            strict=True,
+        )
     ]
 
 

@@ -9,9 +9,12 @@ from __future__ import annotations
 import ast
 import builtins
 import threading
-from collections.abc import Iterator, Sequence
+import tokenize
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from io import StringIO
 
 from sandbox.text import source_lines
 
@@ -33,6 +36,28 @@ def literal(source: str) -> object:
     _refuse_long(source)
     with _LOCK:
         return ast.literal_eval(source)
+
+
+def code_lines(text: str) -> Mapping[int, str]:
+    """The tokens of each line that has any, with the depth of its block: without comments, blank
+    lines, white space and texts that nothing uses. Raises SyntaxError, tokenize.TokenError."""
+    lines, depth = defaultdict[int, list[str]](list), 0
+    statement: list[tokenize.TokenInfo] = []
+    with _LOCK:
+        tokens = list(tokenize.generate_tokens(StringIO(text).readline))
+    for token in tokens:
+        if token.type in (tokenize.INDENT, tokenize.DEDENT):
+            depth += 1 if token.type == tokenize.INDENT else -1
+        elif token.type == tokenize.NEWLINE:
+            if any(each.type != tokenize.STRING for each in statement):
+                lines[statement[0].start[0]].append(f"{depth}:")
+                for each in statement:
+                    for row, part in enumerate(each.string.split("\n"), each.start[0]):
+                        lines[row].append(part)
+            statement = []
+        elif token.type not in (tokenize.COMMENT, tokenize.NL, tokenize.ENDMARKER):
+            statement.append(token)
+    return {row: " ".join(parts) for row, parts in lines.items()}
 
 
 def _refuse_long(source: str | bytes) -> None:

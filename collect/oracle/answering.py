@@ -11,8 +11,14 @@ import re
 from collections.abc import Mapping
 
 from collect.benchmarks.base import Instance
-from collect.code.patches import changed_lines
-from collect.code.source import NOTHING, Place, line_at_fault, place_of, read_source
+from collect.code.source import (
+    NOTHING,
+    Place,
+    changed_code,
+    line_at_fault,
+    place_of,
+    read_source,
+)
 from collect.code.syntax import parse
 from collect.oracle.scripted import ExplorationPolicy, Turns, answer_block, say
 from collect.oracle.session import LineNavigator, Moves, Session, Stopped
@@ -172,7 +178,7 @@ class OracleAnswerer:
     def _root_cause(self) -> Moves[str | None]:
         """See the failure, sometimes from the test's end; then go to the faulty code and look."""
         session, instance = self._session, self._instance
-        ranges = changed_lines(instance.gold_patch)
+        ranges = changed_code(instance.files, instance.gold_patch)
         place = place_of(instance.files, ranges)
         if self._habits.detour(0.4):
             stopped = yield from session.start("First I see how the test fails.", [], False)

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from collect.agents.baselines.autosd import DONE, NO_EXCEPTION, NOT_COVERED
 from collect.agents.baselines.swe_agent import SUBMIT
 from collect.benchmarks.base import Instance
-from collect.code.patches import changed_lines, reverse_patch
-from collect.code.source import NOTHING, place_of, read_source
+from collect.code.patches import changed_ranges
+from collect.code.source import NOTHING, changed_code, place_of, read_source
 from collect.oracle.candidates import (
     OraclePatchCoder,
     Patching,
@@ -46,7 +46,7 @@ class OracleAutoSD(OraclePatchCoder):
 
     def _debug(self, code: str) -> Turns:
         now = as_it_is(self._patching.instance, code)
-        place = place_of(now.files, changed_lines(now.gold_patch))
+        place = place_of(now.files, changed_code(now.files, now.gold_patch))
         where = f"{place.path}:{place.line}"
         source = read_source(place.path, program(now).encode()) or NOTHING
         probes = source.probes(place.line, place.function)
@@ -77,8 +77,7 @@ def edit_script(now: Instance) -> str:
     """An edit script that replaces the buggy lines with the correct ones."""
     buggy, correct = source_lines(program(now)), source_lines(correct_program(now))
     edits = []
-    ranges, targets = changed_lines(now.gold_patch), changed_lines(reverse_patch(now.gold_patch))
-    for before, after in zip(ranges, targets, strict=True):
+    for before, after in changed_ranges(now.gold_patch):
         old = buggy[before.start - 1 : before.end]
         new = correct[after.start - 1 : after.end] if not after.insertion else []
         if before.insertion:
@@ -119,7 +118,7 @@ class OracleLdb(OraclePatchCoder):
 
 def _verdicts(now: Instance, trace: str) -> Iterator[dict[str, object]]:
     """One JSON object per block."""
-    place = place_of(now.files, changed_lines(now.gold_patch))
+    place = place_of(now.files, changed_code(now.files, now.gold_patch))
     line = source_lines(program(now))[place.line - 1].strip()
     for number, text in BLOCK.findall(trace):
         has_it = line in (each.strip() for each in source_lines(text))

@@ -22,11 +22,10 @@ from collect.code.patches import (
     Edit,
     PatchError,
     apply_patch,
-    changed_lines,
     diff_trees,
     hunk_edits,
 )
-from collect.code.source import NOTHING, place_of, read_source
+from collect.code.source import NOTHING, changed_code, place_of, read_source
 from collect.errors import ModelFailure
 from collect.oracle.scripted import PHRASES, Turns, say
 from collect.oracle.watching import Kind, Line, Reached
@@ -38,6 +37,7 @@ NEARBY = 5
 """Lines by which an answer may miss a candidate and still point at it."""
 FENCED = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"^ *\d+  ?", re.MULTILINE)
+SUFFIXES = {"python": ".py", "java": ".java"}
 NOT_YET = "Don't write a repaired program yet"
 THOUGHT = "I can't tell from reading alone which of the lines that I suspect is the wrong one."
 
@@ -119,8 +119,8 @@ def _take(wrong: list[_Change], pool: Sequence[_Change], limit: int, gold: Candi
 
 def gold_candidate(instance: Instance) -> Candidate:
     """The gold patch as a candidate. Raises ModelFailure if the oracle's tools can't apply it."""
-    ranges = tuple(changed_lines(instance.gold_patch))
     try:
+        ranges = tuple(changed_code(instance.files, instance.gold_patch))
         if not ranges:
             raise PatchError("it changes no line that is there, so nothing stops at it")
         edits = tuple(hunk_edits(instance.files, instance.gold_patch))
@@ -181,6 +181,8 @@ class _Change:
 
 def _wrong_changes(instance: Instance, gold: Candidate) -> Iterator[_Change]:
     for path, data in sorted(instance.files.items()):
+        if not path.endswith(SUFFIXES[instance.language]):
+            continue
         if any(path == test or path.startswith(f"{test}/") for test in instance.test_paths):
             continue
         source = read_source(path, data) or NOTHING
@@ -305,8 +307,10 @@ class TestRuns:
     """`{test}` is its name, `{dotted}` the same with a dot before the method."""
     failed: re.Pattern[str]
     """Finds the name of a failed test: the full name or only its method."""
+    report: re.Pattern[str]
+    """Finds where the report of a failed test begins, and the test's name in it."""
     raised: re.Pattern[str]
-    """Finds the class of the exception that ended a test."""
+    """In a report, finds the class of the exception that ended the test."""
     shown: str = "2>&1 | tail -{lines}"
 
     def run_one(self, test: str) -> str:
@@ -315,18 +319,25 @@ class TestRuns:
         return f"{command} {self.shown.format(lines=15)}"
 
     def failing(self, output: str, tests: Sequence[str]) -> str:
-        """The first failed test if it can be identified, else the first of `tests`."""
+        """The first of `tests` that is said to have failed, else the first of all."""
         known = {test.rpartition("#")[2]: test for test in tests}
-        names: list[str] = self.failed.findall(output)
-        for name in names:
-            if name in known or "::" in name:
-                return known.get(name, name)
-        return tests[0]
+        named = (known[name] for name in self.failed.findall(output) if name in known)
+        return next(named, tests[0])
 
-    def exception(self, output: str) -> str | None:
-        """The exception of the first failed test, or None for an assertion."""
-        raised = self.raised.search(output)
-        return raised[1] if raised and raised[1] not in ASSERTIONS else None
+    def exception(self, output: str, test: str) -> str | None:
+        """The exception that ended a test, by its own report; None for an assertion, or if there is
+        no such report.
+        """
+        path, _, name = test.partition("::")
+        name = name.replace("::", ".") or test.rpartition("#")[2]
+        starts = [*self.report.finditer(output)]
+        ends = [*(each.start() for each in starts[1:]), len(output)]
+        for start, end in zip(starts, ends, strict=False):
+            report = output[start.start() : end]
+            if start[1] == name and (path == test or path in report):
+                raised = self.raised.search(report)
+                return raised[1] if raised and raised[1] not in ASSERTIONS else None
+        return None
 
 
 _PYTEST = "timeout 60 python -m pytest -q --no-header -p no:cacheprovider"
@@ -334,20 +345,25 @@ PYTEST = TestRuns(
     every=_PYTEST,
     one=f"{_PYTEST} {{test}}",
     failed=re.compile(r"^(?:FAILED|ERROR) ([^\s[]+::[^\s[]+(?:\[.*?\](?= - |$))?)", re.MULTILINE),
+    report=re.compile(r"^_+ (?:ERROR at \w+ of )?([A-Za-z].*?) _+$", re.MULTILINE),
     raised=re.compile(rf"^E\s+{RAISED}", re.MULTILINE),
+)
+_MAVEN_FAILED = re.compile(
+    r"^\[ERROR\] +(?:[\w.$]+\.)?(\w+)\S*  Time elapsed.*<<< (?:FAILURE|ERROR)", re.MULTILINE
 )
 MAVEN = TestRuns(
     every="timeout 110 mvn -q test",
     one="timeout 110 mvn -q test -DfailIfNoTests=false -Dtest={test}",
-    failed=re.compile(
-        r"^\[ERROR\] +(?:[\w.$]+\.)?(\w+)\S*  Time elapsed.*<<< (?:FAILURE|ERROR)", re.MULTILINE
-    ),
+    failed=_MAVEN_FAILED,
+    report=_MAVEN_FAILED,
     raised=re.compile(rf"^(?:[\w$]+\.)*{RAISED}", re.MULTILINE),
 )
+_GRADLE_FAILED = re.compile(r"^.+ > (\w+)\S* FAILED", re.MULTILINE)
 GRADLE = TestRuns(
     every="timeout 110 gradle test",
     one="timeout 110 gradle test --tests {dotted}",
-    failed=re.compile(r"^.+ > (\w+)\S* FAILED", re.MULTILINE),
+    failed=_GRADLE_FAILED,
+    report=_GRADLE_FAILED,
     raised=re.compile(rf"^ +(?:[\w$]+\.)*{RAISED} at \S+\.java:\d+$", re.MULTILINE),
     shown=r"2>&1 | grep -v '^\s*at \|^WARNING' | tail -{lines}",
 )
@@ -356,6 +372,7 @@ MAIN_CLASS = TestRuns(
     every=_JAVAC,
     one=f"{_JAVAC} && timeout 60 java -ea -cp /tmp/classes {{test}}",
     failed=re.compile(r"(?!)"),
+    report=re.compile(r"(?!)"),
     raised=re.compile(rf"^Exception in thread \S+ (?:[\w$]+\.)*{RAISED}", re.MULTILINE),
 )
 
@@ -411,7 +428,7 @@ class OracleMain:
         reached, or choose at random.
         """
         if self._variant.has_subagent:
-            raised = self._runs.exception(output)
+            raised = self._runs.exception(output, test)
             question = self._rng.choice(PHRASES["main_exception" if raised else "main_root_cause"])
             suspects = [f"{c.place} ({c.function or 'module level'})" for c in self._candidates]
             told = f"I suspect one of these places: {', '.join(suspects)}."

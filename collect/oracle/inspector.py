@@ -17,8 +17,16 @@ from textwrap import dedent
 from collect.agents.config import Variant
 from collect.agents.inspectcoder.react import STATE_HEADING
 from collect.benchmarks.base import Instance
-from collect.code.patches import ChangedRange, changed_lines, reverse_patch
-from collect.code.source import NOTHING, Place, function_at, place_of, read_source
+from collect.code.patches import ChangedRange
+from collect.code.source import (
+    NOTHING,
+    Place,
+    changed_code,
+    code_changes,
+    function_at,
+    place_of,
+    read_source,
+)
 from collect.code.syntax import is_pure, parse
 from collect.oracle.candidates import as_it_is, correct_program, numbered_code, program
 from collect.oracle.scripted import PHRASES, Turns, say
@@ -64,10 +72,8 @@ class Experiment:
 
 def experiment_of(instance: Instance) -> Experiment | None:
     """The correct program's statements at the first place where the two differ."""
-    ranges = changed_lines(instance.gold_patch)
-    targets = changed_lines(reverse_patch(instance.gold_patch))
     buggy, correct = parse(program(instance)), parse(correct_program(instance))
-    for before, after in zip(ranges, targets, strict=True):
+    for before, after in code_changes(instance.files, instance.gold_patch):
         statements = list(_statements(correct, after))
         pieces = [piece for piece in map(_piece, statements) if piece[0]]
         if after.insertion:
@@ -165,7 +171,7 @@ class OracleInspector:
     def turns(self, task: str) -> Turns:
         """Stop at the fault, look, try a modification, propose."""
         now = as_it_is(self._instance, numbered_code(task))
-        place = place_of(now.files, changed_lines(now.gold_patch))
+        place = place_of(now.files, changed_code(now.files, now.gold_patch))
         source = read_source(place.path, program(now).encode()) or NOTHING
         self._plan = _plan(now, place)
         # Stop at the fault, or else at the start of its function.
@@ -335,8 +341,7 @@ def _plan(now: Instance, place: Place) -> str:
     """The root cause and the fix: the lines that the gold patch first removes, and those that it
     puts in their place, with relative indents.
     """
-    before = changed_lines(now.gold_patch)[0]
-    after = changed_lines(reverse_patch(now.gold_patch))[0]
+    before, after = code_changes(now.files, now.gold_patch)[0]
     old, new = _text(program(now), before), _text(correct_program(now), after)
     where = f"{place.path}:{place.line}" + (f" in {place.function}" if place.function else "")
     first, *more = old.strip().splitlines() or [""]

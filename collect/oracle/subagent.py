@@ -10,8 +10,14 @@ import re
 from typing import Any
 
 from collect.benchmarks.base import Instance
-from collect.code.patches import changed_lines
-from collect.code.source import NOTHING, Place, function_at, places_of, read_source
+from collect.code.source import (
+    NOTHING,
+    Place,
+    changed_code,
+    function_at,
+    places_of,
+    read_source,
+)
 from collect.oracle.candidates import places_in
 from collect.oracle.scripted import ExplorationPolicy, Turns, answer_block, say
 from collect.oracle.session import Moves, Session, Stopped
@@ -31,7 +37,7 @@ class OracleSubagent:
 
     def __init__(self, instance: Instance, habits: ExplorationPolicy) -> None:
         self._instance, self._habits = instance, habits
-        self._places = places_of(instance.files, changed_lines(instance.gold_patch))
+        self._places = places_of(instance.files, changed_code(instance.files, instance.gold_patch))
         self._session = Session(habits)
         self._findings: list[str] = []
         self._outcome = ""

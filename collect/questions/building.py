@@ -32,7 +32,7 @@ from collect.code.patches import (
     diff_trees,
     reverse_patch,
 )
-from collect.code.source import function_at, read_source
+from collect.code.source import changed_code, function_at, read_source
 from collect.config import RuntimeConfig
 from collect.errors import InfrastructureFailure
 from collect.quantities import counted
@@ -220,7 +220,7 @@ def wrong_patches(instance: Instance, files: Mapping[str, bytes]) -> Iterator[st
     except PatchError:
         return
     seen: set[str] = set()
-    for changed in changed_lines(instance.gold_patch):
+    for changed in changed_code(files, instance.gold_patch):
         source = read_source(changed.path, files[changed.path])
         function = function_at(source, changed.end) if source is not None else None
         if source is None or function is None or function.name in seen:

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from collect.benchmarks.base import Instance
-from collect.code.patches import changed_lines
-from collect.code.source import function_at, read_source
+from collect.code.source import changed_code, function_at, read_source
 from collect.code.syntax import is_pure
 from collect.errors import InfrastructureFailure
 from collect.question_records import (
@@ -446,7 +445,8 @@ def _values(stop: Stop, trace: Trace) -> Iterator[Candidate]:
 def root_cause(instance: Instance, trace: Trace, program: Program) -> RootCauseTruth | None:
     """The statements that the gold patch changes, if the failing test runs one of them."""
     places: dict[Location, None] = {}
-    for changed in changed_lines(instance.gold_patch) if instance.gold_patch else ():
+    files = {path: module.text.encode() for path, module in program.modules.items()}
+    for changed in changed_code(files, instance.gold_patch):
         module = program.modules.get(changed.path)
         if module is None:
             continue

@@ -9,8 +9,8 @@ import pytest
 
 from collect.benchmarks.base import Instance
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.code.patches import ChangedRange, changed_lines, diff_trees
-from collect.code.source import SourceFile, place_to_stop, read_source
+from collect.code.patches import ChangedRange, diff_trees
+from collect.code.source import SourceFile, changed_code, place_to_stop, read_source
 from collect.errors import ModelFailure
 from collect.oracle.candidates import choose, gold_candidate, make_candidates
 
@@ -103,6 +103,15 @@ def test_every_bug_gets_four_candidates_apart(instance: Instance) -> None:
             assert text.count(edit.old) == 1
 
 
+def test_candidates_are_in_the_bugs_own_language() -> None:
+    bug = next(each for each in INSTANCES.values() if each.language == "python")
+    other = next(each for each in INSTANCES.values() if each.language == "java")
+    mixed = replace(bug, files={**bug.files, **other.files})
+    for seed in range(5):
+        paths = {each.path for each in make_candidates(mixed, 4, random.Random(seed))}
+        assert all(path.endswith(".py") for path in paths)
+
+
 def test_the_answer_decides() -> None:
     instance = next(iter(INSTANCES.values()))
     candidates = make_candidates(instance, 4, random.Random(1))
@@ -129,7 +138,7 @@ def test_the_order_of_candidates_says_nothing() -> None:
 def test_gold_lies_where_the_patch_does() -> None:
     for instance in INSTANCES.values():
         gold = gold_candidate(instance)
-        assert list(gold.ranges) == changed_lines(instance.gold_patch)
+        assert list(gold.ranges) == changed_code(instance.files, instance.gold_patch)
         assert gold.function, f"{instance.id} changes no function"
 
 

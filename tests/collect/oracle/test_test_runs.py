@@ -32,7 +32,18 @@ shop.CartTest > total FAILED
     java.lang.NullPointerException at CartTest.java:30
 """
 WITH_PYTEST = """\
+____________________ ERROR collecting tests/test_stock.py ____________________
+E   ImportError: cannot import name 'stock'
+_________________________________ test_total _________________________________
+tests/test_stock.py:9: in test_total
+E       ValueError: no stock
+_________________________________ test_total _________________________________
+tests/test_cart.py:9: in test_total
+    total({})
+_ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _
 E       KeyError: 'rate'
+=========================== short test summary info ============================
+FAILED tests/test_stock.py::test_total - ValueError: no stock
 FAILED tests/test_cart.py::test_total - KeyError: 'rate'
 """
 
@@ -50,15 +61,24 @@ def test_the_failed_test_and_its_exception(
     runs: TestRuns, output: str, exception: str | None
 ) -> None:
     assert runs.failing(output, TESTS) == "shop.CartTest#total"
-    assert runs.exception(output) == exception
+    assert runs.exception(output, "shop.CartTest#total") == exception
+    assert runs.exception(output, "shop.CartTest#empty") is None
 
 
 def test_pytest_names_the_whole_test() -> None:
     assert PYTEST.failing(WITH_PYTEST, PYTHON_TESTS) == PYTHON_TESTS[1]
-    assert PYTEST.failing("FAILED test_a.py::test_x[1]", PYTHON_TESTS) == "test_a.py::test_x[1]"
     spaced = "FAILED test_a.py::test_x[in [4] months] - assert 0\nFAILED test_b.py::test_y\n"
-    assert PYTEST.failing(spaced, PYTHON_TESTS) == "test_a.py::test_x[in [4] months]"
-    assert PYTEST.exception(WITH_PYTEST) == "KeyError"
+    tests = ("test_b.py::test_y", "test_a.py::test_x[in [4] months]")
+    assert PYTEST.failing(spaced, tests) == tests[1]
+
+
+def test_another_bugs_test_is_not_debugged() -> None:
+    assert PYTEST.failing("FAILED test_a.py::test_x[1]", PYTHON_TESTS) == PYTHON_TESTS[0]
+
+
+def test_the_exception_is_the_one_of_the_test_itself() -> None:
+    assert PYTEST.exception(WITH_PYTEST, PYTHON_TESTS[1]) == "KeyError"
+    assert PYTEST.exception(WITH_PYTEST, PYTHON_TESTS[0]) is None
 
 
 @pytest.mark.parametrize("runs", [PYTEST, MAVEN, GRADLE, MAIN_CLASS])
