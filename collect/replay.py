@@ -332,7 +332,7 @@ class _Replay:
         main, sub = row.main_model, row.sub_model or None
         recordings = [recording_of(each) for each in conversations]
         backends = [ReplayBackend(name, recordings) for name in (main, sub) if name]
-        models = {each.name: RoleModel(each, Sampling(), each.teacher) for each in backends}
+        models = {each.name: RoleModel(each, Sampling()) for each in backends}
         settings = RolloutSettings(benchmark, runtime.sandbox, runtime.agents, models, self.stop)
         trace, question = RolloutTrace(), self._finder.question(row)
         # A record that ends early ended with a model failure, so its replay does too.

@@ -17,7 +17,9 @@ from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.subagent_task import DebugSubagentArguments, parse_answer, subagent_task
 from collect.agents.tools import Arguments, Tool, Toolbox, ToolReply
+from collect.confirming import false_claims
 from collect.errors import ModelFailure
+from collect.question_records import RootCauseAsk
 from collect.store.messages import ToolCall
 from collect.store.records import (
     SESSION_START,
@@ -155,7 +157,25 @@ def run_subagent(
             if reply.event is not None:
                 agent.log.add_event(EventRow(TASK_MESSAGE, SESSION_START, reply.event))
         agent.run(subagent_task(arguments, started))
+    if context.role_models[Role.DEBUG_SUBAGENT].is_oracle:
+        _confirm(context, agent.log, arguments.test)
     return agent.log
+
+
+def _confirm(context: RolloutContext, log: ConversationLog, test: str) -> None:
+    """Let the conversation fail if the runs refute what the oracle says about the fault.
+
+    Raises ModelFailure, SandboxError.
+    """
+    answer = parse_answer(log.final_answer)
+    about_fault = context.ask is None or isinstance(context.ask, RootCauseAsk)
+    if answer is None or not about_fault or context.compare is None:
+        return
+    comparison = context.compare(test)
+    false = false_claims(answer, comparison) if comparison is not None else []
+    if false:
+        log.finish(StopReason.FAILURE)
+        raise ModelFailure(f"the oracle's answer is not true: {'; '.join(false)}")
 
 
 def start_session(toolbox: Toolbox, arguments: DebugSubagentArguments) -> ToolReply:

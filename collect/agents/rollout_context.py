@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from threading import Event
@@ -13,6 +13,7 @@ from collect.agents.conversation import AgentRun, AgentSpec, ConversationLog
 from collect.agents.prompts import wording
 from collect.benchmarks.base import Instance
 from collect.benchmarks.workspace import reset_workspace
+from collect.comparison import Comparison
 from collect.console import NO_LOG, RolloutLog
 from collect.models.base import ConversationContext, FreshDebugger, ModelBackend, Sampling
 from collect.question_records import Ask
@@ -53,6 +54,8 @@ class RolloutContext:
     log: RolloutLog = NO_LOG
     fresh_debugger: FreshDebugger | None = None
     """See `ConversationContext`."""
+    compare: Callable[[str], Comparison | None] | None = None
+    """Compares the runs of a test without and with the gold patch; for the oracle."""
 
     @contextmanager
     def debugger(self) -> Iterator[Debugger]:
@@ -112,6 +115,7 @@ class RolloutContext:
                 self.config.debug_run_code,
                 self.log,
                 self.fresh_debugger,
+                self.compare,
             )
         )
         tokens = {

@@ -16,6 +16,7 @@ from collect.store.messages import Message, ToolSchema
 
 if TYPE_CHECKING:
     from collect.benchmarks.base import Instance
+    from collect.comparison import Comparison
     from collect.question_records import Ask
     from sandbox.debugger import Debugger
 
@@ -123,6 +124,8 @@ class ConversationContext:
     log: RolloutLog = NO_LOG
     fresh_debugger: FreshDebugger | None = None
     """Opens a debugger, not started yet, in a sandbox of its own, with the bug as it was given."""
+    compare: Callable[[str], Comparison | None] | None = None
+    """Compares the runs of a test without and with the gold patch."""
 
 
 class ModelBackend(Protocol):

@@ -89,9 +89,9 @@ class OracleBackend:
             case _ if answer != "full":
                 script = ReferenceSubagent(instance, answer, habits)
             case _ if ask is not None:
-                script = OracleAnswerer(instance, ask, habits, context.run_code)
+                script = OracleAnswerer(instance, ask, habits, context.run_code, context.compare)
             case _:
-                script = OracleSubagent(instance, habits)
+                script = OracleSubagent(instance, habits, context.compare)
         return ScriptedModel(script)
 
     def _candidates(

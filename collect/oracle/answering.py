@@ -8,7 +8,7 @@ does it use the gold patch.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from collect.benchmarks.base import Instance
 from collect.code.source import (
@@ -20,8 +20,16 @@ from collect.code.source import (
     read_source,
 )
 from collect.code.syntax import parse
+from collect.comparison import Comparison
 from collect.oracle.scripted import ExplorationPolicy, Turns, answer_block, say
-from collect.oracle.session import LineNavigator, Moves, Session, Stopped
+from collect.oracle.session import (
+    MAX_SHOWN,
+    LineNavigator,
+    Moves,
+    Session,
+    Stopped,
+    shortened,
+)
 from collect.question_records import (
     Ask,
     AssertionAsk,
@@ -51,9 +59,15 @@ class OracleAnswerer:
     """One question's session."""
 
     def __init__(
-        self, instance: Instance, ask: Ask, habits: ExplorationPolicy, run_code: bool = False
+        self,
+        instance: Instance,
+        ask: Ask,
+        habits: ExplorationPolicy,
+        run_code: bool = False,
+        compare: Callable[[str], Comparison | None] | None = None,
     ) -> None:
         self._instance, self._ask, self._habits = instance, ask, habits
+        self._compare = compare
         self._run_code = run_code and instance.language == "python"
         self._session = Session(habits)
         self._answer: str | None = None
@@ -80,7 +94,7 @@ class OracleAnswerer:
 
     def last_word(self) -> str:
         session = self._session
-        evidence = "; ".join(note[:MAX_NOTE] for note in session.evidence[:MAX_EVIDENCE])
+        evidence = "; ".join(shortened(note, MAX_NOTE) for note in session.evidence[:MAX_EVIDENCE])
         answer = self._answer or "I could not establish this in the debugger."
         return answer_block(session.question, answer, evidence, session.place or "not reached")
 
@@ -179,22 +193,26 @@ class OracleAnswerer:
         """See the failure, sometimes from the test's end; then go to the faulty code and look."""
         session, instance = self._session, self._instance
         ranges = changed_code(instance.files, instance.gold_patch)
-        place = place_of(instance.files, ranges)
+        comparison = self._compare(session.test) if self._compare is not None else None
+        place = (comparison and comparison.place) or place_of(instance.files, ranges)
+        wrong = comparison.visit if comparison is not None else None
         if self._habits.detour(0.4):
             stopped = yield from session.start("First I see how the test fails.", [], False)
             if stopped is not None and stopped.post_mortem:
                 if stopped.raised is not None:
-                    session.note(stopped.raised[0][:160])
+                    session.note(shortened(stopped.raised[0], MAX_NOTE))
                 if self._habits.detour(0.5):
                     yield from session.locals("What does the frame hold where it fails?")
         at = Location(
             file=place.path, line=place.line, last_line=place.line, function=place.function
         )
-        there = yield from LineNavigator(instance, session, at, 1).go()
+        there = yield from LineNavigator(instance, session, at, wrong.hit if wrong else 1).go()
         seen = (yield from self._look(place)) if there else []
         lines = source_lines(instance.files[place.path].decode("utf-8", "replace"))
         blamed = line_at_fault(ranges, place)
         values = f", where {', '.join(seen)}" if seen and self._habits.rng.random() < 0.7 else ""
+        if wrong is None:
+            values = ""
         session.place = f"{place.path}:{blamed}"
         return session.pick(
             "root_cause",
@@ -211,17 +229,17 @@ class OracleAnswerer:
         known = yield from session.locals("This is the code I suspect. What does it work on?")
         probes = source.probes(place.line, place.function)
         shown = [probe for probe in probes if probe in known][:MAX_PROBES]
-        seen = [f"{name} = {known[name][:80]}" for name in shown]
+        seen = [f"{name} = {shortened(known[name], MAX_SHOWN)}" for name in shown]
         for expression in [probe for probe in probes if probe not in known][:MAX_PROBES]:
             text = yield from session.evaluate(f"I check `{expression}`.", expression)
             if text is not None:
-                seen.append(f"{expression} = {text[:80]}")
+                seen.append(f"{expression} = {shortened(text, MAX_SHOWN)}")
         if self._habits.detour(0.6):
             yield from session.control(session.pick("over"), "step_over")
             for target in source.assigned(place.line)[:1]:
                 text = yield from session.evaluate(f"What is `{target}` now?", target)
                 if text is not None:
-                    session.note(f"afterwards {target} = {text[:80]}")
+                    session.note(f"afterwards {target} = {shortened(text, MAX_SHOWN)}")
         for each in seen:
             session.note(each)
         return seen[:2]

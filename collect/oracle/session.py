@@ -24,16 +24,43 @@ PAUSED = re.compile(
 ENDED = re.compile(r"^Program ended with exit code (?P<code>-?\d+)", re.MULTILINE)
 RAISED = re.compile(r"^Exception: (?P<type>[\w.$]+)(?:: (?P<message>.*))?$", re.MULTILINE)
 VALUE = re.compile(
-    r"^(?P<name>\S.*?) = (?P<text>.*?)(?:  \((?P<type>[\w.$, <>\[\]]+)\))?$", re.MULTILINE
+    r"^(?P<name>\S.*?) = (?P<text>.*?)(?P<remark>  \([\w.$, <>\[\]]+\))?(?P<more>\n {4}.*)?$",
+    re.MULTILINE,
 )
 FRAME = re.compile(
     r"^#(?P<index>\d+) (?P<file>.+?):(?P<line>\d+) in (?P<function>\S+)", re.MULTILINE
 )
+HIT = re.compile(r"\bhit (?P<hit>\d+)$")
 NUMBERS = re.compile(r"breakpoint (?P<numbers>\d+(?:, \d+)*)")
 MAX_STEPS = 6
 """Single steps before it sets a breakpoint instead."""
+MAX_SHOWN = 80
+"""Characters of a value that an answer shows."""
+FEW_VISITS = 3
+"""Visits of a line that are passed one by one."""
 MAX_STOPS = 12
 """Stops elsewhere, and earlier visits, on the way to a line."""
+
+
+def values_shown(text: str, remarks: bool = False) -> dict[str, str]:
+    """The values in an observation by name, each on one line: one that goes on is marked as cut.
+    With `remarks`, their types too.
+    """
+    return {found["name"]: _shown(found, remarks) for found in VALUE.finditer(text)}
+
+
+def _shown(found: re.Match[str], remarks: bool) -> str:
+    text, remark = found["text"].strip(), found["remark"] or ""
+    if found["more"]:
+        return f"{text} ..."
+    if remarks:
+        return text + remark
+    return f"{text} ..." if remark.endswith("cut)") and not text.endswith("...") else text
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, or its start and a mark that it is cut."""
+    return text if len(text) <= most else f"{text[: most - 4]} ..."
 
 
 @dataclass(frozen=True)
@@ -60,6 +87,12 @@ class Stopped:
         """Numbers of the breakpoints that were hit."""
         found = NUMBERS.search(self.reason)
         return [int(n) for n in found["numbers"].split(",")] if found else []
+
+    @property
+    def hit(self) -> int:
+        """Which hit of its breakpoint it is; 1 if that is not said."""
+        found = HIT.search(self.reason)
+        return int(found["hit"]) if found else 1
 
     @property
     def raised(self) -> re.Match[str] | None:
@@ -117,6 +150,11 @@ class Session:
     def control(self, why: str, action: str) -> Moves[Stopped | None]:
         return self.came_to((yield from self.do(why, "debug_control", action=action)))
 
+    def pass_visits(self, why: str, place: str, count: int, watch: Sequence[str]) -> Moves[None]:
+        """Run on to the last of so many further visits of a line, and see values at each."""
+        asked = {"location": place, "watch": list(watch), "hits": count}
+        self.came_to((yield from self.do(why, "debug_breakpoint", action="collect", **asked)))
+
     def set_breakpoint(self, why: str, location: str, **more: Any) -> Moves[None]:
         yield from self.do(why, "debug_breakpoint", action="set", location=location, **more)
 
@@ -129,8 +167,9 @@ class Session:
         asked = {"what": "evaluate", "expression": expression, **more}
         text = yield from self.do(why, "debug_inspect", **asked)
         prefix = f"{expression} = "
-        found = VALUE.match("x = " + text.removeprefix(prefix)) if text.startswith(prefix) else None
-        return found["text"].strip() if found else None
+        if not text.startswith(prefix):
+            return None
+        return values_shown("x = " + text.removeprefix(prefix))["x"]
 
     def locals(self, why: str, frame: int = 0) -> Moves[Mapping[str, str]]:
         return (yield from self._values(why, "locals", **({"frame": frame} if frame else {})))
@@ -140,7 +179,7 @@ class Session:
 
     def _values(self, why: str, what: str, **more: Any) -> Moves[Mapping[str, str]]:
         text = yield from self.do(why, "debug_inspect", what=what, **more)
-        return {found["name"]: found["text"].strip() for found in VALUE.finditer(text)}
+        return values_shown(text)
 
     def stack(self, why: str) -> Moves[list[Mapping[str, str]]]:
         """The frames, innermost first."""
@@ -159,7 +198,7 @@ class Session:
     def note_values(self, seen: Mapping[str, str]) -> None:
         """Record the first two of these values."""
         for name, text in list(seen.items())[:2]:
-            self.note(f"{name} = {text[:80]}")
+            self.note(f"{name} = {shortened(text, MAX_SHOWN)}")
 
     def came_to(self, text: str) -> Stopped | None:
         """Take in where the program is now."""
@@ -206,10 +245,16 @@ class LineNavigator:
             if stopped is None:
                 return False
             if self.is_there(stopped):
-                visits += 1
-                if visits == self._hit:
+                visits = stopped.hit if "collected" in stopped.reason else visits + 1
+                left = self._hit - visits
+                if not left:
                     session.place = self._point
                     return True
+                if left > FEW_VISITS:
+                    watch = self._source.probes(self._place.line, self._place.function)[:2]
+                    why = session.pick("many_visits", place=place)
+                    yield from session.pass_visits(why, self._point, left, watch)
+                    continue
                 why = session.pick("next_visit", seen=visits, wanted=self._hit)
             else:
                 why = session.pick("not_yet", here=stopped.place, place=place)

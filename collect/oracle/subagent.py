@@ -7,6 +7,7 @@ of them: an agent without its knowledge can find out which are reached, so a mod
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from collect.benchmarks.base import Instance
@@ -18,14 +19,16 @@ from collect.code.source import (
     places_of,
     read_source,
 )
+from collect.comparison import Comparison, Visit
 from collect.oracle.candidates import places_in
 from collect.oracle.scripted import ExplorationPolicy, Turns, answer_block, say
-from collect.oracle.session import Moves, Session, Stopped
+from collect.oracle.session import FEW_VISITS, Moves, Session, Stopped, values_shown
 from sandbox.text import source_lines
 
-VALUE = re.compile(r"^(?P<name>\S.*?) = (?P<text>.*)$", re.MULTILINE)
-RETURNED = re.compile(r"^Returned from (?P<name>.+?): (?P<text>.*)$", re.MULTILINE)
+RETURNED = re.compile(r"^Returned from (?P<name>.+?): (?P<text>.*(?:\n {4}.*)?)$", re.MULTILINE)
 MAX_CONTINUES = 4
+MAX_PASSES = 20
+"""Moves from the first visit of a line to the one that goes wrong."""
 IGNORES_SUSPECTS = 0.2
 """Probability of ignoring the suspects, if there are any."""
 MAX_PROBES = 3
@@ -35,8 +38,15 @@ MAX_EVIDENCE = 8
 class OracleSubagent:
     """One investigation."""
 
-    def __init__(self, instance: Instance, habits: ExplorationPolicy) -> None:
-        self._instance, self._habits = instance, habits
+    def __init__(
+        self,
+        instance: Instance,
+        habits: ExplorationPolicy,
+        compare: Callable[[str], Comparison | None] | None = None,
+    ) -> None:
+        self._instance, self._habits, self._compare = instance, habits, compare
+        self._wrong: Visit | None = None
+        """The visit that goes wrong, if it is known."""
         self._places = places_of(instance.files, changed_code(instance.files, instance.gold_patch))
         self._session = Session(habits)
         self._findings: list[str] = []
@@ -56,6 +66,7 @@ class OracleSubagent:
         """Read the code, run to the suspicious line, look, step, and answer."""
         session = self._session
         session.take(task)
+        self._find_wrong_visit()
         suspects = places_in(session.question)
         targets = [f"{place.path}:{place.line}" for place in self._places]
         if len(suspects) > 1 and not self._habits.detour(IGNORES_SUSPECTS):
@@ -68,7 +79,9 @@ class OracleSubagent:
             why = f"I will read {code} before I stop there."
             yield from session.read(why, self._place.path, first, last)
             yield from self._go_to(targets, "I start the test under the debugger")
-        if self._stop is None:
+        if self._stop is not None and self._wrong is not None:
+            yield from self._go_on(self._stop, self._wrong.hit)
+        elif self._stop is None:
             yield from self._go_to_entry()
         if self._stop is not None:
             yield from self._look(self._stop)
@@ -82,6 +95,32 @@ class OracleSubagent:
         evidence = "; ".join(self._findings[:MAX_EVIDENCE])
         where = self._never_run or (self._stop.place if self._stop else "not reached")
         return answer_block(self._session.question, self._conclusion(), evidence, where)
+
+    def _find_wrong_visit(self) -> None:
+        comparison = self._compare(self._session.test) if self._compare is not None else None
+        if comparison is not None and comparison.place is not None:
+            self._wrong, self._places = comparison.visit, [comparison.place]
+            self._investigate(comparison.place)
+
+    def _go_on(self, stop: Stopped, hit: int) -> Moves[None]:
+        """From the first visit of a line to the one that goes wrong."""
+        session, place, seen = self._session, stop.place, 1
+        watch = self._source.probes(stop.line, stop.function)[:2]
+        for _ in range(MAX_PASSES):
+            if seen == hit:
+                self._stop = session.paused
+                return
+            if hit - seen > FEW_VISITS:
+                why = session.pick("many_visits", place=place)
+                yield from session.pass_visits(why, place, hit - seen, watch)
+            else:
+                yield from session.control(session.pick("not_wrong_yet"), "continue")
+            if session.paused is None:
+                break
+            if session.paused.place == place:
+                seen = max(seen + 1, session.paused.hit)
+        self._stop = None
+        self._note_outcome()
 
     def _go_to(self, targets: list[str], what: str) -> Moves[None]:
         """Run to the first of these that is reached."""
@@ -166,11 +205,11 @@ class OracleSubagent:
         why = "This is the code in question. Which values does it work on?"
         seen = yield from session.do(why, "debug_inspect", what="locals")
         used = self._source.probes(stop.line, stop.function)
-        known = dict(VALUE.findall(seen))
+        known = values_shown(seen, remarks=True)
         # If a line never runs, the function's arguments show why.
         for name in dict.fromkeys([*used, *known]) if self._never_run else used:
             if name in known:
-                self._findings.append(f"{name} = {known[name].strip()}")
+                self._findings.append(f"{name} = {known[name]}")
         for expression in [each for each in used if each not in known][:MAX_PROBES]:
             yield from self._evaluate(f"I check `{expression}` here.", expression, "")
         if self._habits.detour(0.5):
@@ -180,7 +219,8 @@ class OracleSubagent:
         )
         returned = RETURNED.search(stepped.text) if stepped is not None else None
         if returned:
-            self._findings.append(f"{returned['name']} returned {returned['text']}")
+            first, more, _ = returned["text"].partition("\n")
+            self._findings.append(f"{returned['name']} returned {first}{' ...' if more else ''}")
         if session.paused is not None and session.paused.function == stop.function:
             for target in self._source.assigned(stop.line):
                 yield from self._evaluate(f"What is `{target}` now?", target, "afterwards ")
@@ -189,9 +229,8 @@ class OracleSubagent:
         seen = yield from self._session.do(
             why, "debug_inspect", what="evaluate", expression=expression
         )
-        value = VALUE.search(seen)
-        if value:
-            self._findings.append(f"{when}{value['name']} = {value['text'].strip()}")
+        for name, text in list(values_shown(seen, remarks=True).items())[:1]:
+            self._findings.append(f"{when}{name} = {text}")
 
     def _note_outcome(self) -> None:
         """Note the exception that has ended the test."""
@@ -206,7 +245,10 @@ class OracleSubagent:
         values = f", where {'; '.join(self._findings[:2])}" if self._findings else ""
         line = self._place.line if self._never_run else self._stop.line
         text = self._lines[line - 1].strip()
-        told = f"The values go wrong in {function} at {place}, in `{text}`{values}."
+        told = f"The code in question is {function} at {place}, in `{text}`{values}."
+        if self._wrong is not None:
+            visit = f", on visit {self._wrong.hit}" if self._wrong.hit > 1 else ""
+            told = f"The values go wrong in {function} at {place}{visit}, in `{text}`{values}."
         if self._never_run:
             entered = f"{function} is entered at {place}{values}"
             told = f"{entered}, but never gets to {self._never_run}, `{text}`."

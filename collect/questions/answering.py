@@ -75,8 +75,9 @@ def hold_question(
         elif not files and role_model.is_oracle:
             # The oracle reads code there instead of through tools.
             files = sandbox.read_tree()
+        bug = replace(bug, files=files)
         context = RolloutContext(
-            instance=replace(bug, files=files),
+            instance=bug,
             variant=VARIANT,
             attempt=spec.attempt,
             sandbox=sandbox,
@@ -86,6 +87,7 @@ def hold_question(
             logs=trace.logs,
             ask=question.ask,
             log=settings.log,
+            compare=settings.comparing(bug),
         )
         answered = run_subagent(context, arguments_for(question))
         verdict = score_text(question, answered.final_answer)

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from threading import Event
 
 from collect.agents.baselines.autosd import ScientificDebugger
@@ -33,6 +33,7 @@ from collect.benchmarks.workspace import (
     with_sources,
 )
 from collect.code.patches import PatchError, PatchTooLarge, diff_trees, drop_paths, outside
+from collect.comparison import Comparison, compare_runs
 from collect.console import NO_LOG, RolloutLog
 from collect.errors import (
     ConfigError,
@@ -122,6 +123,21 @@ class RolloutSettings:
             ) as debugger:
                 yield debugger
 
+    def comparing(self, instance: Instance) -> Callable[[str], Comparison | None]:
+        """Compares the runs of a bug's test, each test once."""
+        seeded = {"PYTHONHASHSEED": "0", **self.sandbox.environment}
+        config = self.sandbox.model_copy(update={"environment": seeded})
+
+        @contextmanager
+        def workspace(patch: str) -> Iterator[Sandbox]:
+            with open_instance_sandbox(config, instance) as sandbox:
+                prepare_patched(self.benchmark, instance, sandbox, patch)
+                if instance.language == "java":
+                    prepare_java_workspace(sandbox)
+                yield sandbox
+
+        return cache(partial(compare_runs, instance, workspace))
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -187,6 +203,7 @@ def run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace
             logs=trace.logs,
             log=settings.log,
             fresh_debugger=partial(settings.fresh_debugger, spec.instance),
+            compare=settings.comparing(instance),
         )
         try:
             if spec.variant.repairs_one_file:
