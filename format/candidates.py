@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from collect.agents.config import Variant
 from collect.questions.grounding import Grounding, fix_touched_location, ground
+from collect.questions.observations import sets_unnamed_breakpoint
 from collect.replay import verified_conversations
 from collect.store.records import Conversation, Role, StopReason, ToolOutcome
 from collect.store.run_store import RunStore, conversations_of
@@ -76,8 +77,8 @@ class Candidate:
     @cached_property
     def leaks(self) -> tuple[Leak, ...]:
         """What it may know that a working agent could not."""
-        told, lines = self.outcome, self.outcome.gold_lines
-        return leaks_of(self.said, told.teacher, self.grounding, lines, self.git_history)
+        lines = self.outcome.gold_lines
+        return leaks_of(self.said, self.grounding, lines, self.git_history)
 
     @property
     def fix_touched_location(self) -> bool | None:
@@ -220,6 +221,12 @@ def no_failure(candidate: Candidate) -> bool:
     return candidate.outcome.failure_kind is None
 
 
+def confirmed(candidate: Candidate) -> bool:
+    """The conversation did not fail. An oracle's fails if the buggy and the fixed run refute what
+    it says of place and value."""
+    return candidate.conversation.stop_reason is not StopReason.FAILURE
+
+
 def resolved(candidate: Candidate) -> bool:
     """The rollout fixed the bug, by the patch a Program Inspector planned (`only_resolved`)."""
     outcome, attempt = candidate.outcome, candidate.conversation.patch_attempt
@@ -307,6 +314,12 @@ def grounded(candidate: Candidate) -> bool:
     return least is None or score is None or score >= least
 
 
+def grounded_actions(candidate: Candidate) -> bool:
+    """Every breakpoint is in a file that the task or a tool's answer had named before. A Program
+    Inspector's are in the program that its task shows."""
+    return candidate.inspects or not sets_unnamed_breakpoint(candidate.said)
+
+
 def replay_verified(candidate: Candidate) -> bool:
     """A replay of the conversation's calls showed the same (`only_replay_verified`)."""
     return bool(candidate.replay_verified) or not candidate.config.only_replay_verified
@@ -334,6 +347,7 @@ FILTERS: tuple[Predicate, ...] = (
     role,
     not_held_out,
     no_failure,
+    confirmed,
     resolved,
     untampered,
     session_started,
@@ -345,6 +359,7 @@ FILTERS: tuple[Predicate, ...] = (
     exact_arguments,
     within_length,
     grounded,
+    grounded_actions,
     replay_verified,
     not_leaked,
     trainable,

@@ -28,7 +28,8 @@ class Leak(StrEnum):
     """A way in which a conversation may know too much."""
 
     ORACLE = "oracle"
-    """The scripted oracle, which knows the gold patch, took part in the rollout."""
+    """The scripted oracle, which knows the gold patch, held the conversation. What it told another
+    model as its main agent, that model may use."""
     GOLD_PATCH = "gold_patch"
     """An agent that does not edit quotes an added line of the gold patch that nothing had shown it.
     Checked only if the gold patch is available (`gold_benchmarks`)."""
@@ -41,18 +42,17 @@ class Leak(StrEnum):
 
 def leaks_of(
     conversation: Conversation,
-    teacher: str,
     grounding: Grounding,
     gold_lines: Collection[str] | None,
     git_history: bool,
 ) -> tuple[Leak, ...]:
     """The labels of one conversation.
 
-    `teacher` is the rollout's; `gold_lines` is None if the gold patch is not available;
+    `gold_lines` is None if the gold patch is not available;
     `git_history` means that an agent of the rollout has read it.
     """
     found = {
-        Leak.ORACLE: ORACLE_TEACHER in (teacher, conversation.teacher),
+        Leak.ORACLE: conversation.teacher == ORACLE_TEACHER,
         Leak.GOLD_PATCH: _quotes(conversation, gold_lines or ()),
         Leak.EXPECTED_VALUE: any(
             claim.kind is ClaimKind.VALUE and claim.grounded is Support.OBSERVED and claim.from_test

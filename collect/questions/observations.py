@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from collect.code.patches import TestFiles
-from collect.questions.claims import places
+from collect.questions.claims import places, same_file
 from collect.questions.comparing import SPACE, without_addresses
+from collect.store.messages import arguments_object
 from collect.store.records import Conversation, EventRow
 from sandbox.debugger import Action, DebugEvent, Frame, Value
 
@@ -27,6 +28,9 @@ PRINTING = {
 }
 """By action: the argument that asks for one value, and its pattern."""
 DOTTED = re.compile(r"[\w.]+")
+FILE = re.compile(r"[\w./$-]*\w\.(?:py|java)\b")
+MODULE = re.compile(r"(?:\w+\.)+\w+|(?<=import )\w+|(?<=from )\w+")
+"""A module or class, whose file has the same name."""
 FUNCTION = re.compile(r"\bin (?P<function>[\w.<>]+)")
 
 
@@ -196,3 +200,22 @@ def _answer_index(conversation: Conversation, row: EventRow) -> int:
         if later.message.tool_call_id == row.tool_call_id:
             return index
     return first
+
+
+def sets_unnamed_breakpoint(conversation: Conversation) -> bool:
+    """Whether a breakpoint is in a file that nothing shown before it names."""
+    named: set[str] = set()
+    for message in (row.message for row in conversation.messages):
+        if message.role in ("user", "tool"):
+            named.update(FILE.findall(message.content))
+            for module in MODULE.findall(message.content):
+                stem = module.replace(".", "/")
+                named |= {f"{stem}.py", f"{stem}.java"}
+        for call in message.tool_calls:
+            given = arguments_object(call.arguments)
+            points = given.get("breakpoints")
+            for point in (given.get("location"), *(points if isinstance(points, list) else ())):
+                for file, _, _ in places(str(point or "")):
+                    if not any(same_file(file, each) for each in named):
+                        return True
+    return False

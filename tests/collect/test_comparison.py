@@ -47,9 +47,9 @@ def test_factorial():
 """
 
 
-def bug(test: str, *edit: str) -> Instance:
+def bug(test: str, wrong: str, right: str) -> Instance:
     files = {"solution.py": SOURCE.encode(), "test_solution.py": TEST.encode()}
-    fixed = {**files, "solution.py": SOURCE.replace(*edit).encode()}
+    fixed = {**files, "solution.py": SOURCE.replace(wrong, right).encode()}
     return Instance(
         id=test,
         benchmark="repair-bugs",

@@ -14,8 +14,9 @@ import yaml
 from datasets import load_dataset
 
 from collect.errors import ConfigError, FailureKind
-from collect.store.messages import ToolCall
-from collect.store.records import Conversation, Rollout
+from collect.store.messages import Message, ToolCall
+from collect.store.records import Conversation, MessageRow, Rollout
+from collect.store.records import StopReason as RunStopReason
 from collect.store.run_store import RunStore, plain
 from format.config import Arguments, FormatConfig, Reasoning
 from format.dataset import read_rows, split_file
@@ -237,6 +238,22 @@ def test_an_answer_with_unanswered_calls_is_no_end(tmp_path: Path) -> None:
     rollouts = [*make_rollouts(1), (rollout, (calling_at_the_end(sub_of(rollout)),))]
     funnel = run_format(ALL_TRAIN, write_run(tmp_path / "run", rollouts)).funnel
     assert dropped(funnel.steps)["answered"] == 1
+
+
+def test_a_refuted_conversation_and_an_ungrounded_breakpoint_are_dropped(tmp_path: Path) -> None:
+    refuted, guessing = make_rollout("bad-1"), make_rollout("bad-2")
+    failed = replace(sub_of(refuted), stop_reason=RunStopReason.FAILURE)
+    sub = with_inspection(sub_of(guessing))
+    *before, last = sub.messages
+    point = json.dumps({"action": "set", "location": "never/shown.py:3"})
+    call = ToolCall("guess", "debug_breakpoint", point)
+    asked = MessageRow(Message("assistant", "", tool_calls=(call,)))
+    told = MessageRow(Message("tool", "Breakpoint set", tool_call_id="guess", name=call.name))
+    guessed = replace(sub, messages=(*before, asked, told, last))
+    rollouts = [*make_rollouts(1), (refuted, (failed,)), (guessing, (guessed,))]
+    funnel = run_format(ALL_TRAIN, write_run(tmp_path / "run", rollouts)).funnel
+    counts = dropped(funnel.steps)
+    assert (counts["confirmed"], counts["grounded_actions"]) == (1, 1)
 
 
 BAD: dict[str, tuple[Rollout, Conversation]] = {

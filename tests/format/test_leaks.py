@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from collect.code.patches import TestFiles
 from collect.questions.grounding import Grounding, ground
+from collect.questions.observations import sets_unnamed_breakpoint
 from collect.store.records import Role
 from format.leaks import Leak, gold_lines, leaks_of, reads_git_history, shows_later_commits
 from sandbox.debugger import Value
@@ -31,7 +33,7 @@ def labels(session: Session, answer: str = "Yes.", role: Role = Role.DEBUG_SUBAG
     conversation = session.answer(answer)
     object.__setattr__(conversation, "role", role)
     grounding = ground(conversation, TestFiles([f"{TEST_FILE}::test"]))
-    return set(leaks_of(conversation, "model", grounding, gold_lines(GOLD), git_history=False))
+    return set(leaks_of(conversation, grounding, gold_lines(GOLD), git_history=False))
 
 
 def test_only_lines_that_tell_something_are_of_the_gold_patch() -> None:
@@ -55,11 +57,34 @@ def test_who_edits_may_come_to_the_same_line() -> None:
 
 def test_without_the_gold_patch_nothing_is_judged() -> None:
     conversation = Session().call("grep", "", saying=NEW).answer("Yes.")
-    assert leaks_of(conversation, "model", Grounding(), None, git_history=False) == ()
-    assert leaks_of(conversation, "oracle", Grounding(), None, git_history=True) == (
-        Leak.ORACLE,
-        Leak.GIT_HISTORY,
-    )
+    assert leaks_of(conversation, Grounding(), None, git_history=False) == ()
+
+
+def test_the_conversations_own_model_counts_and_not_its_main_agents() -> None:
+    conversation = replace(Session().answer("Yes."), teacher="oracle")
+    leaks = leaks_of(conversation, Grounding(), None, git_history=True)
+    assert leaks == (Leak.ORACLE, Leak.GIT_HISTORY)
+
+
+@pytest.mark.parametrize(
+    ("task", "arguments", "expected"),
+    [
+        ("Where does it fail?", {"location": "shop/cart.py:42"}, True),
+        ("Where does it fail?", {"breakpoints": ["total", "shop/cart.py:42"]}, True),
+        ("Where does it fail?", {"location": "Cart.total"}, False),
+        ("What is `rate` at shop/cart.py:42?", {"location": "shop/cart.py:50"}, False),
+        ("from shop.cart import Cart", {"location": "shop/cart.py:42"}, False),
+        ("at shop.Cart.total(Cart.java:9)", {"location": "src/shop/Cart.java:9"}, False),
+    ],
+)
+def test_breakpoints_in_files_that_nothing_has_named(
+    task: str, arguments: dict[str, object], expected: bool
+) -> None:
+    session = Session(task).call("debug_breakpoint", "Breakpoint set: shop/cart.py:42", **arguments)
+    assert sets_unnamed_breakpoint(session.answer("Yes.")) is expected
+    shown = Session(task).call("grep", "shop/cart.py:42: total", pattern="total")
+    shown.call("debug_breakpoint", "Breakpoint set", **arguments)
+    assert not sets_unnamed_breakpoint(shown.answer("Yes."))
 
 
 def test_a_value_read_in_the_test_alone() -> None:
