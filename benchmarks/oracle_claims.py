@@ -15,7 +15,6 @@ import argparse
 import random
 import threading
 from collections import Counter
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -77,7 +76,7 @@ def judged(instance: Instance, settings: RolloutSettings) -> tuple[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("benchmark", choices=("humanevalfix", "local", "bundled"))
-    parser.add_argument("path", type=Path, nargs="?")
+    parser.add_argument("path", nargs="?")
     parser.add_argument("--language", choices=("python", "java"), default="python")
     parser.add_argument("--bugs", type=int, help="at most so many, drawn at random")
     options = parser.parse_args()

@@ -25,7 +25,10 @@ from collect.oracle.scripted import ExplorationPolicy, Turns, answer_block, say
 from collect.oracle.session import FEW_VISITS, Moves, Session, Stopped, values_shown
 from sandbox.text import source_lines
 
-RETURNED = re.compile(r"^Returned from (?P<name>.+?): (?P<text>.*(?:\n {4}.*)?)$", re.MULTILINE)
+RETURNED = re.compile(
+    r"^Returned from (?P<name>.+?): (?P<text>.*?)(?P<type>  \([^()]+\))?$", re.MULTILINE
+)
+"""The type is at the value's end, which may be some lines further."""
 MAX_CONTINUES = 4
 MAX_PASSES = 20
 """Moves from the first visit of a line to the one that goes wrong."""
@@ -219,8 +222,8 @@ class OracleSubagent:
         )
         returned = RETURNED.search(stepped.text) if stepped is not None else None
         if returned:
-            first, more, _ = returned["text"].partition("\n")
-            self._findings.append(f"{returned['name']} returned {first}{' ...' if more else ''}")
+            end = returned["type"] or " ..."
+            self._findings.append(f"{returned['name']} returned {returned['text']}{end}")
         if session.paused is not None and session.paused.function == stop.function:
             for target in self._source.assigned(stop.line):
                 yield from self._evaluate(f"What is `{target}` now?", target, "afterwards ")

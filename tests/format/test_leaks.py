@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -78,7 +79,7 @@ def test_the_conversations_own_model_counts_and_not_its_main_agents() -> None:
     ],
 )
 def test_breakpoints_in_files_that_nothing_has_named(
-    task: str, arguments: dict[str, object], expected: bool
+    task: str, arguments: dict[str, Any], expected: bool
 ) -> None:
     session = Session(task).call("debug_breakpoint", "Breakpoint set: shop/cart.py:42", **arguments)
     assert sets_unnamed_breakpoint(session.answer("Yes.")) is expected
