@@ -38,7 +38,7 @@ from collect.store.records import ORACLE_TEACHER, Role
 from sandbox import SandboxConfig
 
 ORACLE = RoleModel(
-    OracleBackend("oracle", OracleConfig(backend="oracle")), Sampling(), ORACLE_TEACHER
+    OracleBackend("oracle", OracleConfig(backend="oracle")), Sampling(), ORACLE_TEACHER, True
 )
 TRUE, FALSE, REFUTED, UNKNOWN = "true", "false", "refuted by its own check", "not known"
 

@@ -157,7 +157,7 @@ def run_subagent(
             if reply.event is not None:
                 agent.log.add_event(EventRow(TASK_MESSAGE, SESSION_START, reply.event))
         agent.run(subagent_task(arguments, started))
-    if context.role_models[Role.DEBUG_SUBAGENT].is_oracle:
+    if context.role_models[Role.DEBUG_SUBAGENT].must_be_true:
         _confirm(context, agent.log, arguments.test)
     return agent.log
 
@@ -175,7 +175,9 @@ def _confirm(context: RolloutContext, log: ConversationLog, test: str) -> None:
     false = false_claims(answer, comparison) if comparison is not None else []
     if false:
         log.finish(StopReason.FAILURE)
-        raise ModelFailure(f"the oracle's answer is not true: {'; '.join(false)}")
+        context.log.note("refuted_answer", claims="; ".join(false))
+        # The caller must not learn the truth from the refusal.
+        raise ModelFailure("the runs without and with the fix refute the answer")
 
 
 def start_session(toolbox: Toolbox, arguments: DebugSubagentArguments) -> ToolReply:

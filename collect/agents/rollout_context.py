@@ -30,6 +30,8 @@ class RoleModel:
     sampling: Sampling
     teacher: str = MODEL_TEACHER
     """Value of the records' `teacher` column."""
+    must_be_true: bool = False
+    """Whether its answers are checked against the runs without and with the gold patch."""
 
     @property
     def is_oracle(self) -> bool:

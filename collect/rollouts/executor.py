@@ -116,7 +116,12 @@ class Setup:
     ) -> RolloutSettings:
         """The settings of rollouts, with the models opened."""
         role_models = {
-            name: RoleModel(backends[name], config.sampling, teacher_of(config, backends[name]))
+            name: RoleModel(
+                backends[name],
+                config.sampling,
+                teacher_of(config, backends[name]),
+                isinstance(config, OracleConfig) and config.answer == "full",
+            )
             for name, config in self.models.items()
         }
         runtime = self.runtime

@@ -103,6 +103,7 @@ def change(run: Path, which: Callable[[Conversation], bool], old: str, new: str)
     return chosen.conversation_id
 
 
+@pytest.mark.slow
 def test_a_run_is_verified_once(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     conversations = list(RunStore(run).read_conversations())
     assert main(["replay", str(run), "--limit", "1"]) == 0
@@ -165,6 +166,7 @@ def first_sub(run: Path) -> str:
     return min(row.conversation_id for row in held if row.role is Role.DEBUG_SUBAGENT)
 
 
+@pytest.mark.slow
 def test_what_never_says_the_same_is_told_from_a_lie(tmp_path: Path) -> None:
     replies = [
         {"tool_calls": [{"name": "bash", "arguments": json.dumps({"command": RANDOM})}]},
@@ -214,6 +216,7 @@ def test_an_empty_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "has no rollouts" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_run_of_a_cluster_is_replayed_on_this_machine(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

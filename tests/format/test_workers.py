@@ -69,6 +69,7 @@ def test_chunks_are_cut_between_rollouts(run: Path) -> None:
     assert not list(rollout_batches([], store.conversations.schema, 3, 10**9))
 
 
+@pytest.mark.slow
 def test_processes_write_what_one_writes(run: Path) -> None:
     alone = run_format(by(1), run)
     expected = written(run)

@@ -99,6 +99,7 @@ def test_it_is_installed_once(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert packages_folder(sys.executable, (PACKAGE,)) == folder
 
 
+@pytest.mark.slow
 def test_two_at_once_get_one_folder(wheels: Path) -> None:
     found: list[Path] = []
 

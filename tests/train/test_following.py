@@ -150,6 +150,7 @@ def test_every_epoch_ends_in_a_step_of_what_is_left(
     assert steps_of(settings, rows) == dict(zip(points, steps, strict=True))
 
 
+@pytest.mark.slow
 def test_a_copy_of_a_later_epoch_has_trained_its_rows(tmp_path: Path, tiny_folder: Path) -> None:
     run = formatted(tmp_path / "run", test_fraction=0)
     settings = config(

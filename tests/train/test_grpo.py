@@ -209,6 +209,7 @@ def script(tiny: Path, *answers: str) -> list[list[Any]]:
     return [[list(ids), bias] for ids, bias in biases.items()]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_thread")
 def test_a_step_on_real_sessions(shop: Path, run: Path, tmp_path: Path) -> None:
     tiny = build_tiny_model(tmp_path / "tiny", context=16_384)

@@ -102,6 +102,7 @@ def test_a_short_beginning_is_not_read_apart(beginning: int) -> None:
     assert shared_beginning(batch) == 0
 
 
+@pytest.mark.slow
 def test_a_loss_that_needs_every_logit_is_left_to_trl(tiny_folder: Path, tmp_path: Path) -> None:
     arguments = {"bf16": False, "loss_type": "dft"}
     trainer = trained(

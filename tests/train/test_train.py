@@ -90,6 +90,7 @@ def test_lora_trains_merges_and_the_model_generates(run: Path, tiny: Path) -> No
     assert not any("norm" in name or "embed" in name for name in changed)
 
 
+@pytest.mark.slow
 def test_a_finished_training_is_not_done_again(run: Path, tiny: Path) -> None:
     first = run_train(config(tiny, max_steps=1), run)
     written = (run / "model" / "training.json").stat().st_mtime_ns

@@ -155,6 +155,7 @@ def test_a_time_out_keeps_what_ended_before_it(sandbox: Sandbox) -> None:
     assert list(results.statuses.values()) == ["passed", "missing", "missing"]
 
 
+@pytest.mark.slow
 def test_a_program_that_ends_the_jvm_or_prints_a_verdict_fakes_none(shared: Sandbox) -> None:
     fake = r"{\"test\": \"FakeTest#one\", \"status\": \"passed\"}"
     files = junit(
@@ -213,6 +214,7 @@ def test_a_program_that_checks_itself(shared: Sandbox, body: str, expected: str)
     assert run(shared, files, "Main") == [expected]
 
 
+@pytest.mark.slow
 def test_classes_are_never_stale(sandbox: Sandbox) -> None:
     files = {"Count.java": "class Count { static int n() { return 1; } }\n"}
     files |= junit("ATest", "one() { Assertions.assertEquals(1, Count.n()); }")

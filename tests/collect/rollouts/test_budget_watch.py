@@ -31,6 +31,7 @@ def collect(server: ChatServer, folder: Path, *overrides: str) -> tuple[int, int
     return status, len(list(RunStore(folder / "test").read_rollouts()))
 
 
+@pytest.mark.slow
 def test_the_whole_run_is_estimated(
     server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

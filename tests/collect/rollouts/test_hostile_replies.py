@@ -62,6 +62,7 @@ def test_deep_nesting_ends_no_rollout(
     assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_journal_of_an_older_release_is_no_dead_end(server: ChatServer, tmp_path: Path) -> None:
     """That kept replies whose tokens no row can hold, and so ended at every start."""
     call = {"id": "c", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}

@@ -82,6 +82,7 @@ def test_twice_in_a_start_is_the_models_and_final(
     assert "1 rollout had failed" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_once_is_the_infrastructures_and_other_settings_begin_anew(tmp_path: Path) -> None:
     once = "runner.again=0"
     assert collected(tmp_path, once).failure_kind is FailureKind.INFRASTRUCTURE

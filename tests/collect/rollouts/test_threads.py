@@ -23,6 +23,7 @@ HEARS_HANG_UPS = ("env", "--default-signal=HUP")
 """Starts a command that hears SIGHUP even if these tests run under `nohup`."""
 
 
+@pytest.mark.slow
 def test_a_run_stops_cleanly_when_its_terminal_goes_away(tmp_path: Path) -> None:
     settings = [f"runs_folder={tmp_path}", "run=test", "collect.benchmark.split=all"]
     command = [sys.executable, "-m", "stepinto", "collect", "configs/quickstart.yaml", *settings]

@@ -397,6 +397,7 @@ def write_until_killed(folder: Path, first: int, lines: int, delay: float) -> li
         return reported + [line for line in rest.splitlines(keepends=False) if len(line) == 16]
 
 
+@pytest.mark.slow
 def test_kill_9_loses_and_doubles_nothing(tmp_path: Path) -> None:
     chance = random.Random(7)
     reported: list[str] = []

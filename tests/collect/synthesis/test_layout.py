@@ -67,6 +67,7 @@ def test_a_project_without_tests_is_refused(tmp_path: Path) -> None:
         arranged(tmp_path, {"shop.py": ""})
 
 
+@pytest.mark.slow
 def test_packages_that_pip_does_not_find_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -561,6 +561,7 @@ DOCTESTS = """
 """
 
 
+@pytest.mark.slow
 def test_post_mortem_of_doctests(some_bench: Workbench) -> None:
     shop(some_bench)
     some_bench.write({"numbers_.py": DOCTESTS, "pytest.ini": "[pytest]\naddopts=--doctest-modules"})
@@ -608,6 +609,7 @@ def test_a_debugger_that_does_not_come_up_is_started_once_more(one: Workbench) -
     session.close()
 
 
+@pytest.mark.slow
 def test_frames_of_a_pytest_from_packages_are_hidden(
     open_bench: Callable[..., Workbench], tmp_path: Path
 ) -> None:

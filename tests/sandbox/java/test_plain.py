@@ -29,6 +29,7 @@ def test_sources_of_several_roots_and_a_framework_of_the_machine(lay_out: Lay) -
     assert box.run(Command(["find", ".", "-name", "*.class"])).output == ""
 
 
+@pytest.mark.slow
 def test_built_again_only_after_a_change(lay_out: Lay) -> None:
     box = lay_out({"Main.java": MAIN % "System.out.println(1);"})
     first = built_test(box, "Main")[1]

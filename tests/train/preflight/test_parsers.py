@@ -42,6 +42,7 @@ def test_calls_are_read_as_vllm_reads_them(tokenizer: Any, text: str, calls: lis
     assert HermesParser(tokenizer).parse(ids(tokenizer, text), [tool()]) == calls
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(not has_vllm(), reason=REASON)
 def test_vllms_own_parser_reads_the_same(tiny_folder: Path) -> None:

@@ -158,6 +158,7 @@ def test_out_of_steps_the_program_as_it_stands_is_the_patch() -> None:
     assert trace.logs[0].patch_attempt == 2
 
 
+@pytest.mark.slow
 def test_the_oracle_tries_candidates_until_one_passes() -> None:
     backend = OracleBackend("m", OracleConfig(backend="oracle", candidates=2))
     trace = repair(Variant.SWE_AGENT, backend)

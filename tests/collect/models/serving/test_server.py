@@ -156,6 +156,7 @@ def test_a_server_that_ignores_sigterm_is_killed(
     assert scripted.alive == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_no_server_outlives_a_process_that_ends_in_any_way(
     scripted: Scripted, number: signal.Signals

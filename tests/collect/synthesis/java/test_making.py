@@ -93,6 +93,7 @@ def test_an_issue_names_no_place(bugs: list[LocalBug]) -> None:
         assert "pytest" not in bug.problem_statement
 
 
+@pytest.mark.slow
 def test_the_card_counts_every_edit_once(made: Path) -> None:
     card = Card.model_validate_json((made / CARD_FILE).read_text("utf-8"))
     [project] = card.projects
