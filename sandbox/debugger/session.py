@@ -344,7 +344,11 @@ class Debugger:
             notes |= dict.fromkeys(stop.notes)
             if hit is None or not stop.file or not stop.stops_program:
                 if found and stop.stop_reason in (StopReason.BREAKPOINT, StopReason.EXCEPTION):
-                    notes[f"{len(found)} of {hits} hits: another stop came first"] = None
+                    ended = stop.state is State.POST_MORTEM
+                    first = (
+                        "the test failed before the next" if ended else "another stop came first"
+                    )
+                    notes[f"{len(found)} of {hits} hits: {first}"] = None
                 break
             chars = max(self._limits.value_chars // 4, 1)
             values = tuple(

@@ -243,6 +243,38 @@ def test_a_condition_that_runs_methods_in_a_long_loop(java_bench: JavaBench) -> 
 
 
 @pytest.mark.slow
+def test_a_condition_that_calls_a_method_does_not_end_a_step(java_bench: JavaBench) -> None:
+    java_bench.write(
+        {
+            "Program.java": """
+            public class Program {
+                static int inner(StringBuilder text) {
+                    int size = text.length();
+                    return size + 1; // @inner
+                }
+
+                static int outer(StringBuilder text) {
+                    int first = inner(text);
+                    int second = inner(text);
+                    return first + second;
+                }
+
+                public static void main(String[] args) {
+                    int total = outer(new StringBuilder("ab")); // @call
+                    System.out.println(total); // @after
+                }
+            }
+            """
+        }
+    )
+    java_bench.start(java_bench.at("call"))
+    condition = 'text.toString().startsWith("x")'
+    java_bench.debugger.set_breakpoint(java_bench.at("inner", condition=condition))
+    event = java_bench.debugger.control(Action.STEP_OVER)
+    assert (event.stop_reason, event.line) == (StopReason.STEP, java_bench.line("after"))
+    assert java_bench.text_of("total") == "6"
+
+
 def test_a_step_out_of_the_end_of_a_recursion_leaves_one_call(java_bench: JavaBench) -> None:
     text = """
         public class Program {

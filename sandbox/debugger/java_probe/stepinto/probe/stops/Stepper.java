@@ -175,6 +175,11 @@ public final class Stepper {
             }
             return !midway;
         }
+        if (action.equals(OVER)) {
+            // A condition that called a method there: the virtual machine forgets where it stepped.
+            leave(base);
+            return false;
+        }
         if (stepsIn(place)) {
             return true; // in a call that the step has entered
         }
