@@ -121,16 +121,6 @@ class Comparison:
         return None if self.wrong is None else self.buggy.visits[self.wrong]
 
     @property
-    def follower(self) -> Visit | None:
-        """The next visit in the frame of the one that goes wrong."""
-        visit = self.visit
-        for other in self.buggy.visits[(self.wrong or 0) + 1 :] if visit else ():
-            if visit is not None and other.depth <= visit.depth:
-                same = (other.depth, other.file, other.function)
-                return other if same == (visit.depth, visit.file, visit.function) else None
-        return None
-
-    @property
     def returned(self) -> str | None:
         """What the visit that goes wrong returned, if it did."""
         returns = [each for each in self.buggy.steps if isinstance(each, Return)]
