@@ -48,9 +48,7 @@ class ReferenceSubagent:
             if self._rule == "first_reached":
                 return
             # Not again in every round of a loop, which would use up the steps.
-            for number in session.paused.numbers:
-                yield from session.remove_breakpoint("I need not stop here again.", number)
-            yield from session.control("I go on to the next suspect.", "continue")
+            yield from session.go_on("I go on to the next suspect.")
 
     def _first_mention(self, suspect: str) -> int:
         """Where the test's code first mentions the suspect's function."""

@@ -147,6 +147,13 @@ class Session:
             arguments["stop_at_test"] = stop_at_test
         return self.came_to((yield from self.do(why, "debug_start_session", **arguments)))
 
+    def go_on(self, why: str) -> Moves[Stopped | None]:
+        """Continue, and stop here no more."""
+        numbers = self.paused.numbers if self.paused is not None else []
+        calls = [("debug_breakpoint", {"action": "remove", "number": each}) for each in numbers]
+        seen = yield say(why, *calls, ("debug_control", {"action": "continue"}))
+        return self.came_to(seen[-1])
+
     def control(self, why: str, action: str) -> Moves[Stopped | None]:
         return self.came_to((yield from self.do(why, "debug_control", action=action)))
 

@@ -175,10 +175,8 @@ class OracleSubagent:
                 return
             if self._habits.detour(0.5):
                 yield from session.locals(f"{stop.place} is reached. On what?")
-            if stop.numbers:
-                why = f"Nothing is wrong at {stop.place} yet; I need not stop there again."
-                yield from session.remove_breakpoint(why, stop.numbers[0])
-            yield from session.control("I go on to the next suspect.", "continue")
+            why = f"Nothing is wrong at {stop.place} yet. I go on to the next suspect."
+            yield from session.go_on(why)
 
     def _go_to_entry(self) -> Moves[None]:
         """The line never runs: see whether its function does, and with which values."""

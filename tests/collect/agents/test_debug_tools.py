@@ -297,7 +297,7 @@ def test_watching_and_collecting_take_one_call() -> None:
         assert told.outcome is ToolOutcome.OK
         assert told.text.splitlines() == [
             "Paused at test_sums.py:10 in total (collected hit 2)",
-            "-> *    10          result += clamp(value, 0)",
+            "->      10          result += clamp(value, 0)",
             "Collected at test_sums.py:10 in total, before the line ran:",
             "hit | result | value | gone",
             "1 | 0 | 1 | (NameError: name 'gone' is not defined)",
