@@ -125,6 +125,7 @@ TEST_IMPORTS = [
         "pygments",
     ),
     *("markdown_it", "mdurl", "pytest", "rich", "sortedcontainers", "unidiff"),
+    *("tree_sitter", "tree_sitter_java"),
 ]
 
 
