@@ -21,7 +21,6 @@ from rich.table import Table
 
 from collect.agents.config import AgentsConfig, Variant
 from collect.agents.debug2fix import run_subagent
-from collect.agents.file_tools import prepare_java_workspace
 from collect.agents.rollout_context import RoleModel, RolloutContext
 from collect.agents.subagent_task import DebugSubagentArguments, parse_answer
 from collect.benchmarks.base import Instance
@@ -38,7 +37,10 @@ from collect.store.records import ORACLE_TEACHER, Role
 from sandbox import SandboxConfig
 
 ORACLE = RoleModel(
-    OracleBackend("oracle", OracleConfig(backend="oracle")), Sampling(), ORACLE_TEACHER, True
+    OracleBackend("oracle", OracleConfig(backend="oracle")),
+    Sampling(),
+    ORACLE_TEACHER,
+    must_be_true=True,
 )
 TRUE, FALSE, REFUTED, UNKNOWN = "true", "false", "refuted by its own check", "not known"
 
@@ -49,9 +51,7 @@ def judged(instance: Instance, settings: RolloutSettings) -> tuple[str, str]:
     suspects = ", ".join(each.place for each in make_candidates(instance, 4, random.Random(0)))
     question = f"Where does this go wrong? I suspect one of these places: {suspects}."
     with settings.open_sandbox(instance) as sandbox:
-        settings.benchmark.prepare(instance, sandbox)
-        if instance.language == "java":
-            prepare_java_workspace(sandbox)
+        settings.prepare(instance, sandbox)
         context = RolloutContext(
             instance=instance,
             variant=Variant.DEBUG2FIX.value,

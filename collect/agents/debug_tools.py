@@ -218,9 +218,8 @@ class BreakpointArguments(Arguments):
         Literal["set", "remove", "list", "collect"],
         Field(
             description="What to do. collect: run on past the next hits of a location, not the "
-            "stop it is at, without "
-            "stopping at other lines' breakpoints, and answer with a table of the values of "
-            "`watch` at each."
+            "stop it is at, without stopping at other lines' breakpoints, and answer with a table "
+            "of the values of `watch` at each."
         ),
     ]
     location: Annotated[

@@ -120,7 +120,7 @@ class Setup:
                 backends[name],
                 config.sampling,
                 teacher_of(config, backends[name]),
-                isinstance(config, OracleConfig) and config.answer == "full",
+                must_be_true=isinstance(config, OracleConfig) and config.answer == "full",
             )
             for name, config in self.models.items()
         }

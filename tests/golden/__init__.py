@@ -46,7 +46,7 @@ def trajectory(instance_id: str) -> dict[str, Any]:
     benchmark = BundledBenchmark(languages=("python", "java"))
     instance = next(found for found in benchmark.instances() if found.id == instance_id)
     oracle = OracleBackend("oracle", OracleConfig(backend="oracle"))
-    role_models = {"oracle": RoleModel(oracle, Sampling(), ORACLE_TEACHER, True)}
+    role_models = {"oracle": RoleModel(oracle, Sampling(), ORACLE_TEACHER, must_be_true=True)}
     settings = RolloutSettings(
         benchmark, SandboxConfig(), AgentsConfig(), role_models, threading.Event()
     )
