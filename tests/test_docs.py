@@ -11,6 +11,8 @@ import pytest
 import yaml
 
 from configs.loading import RunConfig, load_config
+from format.candidates import FILTERS
+from format.duplicates import NOT_NEAR_DUPLICATE, UNIQUE
 from train.trainer import check_trainer_arguments
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -85,3 +87,10 @@ def test_settings_that_are_shown_exist(page: Path, tmp_path: Path) -> None:
 
 def test_the_pages_show_settings() -> None:
     assert sum(len(settings_of(page)) for page in PAGES) > 8
+
+
+def test_the_filters_are_listed_in_their_order() -> None:
+    text = (ROOT / "docs" / "training-data.md").read_text(encoding="utf-8")
+    section = text.split("## Filters\n")[1].split("\n## ")[0].split("\n### ")[0]
+    listed = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
+    assert listed == [*(each.__name__ for each in FILTERS), UNIQUE, NOT_NEAR_DUPLICATE]
