@@ -15,6 +15,7 @@ import argparse
 import random
 import threading
 from collections import Counter
+from functools import partial
 
 from rich.console import Console
 from rich.table import Table
@@ -60,13 +61,14 @@ def judged(instance: Instance, settings: RolloutSettings) -> tuple[str, str]:
             config=settings.agents,
             role_models={Role.DEBUG_SUBAGENT: ORACLE},
             stop=settings.stop,
-            compare=settings.comparing(instance),
+            compare=partial(settings.compare, instance),
         )
         try:
             log = run_subagent(context, DebugSubagentArguments(question=question, test=test))
         except ModelFailure as failure:
             return REFUTED, str(failure)
-    answer, comparison = parse_answer(log.final_answer), settings.comparing(instance)(test)
+    settings.comparisons.clear()
+    answer, comparison = parse_answer(log.final_answer), settings.compare(instance, test)
     if answer is None or comparison is None or comparison.visit is None:
         return UNKNOWN, answer.answer if answer is not None else ""
     false = false_claims(answer, comparison)

@@ -103,28 +103,19 @@ class _Fault:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The buggy run, and where it goes wrong."""
+    """Where the buggy run goes wrong, as far as it is known."""
 
-    buggy: Run
-    wrong: int | None = None
-    """Index of the visit of changed code that goes wrong; None if it is not known."""
+    visit: Visit | None = None
+    """The visit of changed code that goes wrong."""
+    returned: str | None = None
+    """What that visit returned, if it did."""
     faults: tuple[_Fault, ...] = ()
-    """The changed code where that visit is."""
+    """The changed code where it is."""
 
     @property
     def place(self) -> Place | None:
         """Where it goes wrong."""
         return self.faults[0].place if self.faults else None
-
-    @property
-    def visit(self) -> Visit | None:
-        return None if self.wrong is None else self.buggy.visits[self.wrong]
-
-    @property
-    def returned(self) -> str | None:
-        """What the visit that goes wrong returned, if it did."""
-        returns = [each for each in self.buggy.steps if isinstance(each, Return)]
-        return next((each.text for each in returns if each.visit == self.wrong), None)
 
 
 def compare_runs(instance: Instance, workspace: Workspace, test: str) -> Comparison | None:
@@ -149,10 +140,12 @@ def compare_runs(instance: Instance, workspace: Workspace, test: str) -> Compari
     common = {path: _common_lines(files[path], fixed.get(path, b"")) for path, _ in names}
     wrong = _wrong_visit(buggy, right, faults, common)
     if wrong is None:
-        return Comparison(buggy)
+        return Comparison()
     visit = buggy.visits[wrong]
+    returns = [each for each in buggy.steps if isinstance(each, Return)]
+    returned = next((each.text for each in returns if each.visit == wrong), None)
     there = [f for f in faults if (f.place.path, f.place.line) == (visit.file, visit.line)]
-    return Comparison(buggy, wrong, tuple(there))
+    return Comparison(visit, returned, tuple(there))
 
 
 def _fault(files: Mapping[str, bytes], changed: ChangedRange) -> _Fault:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -87,7 +88,7 @@ def hold_question(
             logs=trace.logs,
             ask=question.ask,
             log=settings.log,
-            compare=settings.comparing(bug),
+            compare=partial(settings.compare, bug),
         )
         answered = run_subagent(context, arguments_for(question))
         verdict = score_text(question, answered.final_answer)

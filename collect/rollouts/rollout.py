@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from threading import Event
 
 from collect.agents.baselines.autosd import ScientificDebugger
@@ -97,6 +97,8 @@ class RolloutSettings:
     stop: Event
     log: RolloutLog = NO_LOG
     """The log of this one rollout."""
+    comparisons: dict[tuple[str, str], Comparison | None] = field(default_factory=dict)
+    """Those made so far, by the bug's hash and the test; all rollouts share them."""
 
     def open_sandbox(self, instance: Instance) -> Sandbox:
         """A fresh sandbox for agents, see `open_instance_sandbox`."""
@@ -123,8 +125,9 @@ class RolloutSettings:
             ) as debugger:
                 yield debugger
 
-    def comparing(self, instance: Instance) -> Callable[[str], Comparison | None]:
-        """Compares the runs of a bug's test, each test once."""
+    def compare(self, instance: Instance, test: str) -> Comparison | None:
+        """The runs of a bug's test without and with the gold patch, compared once. None if the
+        test can't be debugged. Raises SandboxError."""
         seeded = {"PYTHONHASHSEED": "0", **self.sandbox.environment}
         config = self.sandbox.model_copy(update={"environment": seeded})
 
@@ -136,7 +139,10 @@ class RolloutSettings:
                     prepare_java_workspace(sandbox)
                 yield sandbox
 
-        return cache(partial(compare_runs, instance, workspace))
+        key = instance.hash, test
+        if key not in self.comparisons:
+            self.comparisons[key] = compare_runs(instance, workspace, test)
+        return self.comparisons[key]
 
 
 @dataclass(frozen=True)
@@ -203,7 +209,7 @@ def run_agents(spec: RolloutSpec, settings: RolloutSettings, trace: RolloutTrace
             logs=trace.logs,
             log=settings.log,
             fresh_debugger=partial(settings.fresh_debugger, spec.instance),
-            compare=settings.comparing(instance),
+            compare=partial(settings.compare, instance),
         )
         try:
             if spec.variant.repairs_one_file:

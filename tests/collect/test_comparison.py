@@ -71,7 +71,7 @@ def compared(instance: Instance) -> Comparison:
     settings = RolloutSettings(
         RepairBugs(instance), SandboxConfig(), AgentsConfig(), {}, threading.Event()
     )
-    found = settings.comparing(instance)(instance.fail_to_pass[0])
+    found = settings.compare(instance, instance.fail_to_pass[0])
     assert found is not None
     return found
 
