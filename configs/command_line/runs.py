@@ -261,6 +261,8 @@ def doctor(options: argparse.Namespace) -> int:
 
 
 POLL_SECONDS = 0.2
+BETWEEN_STAGES = 5.0
+"""Seconds for which a run that goes on may have no model open, such as between two pairs."""
 HOW = (
     "Write text, then any calls, each on a line of its own: >>> NAME {arguments as JSON}\n"
     "End with a line that holds only a full stop."
@@ -305,15 +307,18 @@ def play(options: argparse.Namespace) -> int:
         except (BadAnswer, OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"not sent: {error}") from None
     deadline = time.monotonic() + options.wait
+    last_open = time.monotonic()
     while True:
         request = next_request()
+        if not is_over(run):
+            last_open = time.monotonic()
         if request is not None:
             _show_request(request, options.whole)
             if options.answer is not None or not sys.stdin.isatty():
                 return 0
             _ask_until_sent(run, request)
             deadline = time.monotonic() + options.wait
-        elif is_over(run):
+        elif time.monotonic() - last_open > BETWEEN_STAGES:
             console.print(f"the run is over: stepinto view {run}")
             return 0
         elif time.monotonic() > deadline:
