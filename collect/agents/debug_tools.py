@@ -28,9 +28,10 @@ TOOL_CALLS = {
         "debug_inspect",
     ),
     **dict.fromkeys(
-        (Action.SET_BREAKPOINT, Action.REMOVE_BREAKPOINT, Action.LIST_BREAKPOINTS, Action.COLLECT),
-        "debug_breakpoint",
+        (Action.SET_BREAKPOINT, Action.REMOVE_BREAKPOINT, Action.LIST_BREAKPOINTS),
+        "debug_breakpoint set/remove/list",
     ),
+    Action.COLLECT: "debug_breakpoint collect",
 }
 """The actions as every agent calls them; few have the tool that runs code."""
 LINE_LOCATION = re.compile(r"(?P<file>.+):(?P<line>[0-9]{1,9})$")

@@ -272,7 +272,7 @@ def _breakpoint(point: Breakpoint) -> str:
         place = f"{'uncaught ' if point.uncaught else ''}exception {point.exception}"
     watch = f", watching {', '.join(map(_short, point.watch))}" if point.watch else ""
     kind = f"{function}{condition}{temporary}{pending}{watch}"
-    return f"{point.number}: {place}{kind}, hit {point.hits} times"
+    return f"{point.number}: {f'{place}{kind}'.lstrip()}, hit {point.hits} times"
 
 
 def _indented(text: str) -> str:

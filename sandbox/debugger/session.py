@@ -46,12 +46,13 @@ ALLOWED: Mapping[State, tuple[Action, ...]] = {
     State.RUNTIME: PAUSED,
     State.RUNTIME_ERROR: PAUSED,
     State.POST_MORTEM: (Action.RESTART, *INSPECTIONS, *BREAKPOINTS, *ALWAYS),
-    State.DONE: (Action.RESTART, Action.LIST_BREAKPOINTS, *ALWAYS),
+    State.DONE: (Action.RESTART, *BREAKPOINTS, *ALWAYS),
 }
 """InspectWare's state machine (InspectCoder, section 2.5.1).
 
 InspectCoder forbids setting breakpoints post mortem, since pdb loses them with the program. Here
-the session keeps them, so they can be changed for the next restart, and the answer says so. Nothing
+the session keeps them, so they can be changed for the next restart, also once the program is gone,
+and the answer says so. Nothing
 can run on post mortem, but the frames still hold their variables, so expressions and code work as
 in a paused program.
 """
@@ -66,6 +67,7 @@ CHILD_PROCESSES = (
     "the program has started child processes, which are not debugged: a breakpoint neither stops "
     "nor counts there, so one that was hit 0 times may have been reached in one"
 )
+SET_FOR_RESTART = "the test has ended: it takes effect after a restart"
 LAUNCHES = (Action.START, Action.RESTART)
 LAUNCH_ERRORS = (ErrorKind.LAUNCH_FAILED, ErrorKind.BUILD_FAILED, ErrorKind.NO_SUCH_TEST)
 
@@ -216,15 +218,45 @@ class Debugger:
         return self._ask(Action.RUN_CODE, {"code": code, "frame": frame})
 
     def set_breakpoint(self, request: BreakpointRequest) -> DebugEvent:
-        return self._ask(Action.SET_BREAKPOINT, _given(request))
+        """Set a breakpoint; once the program is gone, a restart finds its place."""
+        given = _given(request)
+        if self.state is not State.DONE:
+            return self._ask(Action.SET_BREAKPOINT, given)
+        kept = self._kept()
+        point = _point(max(kept, default=0) + 1, asdict(request))
+        answer = {"notes": [SET_FOR_RESTART]}
+        return self._keep(Action.SET_BREAKPOINT, given, [*kept.values(), point], answer)
 
     def remove_breakpoint(self, number: int) -> DebugEvent:
-        return self._ask(Action.REMOVE_BREAKPOINT, {"number": number})
+        arguments = {"number": number}
+        if self.state is not State.DONE:
+            return self._ask(Action.REMOVE_BREAKPOINT, arguments)
+        kept = self._kept()
+        if kept.pop(number, None) is None:
+            message = f"there is no breakpoint {number}; set: {', '.join(map(str, kept)) or 'none'}"
+            return self._error(
+                Action.REMOVE_BREAKPOINT, arguments, ErrorKind.BAD_REQUEST, message
+            )
+        return self._keep(Action.REMOVE_BREAKPOINT, arguments, kept.values())
 
     def list_breakpoints(self) -> DebugEvent:
-        if self.state is State.DONE:
-            return self._event(Action.LIST_BREAKPOINTS, {}, {"state": "done"}, 0.0)
-        return self._ask(Action.LIST_BREAKPOINTS, {})
+        if self.state is not State.DONE:
+            return self._ask(Action.LIST_BREAKPOINTS, {})
+        return self._keep(Action.LIST_BREAKPOINTS, {}, self._kept().values())
+
+    def _kept(self) -> dict[int, Json]:
+        """The breakpoints for a restart: of a program that ended before its first stop, those
+        requested."""
+        if self._points is not None:
+            return {**self._points}
+        return {n: _point(n, request) for n, request in enumerate(self._requested, 1)}
+
+    def _keep(
+        self, action: Action, arguments: Json, points: Iterable[Json], answer: Json | None = None
+    ) -> DebugEvent:
+        """Change the breakpoints for a restart of the program, which is gone."""
+        answer = {"state": "done", "all_breakpoints": [*points], **(answer or {})}
+        return self._event(action, arguments, answer, 0.0)
 
     def snapshot(self) -> Snapshot:
         """The session's state, the stack and the breakpoints; allowed in every state."""
@@ -428,7 +460,7 @@ class Debugger:
             self._records.pop(number, None)
 
     def _refuse(self, action: Action, arguments: Json) -> DebugEvent:
-        message = f"{action} is not possible {WHY[self.state]}; nothing changed"
+        message = f"this is not possible {WHY[self.state]}; nothing changed"
         event = self._error(action, arguments, ErrorKind.NOT_ALLOWED, message)
         return replace(event, allowed=ALLOWED[self.state])
 
@@ -442,6 +474,11 @@ def _given(request: BreakpointRequest) -> Json:
     return {
         name: value for name, value in asdict(request).items() if value not in (None, False, ())
     }
+
+
+def _point(number: int, request: Json) -> Json:
+    """A requested breakpoint, as a probe describes one."""
+    return {**request, "number": number, "file": request["file"] or "", "line": request["line"] or 0}
 
 
 def _page(start: int) -> Json:

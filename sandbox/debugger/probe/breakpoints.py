@@ -203,7 +203,7 @@ class BreakpointTable:
         notes: list[str] = []
         path = ""
         if point.exception:
-            point.on_exception(self.workspace, kept="number" in arguments)
+            point.on_exception(self.workspace, kept="source" in arguments)
         elif arguments.get("function"):
             name = arguments["function"]
             if arguments.get("file") and ".py:" not in name:

@@ -60,6 +60,30 @@ def test_after_the_end_a_restart_is_allowed(one: Workbench) -> None:
     assert one.debugger.restart().state is State.DONE
 
 
+def test_after_the_end_breakpoints_are_changed_for_a_restart(one: Workbench) -> None:
+    """Also of a program that ended before its first stop."""
+    one.write({"program.py": PROGRAM})
+    one.start(one.at("square", condition="n > 9"))
+    assert one.debugger.state is State.DONE
+    event = one.debugger.set_breakpoint(one.at("call", watch=("n",)))
+    assert (event.error_kind, event.state) == (None, State.DONE)
+    assert event.notes == ("the test has ended: it takes effect after a restart",)
+    for request in (BreakpointRequest(function="work"), BreakpointRequest(function="nowhere")):
+        text = render(one.debugger.set_breakpoint(request)).splitlines()
+    assert text[-2:] == ["4: in nowhere, hit 0 times", f"Note: {event.notes[0]}"]
+    refused = one.debugger.remove_breakpoint(7)
+    assert (refused.error_kind, refused.state) == (ErrorKind.BAD_REQUEST, State.DONE)
+    assert refused.error == "there is no breakpoint 7; set: 1, 2, 3, 4"
+    one.debugger.remove_breakpoint(3)
+    listed = one.debugger.list_breakpoints().breakpoints
+    assert [point.number for point in listed] == [1, 2, 4]
+    event = one.debugger.restart()
+    assert event.line == one.line("call")
+    assert [point.number for point in event.breakpoints] == [1, 2]
+    assert [value.name for value in event.values] == ["n"]
+    assert "breakpoint not set: there is no function nowhere" in "\n".join(event.notes)
+
+
 def test_only_control_actions_are_control_actions(one: Workbench) -> None:
     one.script(PROGRAM)
     event = one.debugger.control(Action.LOCALS)
