@@ -300,7 +300,7 @@ def reply(event: DebugEvent, names: Mapping[Action, str] = TOOL_CALLS) -> ToolRe
 
 CHANGING = (StartSession.name, Control.name, SetBreakpoint.name)
 LOOKING = (Inspect.name, RunCode.name)
-RUNNING = (*CONTROL_ACTIONS, Action.COLLECT)
+RUNNING = (*CONTROL_ACTIONS, Action.COLLECT, Action.RESTART)
 
 
 def withheld(call: ToolCall, earlier: Sequence[Answered]) -> ToolReply | None:

@@ -56,8 +56,9 @@ class Breakpoint:
             message = "the condition {!r} is not an expression: {}"
             raise Refusal(message.format(self.condition, error)) from None
 
-    def on_line(self, path: str, line: int, source: SourceFile) -> list[str]:
-        """Bind to a line, or to the next executable one; returns a note if it was moved."""
+    def on_line(self, path: str, line: int, source: SourceFile, asked: int) -> list[str]:
+        """Bind to a line, or to the next executable one; returns a note if that is not the line
+        asked for."""
         self.path = path
         function = source.function_at(line)
         if function is not None:
@@ -72,10 +73,10 @@ class Breakpoint:
             self.owners = source.owners[self.line]
             if follower is not None:
                 self._bind(follower, source)
-        if self.line == line:
+        if self.line == asked:
             return []
         inside = " and ".join(sorted({name for name, _ in self.owners}))
-        return [f"breakpoint {self.number} moved from line {line} to {self.line}, in {inside}"]
+        return [f"breakpoint {self.number} moved from line {asked} to {self.line}, in {inside}"]
 
     def on_function(self, path: str, function: Function, source: SourceFile) -> None:
         self.path = path
@@ -213,7 +214,8 @@ class BreakpointTable:
         elif arguments.get("file") and arguments.get("line"):
             path = find_file(self.workspace, arguments["file"])
             line, notes = self._line(path, arguments)
-            notes += point.on_line(path, line, self.workspace.source(path))
+            source = self.workspace.source(path)
+            notes += point.on_line(path, line, source, arguments["line"])
         else:
             raise Refusal("a breakpoint needs a file and a line, a function, or an exception")
         for other in self.by_path.get(path, ()):
@@ -241,7 +243,7 @@ class BreakpointTable:
         if not same:
             message = "the line of breakpoint {}, `{}`, is gone; it is set near where that was"
             return now, [message.format(arguments["number"], arguments["source"])]
-        return now, [f"breakpoint at line {line} followed its text to {now}"] * (now != line)
+        return now, []
 
     def remove(self, number: int) -> Breakpoint:
         if number not in self.breakpoints:

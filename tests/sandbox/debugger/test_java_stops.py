@@ -440,7 +440,7 @@ def test_breakpoints_survive_a_restart_and_an_edit(java_bench: JavaBench) -> Non
     shapes.write({"Program.java": edited})
     event = shapes.debugger.restart()
     assert event.line == line + 2
-    assert f"breakpoint at line {line} followed its text to {line + 2}" in event.notes
+    assert f"breakpoint 1 moved from line {line} to {line + 2}" in event.notes
     assert [point.condition for point in event.breakpoints] == ["side == 3", None]
     assert go_on(shapes).function == "Program.each"
 

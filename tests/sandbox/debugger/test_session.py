@@ -117,10 +117,11 @@ def test_a_start_tells_of_the_temporary_breakpoint_it_stopped_at(one: Workbench)
 
 def test_breakpoints_follow_an_edit_over_a_restart(one: Workbench) -> None:
     one.script(PROGRAM, "square")
+    line = one.line("square")
     one.write({"program.py": "# new\n# lines\n" + one.files["program.py"]})
     event = one.debugger.restart()
     assert event.line == one.line("square")
-    assert any("followed" in note for note in event.notes)
+    assert f"breakpoint 1 moved from line {line} to {line + 2}, in work" in event.notes
 
 
 def test_breakpoints_find_their_lines_in_an_edited_file(one: Workbench) -> None:
@@ -164,6 +165,30 @@ def test_breakpoints_find_their_lines_in_an_edited_file(one: Workbench) -> None:
     notes = "\n".join(event.notes)
     assert "breakpoint 2, `n -= 1  # @third`, is gone" in notes
     assert "breakpoint 3, `gone = a  # @gone`, is gone" in notes
+
+
+def test_a_breakpoint_whose_line_is_gone_is_told_with_that_line(one: Workbench) -> None:
+    one.script(
+        """
+        def months(n):
+            text = str(n)
+
+            a = n + 1
+            b = n + 2
+            c = n + 3
+            return a + b + c  # @gone
+
+        months(1)
+        """,
+        "gone",
+    )
+    line = one.line("gone")
+    lines = one.files["program.py"].splitlines()
+    lines[line - 4 : line] = ["    total = sum(n + k for k in (1, 2, 3))", "    return total"]
+    one.write({"program.py": "\n".join(lines)})
+    event = one.debugger.restart()
+    assert event.line != line
+    assert f"breakpoint 1 moved from line {line} to {event.line}, in months" in event.notes
 
 
 def test_a_restart_that_fails_can_be_tried_again(one: Workbench) -> None:

@@ -24,7 +24,7 @@ final class Places {
     void onLine(Breakpoint point, String file, int wanted, String text, List<String> notes)
             throws Refusal {
         point.path = sources.file(file);
-        int line = shifted(point.path, wanted, text, notes);
+        int line = shifted(point.path, wanted, text);
         TreeMap<Integer, Set<String>> lines = new TreeMap<>();
         for (ClassFile type : classFiles.of(point.path)) {
             for (ClassFile.Code method : type.methods) {
@@ -43,15 +43,15 @@ final class Places {
             throw new Refusal(
                     "line " + line + " holds no code; the last that does is " + lines.lastKey());
         }
-        if (found != line) {
-            notes.add("breakpoint " + point.number + " moved from line " + line + " to " + found);
+        if (found != wanted) {
+            notes.add("breakpoint " + point.number + " moved from line " + wanted + " to " + found);
         }
         point.line = found;
         point.classes.addAll(lines.get(found));
     }
 
     /** The line now, if a restart gives the text that the line had when it was set. */
-    private int shifted(String path, int line, String text, List<String> notes) {
+    private int shifted(String path, int line, String text) {
         if (text.isEmpty() || sources.line(path, line).equals(text)) {
             return line;
         }
@@ -63,11 +63,7 @@ final class Places {
                 moved = number;
             }
         }
-        if (moved == 0) {
-            return line;
-        }
-        notes.add("breakpoint at line " + line + " followed its text to " + moved);
-        return moved;
+        return moved == 0 ? line : moved;
     }
 
     /**
