@@ -10,6 +10,7 @@ import posixpath
 import tempfile
 import threading
 import zipfile
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -17,11 +18,11 @@ from weakref import WeakKeyDictionary
 
 from sandbox.base import Command, Sandbox, open_sandbox
 from sandbox.debugger.channel import Channel, Json
+from sandbox.debugger.launcher import LaunchRefused
 from sandbox.debugger.records import DebugLimits, ErrorKind, Launch
-from sandbox.debugger.session import LaunchRefused
 from sandbox.environment import cache_folder
 from sandbox.errors import BuildFailed, DebuggerError, JavaError, NoSuchTest, SandboxFileError
-from sandbox.java.build import built_test, fork_command, java_command, needs_fork
+from sandbox.java.build import built_test, find_test, fork_command, java_command, needs_fork
 from sandbox.java.jdk import Jdk, find_jdk
 from sandbox.java.lookup import Found
 from sandbox.java.project import JavaProject
@@ -55,6 +56,12 @@ class JavaLauncher:
         self._started: Channel | None = None
         """A probe that is starting; it starts before the build so that both run in parallel."""
 
+    def check(self, sandbox: Sandbox, launch: Launch, require_file: Callable[[str], None]) -> None:
+        try:
+            find_test(sandbox, launch.test)
+        except (JavaError, SandboxFileError) as error:
+            raise refused(error) from None
+
     def target(self, sandbox: Sandbox, launch: Launch, limits: DebugLimits) -> Json:
         try:
             jdk = find_jdk(sandbox)
@@ -66,12 +73,7 @@ class JavaLauncher:
             self._drop_started()
             if not isinstance(error, (JavaError, SandboxFileError)):
                 raise
-            kind = ErrorKind.LAUNCH_FAILED
-            if isinstance(error, BuildFailed):
-                kind = ErrorKind.BUILD_FAILED
-            elif isinstance(error, NoSuchTest):
-                kind = ErrorKind.NO_SUCH_TEST
-            raise LaunchRefused(str(error), kind) from None
+            raise refused(error) from None
 
     def connect(self, sandbox: Sandbox, limits: DebugLimits) -> Channel:
         channel, self._started = self._started, None
@@ -94,6 +96,16 @@ class JavaLauncher:
         channel, self._started = self._started, None
         if channel is not None:
             channel.close()
+
+
+def refused(error: JavaError | SandboxFileError) -> LaunchRefused:
+    """The refusal of a launch that can't be looked up or built."""
+    kind = ErrorKind.LAUNCH_FAILED
+    if isinstance(error, BuildFailed):
+        kind = ErrorKind.BUILD_FAILED
+    elif isinstance(error, NoSuchTest):
+        kind = ErrorKind.NO_SUCH_TEST
+    return LaunchRefused(str(error), kind)
 
 
 def start_probe(sandbox: Sandbox, jdk: Jdk) -> Channel:

@@ -9,6 +9,7 @@ import json
 import marshal
 import re
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -17,8 +18,8 @@ from typing import Literal
 from sandbox.base import Command, Sandbox
 from sandbox.debugger import probe
 from sandbox.debugger.channel import Channel, Json
+from sandbox.debugger.launcher import LaunchRefused
 from sandbox.debugger.records import DebugLimits, ErrorKind, Launch
-from sandbox.debugger.session import LaunchRefused
 from sandbox.shell import split_words
 
 # Canonical mode would cut lines at 4096 bytes, so the terminal is made raw before anything is sent.
@@ -89,11 +90,14 @@ def _sources() -> dict[str, str]:
 class PythonLauncher:
     """Starts the Python probe, and parses what a launch names."""
 
+    def check(self, sandbox: Sandbox, launch: Launch, require_file: Callable[[str], None]) -> None:
+        target = parsed_target(launch)
+        file = target.names[0].partition("::")[0]
+        if target.kind in ("script", "pytest") and file.endswith(".py"):
+            require_file(file)
+
     def target(self, sandbox: Sandbox, launch: Launch, limits: DebugLimits) -> Json:
-        try:
-            target = parse_target(launch.test)
-        except TargetError as error:
-            raise LaunchRefused(str(error), ErrorKind.NO_SUCH_TEST) from None
+        target = parsed_target(launch)
         return {"kind": target.kind, "names": list(target.names)}
 
     def connect(self, sandbox: Sandbox, limits: DebugLimits) -> Channel:
@@ -108,6 +112,14 @@ class PythonLauncher:
             channel.close()
             raise
         return channel
+
+
+def parsed_target(launch: Launch) -> Target:
+    """What a launch names. Raises LaunchRefused."""
+    try:
+        return parse_target(launch.test)
+    except TargetError as error:
+        raise LaunchRefused(str(error), ErrorKind.NO_SUCH_TEST) from None
 
 
 Kind = Literal["pytest", "unittest", "script", "module", "name"]

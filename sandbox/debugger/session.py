@@ -8,10 +8,10 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
-from typing import Protocol
 
 from sandbox.base import Sandbox
 from sandbox.debugger.channel import BREAKPOINT, Channel, Json, event_from_answer
+from sandbox.debugger.launcher import Launcher, LaunchRefused
 from sandbox.debugger.records import (
     CONTROL_ACTIONS,
     Action,
@@ -68,26 +68,10 @@ CHILD_PROCESSES = (
     "nor counts there, so one that was hit 0 times may have been reached in one"
 )
 SET_FOR_RESTART = "the test has ended: it takes effect after a restart"
+STILL_OPEN = "the session that was open goes on"
+OPEN_ENDED = "the session that was open has ended"
 LAUNCHES = (Action.START, Action.RESTART)
 LAUNCH_ERRORS = (ErrorKind.LAUNCH_FAILED, ErrorKind.BUILD_FAILED, ErrorKind.NO_SUCH_TEST)
-
-
-class LaunchRefused(Exception):
-    """The launch names nothing that can be run, or the build fails; the message says what to do."""
-
-    def __init__(self, message: str, kind: ErrorKind = ErrorKind.LAUNCH_FAILED) -> None:
-        super().__init__(message)
-        self.kind = kind
-
-
-class Launcher(Protocol):
-    """The language-specific part: the probe, and what a launch means to it."""
-
-    def target(self, sandbox: Sandbox, launch: Launch, limits: DebugLimits) -> Json:
-        """What the probe is to run, built if needed. Raises LaunchRefused, SandboxDead."""
-
-    def connect(self, sandbox: Sandbox, limits: DebugLimits) -> Channel:
-        """Start a probe in the sandbox. Raises DebuggerError, SandboxDead."""
 
 
 class Debugger:
@@ -121,15 +105,25 @@ class Debugger:
         the session `launch.watch` is evaluated.
 
         Atomic (Debug2Fix, section 4.2): it returns the first stop, or why there is none. Closes a
-        session that is already running.
+        session that is already running, unless the launch names nothing that is there.
         """
-        self.close()
-        self._launch = launch
-        self._requested = [asdict(request) for request in launch.breakpoints]
-        arguments: Json = {"test": launch.test, "breakpoints": self._requested}
+        requested = [asdict(request) for request in launch.breakpoints]
+        arguments: Json = {"test": launch.test, "breakpoints": requested}
         if launch.watch:
             arguments["watch"] = launch.watch
-        return self._shown(self._start(Action.START, arguments))
+        was_open = self._channel is not None
+        if was_open:
+            try:
+                self._launcher.check(self._sandbox, launch, self._require_file)
+            except LaunchRefused as error:
+                event = self._error(Action.START, arguments, error.kind, str(error))
+                return replace(event, notes=(STILL_OPEN,))
+        self.close()
+        self._launch, self._requested = launch, requested
+        event = self._start(Action.START, arguments)
+        if was_open and event.error_kind in LAUNCH_ERRORS:
+            event = replace(event, notes=(*event.notes, OPEN_ENDED))
+        return self._shown(event)
 
     def restart(self) -> DebugEvent:
         """Launch the same test again with the breakpoints kept, to its first stop."""
@@ -224,8 +218,8 @@ class Debugger:
             return self._ask(Action.SET_BREAKPOINT, given)
         kept = self._kept()
         point = _point(max(kept, default=0) + 1, asdict(request))
-        answer = {"notes": [SET_FOR_RESTART]}
-        return self._keep(Action.SET_BREAKPOINT, given, [*kept.values(), point], answer)
+        points = [*kept.values(), point]
+        return self._keep(Action.SET_BREAKPOINT, given, points, SET_FOR_RESTART)
 
     def remove_breakpoint(self, number: int) -> DebugEvent:
         arguments = {"number": number}
@@ -234,9 +228,7 @@ class Debugger:
         kept = self._kept()
         if kept.pop(number, None) is None:
             message = f"there is no breakpoint {number}; set: {', '.join(map(str, kept)) or 'none'}"
-            return self._error(
-                Action.REMOVE_BREAKPOINT, arguments, ErrorKind.BAD_REQUEST, message
-            )
+            return self._error(Action.REMOVE_BREAKPOINT, arguments, ErrorKind.BAD_REQUEST, message)
         return self._keep(Action.REMOVE_BREAKPOINT, arguments, kept.values())
 
     def list_breakpoints(self) -> DebugEvent:
@@ -252,10 +244,10 @@ class Debugger:
         return {n: _point(n, request) for n, request in enumerate(self._requested, 1)}
 
     def _keep(
-        self, action: Action, arguments: Json, points: Iterable[Json], answer: Json | None = None
+        self, action: Action, arguments: Json, points: Iterable[Json], *notes: str
     ) -> DebugEvent:
         """Change the breakpoints for a restart of the program, which is gone."""
-        answer = {"state": "done", "all_breakpoints": [*points], **(answer or {})}
+        answer = {"state": "done", "all_breakpoints": [*points], "notes": notes}
         return self._event(action, arguments, answer, 0.0)
 
     def snapshot(self) -> Snapshot:
@@ -307,7 +299,8 @@ class Debugger:
         if answer.get("error", {}).get("kind") in LAUNCH_ERRORS:
             self._end_program()
             answer = {**answer, "state": failed_state}
-            answer |= {"all_breakpoints": None, "breakpoint_news": None}
+            # Notes on breakpoints, too, would be about a program that does not run.
+            answer |= {"all_breakpoints": None, "breakpoint_news": None, "notes": ()}
         return self._event(action, arguments, answer, time.monotonic() - began)
 
     def _ask(self, action: Action, arguments: Json, timeout: float | None = None) -> DebugEvent:
@@ -318,7 +311,14 @@ class Debugger:
         answer = self._send(action, arguments, seconds)
         return self._event(action, arguments, answer, time.monotonic() - began)
 
-    def _send(self, action: Action, arguments: Json, seconds: float) -> Json:
+    def _require_file(self, name: str) -> None:
+        """Raises LaunchRefused with the nearest names if the program finds no such file."""
+        answer = self._send("find_file", {"file": name}, self._limits.action_timeout)
+        self._learn_breakpoints(Action.LIST_BREAKPOINTS, answer)
+        if answer.get("error", {}).get("kind") == ErrorKind.BAD_REQUEST:
+            raise LaunchRefused(answer["error"]["message"], ErrorKind.NO_SUCH_TEST)
+
+    def _send(self, action: str, arguments: Json, seconds: float) -> Json:
         assert self._channel is not None
         try:
             return self._channel.request(action, arguments, seconds, self._limits.interrupt_grace)
@@ -478,7 +478,8 @@ def _given(request: BreakpointRequest) -> Json:
 
 def _point(number: int, request: Json) -> Json:
     """A requested breakpoint, as a probe describes one."""
-    return {**request, "number": number, "file": request["file"] or "", "line": request["line"] or 0}
+    place = {"file": request["file"] or "", "line": request["line"] or 0}
+    return {**request, **place, "number": number}
 
 
 def _page(start: int) -> Json:

@@ -256,11 +256,16 @@ def built_test(sandbox: Sandbox, test: str, timeout: float = 300.0) -> tuple[Fou
     BuildFailed with the compiler's errors, JavaUnavailable) or SandboxError.
     """
     jdk = find_jdk(sandbox)
+    found, scan = find_test(sandbox, test)
+    return found, _build(BuildJob(sandbox, jdk, scan, time.monotonic() + timeout), found)
+
+
+def find_test(sandbox: Sandbox, test: str) -> tuple[Found, Scan]:
+    """Find what `test` names, without a build. Raises JavaError or SandboxError."""
     workspace = _workspace(sandbox)
     outputs = [known.project.class_roots for known in workspace.built.values()]
     scan = workspace.scan = scan_workspace(sandbox, workspace.scan, outputs)
-    found = Lookup(sandbox, scan).find(parse_name(test))
-    return found, _build(BuildJob(sandbox, jdk, scan, time.monotonic() + timeout), found)
+    return Lookup(sandbox, scan).find(parse_name(test)), scan
 
 
 def _build(job: BuildJob, found: Found) -> JavaProject:

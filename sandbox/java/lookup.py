@@ -417,17 +417,32 @@ class Lookup(Sources):
             return Found(file, chosen.name, None, tests, True, (), imports)
         family = list(self.family(file, chosen))
         last_file, last = family[-1]
+        nested = self._nested_tests(file, chosen)
+        same = [test for test in nested if test.endswith(f"#{method}")]
         # A class without its source, of a library, may have it.
         may_have = (
             any(each.method(method) for _, each in family)
             or last.parent not in (None, *TEST_CASES)
-            or re.search(rf"\b{method}\s*\(", self.text(last_file))
+            or (not same and re.search(rf"\b{method}\s*\(", self.text(last_file)))
         )
         if not may_have:
-            close = difflib.get_close_matches(method, tests, NEAREST, 0.4) or tests[:NEAREST]
+            alike = difflib.get_close_matches(method, tests, NEAREST, 0.4)
+            close = same or alike or [*tests, *nested][:NEAREST]
             nearest = f"its nearest tests: {', '.join(close)}" if close else "it holds no tests"
             raise NoSuchTest(f"{shown} has no method {method}; {nearest}")
         return Found(file, chosen.name, method, (method,), True, (), imports)
+
+    def _nested_tests(self, file: str, outer: JavaClass) -> list[str]:
+        """The tests of the classes nested in one, as `demo.Outer$Inner#test`."""
+        nested = (
+            each for each in self.outline(file).classes if each.name.startswith(f"{outer.name}$")
+        )
+        return [
+            f"{each.name}#{method.name}"
+            for each in nested
+            for method in each.methods
+            if method.test
+        ]
 
     def _nearest_classes(self, *names: str) -> str:
         """Sources with similar names; if none is similar, those of tests first."""

@@ -27,7 +27,7 @@ from .own import INTERRUPT, get_ident, monotonic, set_handler, sleep
 from .tracer import INTO, OUT, OVER, Tracer
 from .values import Bounds, Field, Rendered, exception_text, fields_of, render, type_name
 from .wire import CONTROL, RUN_ACTIONS, TICK, Interrupted, Json, Link, Refusal
-from .workspace import Workspace
+from .workspace import Workspace, find_file
 
 SAMPLE = 0.002
 """Seconds for which threads are watched to tell running from waiting ones."""
@@ -257,6 +257,7 @@ class Actions:
             "set_breakpoint": self._set_breakpoint,
             "remove_breakpoint": self._remove_breakpoint,
             "list_breakpoints": lambda given: {},  # every answer includes the changed ones
+            "find_file": lambda given: {"path": find_file(session.workspace, given["file"])},
         }
 
     def handle(self, action: str, arguments: Json) -> Json:

@@ -219,7 +219,7 @@ class Workspace:
 
     def files(self) -> Iterator[str]:
         """Every Python file below the workspace, and the script that is debugged."""
-        if self.script and not self.script.startswith(self.root + os.sep):
+        if not self.script.startswith(self.root + os.sep) and isfile(self.script):
             yield self.script
         for folder, names, files in walk(self.root):
             names[:] = sorted(
@@ -230,12 +230,20 @@ class Workspace:
                     yield join(folder, name)
 
 
+def python_files(folder: str) -> list[str]:
+    """The Python files directly in a folder; none if it can't be read."""
+    files = next(walk(folder), ("", [], []))[2]
+    return [join(folder, name) for name in sorted(files) if name.endswith(".py")]
+
+
 def find_file(workspace: Workspace, name: str) -> str:
     """The one file that a name means. Raises Refusal with the nearest names."""
     direct = realpath(join(workspace.root, name))
     if isfile(direct):
         return direct
     known = list(workspace.files())
+    if not direct.startswith(workspace.root + os.sep):  # a script elsewhere, such as below /tmp
+        known += [path for path in python_files(os.path.dirname(direct)) if path not in known]
     ending = os.sep + name.lstrip("./")
     matches = [path for path in known if path.endswith(ending)]
     if len(matches) == 1:
@@ -370,7 +378,7 @@ def closest(name: str, names: list[str]) -> list[str]:
 
 
 def nearest(name: str, names: list[str]) -> str:
-    base = basename(name)
-    close = closest(name, names)
-    close += [path for path in names if basename(path) == base and path not in close]
+    alike = closest(basename(name), [basename(path) for path in names])
+    same = [path for each in alike for path in names if basename(path) == each]
+    close = list(dict.fromkeys([*same, *closest(name, names)]))
     return "; nearest: " + ", ".join(close[:5]) if close else ""

@@ -197,8 +197,20 @@ def test_an_action_that_is_refused_names_the_calls_that_are_possible() -> None:
     ):
         tools = Toolbox(debug_tools(debugger))
         refused = tools.call(ToolCall("1", "debug_control", '{"action": "continue"}'))
+        listed = tools.call(ToolCall("2", "debug_breakpoint", '{"action": "list"}'))
+        sandbox.write_file("program.py", b"x = 1\n")
+        start = {"test": "program.py", "stop_at_test": False}
+        tools.call(ToolCall("3", "debug_start_session", json.dumps(start)))
+        collect = {"action": "collect", "location": "program.py:1"}
+        ended = tools.call(ToolCall("4", "debug_breakpoint", json.dumps(collect)))
     assert refused.outcome is ToolOutcome.REFUSED
     assert refused.text.endswith("Call debug_start_session first.")
+    assert "list_breakpoints" not in listed.text
+    assert ended.text == (
+        "Error (not_allowed): this is not possible after the program has ended; nothing changed\n"
+        "The debugger now allows: debug_control restart, debug_breakpoint set/remove/list, "
+        "debug_start_session, debug_control terminate"
+    )
 
 
 CLAMP = """\

@@ -6,7 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from sandbox.debugger import Action, BreakpointRequest, DebugEvent, ErrorKind, State, StopReason
+from sandbox.debugger import (
+    Action,
+    BreakpointRequest,
+    DebugEvent,
+    ErrorKind,
+    Launch,
+    State,
+    StopReason,
+)
 from tests.sandbox.debugger.java_bench import PROGRAM, JavaBench, java_benches, main_program
 
 SHAPES = """
@@ -443,6 +451,22 @@ def test_breakpoints_survive_a_restart_and_an_edit(java_bench: JavaBench) -> Non
     assert f"breakpoint 1 moved from line {line} to {line + 2}" in event.notes
     assert [point.condition for point in event.breakpoints] == ["side == 3", None]
     assert go_on(shapes).function == "Program.each"
+
+
+def test_a_program_that_has_ended_keeps_its_session(java_bench: JavaBench) -> None:
+    shapes = java_bench
+    shapes.write({"Program.java": SHAPES})
+    shapes.start(shapes.at("area", condition="side == 99"))
+    assert shapes.debugger.state is State.DONE
+    shapes.debugger.set_breakpoint(BreakpointRequest(function="Program.each"))
+    shapes.debugger.set_breakpoint(BreakpointRequest(exception="RuntimeException"))
+    shapes.debugger.remove_breakpoint(1)
+    event = shapes.debugger.restart()
+    assert event.function == "Program.each"
+    assert [point.number for point in event.breakpoints] == [2, 3]
+    event = shapes.debugger.start(Launch("Programm"))
+    assert (event.error_kind, event.state) == (ErrorKind.NO_SUCH_TEST, State.RUNTIME)
+    assert shapes.text_of("1 + 1") == "2"
 
 
 def test_the_source_around_a_stop_is_marked(java_bench: JavaBench) -> None:

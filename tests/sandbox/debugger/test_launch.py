@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import Sandbox
+from sandbox import Command, Sandbox
 from sandbox.debugger import (
     Action,
     BreakpointRequest,
@@ -175,6 +175,28 @@ def test_unknown_tests_are_answered_with_the_nearest(one: Workbench) -> None:
     assert "::test_total" in missing(one, "test_totals")
     assert "names no test" in missing(one, "")
     assert "there is no module nowhere" in missing(one, "python -m nowhere")
+
+
+def test_a_missing_file_is_answered_with_the_nearest(one: Workbench) -> None:
+    one.write({"src/some/deep/folder/narrow.py": "x = 1\n", "program.py": "x = 1\n"})
+    one.sandbox.run(Command(["sh", "-c", "mkdir /tmp/tries; echo 'x = 1' >/tmp/tries/repro.py"]))
+    said = missing(one, "narow.py")
+    assert said.startswith("there is no file narow.py; nearest: src/some/deep/folder/narrow.py")
+    said = missing(one, "/tmp/tries/repo.py")
+    assert said.startswith("there is no file /tmp/tries/repo.py; nearest: /tmp/tries/repro.py")
+
+
+def test_a_start_that_names_nothing_leaves_the_open_session(one: Workbench) -> None:
+    one.script("x = 1  # @x\ny = 2\n", "x")
+    for test in ("progam.py", "test_progam.py::test_x", "pytest"):
+        event = one.debugger.start(Launch(test))
+        assert (event.error_kind, event.state) == (ErrorKind.NO_SUCH_TEST, State.RUNTIME), test
+        assert event.notes == ("the session that was open goes on",)
+    assert one.text_of("1 + 1") == "2"
+    one.write({"broken.py": "def\n"})
+    event = one.debugger.start(Launch("broken.py", (one.at_line(3),)))
+    assert (event.error_kind, event.state) == (ErrorKind.LAUNCH_FAILED, State.START)
+    assert event.notes == ("the session that was open has ended",)
 
 
 def test_a_folder_with_a_space(one: Workbench) -> None:

@@ -30,6 +30,13 @@ FILES = {
         public class CalcTest extends junit.framework.TestCase { public void testOld() {} }
         class Hidden extends CalcTest { public void testHidden() {} }
         """,
+    "core/src/test/java/demo/OldTest.java": """\
+        package demo;
+        class OldTest {
+            @Test void testOld() {}
+            @Nested class Inner { @Test void testInner() {} }
+        }
+        """,
     "core/src/main/java/demo/Main.java": """\
         package demo;
         public class Main { public static void main(String[] args) {} static void helper() {} }
@@ -89,6 +96,10 @@ def test_main_classes_and_their_arguments(workspace: Sandbox) -> None:
     ("text", "said"),
     [
         ("app/src/test/java/demo/CalcTest.java::testOdd", "its nearest tests: testOld"),
+        (
+            "demo.OldTest#testInner",
+            r"no method testInner; its nearest tests: demo.OldTest\$Inner#testInner$",
+        ),
         ("demo.CalkTest", "the nearest: .*CalcTest.java"),
         ("org.other.Nothing#x", r"there is no test org.other.Nothing#x; the nearest: .*Test.java"),
         ("BaseTest#base", "BaseTest.*is abstract.*its subclasses: demo.CalcTest$"),
