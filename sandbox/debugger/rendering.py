@@ -166,20 +166,21 @@ def _only_printed(event: DebugEvent) -> bool:
 
 
 def _values(event: DebugEvent) -> Iterable[str]:
-    watched, failed = event.stop_reason is not None, dict[str, list[Value]]()
+    watched, missing = event.stop_reason is not None, list[str]()
+    if event.action is Action.COLLECT and all(value.failed for value in event.values):
+        return  # it ended in other code, which has none of them
     if event.values and watched:
         yield "Watched:"
     for value in event.values:
         if value.failed and watched:
-            failed.setdefault(re.split("[:;]", value.text)[0], []).append(value)
+            missing.append(value.name)
             continue
         asked = event.action not in (Action.LOCALS, Action.FIELDS)
         name = _short(value.name) if asked else value.name
         equals = ":" if value.failed else " ="
         yield f"{name}{equals} {_indented(value.text)}{_remarks(value)}"
-    for error, values in failed.items():
-        told = error if values[1:] else _indented(values[0].text)
-        yield f"{', '.join(_short(value.name) for value in values)}: {told}"
+    if missing:
+        yield f"not available here: {_short(', '.join(missing))}"
 
 
 def _collected(event: DebugEvent) -> Iterable[str]:
@@ -188,6 +189,7 @@ def _collected(event: DebugEvent) -> Iterable[str]:
         return
     hits = event.collected
     places = dict.fromkeys(f"{hit.file}:{hit.line} in {hit.function}" for hit in hits)
+    functions = {hit.function for hit in hits}
     if not hits:
         stopped = event.stop_reason is StopReason.BREAKPOINT
         yield "No hit was collected" + (": another breakpoint came first." if stopped else ".")
@@ -201,7 +203,8 @@ def _collected(event: DebugEvent) -> Iterable[str]:
     yield " | ".join(["hit", *([] if one else ["place"]), *names])
     told = set[Value]()
     for hit in hits:
-        place = [] if one else [f"{hit.file}:{hit.line}"]
+        function = f" in {hit.function}" if len(functions) > 1 else ""
+        place = [] if one else [f"{hit.file}:{hit.line}{function}"]
         yield " | ".join([str(hit.number), *place, *(_cell(value, told) for value in hit.values)])
         told.update(value for value in hit.values if value.failed)
 

@@ -70,6 +70,15 @@ CHILD_PROCESSES = (
 SET_FOR_RESTART = "the test has ended: it takes effect after a restart"
 STILL_OPEN = "the session that was open goes on"
 OPEN_ENDED = "the session that was open has ended"
+ALSO_THERE = ("is there already", "is at this line too")
+"""Ends of notes about other breakpoints that mean nothing to one that is set to collect."""
+TEST_FAILED = "the test failed before the next"
+CAME_FIRST = {
+    StopReason.BREAKPOINT: "another stop came first",
+    StopReason.EXCEPTION: "another stop came first",
+    StopReason.EXITED: "the program ended before the next",
+}
+"""What ended collecting before all hits."""
 LAUNCHES = (Action.START, Action.RESTART)
 LAUNCH_ERRORS = (ErrorKind.LAUNCH_FAILED, ErrorKind.BUILD_FAILED, ErrorKind.NO_SUCH_TEST)
 
@@ -160,7 +169,8 @@ class Debugger:
         if event.error_kind is None:
             number = answer["breakpoints"][0]["number"]
             found = self._collect(number, request.watch, hits)
-            event = replace(found, notes=(*event.notes, *found.notes))
+            told = [note for note in event.notes if not note.endswith(ALSO_THERE)]
+            event = replace(found, notes=(*told, *found.notes))
             if number not in earlier:
                 # From the next start too, if the program has ended.
                 if self.state is not State.DONE and number in self._records:
@@ -375,11 +385,9 @@ class Debugger:
             output += stop.output
             notes |= dict.fromkeys(stop.notes)
             if hit is None or not stop.file or not stop.stops_program:
-                if found and stop.stop_reason in (StopReason.BREAKPOINT, StopReason.EXCEPTION):
-                    ended = stop.state is State.POST_MORTEM
-                    first = (
-                        "the test failed before the next" if ended else "another stop came first"
-                    )
+                if found and stop.stop_reason in CAME_FIRST:
+                    failed = stop.state is State.POST_MORTEM
+                    first = TEST_FAILED if failed else CAME_FIRST[stop.stop_reason]
                     notes[f"{len(found)} of {hits} hits: {first}"] = None
                 break
             chars = max(self._limits.value_chars // 4, 1)

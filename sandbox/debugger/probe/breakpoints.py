@@ -97,6 +97,14 @@ class Breakpoint:
             for name in ("path", "line", "condition", "exception", "uncaught")
         )
 
+    def take(self, watch: list[str]) -> str:
+        """Take expressions to watch, if there are any. Returns what to say of it."""
+        if not watch or watch == self.watch:
+            return "is there already"
+        done = "replaced" if self.watch else "added"
+        self.watch = watch
+        return f"was there; watches {done}"
+
     def _bind(self, function: Function, source: SourceFile) -> None:
         """Stop at the function's entry."""
         key = (function.name, function.first_line)
@@ -221,9 +229,8 @@ class BreakpointTable:
         for other in self.by_path.get(path, ()):
             if point.same_place(other):
                 other.temporary = point.temporary
-                other.watch = point.watch or other.watch
                 self.untold.add(other.number)
-                return other, [f"breakpoint {other.number} is there already"]
+                return other, [f"breakpoint {other.number} {other.take(point.watch)}"]
             if path and other.line == point.line:
                 notes.append(f"breakpoint {other.number} is at this line too")
         self.breakpoints[number] = point

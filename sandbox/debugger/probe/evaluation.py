@@ -337,6 +337,8 @@ def variables({known}):
 """
 NO_VARIABLE = "_stepinto_none"
 NOT_SHOWN = "a value is shown only for an expression that is the last statement: print the others"
+NO_VALUE = ("exec", "setattr", "delattr")
+"""Functions that are called for what they do: they return None."""
 OPTIMIZED = 1
 """Flag of a function's code, unlike a class body's: it looks names up in variables of its own."""
 
@@ -381,12 +383,12 @@ def run_code(code: str, frame: types.FrameType) -> tuple[Field | None, list[str]
 
 
 def asks_for_value(node: ast.stmt) -> bool:
-    """Whether it seems to be there for its value: no assignment, `print` or method call."""
+    """Whether it seems to be there for its value: no assignment, `print`, `exec` or method call."""
     if not isinstance(node, ast.Expr) or isinstance(node.value, (ast.Await, ast.Constant)):
         return False
     called = node.value.func if isinstance(node.value, ast.Call) else None
-    prints = isinstance(called, ast.Name) and "print" in called.id
-    return not prints and not isinstance(called, ast.Attribute)
+    acts = isinstance(called, ast.Name) and ("print" in called.id or called.id in NO_VALUE)
+    return not acts and not isinstance(called, ast.Attribute)
 
 
 def named(text: str | None, value: Any) -> Field | None:

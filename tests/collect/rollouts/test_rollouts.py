@@ -257,7 +257,7 @@ def test_a_session_without_lines_begins_at_the_test_and_one_that_fails_is_told_o
 def test_the_variables_that_the_caller_names_are_watched() -> None:
     log = investigation(AgentsConfig(), path=FAULT, lines=[FAULT_LINE], variables=["1 + 1", "gone"])
     task = log.rows[TASK_MESSAGE].message.content
-    assert "\nWatched:\n1 + 1 = 2  (int)\ngone: NameError: name 'gone' is not defined" in task
+    assert "\nWatched:\n1 + 1 = 2  (int)\nnot available here: gone" in task
     assert [value.failed for value in log.events[0].event.values] == [False, True]
 
 

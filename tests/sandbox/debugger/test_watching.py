@@ -78,17 +78,23 @@ def shown(event: DebugEvent) -> list[tuple[str, str]]:
 
 
 def test_watches_are_shown_at_every_stop(bench: Workbench | JavaBench) -> None:
-    where = bench.at("add", watch=("n * 2", "gone"))
+    where = bench.at("add", watch=("n * 2", "gone", "lost + 1"))
     event = bench.start(where, watch=("total", "n"))
-    expected = [("total", "0"), ("n", "1"), ("n * 2", "2"), ("gone", "failed")]
+    expected = [
+        ("total", "0"),
+        ("n", "1"),
+        ("n * 2", "2"),
+        ("gone", "failed"),
+        ("lost + 1", "failed"),
+    ]
     assert shown(event) == expected
     assert event.error_kind is None
     listed = bench.debugger.list_breakpoints()
-    assert [point.watch for point in listed.breakpoints] == [("n * 2", "gone")]
+    assert [point.watch for point in listed.breakpoints] == [("n * 2", "gone", "lost + 1")]
     text = render(event)
     assert "\nWatched:\ntotal = 0" in text
-    assert "\ngone: " in text
-    assert "watching n * 2, gone" in render(listed)
+    assert "\nnot available here: gone, lost + 1" in text
+    assert "watching n * 2, gone, lost + 1" in render(listed)
     stepped = bench.debugger.control(Action.STEP_OVER)
     assert shown(stepped) == [("total", "1"), ("n", "1")], "the breakpoint's are for its stops"
     assert shown(bench.debugger.control(Action.CONTINUE))[:2] == [("total", "1"), ("n", "2")]
@@ -201,6 +207,7 @@ def test_collecting_ends_with_the_program(bench: Workbench | JavaBench) -> None:
     assert (event.state, event.stop_reason) == (State.DONE, StopReason.EXITED)
     assert [[value.text for value in hit.values] for hit in event.collected] == [["21"], ["28"]]
     assert event.output.strip() == "36"
+    assert "2 of 20 hits: the program ended before the next" in event.notes
     lines = render(event).splitlines()
     assert lines[0] == "Program ended with exit code 0"
     assert "1 | 21" in lines
@@ -215,6 +222,25 @@ def test_a_breakpoint_that_was_there_stays(bench: Workbench | JavaBench) -> None
     assert [(hit.number, hit.values[0].text) for hit in event.collected] == [(2, "2"), (3, "3")]
     (point,) = bench.debugger.list_breakpoints().breakpoints
     assert (point.number, point.watch) == (1, ("n",))
+    other = bench.debugger.collect(bench.at("add", condition="n > 5"), 1)
+    told = "".join([*event.notes, *other.notes])
+    assert "already" not in told
+    assert "too" not in told
+
+
+def test_watches_are_set_at_a_breakpoint_that_is_there(bench: Workbench | JavaBench) -> None:
+    bench.start(bench.at("add"))
+    bench.debugger.restart()
+    for watch, told in (
+        ((), "breakpoint 1 is there already"),
+        (("n",), "breakpoint 1 was there; watches added"),
+        (("n",), "breakpoint 1 is there already"),
+        (("total",), "breakpoint 1 was there; watches replaced"),
+        ((), "breakpoint 1 is there already"),
+    ):
+        event = bench.debugger.set_breakpoint(bench.at("add", watch=watch))
+        assert event.notes == (told,)
+    assert event.breakpoints[0].watch == ("total",)
 
 
 def test_what_cannot_be_set_collects_nothing(bench: Workbench | JavaBench) -> None:
@@ -281,6 +307,56 @@ def test_hits_at_several_places_say_where(open_python: Callable[..., Workbench])
         f"2 | program.py:{index} | 2",
         "Note: more hits may follow: collect again to go on",
     ]
+
+
+def test_hits_in_several_functions_say_which(java_bench: JavaBench) -> None:
+    java_bench.program("""
+        import java.util.stream.IntStream;
+
+        public class Program {
+            int sum(int end) {
+                return IntStream.range(1, end).map(n -> n * 2).sum(); // @line
+            }
+
+            public static void main(String[] args) {
+                System.out.println(new Program().sum(9));
+            }
+        }
+    """)
+    event = java_bench.debugger.collect(java_bench.at("line", watch=("end", "n")), 2)
+    rows = render(event).splitlines()[-4:-1]
+    place = f"Program.java:{java_bench.line('line')} in Program.sum"
+    assert rows[0] == "hit | place | end | n"
+    assert rows[1].startswith(f"1 | {place} | 9 | (")
+    assert rows[2].startswith(f"2 | {place}.<lambda> | (")
+    assert java_bench.debugger.evaluate("this").error == "this lambda does not capture this"
+    assert java_bench.debugger.evaluate("this", 1).error is None
+
+
+def test_watches_that_are_not_where_collecting_ended_are_left_out(
+    open_python: Callable[..., Workbench],
+) -> None:
+    bench = open_python()
+    bench.write(
+        {
+            "test_it.py": """
+            def double(n):
+                return n * 2  # @double
+
+            def test_it():
+                double(1)
+                raise ValueError(double(2))
+        """
+        }
+    )
+    bench.start(test="test_it.py::test_it", watch=("n",))
+    event = bench.debugger.collect(bench.at("double", "test_it.py"), 5)
+    assert event.state is State.POST_MORTEM
+    assert "2 of 5 hits: the test failed before the next" in event.notes
+    text = render(event)
+    assert "hit | n\n1 | 1\n2 | 2\n" in text
+    assert "not available here" not in text
+    assert "Watched:" not in text
 
 
 def test_a_watch_that_never_ends_costs_little_of_a_stop(

@@ -159,7 +159,7 @@ final class Operations {
     static Operand callSuper(Scope scope, String name, List<Expression> arguments)
             throws EvaluationFailed {
         if (scope.self() == null) {
-            throw new EvaluationFailed("there is no super in a static method");
+            throw scope.noSelf("super");
         }
         ClassType superclass = ((ClassType) scope.here).superclass();
         return call(scope, superclass, scope.self(), superclass, name, arguments);

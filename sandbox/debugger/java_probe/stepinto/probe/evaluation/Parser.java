@@ -312,10 +312,10 @@ class Parser {
                     return Operand.of(level.instance, wanted);
                 }
             }
-            throw new EvaluationFailed(
-                    scope.self() == null
-                            ? "there is no this in a static method"
-                            : "there is no " + outer + ".this here");
+            if (scope.self() == null) {
+                throw scope.noSelf("this");
+            }
+            throw new EvaluationFailed("there is no " + outer + ".this here");
         };
     }
 

@@ -5,6 +5,7 @@ import java.util.*;
 import stepinto.probe.program.EvaluationFailed;
 import stepinto.probe.program.Stack.FrameAt;
 import stepinto.probe.program.Nearest;
+import stepinto.probe.program.Program;
 import stepinto.probe.program.Variables;
 import stepinto.probe.threads.Invoker;
 
@@ -75,13 +76,22 @@ final class Scope {
         }
     }
 
-    /** {@code this} of the frame; null in a static method. */
+    /** {@code this} of the frame; null in a static method, or a lambda that does not use it. */
     ObjectReference self() throws EvaluationFailed {
         if (!selfRead) {
             self = at.frame().thisObject();
             selfRead = true;
         }
         return self;
+    }
+
+    /** What to answer where {@link #self} is null, to the word that needs it. */
+    EvaluationFailed noSelf(String word) throws EvaluationFailed {
+        boolean lambda = Program.function(at.frame().location()).endsWith(".<lambda>");
+        return new EvaluationFailed(
+                lambda
+                        ? "this lambda does not capture this"
+                        : "there is no " + word + " in a static method");
     }
 
     VirtualMachine machine() {

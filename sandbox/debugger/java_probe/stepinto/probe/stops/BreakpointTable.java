@@ -49,9 +49,8 @@ public final class BreakpointTable {
         for (Breakpoint other : breakpoints.values()) {
             if (other.same(point)) {
                 other.temporary = point.temporary;
-                other.watch = point.watch == null ? other.watch : point.watch;
                 notes.clear();
-                notes.add("breakpoint " + other.number + " is there already");
+                notes.add("breakpoint " + other.number + other.take(point.watch));
                 return other;
             }
         }
@@ -239,7 +238,7 @@ public final class BreakpointTable {
         public final String condition;
         public boolean temporary;
         /** Expressions that the host evaluates at its stops. */
-        Object watch;
+        List<?> watch = Collections.emptyList();
         public int hits;
         /** Null but for an exception breakpoint. */
         final String exception;
@@ -258,7 +257,9 @@ public final class BreakpointTable {
             this.number = number;
             condition = given(arguments.text("condition"));
             temporary = arguments.flag("temporary");
-            watch = arguments.get("watch");
+            if (arguments.get("watch") != null) {
+                watch = (List<?>) arguments.get("watch");
+            }
             exception = given(arguments.text("exception"));
             uncaught = arguments.flag("uncaught");
         }
@@ -281,6 +282,16 @@ public final class BreakpointTable {
                     && methods.equals(other.methods);
         }
 
+        /** Take expressions to watch, if there are any. Returns what to say of it. */
+        String take(List<?> given) {
+            if (given.isEmpty() || given.equals(watch)) {
+                return " is there already";
+            }
+            String done = watch.isEmpty() ? "added" : "replaced";
+            watch = given;
+            return " was there; watches " + done;
+        }
+
         Fields describe(Sources sources) {
             calledPending |= pending();
             return new Fields()
@@ -294,7 +305,7 @@ public final class BreakpointTable {
                     .with("exception", exception)
                     .with("uncaught", uncaught)
                     .with("pending", pending())
-                    .with("watch", watch == null ? new ArrayList<String>() : watch)
+                    .with("watch", watch)
                     .with("source", path.isEmpty() ? "" : sources.line(path, line));
         }
     }
