@@ -188,11 +188,11 @@ class Sandbox(Protocol):
         """Start an interactive process behind a pseudo-terminal (`stdin` and `timeout` unused)."""
 
     def read_file(self, path: str, limit: int | None = None) -> bytes:
-        """The bytes of a regular file of the workspace, of at most `limit` bytes (None:
+        """The bytes of a regular file of the workspace or of /tmp, of at most `limit` bytes (None:
         `file_size_mb`).
 
         Here and in the methods below, a path is absolute or relative to the workspace, and must not
-        leave it by `..` or by symbolic links. Raises SandboxFileError.
+        leave it (here: it and /tmp) by `..` or by symbolic links. Raises SandboxFileError.
         """
 
     def write_file(self, path: str, data: bytes) -> None:

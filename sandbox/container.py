@@ -56,7 +56,14 @@ from sandbox.errors import (
     SandboxFileError,
     SandboxUnavailable,
 )
-from sandbox.folder import SKIPPED_FOLDERS, TREE_DEPTH, TREE_FILES, TREE_LIMIT, below
+from sandbox.folder import (
+    SKIPPED_FOLDERS,
+    TREE_DEPTH,
+    TREE_FILES,
+    TREE_LIMIT,
+    below,
+    readable_below,
+)
 from sandbox.guard import ResourceGuard, ResourceUse, disk_guard, guard_of
 from sandbox.images import store_here
 from sandbox.terminal import READY, Terminal
@@ -340,8 +347,9 @@ class ContainerSandbox(Sandbox):
         largest = self.config.file_size_mb * 1024 * 1024
         largest = largest if limit is None else min(limit, largest)
         data = io.BytesIO()
-        arguments = [below(self.workspace, path), str(largest), READY.decode()]
-        self._read(_READ_FILE, arguments, f"can't read {path!r}", _Bounded(data, largest))
+        root, relative = readable_below(self.workspace, path)
+        arguments = [relative, str(largest), READY.decode()]
+        self._read(_READ_FILE, arguments, f"can't read {path!r}", _Bounded(data, largest), root)
         return data.getvalue()
 
     def read_tree(self, path: str = ".") -> dict[str, bytes]:
@@ -386,9 +394,16 @@ class ContainerSandbox(Sandbox):
         for path in odd:
             self.write_file(path, wanted[path])
 
-    def _read(self, script: str, arguments: Sequence[str], problem: str, kept: _Bounded) -> None:
+    def _read(
+        self,
+        script: str,
+        arguments: Sequence[str],
+        problem: str,
+        kept: _Bounded,
+        root: str | None = None,
+    ) -> None:
         output = AfterReady(kept.add)
-        code = self._run_script(script, arguments, b"", output.add)
+        code = self._run_script(script, arguments, b"", output.add, root)
         if code is None:
             raise SandboxDead(f"{problem}: it did not end within {FILES_TIMEOUT:g} s")
         if not kept.whole:
@@ -407,11 +422,16 @@ class ContainerSandbox(Sandbox):
             raise SandboxFileError(f"can't write {shown}: {reason}")
 
     def _run_script(
-        self, script: str, arguments: Sequence[str], stdin: bytes, output: Output
+        self,
+        script: str,
+        arguments: Sequence[str],
+        stdin: bytes,
+        output: Output,
+        root: str | None = None,
     ) -> int | None:
-        """Run a script in the workspace, without the config's variables, which are for programs.
-        Returns its exit code; None at its time-out."""
-        argv = ["sh", "-c", _ENTER + script, "sh", self.workspace, *arguments]
+        """Run a script in the folder `root` (None: the workspace), without the config's variables,
+        which are for programs. Returns its exit code; None at its time-out."""
+        argv = ["sh", "-c", _ENTER + script, "sh", root or self.workspace, *arguments]
         command = Command(argv, stdin=stdin, timeout=FILES_TIMEOUT)
         return self._execute(command, self._own_environment(), output)[0]
 

@@ -1,4 +1,4 @@
-"""Files of a workspace folder that an untrusted program may be changing.
+"""Files of a sandbox's folder that an untrusted program may be changing.
 
 Every path is walked from the folder's root one name at a time with O_NOFOLLOW, so neither symbolic
 links nor swapped parent folders lead out of it. Opening never blocks on a FIFO, and sizes are
@@ -52,7 +52,18 @@ def below(workspace: str, path: str) -> str:
     return relative
 
 
-class WorkspaceFolder:
+def readable_below(workspace: str, path: str) -> tuple[str, str]:
+    """The folder from which `path` may be read, `workspace` or /tmp, and the path relative to it.
+
+    Raises SandboxFileError as `below` does.
+    """
+    full = posixpath.normpath(posixpath.join(workspace, path))
+    # An unsafe sandbox has its workspace below /tmp.
+    temporary = full.startswith("/tmp/") and not full.startswith(f"{workspace}/")
+    return ("/tmp", below("/tmp", full)) if temporary else (workspace, below(workspace, path))
+
+
+class SandboxFolder:
     """Reads and writes below one host folder; `owner` is the uid and gid for new files."""
 
     def __init__(self, root: Path, owner: int | None, file_limit: int) -> None:

@@ -49,7 +49,7 @@ from sandbox.environment import (
     configured_environment,
 )
 from sandbox.errors import DiskExceeded, OutOfMemory, SandboxDead, SandboxUnavailable
-from sandbox.folder import WorkspaceFolder, below
+from sandbox.folder import SandboxFolder, below, readable_below
 from sandbox.guard import ResourceUse, bytes_taken, guard_of, memory_below, memory_guard
 from sandbox.leftovers import OwnedFolder
 from sandbox.packages import packages_folder
@@ -99,9 +99,10 @@ class LocalSandbox(Sandbox):
         except BaseException:
             self._owned.remove()
             raise
-        self._folder = WorkspaceFolder(
-            self._owned.path / "workspace", self._uid, config.file_size_mb * 1024 * 1024
-        )
+        largest = config.file_size_mb * 1024 * 1024
+        self._folder = SandboxFolder(self._owned.path / "workspace", self._uid, largest)
+        temporary = self._owned.path / "tmp" if program else Path("/tmp")
+        self._temporary = SandboxFolder(temporary, self._uid, largest)
         self.workspace = WORKSPACE if program else str(self._folder.root)
         self._running = RunningProcesses(config, self._owned.path)
         self._closed = False
@@ -159,7 +160,9 @@ class LocalSandbox(Sandbox):
 
     def read_file(self, path: str, limit: int | None = None) -> bytes:
         self._require_open()
-        return self._folder.read_file(below(self.workspace, path), limit)
+        root, relative = readable_below(self.workspace, path)
+        folder = self._folder if root == self.workspace else self._temporary
+        return folder.read_file(relative, limit)
 
     def write_files(self, files: Mapping[str, bytes]) -> None:
         self._require_open()

@@ -278,7 +278,8 @@ class AgentRun:
         index, answered = len(self.log.rows) - 1, list[Answered]()
         for call in calls:
             self._raise_if_stopped()
-            answered.append(self._carry_out(call, index, answered))
+            reminder = form.reminder(steps_left) if call is calls[-1] else ""
+            answered.append(self._carry_out(call, index, answered, reminder))
             outcome = answered[-1].reply.outcome
             if self.log.conclusion is not None or (
                 form.stops_at_error and outcome is not ToolOutcome.OK
@@ -289,14 +290,20 @@ class AgentRun:
             self.log.add_row(form.all_answered(answered, left_out, steps_left))
         return bool(calls)
 
-    def _carry_out(self, call: ToolCall, index: int, earlier: Sequence[Answered] = ()) -> Answered:
-        """Execute a call. `earlier` are those before it in the same message."""
+    def _carry_out(
+        self, call: ToolCall, index: int, earlier: Sequence[Answered] = (), reminder: str = ""
+    ) -> Answered:
+        """Execute a call. `earlier` are those before it in the same message; a reminder is added
+        to its answer unless that concludes the conversation.
+        """
         started = time.monotonic()
         reply = withheld(call, earlier) or placed(call, self.spec.toolbox.call(call), earlier)
         answered = Answered(call, reply, time.monotonic() - started)
         self.log.note(call, reply, index, answered.seconds)
         if self.spec.form.by_tools:
-            message = Message("tool", reply.text, tool_call_id=call.id, name=call.name)
+            told = reminder if reply.conclusion is None else ""
+            text = f"{reply.text}\n\n{told}" if told else reply.text
+            message = Message("tool", text, tool_call_id=call.id, name=call.name)
             row = MessageRow(message, seconds=answered.seconds, tool_outcome=reply.outcome)
             self.log.add_row(row)
         return answered

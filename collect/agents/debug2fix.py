@@ -77,7 +77,7 @@ def main_prompt(variant: Variant, wording: Mapping[str, str], run_code: bool = F
         parts.append("main_debug_subagent")
     if variant is Variant.DEBUG2FIX_TOOL_LIMIT:
         parts.append("main_tool_limit")
-    values = {**wording, **_tool_list(run_code)}
+    values = {**wording, **_tool_list(run_code), "debugging": prompt("debugging")}
     return "\n\n".join(prompt(part, **values) for part in parts)
 
 
@@ -86,6 +86,7 @@ def subagent_prompt(wording: Mapping[str, str], config: AgentsConfig) -> str:
     return prompt(
         "subagent",
         **wording,
+        debugging=prompt("debugging"),
         start=prompt(f"subagent_start_{config.start_session}"),
         max_steps=str(config.sub_max_steps),
         **_tool_list(config.debug_run_code),

@@ -133,7 +133,7 @@ class ListFiles:
 
 
 class ReadFileArguments(Arguments):
-    path: Annotated[str, Field(description="File, relative to the repository root.")]
+    path: Annotated[str, Field(description="File, relative to the repository root, or below /tmp.")]
     start_line: Annotated[int, Field(ge=1, description="First line, counted from 1.")] = 1
     end_line: Annotated[int | None, Field(ge=1, description="Last line, inclusive.")] = None
 
@@ -235,6 +235,8 @@ class EditFile:
         # The lines that it wrote, with one more on each side.
         first = text.count("\n", 0, text.index(old)) + 1
         lines = LINE_END.split(edited)
+        if not lines[-1]:
+            lines.pop()  # behind the last line's end
         last = min(first + len(LINE_END.findall(new)) + 1, len(lines), first + MAX_SHOWN_EDIT)
         numbers = range(max(first - 1, 1), last + 1)
         shown = "\n".join(f"{at:>5} {_clip(lines[at - 1])}" for at in numbers)

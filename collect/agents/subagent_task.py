@@ -29,7 +29,8 @@ class DebugSubagentArguments(Arguments):
         str, Field(min_length=1, description="What you want to know about runtime behaviour.")
     ]
     test: Annotated[
-        str, Field(min_length=1, description="The failing test or script that exercises it.")
+        str,
+        Field(min_length=1, description="The failing test that exercises it, e.g. {test_id}."),
     ]
     path: Annotated[str | None, Field(description="The code to look at.")] = None
     lines: Annotated[

@@ -154,6 +154,10 @@ class ActionForm:
         """The calls of a reply; if there are none, it is a final answer. Raises MalformedAction."""
         return reply.tool_calls
 
+    def reminder(self, steps_left: int) -> str:
+        """What is added to the last tool's answer to a reply; empty for nothing."""
+        return ""
+
 
 class TextForm(ActionForm):
     """Calls in the model's text, all those of a reply answered in one message of the user's."""

@@ -125,7 +125,7 @@ def _reason(event: DebugEvent) -> str:
     if event.stop_reason is StopReason.INTERRUPTED:
         return "interrupted: the time-out passed while it ran"
     if event.state is State.POST_MORTEM:
-        return "post mortem: an exception ended the test" + _raised(event)
+        return "post mortem: an exception ended the run" + _raised(event)
     if event.stop_reason is StopReason.EXCEPTION:
         return "exception" + _raised(event)
     return str(event.stop_reason)

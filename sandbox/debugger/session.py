@@ -498,7 +498,7 @@ WHY: Mapping[State, str] = {
     State.START: "while no session is open",
     State.RUNTIME: "while the program is paused",
     State.RUNTIME_ERROR: "while the program is paused at an exception",
-    State.POST_MORTEM: "post mortem: an exception has ended the test",
+    State.POST_MORTEM: "post mortem: an exception has ended the run",
     State.DONE: "after the program has ended",
 }
 

@@ -89,7 +89,8 @@ def test_links_do_not_lead_writes_to_system_files(box: Sandbox) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        *("/etc/passwd", "../etc/passwd", "kept/../../etc/passwd", "/tmp/other", "/workspace2/x"),
+        *("/etc/passwd", "../etc/passwd", "kept/../../etc/passwd", "/tmp/../etc/passwd"),
+        *("/workspace2/x", "/tmp/away/passwd", "/tmp/own"),
         *("etc/passwd", "up/etc/passwd", "kept/own/passwd", "tmp/other", "passwd", "self"),
         *("a\0b", "half \ud800 a character"),
     ],
@@ -99,7 +100,8 @@ def test_no_path_leads_out_of_the_workspace(box: Sandbox, path: str) -> None:
     shell(
         box,
         "ln -s /etc etc; ln -s .. up; ln -s /etc kept/own; ln -s /tmp tmp; ln -s /etc/passwd passwd"
-        "; ln -s kept/file self; echo old >/tmp/other",
+        "; ln -s kept/file self; echo old >/tmp/other; ln -sfn /etc /tmp/away; ln -sf /etc/passwd "
+        "/tmp/own",
     )
     with pytest.raises(SandboxFileError):
         box.read_file(path)
@@ -109,6 +111,15 @@ def test_no_path_leads_out_of_the_workspace(box: Sandbox, path: str) -> None:
         box.write_files({path: b"planted"})
     assert box.read_file("kept/file") == b"1"
     assert shell(box, "cat /tmp/other; cat /etc/passwd | grep -c planted") == "old\n0\n"
+
+
+def test_a_file_below_tmp_is_read_and_not_written(box: Sandbox) -> None:
+    shell(box, "mkdir /tmp/made; echo old >/tmp/made/file")
+    for path in ("/tmp/made/file", "../tmp/made/file", "/tmp/made/../made/file"):
+        assert box.read_file(path) == b"old\n"
+        with pytest.raises(SandboxFileError):
+            box.write_file(path, b"planted")
+    assert shell(box, "cat /tmp/made/file") == "old\n"
 
 
 @pytest.mark.parametrize("path", ["/", "/etc", "..", "etc", "up", "kept/.."])

@@ -8,10 +8,15 @@ from collect.agents.config import Variant
 from collect.agents.conversation import AgentSpec
 from collect.agents.inspectcoder.inspector_tools import RULES, ProposeRepair, open_workbench
 from collect.agents.inspectcoder.patching import Patch, Round, numbered, write_patch
-from collect.agents.inspectcoder.react import UnreadableAction, action_block, parse_actions
+from collect.agents.inspectcoder.react import (
+    InspectorTools,
+    UnreadableAction,
+    action_block,
+    parse_actions,
+)
 from collect.agents.prompts import fill, prompt
 from collect.agents.rollout_context import RolloutContext
-from collect.agents.tools import ActionForm, Toolbox
+from collect.agents.tools import Toolbox
 from collect.store.records import SESSION_START, TASK_MESSAGE, EventRow, Role
 
 DEMONSTRATIONS = ("inspection", "missing_logic", "flawed_logic", "proposal")
@@ -25,7 +30,9 @@ INTERACT_USES = {
         "Print variables or any expression over them to see the state."
     ),
     Variant.INSPECTCODER_NO_MODIFICATION: (
-        "Assign to variables to change the state, and then continue."
+        "Assign to variables to change the state, and then continue. To try a changed line to the "
+        "end of the test, `exec` the whole patched code in `globals()` where the test begins, or "
+        "stop before the line and replace a name that it uses: `globals()['sorted'] = ...`."
     ),
 }
 """Uses of interact_code that remain in each ablation."""
@@ -62,7 +69,7 @@ class Inspector:
                 follow_up=lambda answer: REMINDER,
                 max_follow_ups=1,
                 concluding=ProposeRepair.name,
-                form=ActionForm() if by_tools else bench.form,
+                form=InspectorTools() if by_tools else bench.form,
             )
             agent = context.agent(spec, Role.INSPECTOR, patch_attempt=current.number)
             if bench.started is not None:

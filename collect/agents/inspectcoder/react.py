@@ -11,7 +11,7 @@ from itertools import islice
 from textwrap import dedent
 
 from collect.agents.inspectcoder.code_blocks import FENCE, fenced_blocks, syntax_problem
-from collect.agents.tools import Answered, MalformedAction, TextForm
+from collect.agents.tools import ActionForm, Answered, MalformedAction, TextForm
 from collect.code.syntax import literal, parse
 from collect.store.messages import Message, ToolCall
 
@@ -158,6 +158,20 @@ MAX_FENCES = 50
 """Maximum fences to try as the end of a block."""
 
 
+def few_steps(steps_left: int) -> str:
+    """A warning if few steps are left; else empty."""
+    if steps_left > WARN_AT:
+        return ""
+    return f"You have {steps_left} steps left; propose a repair within them."
+
+
+class InspectorTools(ActionForm):
+    """Tool calls."""
+
+    def reminder(self, steps_left: int) -> str:
+        return few_steps(steps_left)
+
+
 class ReactForm(TextForm):
     """Thought, action block, and one observation of all its calls, in order."""
 
@@ -189,8 +203,8 @@ class ReactForm(TextForm):
             parts.append(f"> {self.write(call)}\n{each.reply.text}")
         if left_out:
             parts.append(f"({left_out} more actions were left out after this error.)")
-        if steps_left <= WARN_AT:
-            parts.append(f"You have {steps_left} steps left; propose a repair within them.")
+        if warning := few_steps(steps_left):
+            parts.append(warning)
         return "### OBSERVATION\n" + "\n\n".join(parts) + self._shown()
 
     def _shown(self) -> str:

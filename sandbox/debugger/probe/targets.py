@@ -58,6 +58,9 @@ def run_script(target: Target) -> object:
     except Refusal as refusal:
         raise NoSuchTest(str(refusal)) from None
     sys.argv = list(target.names)
+    root = target.session.workspace.root
+    if not path.startswith(root + os.sep):
+        sys.path.insert(0, root)
     sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
     module = types.ModuleType("__main__")
     module.__dict__.update(__file__=path, __builtins__=builtins)

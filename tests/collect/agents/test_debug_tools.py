@@ -92,6 +92,8 @@ def test_the_fifth_tool_is_told_of_only_where_it_is_offered() -> None:
         for text in (debugs, subagent_prompt(values, AgentsConfig(debug_run_code=run_code))):
             assert ("\n- debug_run_code: " in text) is run_code
             assert "{debug_run_code}" not in text
+            assert "A stop shows the program before the line marked `->` runs" in text
+            assert "{debugging}" not in text
     assert "debug_run_code" not in main_prompt(Variant.BASELINE, values, run_code=True)
 
 

@@ -137,6 +137,8 @@ def test_edit_file(sandbox: Sandbox) -> None:
     assert sandbox.read_file("shop/cart.py") == b"rate = 1\nlimit = 3\nrate = 1\n"
     call(sandbox, "edit_file", path="new/x.py", old_string="", new_string="y = 1\n")
     assert sandbox.read_file("new/x.py") == b"y = 1\n"
+    ended = call(sandbox, "edit_file", path="new/x.py", old_string="1\n", new_string="2\n")
+    assert ended.text.splitlines()[1:] == ["    1 y = 2"]
     again = call(sandbox, "edit_file", path="new/x.py", old_string="", new_string="z")
     assert again.outcome is ToolOutcome.ERROR
 
@@ -237,12 +239,14 @@ def test_no_path_leaves_the_workspace(backend: str) -> None:
     config = SandboxConfig.model_validate({"backend": backend, "image": TAG})
     with open_sandbox(config) as sandbox:
         sandbox.run(Command(["sh", "-c", "echo old >/tmp/x; ln -s /tmp out; ln -s /tmp/x file"]))
-        for path in ("/etc/passwd", "../etc/passwd", "/tmp/x", "out/x", "file"):
-            for arguments in (
-                {"name": "read_file"},
-                {"name": "edit_file", "old_string": "o", "new_string": "planted"},
-                {"name": "edit_file", "old_string": "", "new_string": "planted"},
-            ):
+        calls: list[dict[str, str]] = [
+            {"name": "edit_file", "old_string": "o", "new_string": "planted"},
+            {"name": "edit_file", "old_string": "", "new_string": "planted"},
+            {"name": "read_file"},
+        ]
+        assert call(sandbox, "read_file", path="/tmp/x").text == "    1 old"
+        for path in ("/etc/passwd", "../etc/passwd", "out/x", "file", "/tmp/x"):
+            for arguments in calls[:2] if path == "/tmp/x" else calls:
                 reply = call(sandbox, path=path, **arguments)
                 assert reply.outcome is ToolOutcome.ERROR, (path, arguments)
         made = call(sandbox, "edit_file", path="out/new", old_string="", new_string="x")

@@ -42,6 +42,12 @@ def test_the_bundled_bugs(benchmark: SelfRepairBenchmark) -> None:
     assert len([each for each in instances if each.hidden_files]) == 6
 
 
+def test_a_statement_shows_an_example_as_it_is_typed(benchmark: SelfRepairBenchmark) -> None:
+    statements = [bug.problem_statement for bug in benchmark.instances()]
+    assert any('account_report("account,day,amount\\nx,2,-50' in text for text in statements)
+    assert not any(r"\\n" in text for text in statements)
+
+
 def test_it_is_opened_by_name(tmp_path: Path) -> None:
     config = BenchmarkConfig(name="self_repair", split="held_out")
     chosen = select_instances(config, open_benchmark(config))

@@ -22,6 +22,7 @@ from sandbox.debugger import (
 )
 from sandbox.debugger.channel import Channel
 from sandbox.debugger.python_session import PythonLauncher
+from sandbox.debugger.rendering import render
 from sandbox.debugger.session import Debugger
 from sandbox.environment import WORKSPACE
 from tests.interpreters import find_interpreter
@@ -341,6 +342,18 @@ def test_a_script_with_arguments(bench: Workbench) -> None:
     assert event.file == "tools/run.py"
     event = bench.debugger.control(Action.CONTINUE)
     assert event.output == "['tools/run.py', 'a', 'b c'] __main__ 7\n"
+
+
+def test_a_script_below_tmp_imports_from_the_workspace(bench: Workbench) -> None:
+    bench.write({"helper.py": "VALUE = 7", "program.py": ""})
+    script = "mkdir -p /tmp/made; echo 'import helper, sys; print(helper.VALUE); 1 / 0' >$0"
+    bench.sandbox.run(Command(["sh", "-c", script, "/tmp/made/repro.py"]))
+    bench.start(test="/tmp/made/repro.py")
+    event = bench.debugger.control(Action.CONTINUE)
+    assert event.output == "7\n"
+    assert event.exception is not None
+    assert event.exception.type == "ZeroDivisionError"
+    assert "an exception ended the run" in render(event)
 
 
 def test_a_script_is_the_main_module(some_bench: Workbench) -> None:

@@ -132,7 +132,7 @@ def test_an_exception_breakpoint() -> None:
     assert "Breakpoints:" not in render(event)
     ended = replace(event, state=State.POST_MORTEM, action=Action.START, breakpoints=(other, point))
     lines = render(ended).splitlines()
-    assert lines[0].endswith("(post mortem: an exception ended the test, breakpoint 2)")
+    assert lines[0].endswith("(post mortem: an exception ended the run, breakpoint 2)")
     assert lines[-2:] == ["1: a.py:3, hit 0 times", "2: exception KeyError, hit 1 times"]
 
 

@@ -77,7 +77,7 @@ def test_a_failed_patch_is_the_next_round_s_program() -> None:
     assert ".lower()" not in task
     assert "1. The root cause of the bug is line 14.\nThen: test_solution.py::" in task
     assert " failed: AssertionError" in task or " failed: assert " in task
-    assert "You have 19 steps left" in second_inspector.rows[0].message.content
+    assert "at most 19 more steps" in second_inspector.rows[0].message.content
     scratchpad = second_coder.rows[1].message.content
     assert scratchpad.index("## Code Version 1") < scratchpad.index("## Code Version 2")
     assert ".lower()" not in trace.patch.replace('-        word = word.strip(".,").lower()', "")
@@ -149,7 +149,7 @@ def test_a_failing_experiment_ends_post_mortem_and_is_restarted() -> None:
     ]
     trace = repair(Variant.INSPECTCODER, scripted(steps, [program(CORRECT)]))
     failed, refused, again = observations(trace)
-    assert "post mortem: an exception ended the test" in failed
+    assert "post mortem: an exception ended the run" in failed
     assert "State: post_mortem" in failed
     assert "not possible post mortem" in refused
     assert "The debugger now allows: control_execution restart" in refused
@@ -167,6 +167,16 @@ def test_steps_are_shared_by_all_rounds_and_end_in_a_forced_plan() -> None:
     assert "The root cause is unknown." in coder.rows[1].message.content
 
 
+def test_a_changed_program_can_be_tried_to_the_end_of_the_test() -> None:
+    """As the Inspector's prompt says; and the test then begins again."""
+    steps = [
+        act(f"interact_code({f'exec({CORRECT!r}, globals())'!r})", 'control_execution("continue")'),
+        act('propose_repair("x")'),
+    ]
+    trace = repair(Variant.INSPECTCODER, scripted(steps, [program(CORRECT)]))
+    assert "The test ran to its end without an exception" in observations(trace)[0]
+
+
 def test_a_forced_plan_may_come_as_a_call() -> None:
     call = ToolCall("c", "propose_repair", json.dumps({"plan": "The cause is line 13."}))
     replies = {
@@ -178,7 +188,11 @@ def test_a_forced_plan_may_come_as_a_call() -> None:
     backend = ScriptedBackend("m", replies)
     trace = repair(Variant.INSPECTCODER, backend, inspector_form="tools", max_reasoning_steps=1)
     assert trace.verdict.resolved
-    assert trace.logs[0].final_answer == "The cause is line 13."
+    inspector = trace.logs[0]
+    assert inspector.final_answer == "The cause is line 13."
+    looked, handed_on = (row.message for row in inspector.rows if row.message.role == "tool")
+    assert looked.content.endswith("You have 0 steps left; propose a repair within them.")
+    assert "steps left" not in handed_on.content
 
 
 def test_what_a_killed_test_leaves_behind_decides_nothing() -> None:
