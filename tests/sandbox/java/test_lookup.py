@@ -33,8 +33,8 @@ FILES = {
     "core/src/test/java/demo/OldTest.java": """\
         package demo;
         class OldTest {
-            @Test void testOld() {}
-            @Nested class Inner { @Test void testInner() {} }
+            @Test void plain() {}
+            @Nested class Filling { @Test void fills() {} }
         }
         """,
     "core/src/main/java/demo/Main.java": """\
@@ -97,8 +97,8 @@ def test_main_classes_and_their_arguments(workspace: Sandbox) -> None:
     [
         ("app/src/test/java/demo/CalcTest.java::testOdd", "its nearest tests: testOld"),
         (
-            "demo.OldTest#testInner",
-            r"no method testInner; its nearest tests: demo.OldTest\$Inner#testInner$",
+            "demo.OldTest#fills",
+            r"no method fills; its nearest tests: demo.OldTest\$Filling#fills$",
         ),
         ("demo.CalkTest", "the nearest: .*CalcTest.java"),
         ("org.other.Nothing#x", r"there is no test org.other.Nothing#x; the nearest: .*Test.java"),
