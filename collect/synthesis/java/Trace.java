@@ -6,39 +6,46 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.nio.file.StandardOpenOption;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Deque;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /**
- * What instrumented code calls: each of its statements, and each of its methods, has a number.
+ * What instrumented code calls: each of its statements has a number.
  *
  * <p>System properties: {@code stepinto.trace.size} statements are noted for each test, or none
- * where it is not set; {@code stepinto.trace.faults} are the numbers of faulty methods, and {@code
- * stepinto.trace.test} the test whose calls of them are measured; {@code stepinto.trace.classes} is
- * a file with the names of the project's classes. A line a test goes to the file {@code
- * stepinto.trace.output}.
+ * where it is not set; {@code stepinto.trace.test} is the test whose calls of faulty methods are
+ * measured; {@code stepinto.trace.classes} is a file with the names of the project's classes.
+ *
+ * <p>The file {@code stepinto.trace.output} gets a line for each test; or of the measured test, up
+ * to its first invocation that fails, a line {@code return} for each return of a faulty method (the
+ * calls so far, the effect, the stack), and a line {@code end} for each invocation: all calls,
+ * those at the last entry of a faulty method, the entries, and the depth of the last one.
  */
 public final class Trace {
-    private static final int MAX_STACKS = 1000;
+    private static final int MAX_ENTRIES = 1000;
     private static final boolean[] HITS =
             new boolean[Integer.getInteger("stepinto.trace.size", 0)];
-    private static final Set<Integer> FAULTS =
-            Arrays.stream(System.getProperty("stepinto.trace.faults", "").split(","))
-                    .filter(number -> !number.isEmpty())
-                    .map(Integer::valueOf)
-                    .collect(Collectors.toSet());
     private static final String TEST = System.getProperty("stepinto.trace.test", "");
     private static final Set<String> CLASSES = new HashSet<>();
 
-    private static Thread testing;
+    /** The thread of the measured test, while it runs and no value is read. */
+    private static Thread measuring;
     private static boolean measured;
     private static long calls;
     private static long entries;
     private static long callsAtEntry;
-    private static int depth;
+    private static int depth = -1;
+    /** What each active faulty method was given. */
+    private static final Deque<Object[]> ACTIVE = new ArrayDeque<>();
+    private static final List<String> LINES = new ArrayList<>();
+    private static Object result;
 
     private Trace() {}
 
@@ -50,50 +57,88 @@ public final class Trace {
     }
 
     /** A method begins. */
-    public static void enter(int method) {
-        calls++;
-        if (!FAULTS.isEmpty() && FAULTS.contains(method)) {
+    public static void enter() {
+        if (Thread.currentThread() == measuring) {
+            calls++;
+        }
+    }
+
+    /** A faulty method begins. */
+    public static void enter(Object[] given) {
+        enter();
+        if (Thread.currentThread() == measuring) {
             entries++;
             callsAtEntry = calls;
-            boolean known = Thread.currentThread() == testing && entries <= MAX_STACKS;
-            depth = known ? depthNow() : -1;
+            depth = entries <= MAX_ENTRIES ? stack().size() - 1 : -1;
+            ACTIVE.push(given);
+        }
+    }
+
+    /** A faulty method is about to return a value. */
+    public static <T> T result(T value) {
+        if (Thread.currentThread() == measuring) {
+            result = value;
+        }
+        return value;
+    }
+
+    /** A faulty method ends. */
+    public static void leave() {
+        Thread thread = measuring;
+        if (Thread.currentThread() != thread || ACTIVE.isEmpty()) {
+            return;
+        }
+        // Reading values may call methods of the project.
+        measuring = null;
+        try {
+            Object[] given = ACTIVE.pop();
+            if (entries <= MAX_ENTRIES) {
+                String effect = Contents.of(new Object[] {result, given});
+                LINES.add("return\t" + calls + "\t" + effect + "\t" + String.join("\t", stack()));
+            }
+        } finally {
+            result = null;
+            measuring = thread;
         }
     }
 
     /** A test begins. */
     public static void started(String test) throws IOException {
-        if (!FAULTS.isEmpty() && CLASSES.isEmpty()) {
-            CLASSES.addAll(Files.readAllLines(path("classes")));
-        }
-        testing = Thread.currentThread();
         Arrays.fill(HITS, false);
-        calls = 0;
-        entries = 0;
-        depth = -1;
+        if (test.equals(TEST) && !measured) {
+            if (CLASSES.isEmpty()) {
+                CLASSES.addAll(Files.readAllLines(path("classes")));
+            }
+            ACTIVE.clear();
+            measuring = Thread.currentThread();
+        }
     }
 
     /** A test has ended. */
     public static void ended(String test, boolean failed) throws IOException {
+        measuring = null;
         if (HITS.length > 0) {
             write(test + "\t" + IntStream.range(0, HITS.length).filter(i -> HITS[i])
                     .mapToObj(String::valueOf).collect(Collectors.joining(",")));
-        } else if (failed && !measured && test.equals(TEST)) {
-            measured = true;
-            write((calls - callsAtEntry) + "\t" + entries + "\t" + depth);
+        } else if (test.equals(TEST) && !measured) {
+            measured = failed;
+            LINES.add("end\t" + calls + "\t" + callsAtEntry + "\t" + entries + "\t" + depth);
+            write(String.join("\n", LINES));
+            LINES.clear();
         }
     }
 
-    /** Calls from the test down to the faulty method; only the project's methods count. */
-    private static int depthNow() {
-        int count = -1;
+    /** The project's frames, as file and method, from the test to the faulty method. */
+    private static List<String> stack() {
+        List<String> found = new ArrayList<>();
         for (StackTraceElement frame : new Throwable().getStackTrace()) {
-            String method = frame.getMethodName();
-            boolean made = method.startsWith("lambda$") || method.startsWith("access$");
-            if (!made && CLASSES.contains(frame.getClassName())) {
-                count++;
+            String owner = frame.getClassName();
+            if (CLASSES.contains(owner) && !frame.getMethodName().startsWith("access$")) {
+                String folder = owner.substring(0, owner.lastIndexOf('.') + 1).replace('.', '/');
+                found.add(0, folder + frame.getFileName() + ":" + frame.getMethodName());
             }
         }
-        return count;
+        return found;
     }
 
     private static void write(String line) throws IOException {

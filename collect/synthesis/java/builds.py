@@ -7,7 +7,7 @@ import json
 import posixpath
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from tree_sitter import Node
 
 from collect.benchmarks.projects.project import Project, ProjectRefused, is_below
 from collect.code.java_tree import has_modifier, line_of, parse, text_of, walk, words
-from collect.synthesis.java_mutations.base import BLOCKS, CLASSES, METHODS, field_text
+from collect.synthesis.java_mutations.base import BLOCKS, CLASSES, METHODS, field_text, fields
 from collect.synthesis.java_mutations.finding import scope_name
 from collect.synthesis.mutations.base import Mutation
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
@@ -264,6 +264,11 @@ _BODIES = ("body", "consequence", "alternative")
 _BRANCHING = words("if_statement for_statement enhanced_for_statement while_statement do_statement")
 _NO_STATEMENTS = words("switch_label line_comment block_comment explicit_constructor_invocation")
 _DECLARATIONS = words("local_variable_declaration yield_statement") | CLASSES
+_NESTED = CLASSES | {"lambda_expression", "class_body"}
+_BOXED = {
+    **{"boolean": "Boolean", "char": "Character", "byte": "Byte", "short": "Short"},
+    **{"int": "Integer", "long": "Long", "float": "Float", "double": "Double"},
+}
 
 
 @dataclass
@@ -274,33 +279,47 @@ class Instrumented:
     source: bytes = b""
     statements: dict[int, int] = field(default_factory=dict)
     """The line of each statement."""
-    methods: dict[int, str] = field(default_factory=dict)
-    """Each method's key: see `_method_key`."""
 
 
-def instrument(source: bytes, first: int) -> Instrumented:
-    """Instrument a file, numbering statements and methods from `first`."""
+def instrument(source: bytes, first: int, faulty: Set[str] = frozenset()) -> Instrumented:
+    """Instrument a file, numbering statements from `first`. `faulty` are the keys of methods whose
+    arguments and results are told, too: see `_method_key`."""
     found = Instrumented(first)
     # At the same place, closing text comes first, the innermost before the outer.
     inserted: list[tuple[int, bool, int, str]] = []
 
-    def call(place: int, what: str) -> None:
-        inserted.append((place, True, len(inserted), f" {TRACE}.{what}({found.next_number}); "))
-        found.next_number += 1
+    def before(place: int, text: str) -> None:
+        inserted.append((place, True, len(inserted), text))
+
+    def after(place: int, text: str) -> None:
+        inserted.append((place, False, -len(inserted), text))
 
     def statement(node: Node) -> None:
         found.statements[found.next_number] = line_of(node)
-        call(node.start_byte, "at")
+        before(node.start_byte, f" {TRACE}.at({found.next_number}); ")
+        found.next_number += 1
+
+    def method(node: Node, body: Node) -> None:
+        first_one = next(iter(body.named_children), None)
+        place = body.start_byte + 1
+        if first_one is not None and first_one.type == "explicit_constructor_invocation":
+            place = first_one.end_byte
+        if _method_key(node) not in faulty:
+            before(place, f" {TRACE}.enter(); ")
+            return
+        given = ", ".join(_given(node))
+        before(place, f" {TRACE}.enter(new Object[] {{{given}}}); try {{ ")
+        after(body.end_byte - 1, f" }} finally {{ {TRACE}.leave(); }} ")
+        kind = field_text(node, "type")
+        cast = f"({kind})" if kind in _BOXED else ""
+        for value in _returned(body):
+            before(value.start_byte, f"{TRACE}.<{_BOXED.get(kind, kind)}>result({cast} (")
+            after(value.end_byte, "))")
 
     for node in walk(parse(source)):
         body = node.child_by_field_name("body")
         if node.type in METHODS and body is not None:
-            found.methods[found.next_number] = _method_key(node)
-            first_one = next(iter(body.named_children), None)
-            if first_one is not None and first_one.type == "explicit_constructor_invocation":
-                call(first_one.end_byte, "enter")
-            else:
-                call(body.start_byte + 1, "enter")
+            method(node, body)
         if node.type in BLOCKS:
             for child in node.named_children:
                 if child.type not in _NO_STATEMENTS:
@@ -308,9 +327,9 @@ def instrument(source: bytes, first: int) -> Instrumented:
         if node.type in _BRANCHING:
             for branch in filter(None, map(node.child_by_field_name, _BODIES)):
                 if branch.type not in BLOCKS | _DECLARATIONS:
-                    inserted.append((branch.start_byte, True, len(inserted), "{"))
+                    before(branch.start_byte, "{")
                     statement(branch)
-                    inserted.append((branch.end_byte, False, -len(inserted), "}"))
+                    after(branch.end_byte, "}")
     parts: list[bytes] = []
     position = 0
     for place, _, _, text in sorted(inserted):
@@ -325,9 +344,28 @@ def _method_key(method: Node) -> str:
     return scope_name(method) + field_text(method, "parameters")
 
 
+def _given(method: Node) -> Iterator[str]:
+    """What a method gets, as expressions."""
+    if not has_modifier(method, "static"):
+        yield "this"
+    for node in (part for each in fields(method, "parameters") for part in walk(each)):
+        if node.type in ("formal_parameter", "variable_declarator"):
+            yield field_text(node, "name")
+
+
+def _returned(body: Node) -> Iterator[Node]:
+    """The values that a method returns, without those of lambdas and classes in it."""
+    pending = [body]
+    while pending:
+        node = pending.pop()
+        if node.type == "return_statement":
+            yield from (each for each in node.named_children if "comment" not in each.type)
+        elif node.type not in _NESTED:
+            pending += node.named_children
+
+
 TRACE_FOLDER = ".stepinto-trace"
 """Folder in the workspace with the class that instrumented code calls, and its output."""
-CLASS = f"{TRACE_FOLDER}/stepinto_trace/Trace.class"
 NAMES = f"{TRACE_FOLDER}/classes.txt"
 OUTPUT = f"{TRACE_FOLDER}/output.txt"
 
@@ -357,20 +395,16 @@ class TracedBuild:
             for tests, project in self.build.at(workspace).modules.items()
         }
 
-    def edited(
-        self, files: Mapping[str, bytes], edits: Sequence[Mutation]
-    ) -> tuple[dict[str, bytes], list[int]]:
-        """The instrumented sources of an edited tree, and the numbers of its faulty methods."""
+    def edited(self, files: Mapping[str, bytes], edits: Sequence[Mutation]) -> dict[str, bytes]:
+        """The instrumented sources of an edited tree, which tell what its faulty methods do."""
         path = edits[0].path
-        own = instrument(files[path], self.next_number)
         spans = [edit.scope_lines for edit in edits]
-        keys = {
+        faulty = {
             _method_key(node)
             for node in walk(parse(edits[0].source.encode()))
             if node.type in METHODS and (line_of(node), node.end_point.row + 1) in spans
         }
-        faults = [number for number, key in own.methods.items() if key in keys]
-        return {**self.sources, path: own.source}, faults
+        return {**self.sources, path: instrument(files[path], self.next_number, faulty).source}
 
 
 def trace_project(project: Project, build: JavaBuild, sandbox: SandboxConfig) -> TracedBuild:
@@ -393,10 +427,12 @@ def trace_project(project: Project, build: JavaBuild, sandbox: SandboxConfig) ->
 def _compiled(
     project: Project, build: JavaBuild, sandbox: Sandbox, sources: Mapping[str, bytes]
 ) -> dict[str, bytes]:
-    trace = f"{TRACE_FOLDER}/Trace.java"
-    sandbox.write_file(trace, Path(__file__).with_name("Trace.java").read_bytes())
+    own = [Path(__file__).with_name(f"{name}.java") for name in ("Trace", "Contents")]
+    told = [f"{TRACE_FOLDER}/{path.name}" for path in own]
+    for path in own:
+        sandbox.write_file(f"{TRACE_FOLDER}/{path.name}", path.read_bytes())
     compiler = [find_jdk(sandbox).javac, *FAST, "-nowarn", "-source", "8", "-target", "8"]
-    result = sandbox.run(Command([*compiler, "-Xlint:-options", "-d", TRACE_FOLDER, trace]))
+    result = sandbox.run(Command([*compiler, "-Xlint:-options", "-d", TRACE_FOLDER, *told]))
     if result.exit_code != 0:
         raise ProjectRefused(f"{project.source.slug}: its JDK can't compile: {result.output}")
     extra = (f"{sandbox.workspace}/{TRACE_FOLDER}",)
@@ -416,7 +452,8 @@ def _compiled(
         outputs |= {f"{root}/{path}": data for path, data in tree.items()}
         classes = [path.removesuffix(".class") for path in tree if path.endswith(".class")]
         names += [path.replace("/", ".") for path in classes]
-    outputs[CLASS] = sandbox.read_file(CLASS)
+    traces = sandbox.read_tree(TRACE_FOLDER)
+    outputs |= {f"{TRACE_FOLDER}/{path}": data for path, data in traces.items()}
     outputs[NAMES] = "\n".join(names).encode()
     return outputs
 

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 
 from tree_sitter import Node
 
@@ -40,7 +40,7 @@ from collect.synthesis.java.builds import (
 from collect.synthesis.java_mutations.base import CLASSES, arguments_of, field_text, fields
 from collect.synthesis.mutations.base import Mutation, apply_all
 from collect.synthesis.reading import test_function
-from collect.synthesis.workbench import Suite, TrialRun, read_suite
+from collect.synthesis.workbench import Return, Suite, TrialRun, read_suite
 from sandbox import Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import BuildFailed, JavaUnavailable, SandboxUnavailable
 from sandbox.java.project import JavaProject
@@ -167,7 +167,7 @@ class JavaWorkbench:
         before, after = originals, files
         if measured is not None:
             build, (edits, measured_test) = traced.build, measured
-            sources, faults = traced.edited(files, edits)
+            sources = traced.edited(files, edits)
             before, after = {**originals, **traced.sources}, {**files, **sources}
         with open_sandbox(self.sandbox) as opened:
             opened.write_files({**after, **build.outputs})
@@ -179,7 +179,7 @@ class JavaWorkbench:
                 return TrialRun({}, {}, str(error))
             modules, observer = compilation.build.modules, None
             if measured is not None:
-                told = {"faults": ",".join(map(str, faults)), "test": measured_test}
+                told = {"test": measured_test}
                 modules, observer = traced.modules(opened.workspace, told), TRACE
             reports, output, late = _run(opened, modules, self._by_module(tests), timeout, observer)
             lines = read_output(opened)
@@ -193,6 +193,7 @@ class JavaWorkbench:
             output=output,
             timed_out=late,
             distance=distance,
+            returns=read_returns(lines, paths),
             failure=_stack(failures[measured_test], paths) if measured_test in failures else (),
             traces=traces,
         )
@@ -252,14 +253,13 @@ def _distance(
 ) -> dict[str, int | bool | None]:
     """How far a test's failure is from the edits, by field name of `Difficulty`.
 
-    `lines` is what `Trace` wrote for the test: nothing if the fault is in no method, or if the test
-    did not end. Whether the stack trace has a faulty method is None where that is unknown.
+    `lines` is what `Trace` wrote for the test: nothing if the test did not end. Whether the stack trace has a faulty method is None where that is unknown.
     """
     found: dict[str, int | bool | None] = {"on_traceback": None}
     if lines:
-        calls, entries, depth = map(int, lines[0].split("\t"))
+        calls, at_entry, entries, depth = map(int, lines[-1].split("\t")[1:])
         if entries:
-            found |= {"calls_to_failure": calls, "entries": entries}
+            found |= {"calls_to_failure": calls - at_entry, "entries": entries}
             found["call_depth"] = depth if depth >= 0 else None
     places = [(edit.path, edit.scope.rpartition(".")[2]) for edit in edits]
     # Class names start with a capital, method names do not.
@@ -274,12 +274,31 @@ def _distance(
     return found
 
 
+def read_returns(lines: Sequence[str], sources: Sequence[str]) -> list[Return]:
+    """The returns of faulty methods that `Trace` wrote."""
+    told = [line.split("\t") for line in lines]
+    end = int(told[-1][1]) if told else 0
+    path_of = cache(lambda file: source_path(file, sources) or file)
+    returns = []
+    for what, calls, effect, *frames in told:
+        if what == "return":
+            named = [frame.partition(":") for frame in frames]
+            stack = tuple((path_of(file), method) for file, _, method in named)
+            returns.append(Return(end - int(calls), stack, effect))
+    return returns
+
+
 # Read the failures of Java tests from the runner's stack traces.
 
 _FRAME = re.compile(r"^\tat (?:[\w.@/-]+/)?([\w.$<>]+)\.([\w$<>]+)\(([\w$-]+\.java):(\d+)\)", re.M)
 _IDENTITY = re.compile(r"@[0-9a-f]{4,}\b")
 _EXCEPTION = re.compile(r"([A-Za-z_][\w.$]*)(?::|\s*$)")
 _LAMBDA = re.compile(r"lambda\$(\w+)\$\d+")
+
+
+def source_path(file: str, sources: Sequence[str]) -> str | None:
+    """The path, among these, of a file that is named relative to its source root."""
+    return next((path for path in sources if f"/{path}".endswith(f"/{file}")), None)
 
 
 @dataclass(frozen=True)
@@ -296,7 +315,7 @@ class Frame:
 
     def path(self, sources: Sequence[str]) -> str | None:
         """The path of its file, among these."""
-        return next((path for path in sources if f"/{path}".endswith(f"/{self.file}")), None)
+        return source_path(self.file, sources)
 
 
 @dataclass(frozen=True)
