@@ -71,7 +71,7 @@ class Difficulty(StrictRecord):
     """How often the faulty function is entered before the failure."""
     right_entries: int | None = None
     """How many of these end as in the correct program before the first that doesn't: with the same
-    result and the same arguments. None if none differs, and for Java."""
+    result and the same arguments. None if none differs."""
     calls_to_failure: int | None = None
     """Calls of the project's and the test's functions from the end of that entry to the end of the
     test; from the beginning of the last entry, if `right_entries` is None. None if the faulty code

@@ -118,7 +118,7 @@ class TrialRun:
     distance: Mapping[str, int | bool | None] = field(default_factory=dict)
     """Measurements on one failing test, by field name of `Difficulty`; empty if there are none."""
     returns: Sequence[Return] = ()
-    """The returns of the faulty functions in this test, in order; Python only."""
+    """The returns of the faulty functions in this test, in order."""
     failure: Sequence[tuple[str, str, int]] = ()
     """Path, function and line of each frame of this test's traceback, from the test inwards."""
     scene: Scene | None = None

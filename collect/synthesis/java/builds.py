@@ -17,7 +17,13 @@ from tree_sitter import Node
 
 from collect.benchmarks.projects.project import Project, ProjectRefused, is_below
 from collect.code.java_tree import has_modifier, line_of, parse, text_of, walk, words
-from collect.synthesis.java_mutations.base import BLOCKS, CLASSES, METHODS, field_text, fields
+from collect.synthesis.java_mutations.base import (
+    BLOCKS,
+    CLASSES,
+    METHODS,
+    field_text,
+    parameters_of,
+)
 from collect.synthesis.java_mutations.finding import scope_name
 from collect.synthesis.mutations.base import Mutation
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
@@ -348,9 +354,7 @@ def _given(method: Node) -> Iterator[str]:
     """What a method gets, as expressions."""
     if not has_modifier(method, "static"):
         yield "this"
-    for node in (part for each in fields(method, "parameters") for part in walk(each)):
-        if node.type in ("formal_parameter", "variable_declarator"):
-            yield field_text(node, "name")
+    yield from parameters_of(method)
 
 
 def _returned(body: Node) -> Iterator[Node]:

@@ -37,7 +37,13 @@ from collect.synthesis.java.builds import (
     test_classes,
     trace_project,
 )
-from collect.synthesis.java_mutations.base import CLASSES, arguments_of, field_text, fields
+from collect.synthesis.java_mutations.base import (
+    CLASSES,
+    arguments_of,
+    field_text,
+    fields,
+    parameters_of,
+)
 from collect.synthesis.mutations.base import Mutation, apply_all
 from collect.synthesis.reading import test_function
 from collect.synthesis.workbench import Return, Suite, TrialRun, read_suite
@@ -215,7 +221,8 @@ class JavaWorkbench:
         shown = {"project": self.project.source.name, "exception": exception}
         shown["snippet"] = java_snippet(symptom, claim)
         tests = failing if self.config.issue_names_test else ()
-        if not tests and not (claim.tells and (shown["snippet"] or claim.call)):
+        shows = shown["snippet"] or stands_alone(claim.call)
+        if not tests and not (claim.tells and shows):
             return ""
         return compose(claim, tests, shown, seed, "java")
 
@@ -253,7 +260,8 @@ def _distance(
 ) -> dict[str, int | bool | None]:
     """How far a test's failure is from the edits, by field name of `Difficulty`.
 
-    `lines` is what `Trace` wrote for the test: nothing if the test did not end. Whether the stack trace has a faulty method is None where that is unknown.
+    `lines` is what `Trace` wrote for the test: nothing if it did not end. Whether the stack trace
+    has a faulty method is None where that is unknown.
     """
     found: dict[str, int | bool | None] = {"on_traceback": None}
     if lines:
@@ -283,7 +291,7 @@ def read_returns(lines: Sequence[str], sources: Sequence[str]) -> list[Return]:
     for what, calls, effect, *frames in told:
         if what == "return":
             named = [frame.partition(":") for frame in frames]
-            stack = tuple((path_of(file), method) for file, _, method in named)
+            stack = tuple((path_of(file), _enclosing(method)) for file, _, method in named)
             returns.append(Return(end - int(calls), stack, effect))
     return returns
 
@@ -293,7 +301,12 @@ def read_returns(lines: Sequence[str], sources: Sequence[str]) -> list[Return]:
 _FRAME = re.compile(r"^\tat (?:[\w.@/-]+/)?([\w.$<>]+)\.([\w$<>]+)\(([\w$-]+\.java):(\d+)\)", re.M)
 _IDENTITY = re.compile(r"@[0-9a-f]{4,}\b")
 _EXCEPTION = re.compile(r"([A-Za-z_][\w.$]*)(?::|\s*$)")
-_LAMBDA = re.compile(r"lambda\$(\w+)\$\d+")
+_LAMBDA = re.compile(r"^lambda\$(\w+)\$\d+$")
+
+
+def _enclosing(method: str) -> str:
+    """For a lambda, the method around it; else the method itself."""
+    return _LAMBDA.sub(r"\1", method)
 
 
 def source_path(file: str, sources: Sequence[str]) -> str | None:
@@ -361,9 +374,8 @@ def read_failure(trace: str) -> Failure:
     message = text[named.end() :].strip() if named else text
     frames = []
     for class_name, method, name, line in _FRAME.findall(trace):
-        inside = _LAMBDA.fullmatch(method)
         file = posixpath.join(class_name.rpartition(".")[0].replace(".", "/"), name)
-        frames.append(Frame(class_name, inside[1] if inside else method, file, int(line)))
+        frames.append(Frame(class_name, _enclosing(method), file, int(line)))
     return Failure(kind, message, tuple(frames), not trace.endswith("..."))
 
 
@@ -388,8 +400,8 @@ class JavaSymptom:
     """Its failing statement; None if the test fails outside its own statements."""
     hidden: frozenset[str]
     """Names in the stack trace that the test does not show: no report may contain them."""
-    fields: frozenset[str]
-    """Names of the fields in the test's file."""
+    outside: frozenset[str]
+    """Names that the method's body does not declare: its parameters, and the fields in its file."""
 
 
 def read_java_symptom(
@@ -406,12 +418,10 @@ def read_java_symptom(
     named = [node for node in nodes if field_text(node, "name") == name]
     methods = [node for node in named if node.type == "method_declaration"]
     method = next((m for m in methods if inside is None or _has_line(m, inside.line)), None)
-    own_fields = {
-        field_text(each, "name")
-        for node in nodes
-        if node.type == "field_declaration"
-        for each in declarators(node)
-    }
+    declared = [node for node in nodes if node.type == "field_declaration"]
+    outside = {field_text(each, "name") for node in declared for each in declarators(node)}
+    if method is not None:
+        outside.update(parameters_of(method))
     hidden = {
         word
         for frame in failure.frames
@@ -421,7 +431,7 @@ def read_java_symptom(
     shown = set(_WORD.findall(text_of(method))) if method is not None else set()
     statement = _statement(method, inside.line) if method is not None and inside else None
     unseen = frozenset(hidden - shown - _BUILT_IN)
-    return JavaSymptom(failure, method, statement, unseen, frozenset(own_fields))
+    return JavaSymptom(failure, method, statement, unseen, frozenset(outside))
 
 
 def _has_line(node: Node, line: int) -> bool:
@@ -598,7 +608,7 @@ def _visible(text: str, symptom: JavaSymptom) -> str:
 
 def java_snippet(symptom: JavaSymptom, claim: Claim) -> str:
     """The test's lines up to the failing one. Empty if there are too many, or if they need the
-    test's fields or helpers."""
+    test's parameters, fields or helpers."""
     body = symptom.method.child_by_field_name("body") if symptom.method is not None else None
     last = symptom.statement
     if body is None or last is None or last.parent != body:
@@ -638,7 +648,18 @@ def _last_line(statement: Node, claim: Claim) -> str:
 
 
 def _needs_class(node: Node, symptom: JavaSymptom) -> bool:
-    """Whether it is a field of the test's class, or a call of its helper."""
+    """Whether it is a parameter of the test, a field of its class, or a call of its helper."""
     if node.type == "method_invocation" and not fields(node, "object"):
         return not called_name(node).startswith("assert") and called_name(node) != "fail"
-    return node.type == "this" or (node.type == "identifier" and text_of(node) in symptom.fields)
+    return node.type == "this" or (node.type == "identifier" and text_of(node) in symptom.outside)
+
+
+def stands_alone(call: str) -> bool:
+    """Whether a call names no variable and no helper of the test."""
+    for node in walk(parse(f"{call};".encode())):
+        if node.type == "method_invocation" and not fields(node, "object"):
+            return False
+        name = node.type == "identifier" and text_of(node)[:1].islower()
+        if name and [node] != fields(node.parent, "name"):
+            return False
+    return bool(call)

@@ -48,6 +48,13 @@ def arguments_of(call: Node) -> list[Node]:
     return [argument for given in fields(call, "arguments") for argument in given.named_children]
 
 
+def parameters_of(method: Node) -> Iterator[str]:
+    """The names of a method's parameters."""
+    for node in (part for each in fields(method, "parameters") for part in walk(each)):
+        if node.type in ("formal_parameter", "variable_declarator"):
+            yield field_text(node, "name")
+
+
 def around(node: Node, types: frozenset[str]) -> Node | None:
     """The innermost node of one of these types around a node."""
     found = node.parent

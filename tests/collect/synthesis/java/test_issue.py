@@ -11,6 +11,7 @@ from collect.synthesis.java.workbench import (
     read_failure,
     read_java_claim,
     read_java_symptom,
+    stands_alone,
 )
 
 TEST = """\
@@ -19,7 +20,7 @@ package shop;
 class StockTest {
     private final Stock shared = new Stock();
 
-    void test() {
+    void test(int wanted) {
         Stock stock = new Stock(3);
         assertTrue(stock.isOpen());
         STATEMENT
@@ -91,6 +92,22 @@ def test_a_snippet_has_what_leads_to_the_failure() -> None:
     assert java_snippet(seen, read_java_claim(seen)) == shown
 
 
-def test_no_snippet_where_fields_of_the_test_are_needed() -> None:
-    seen = symptom("assertEquals(1, shared.total());", FAILED + "expected: <1> but was: <2>")
+@pytest.mark.parametrize("call", ["shared.total()", "stock.total(wanted)"])
+def test_no_snippet_where_parameters_or_fields_of_the_test_are_needed(call: str) -> None:
+    seen = symptom(f"assertEquals(1, {call});", FAILED + "expected: <1> but was: <2>")
     assert java_snippet(seen, read_java_claim(seen)) == ""
+
+
+@pytest.mark.parametrize(
+    ("call", "alone"),
+    [
+        ("Stock.of(1, Unit.KILO).name()", True),
+        ('new Stock(3).count("pen")', True),
+        ("stock.name()", False),
+        ("Stock.of(count)", False),
+        ("stocked(3)", False),
+        ("", False),
+    ],
+)
+def test_a_call_stands_alone_without_variables_and_helpers(call: str, alone: bool) -> None:
+    assert stands_alone(call) is alone

@@ -125,7 +125,7 @@ def test_gradle(tmp_path: Path) -> None:
     run = workbench.run(edited, guard.tests, 60, (guard.parts, above))
     assert set(run.reasons) == {above}
     assert run.reasons[above].type == "AssertionError"
-    expected = {"calls_to_failure": 1, "entries": 1, "call_depth": 1, "on_traceback": False}
+    expected = {"calls_to_failure": 1, "entries": 1, "call_depth": 2, "on_traceback": False}
     assert run.distance == expected
 
 
