@@ -8,7 +8,7 @@ import re
 import textwrap
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
@@ -382,6 +382,7 @@ def read_failure(trace: str) -> Failure:
 # A Java bug's symptom: which test fails, and how.
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_BEFORE = words("Before BeforeEach BeforeMethod")
 _WRAPPERS = words("try_statement for_statement while_statement enhanced_for_statement if_statement")
 _BUILT_IN = words(
     "java lang util String Object Integer Long Double Math List Map Set Optional Arrays Objects "
@@ -400,8 +401,12 @@ class JavaSymptom:
     """Its failing statement; None if the test fails outside its own statements."""
     hidden: frozenset[str]
     """Names in the stack trace that the test does not show: no report may contain them."""
-    outside: frozenset[str]
-    """Names that the method's body does not declare: its parameters, and the fields in its file."""
+    outside: Mapping[str, str]
+    """The names that the method's body does not declare, and their types: its parameters, and the
+    fields in its file."""
+    fixture: Sequence[Node] = ()
+    """What gives the fields their values before the test, in order: fields with a value, and the
+    statements of the methods that run before each test."""
 
 
 def read_java_symptom(
@@ -415,13 +420,16 @@ def read_java_symptom(
     path = class_name.partition("$")[0].replace(".", "/") + ".java"
     own = inside or Frame(class_name, name, path, 0)
     nodes = list(walk(parse(files.get(own.path(test_files) or "", b""))))
+    inherits = source_path(path, test_files) if own.file != path else None
+    trees = [nodes, *([list(walk(parse(files[inherits])))] if inherits is not None else [])]
     named = [node for node in nodes if field_text(node, "name") == name]
     methods = [node for node in named if node.type == "method_declaration"]
     method = next((m for m in methods if inside is None or _has_line(m, inside.line)), None)
-    declared = [node for node in nodes if node.type == "field_declaration"]
-    outside = {field_text(each, "name") for node in declared for each in declarators(node)}
-    if method is not None:
-        outside.update(parameters_of(method))
+    outside = dict.fromkeys(parameters_of(method), "") if method is not None else {}
+    for node in nodes:
+        if node.type == "field_declaration":
+            named_here = (field_text(each, "name") for each in declarators(node))
+            outside |= dict.fromkeys(named_here, field_text(node, "type"))
     hidden = {
         word
         for frame in failure.frames
@@ -431,7 +439,19 @@ def read_java_symptom(
     shown = set(_WORD.findall(text_of(method))) if method is not None else set()
     statement = _statement(method, inside.line) if method is not None and inside else None
     unseen = frozenset(hidden - shown - _BUILT_IN)
-    return JavaSymptom(failure, method, statement, unseen, frozenset(outside))
+    return JavaSymptom(failure, method, statement, unseen, outside, tuple(_fixture(trees)))
+
+
+def _fixture(trees: Sequence[Sequence[Node]]) -> Iterator[Node]:
+    """See `JavaSymptom.fixture`; each tree is of a class that inherits from the one before."""
+    for nodes in trees:
+        yield from (node for node in nodes if node.type == "field_declaration")
+    for node in (node for nodes in trees for node in nodes):
+        annotations = [part for part in walk(node) if part.type == "marker_annotation"]
+        if node.type == "method_declaration" and any(
+            field_text(each, "name") in _BEFORE for each in annotations
+        ):
+            yield from (part for body in fields(node, "body") for part in body.named_children)
 
 
 def _has_line(node: Node, line: int) -> bool:
@@ -607,19 +627,63 @@ def _visible(text: str, symptom: JavaSymptom) -> str:
 
 
 def java_snippet(symptom: JavaSymptom, claim: Claim) -> str:
-    """The test's lines up to the failing one. Empty if there are too many, or if they need the
-    test's parameters, fields or helpers."""
+    """The test's lines up to the failing one, after those that give its fields their values. Empty
+    if there are too many, or if they need the test's parameters or helpers."""
     body = symptom.method.child_by_field_name("body") if symptom.method is not None else None
     last = symptom.statement
     if body is None or last is None or last.parent != body:
         return ""
     before = [node for node in body.named_children if node.end_byte <= last.start_byte]
     lines = [node for node in before if not _is_check(node)]
-    if any(_needs_class(part, symptom) for line in (*lines, last) for part in walk(line)):
+    before_all = _needed(symptom, [*lines, last])
+    if before_all is None:
         return ""
-    code = "\n".join([*map(_dedented, lines), _last_line(last, claim)])
+    code = "\n".join([*before_all, *map(_dedented, lines), _last_line(last, claim)])
     long = len(code) > MAX_SNIPPET or code.count("\n") >= MAX_LINES
     return "" if long else code
+
+
+def _needed(symptom: JavaSymptom, lines: Sequence[Node]) -> list[str] | None:
+    """The code that gives these lines their fields; None if they need what it can't give."""
+
+    def outside(node: Node) -> set[str]:
+        names = {text_of(part) for part in walk(node) if part.type == "identifier"}
+        return names & symptom.outside.keys()
+
+    own = {name for line in lines for name in _given_values(line)}
+    needed = set().union(*map(outside, lines)) - own
+    used: list[Node] = []
+    for statement in reversed(symptom.fixture):
+        if outside(statement) & needed:
+            used.insert(0, statement)
+            needed |= outside(statement)
+    if any(_needs_class(part) for line in (*used, *lines) for part in walk(line)):
+        return None
+    code = []
+    for statement in used:
+        names = [each for each in _given_values(statement) if each in needed]
+        text = _dedented(statement)
+        if names and statement.type == "field_declaration":
+            first = statement.child_by_field_name("type")
+            text = text_of(statement)[first.start_byte - statement.start_byte :] if first else text
+        elif names:
+            text = f"{symptom.outside[names[0]]} {text}"
+        elif statement.type == "field_declaration":
+            continue
+        needed -= set(names)
+        code.append(text)
+    return None if needed else code
+
+
+def _given_values(statement: Node) -> list[str]:
+    """The variables that a statement gives a value, if that is all it does."""
+    if statement.type in ("field_declaration", "local_variable_declaration"):
+        given = [each for each in declarators(statement) if fields(each, "value")]
+        return [field_text(each, "name") for each in given]
+    match statement.named_children:
+        case [assignment] if assignment.type == "assignment_expression":
+            return [field_text(assignment, "left")]
+    return []
 
 
 def _is_check(statement: Node) -> bool:
@@ -647,11 +711,11 @@ def _last_line(statement: Node, claim: Claim) -> str:
     return _dedented(statement)
 
 
-def _needs_class(node: Node, symptom: JavaSymptom) -> bool:
-    """Whether it is a parameter of the test, a field of its class, or a call of its helper."""
+def _needs_class(node: Node) -> bool:
+    """Whether it is the test's object, or a call of its helper."""
     if node.type == "method_invocation" and not fields(node, "object"):
         return not called_name(node).startswith("assert") and called_name(node) != "fail"
-    return node.type == "this" or (node.type == "identifier" and text_of(node) in symptom.outside)
+    return node.type == "this"
 
 
 def stands_alone(call: str) -> bool:

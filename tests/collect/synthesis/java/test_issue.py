@@ -19,6 +19,16 @@ package shop;
 
 class StockTest {
     private final Stock shared = new Stock();
+    private Unit unit;
+    private Stock opened;
+    private Stock given;
+
+    @BeforeEach
+    void open() {
+        unit = new Unit("kg");
+        opened = new Stock(unit);
+        opened.open();
+    }
 
     void test(int wanted) {
         Stock stock = new Stock(3);
@@ -28,7 +38,8 @@ class StockTest {
 }
 """
 JUPITER = "org.junit.jupiter.api.AssertEquals.assertEquals(AssertEquals.java:9)"
-OWN = "shop.StockTest.test(StockTest.java:9)"
+LINE = TEST[: TEST.index("STATEMENT")].count("\n") + 1
+OWN = f"shop.StockTest.test(StockTest.java:{LINE})"
 
 
 def symptom(statement: str, message: str, *frames: str) -> JavaSymptom:
@@ -92,8 +103,25 @@ def test_a_snippet_has_what_leads_to_the_failure() -> None:
     assert java_snippet(seen, read_java_claim(seen)) == shown
 
 
-@pytest.mark.parametrize("call", ["shared.total()", "stock.total(wanted)"])
-def test_no_snippet_where_parameters_or_fields_of_the_test_are_needed(call: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("shared", ["Stock shared = new Stock();"]),
+        (
+            "opened",
+            ['Unit unit = new Unit("kg");', "Stock opened = new Stock(unit);", "opened.open();"],
+        ),
+    ],
+)
+def test_a_snippet_gives_fields_their_values(name: str, lines: list[str]) -> None:
+    seen = symptom(f"assertEquals(1, {name}.total());", FAILED + "expected: <1> but was: <2>")
+    last = f"System.out.println({name}.total());"
+    shown = "\n".join([*lines, "Stock stock = new Stock(3);", last])
+    assert java_snippet(seen, read_java_claim(seen)) == shown
+
+
+@pytest.mark.parametrize("call", ["given.total()", "stock.total(wanted)", "made().total()"])
+def test_no_snippet_where_it_would_name_what_it_does_not_show(call: str) -> None:
     seen = symptom(f"assertEquals(1, {call});", FAILED + "expected: <1> but was: <2>")
     assert java_snippet(seen, read_java_claim(seen)) == ""
 
