@@ -661,18 +661,19 @@ def _needed(symptom: JavaSymptom, lines: Sequence[Node]) -> list[str] | None:
         return None
     code = []
     for statement in used:
-        names = [each for each in _given_values(statement) if each in needed]
-        text = _dedented(statement)
-        if names and statement.type == "field_declaration":
-            first = statement.child_by_field_name("type")
-            text = text_of(statement)[first.start_byte - statement.start_byte :] if first else text
-        elif names:
-            text = f"{symptom.outside[names[0]]} {text}"
-        elif statement.type == "field_declaration":
-            continue
-        needed -= set(names)
-        code.append(text)
+        given = needed.intersection(_given_values(statement))
+        if given or statement.type != "field_declaration":
+            code.append(_with_type(statement, [symptom.outside[name] for name in given]))
+        needed -= given
     return None if needed else code
+
+
+def _with_type(statement: Node, types: Sequence[str]) -> str:
+    """The code of a statement outside the class, where it declares variables of these types."""
+    declared = statement.child_by_field_name("type")
+    if declared is not None and statement.type == "field_declaration":
+        return (statement.text or b"")[declared.start_byte - statement.start_byte :].decode()
+    return " ".join([*types, _dedented(statement)])
 
 
 def _given_values(statement: Node) -> list[str]:
