@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from collect.benchmarks.projects.issue_text import Outcome
-from collect.synthesis.java.workbench import (
+from collect.synthesis.java.symptoms import (
     JavaSymptom,
     java_snippet,
     read_failure,
