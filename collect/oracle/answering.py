@@ -8,7 +8,8 @@ does it use the gold patch.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from collect.benchmarks.base import Instance
 from collect.code.source import (
@@ -21,6 +22,7 @@ from collect.code.source import (
 )
 from collect.code.syntax import parse
 from collect.comparison import Comparison
+from collect.oracle.root_cause import RootCauseSearch
 from collect.oracle.scripted import ExplorationPolicy, Turns, answer_block, say
 from collect.oracle.session import (
     MAX_SHOWN,
@@ -53,6 +55,18 @@ MAX_RAISES = 10
 MAX_CONTINUES = 14
 MAX_EVIDENCE = 8
 MAX_NOTE = 240
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """What a failing assertion compares."""
+
+    place: str
+    checked: str
+    actual: str
+    wanted: str | None
+    """None if it compares with nothing."""
+    expected: str | None
 
 
 class OracleAnswerer:
@@ -190,23 +204,21 @@ class OracleAnswerer:
         )
 
     def _root_cause(self) -> Moves[str | None]:
-        """See the failure, sometimes from the test's end; then go to the faulty code and look."""
+        """Go back from the failure to the faulty code, or straight to it; then look."""
         session, instance = self._session, self._instance
         ranges = changed_code(instance.files, instance.gold_patch)
         comparison = self._compare(session.test) if self._compare is not None else None
         place = (comparison and comparison.place) or place_of(instance.files, ranges)
         wrong = comparison.visit if comparison is not None else None
-        if self._habits.detour(0.4):
-            stopped = yield from session.start("First I see how the test fails.", [], False)
-            if stopped is not None and stopped.post_mortem:
-                if stopped.raised is not None:
-                    session.note(shortened(stopped.raised[0], MAX_NOTE))
-                if self._habits.detour(0.5):
-                    yield from session.locals("What does the frame hold where it fails?")
         at = Location(
             file=place.path, line=place.line, last_line=place.line, function=place.function
         )
-        there = yield from LineNavigator(instance, session, at, wrong.hit if wrong else 1).go()
+        hit = wrong.hit if wrong is not None else 1
+        way = LineNavigator(instance, session, at, hit, next_visit="not_wrong_yet")
+        if self._habits.direct:
+            there = yield from way.go()
+        else:
+            there = yield from self._back_to(place, way)
         seen = (yield from self._look(place)) if there else []
         lines = source_lines(instance.files[place.path].decode("utf-8", "replace"))
         blamed = line_at_fault(ranges, place)
@@ -221,6 +233,27 @@ class OracleAnswerer:
             source=lines[blamed - 1].strip(),
             values=values,
         )
+
+    def _back_to(self, place: Place, way: LineNavigator) -> Moves[bool]:
+        """From the failure back to the faulty visit; whether the program is paused there."""
+        session = self._session
+        yield from self._to_the_end()
+        frames = yield from session.stack("Through which calls does it get there?")
+        own = [frame for frame in frames if frame["file"] in self._instance.files]
+        wrong = ""
+        if own and is_test_file(self._instance, own[0]["file"]):
+            sides = yield from self._compared(own)
+            if sides is not None:
+                wrong = sides.actual
+                expected = f" instead of {sides.expected}" if sides.expected is not None else ""
+                session.note(shortened(f"the test gets {wrong}{expected}", MAX_NOTE))
+        elif own and self._habits.detour(0.7):
+            why = f"What does `{own[0]['function']}` hold where it fails?"
+            yield from session.locals(why, int(own[0]["index"]))
+        search = RootCauseSearch(self._instance, session, place)
+        why = yield from search.back(own, wrong)
+        yield from session.start(why, [f"{place.path}:{place.line}"], False)
+        return (yield from way.arrive())
 
     def _look(self, place: Place) -> Moves[list[str]]:
         """The values that the statement uses, before and after it runs."""
@@ -310,6 +343,20 @@ class OracleAnswerer:
         ]
         if stopped.file not in instance.files or self._habits.detour(0.5):
             frames = yield from session.stack("Which assertion is it?")
+        sides = yield from self._compared(frames)
+        if sides is None:
+            return None
+        session.place, (checked, wanted) = sides.place, (sides.checked, sides.wanted)
+        session.note(f"{checked} = {sides.actual}")
+        if wanted is None:
+            return session.pick("truth_answers", place=sides.place, actual=sides.actual)
+        session.note(f"{wanted} = {sides.expected}")
+        values = {"actual": sides.actual, "expected": sides.expected}
+        return session.pick("assertion_answers", place=sides.place, **values)
+
+    def _compared(self, frames: Sequence[Mapping[str, str]]) -> Moves[_Sides | None]:
+        """Read both sides of the assertion in the innermost frame of a test."""
+        session, instance = self._session, self._instance
         frame = next((f for f in frames if is_test_file(instance, f["file"])), None)
         if frame is None or frame["file"] not in instance.files:
             return None
@@ -327,15 +374,12 @@ class OracleAnswerer:
         actual = yield from session.evaluate(why, checked, index)
         if actual is None:
             return None
-        session.place = f"{frame['file']}:{line}"
-        session.note(f"{checked} = {actual}")
-        if wanted is None:
-            return session.pick("truth_answers", place=session.place, actual=actual)
-        why = f"And the other side, `{wanted}`?"
-        expected = yield from session.evaluate(why, wanted, index)
-        session.note(f"{wanted} = {expected}")
-        values = {"actual": actual, "expected": expected}
-        return session.pick("assertion_answers", place=session.place, **values)
+        expected = None
+        if wanted is not None:
+            expected = yield from session.evaluate(
+                f"And the other side, `{wanted}`?", wanted, index
+            )
+        return _Sides(f"{frame['file']}:{line}", checked, actual, wanted, expected)
 
     def _to_the_end(self) -> Moves[Stopped | None]:
         """Run the test until an exception ends it, sometimes stopping at its first line before.

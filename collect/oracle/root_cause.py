@@ -1,0 +1,179 @@
+"""The oracle's search for a root cause: from the failure back to the code at fault.
+
+It knows where that is, and follows the names that lead there; but it stops and reads only where
+something shown before has sent it, and says only what it saw.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from collect.benchmarks.base import Instance
+from collect.code.source import Place
+from collect.oracle.leads import Code, Leads
+from collect.oracle.session import MAX_SHOWN, Moves, Session, shortened
+from collect.questions.program import is_test_file
+from sandbox.text import source_lines
+
+RETURNED = re.compile(
+    r"^Returned from (?P<name>.+?): (?P<text>.*?)(?P<type>  \([^()]+\))?$", re.MULTILINE
+)
+"""The type is at the value's end, which may be some lines further."""
+MAX_STEPS = 9
+"""After so many it searches for the code by a word instead of following calls."""
+LONG_WAY = 3
+"""From so many functions on it reads whole files, which may name one further on."""
+MAX_LINES = 160
+"""Lines of a file that is read as a whole."""
+
+
+class RootCauseSearch:
+    """One search."""
+
+    def __init__(self, instance: Instance, session: Session, place: Place) -> None:
+        self._instance, self._session, self._place = instance, session, place
+        self._rng = session.habits.rng
+        self._leads = Leads(instance.files, place.path)
+        self._goal = self._leads.code_at(place)
+        self._known: dict[Code, None] = {}
+        """Code that a stop or an answer has shown the place of."""
+        self._read: set[Code] = set()
+        self._refuted: set[Code] = set()
+        """Code that is not entered before the failure."""
+        self._strays = session.habits.detour(0.4)
+        """Whether it is still to follow another lead."""
+        self._wrong = ""
+        """The value that the test got, if known."""
+        self._finding = ""
+        """What the last call has shown, in a sentence."""
+
+    def back(self, frames: Sequence[Mapping[str, str]], wrong: str) -> Moves[str]:
+        """From the failure to the code at fault. `frames` are the program's and the test's,
+        innermost first; `wrong` is the value that the test got, if known. Returns why to stop at
+        the place."""
+        self._wrong = wrong
+        for frame in frames:
+            self._know(self._leads.code_at(Place(frame["file"], int(frame["line"]), "")))
+        tests = self._leads.named(re.split(r"\W+", self._session.test.partition("[")[0])[-1])
+        if len(tests) == 1:
+            self._know(tests[0])
+        while self._goal not in self._read and self._session.steps < MAX_STEPS:
+            way = self._leads.way(self._known, self._goal, self._refuted)
+            if not way:
+                break
+            if way[0] not in self._read:
+                yield from self._read_code(way[0], len(way) > LONG_WAY)
+            else:
+                yield from self._follow(way)
+        if self._goal not in self._read:
+            yield from self._jump()
+        return f"{self._told()}I suspect line {self._place.line}, and stop there."
+
+    def _know(self, code: Code) -> None:
+        self._known.setdefault(code)
+
+    def _told(self) -> str:
+        """The last finding, to begin a message with."""
+        finding, self._finding = self._finding, ""
+        return f"{finding} " if finding else ""
+
+    def _read_code(self, code: Code, whole: bool = False) -> Moves[None]:
+        lines = len(source_lines(self._instance.files[code.path].decode("utf-8", "replace")))
+        whole = whole and lines <= MAX_LINES
+        first, last = (1, lines) if whole else (code.first, code.last)
+        what = f"{code.path}, where `{code.word}` is" if whole else f"`{code.word}`"
+        yield from self._session.read(f"{self._told()}I read {what}.", code.path, first, last)
+        self._know(code)
+        self._read.add(code)
+        for each in self._leads.inside(code.path, first, last):
+            self._know(each)
+            self._read.add(each)
+
+    def _follow(self, way: Sequence[Code]) -> Moves[None]:
+        """Follow a name from code that was read to the code that it means."""
+        at, to = way[:2]
+        if self._strays:
+            self._strays = False
+            yield from self._stray(at, way)
+        lead = f"{self._told()}`{at.word}` uses `{to.word}`."
+        if len(self._leads.named(to.word)) != 1 or self._rng.random() < 0.3:
+            if (yield from self._find(to, lead)):
+                self._know(to)
+            else:
+                self._refuted.add(to)
+        elif (yield from self._enter(to, f"{lead} I stop where that is entered.")):
+            self._know(to)
+            if self._session.steps < MAX_STEPS:
+                yield from self._observe(to)
+
+    def _stray(self, at: Code, way: Sequence[Code]) -> Moves[None]:
+        """Follow a lead that does not go on."""
+        others = [
+            code
+            for code in self._leads.others(at)
+            if code not in way and code not in self._known
+            if not is_test_file(self._instance, code.path)
+        ]
+        if not others:
+            return
+        other = self._rng.choice(others)
+        why = f"{self._told()}`{at.word}` uses `{other.word}`. Is it that?"
+        if (yield from self._enter(other, why)):
+            yield from self._returned(other)
+            self._finding += f" I leave `{other.word}`."
+
+    def _enter(self, code: Code, why: str) -> Moves[bool]:
+        """Whether the test stops in a function."""
+        session, special = self._session, code.word != code.name.rpartition(".")[2]
+        name = ".".join(code.name.split(".")[-2:]) if special else code.word
+        yield from session.start(why, [name], False)
+        here = session.paused
+        if here is not None and (here.file, here.function) == (code.path, code.name):
+            return True
+        self._refuted.add(code)
+        self._finding = f"The test does not get to `{code.word}`." if here is None else ""
+        return False
+
+    def _observe(self, code: Code) -> Moves[None]:
+        if self._rng.random() < 0.5:
+            yield from self._returned(code)
+            return
+        given = yield from self._session.locals(f"What is `{code.word}` given?")
+        if self._wrong and self._wrong in given.values():
+            self._finding = f"It is given {shortened(self._wrong, MAX_SHOWN)} already."
+
+    def _returned(self, code: Code) -> Moves[None]:
+        stopped = yield from self._session.control(f"What does `{code.word}` return?", "step_out")
+        found = RETURNED.search(stopped.text) if stopped is not None else None
+        if found is None:
+            self._finding = f"It does not show what `{code.word}` returns."
+            return
+        same = ", which is what the test got" if found["text"] == self._wrong else ""
+        self._finding = f"`{code.word}` returns {shortened(found['text'], MAX_SHOWN)}{same}."
+
+    def _find(self, code: Code, why: str) -> Moves[bool]:
+        """Whether a search for where a name is defined shows the code."""
+        word = re.escape(code.word)
+        pattern = rf"\b{word}\b *[(=]"
+        if code.path.endswith(".py"):
+            pattern = rf"(def|class) +{word}\b|^ *{word} *[:=]"
+        why = f"{why} Where is that defined?"
+        seen = yield from self._session.do(why, "grep", pattern=pattern)
+        return f"{code.path}:" in seen
+
+    def _jump(self) -> Moves[None]:
+        """Find the code at fault by another word that was shown."""
+        goal = self._goal
+        shown = {word for code in self._read for word in self._leads.words(code)}
+        words = sorted(shown & self._leads.words(goal), key=self._leads.frequency)
+        for word in words[:1]:
+            why = f"{self._told()}Where else does `{word}` occur?"
+            seen = yield from self._session.do(why, "grep", pattern=rf"\b{word}\b")
+            if f"{goal.path}:" in seen:
+                yield from self._read_code(goal)
+                return
+        yield from self._session.start(
+            f"{self._told()}I stop in `{goal.word}`.", [goal.name], False
+        )
+        yield from self._read_code(goal)
