@@ -8,7 +8,7 @@ does it use the gold patch.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from collect.benchmarks.base import Instance
@@ -22,7 +22,7 @@ from collect.code.source import (
 )
 from collect.code.syntax import parse
 from collect.comparison import Comparison
-from collect.oracle.root_cause import RootCauseSearch
+from collect.oracle.root_cause import RETURNED, RootCauseSearch
 from collect.oracle.scripted import ExplorationPolicy, Turns, answer_block, say
 from collect.oracle.session import (
     MAX_SHOWN,
@@ -85,6 +85,8 @@ class OracleAnswerer:
         self._run_code = run_code and instance.language == "python"
         self._session = Session(habits)
         self._answer: str | None = None
+        self._got = ""
+        """The value that a failing assertion got, if it was read."""
 
     def turns(self, task: str) -> Turns:
         self._session.take(task)
@@ -237,22 +239,24 @@ class OracleAnswerer:
     def _back_to(self, place: Place, way: LineNavigator) -> Moves[bool]:
         """From the failure back to the faulty visit; whether the program is paused there."""
         session = self._session
-        yield from self._to_the_end()
-        frames = yield from session.stack("Through which calls does it get there?")
+        stopped = yield from self._to_the_end()
+        frames = stopped.frames if stopped is not None else []
         own = [frame for frame in frames if frame["file"] in self._instance.files]
-        wrong = ""
         if own and is_test_file(self._instance, own[0]["file"]):
-            sides = yield from self._compared(own)
+            sides = yield from self._compared(own[0])
             if sides is not None:
-                wrong = sides.actual
+                self._got = sides.actual
                 expected = f" instead of {sides.expected}" if sides.expected is not None else ""
-                session.note(shortened(f"the test gets {wrong}{expected}", MAX_NOTE))
+                session.note(shortened(f"the test gets {sides.actual}{expected}", MAX_NOTE))
         elif own and self._habits.detour(0.7):
             why = f"What does `{own[0]['function']}` hold where it fails?"
             yield from session.locals(why, int(own[0]["index"]))
         search = RootCauseSearch(self._instance, session, place)
-        why = yield from search.back(own, wrong)
-        yield from session.start(why, [f"{place.path}:{place.line}"], False)
+        why = yield from search.back(own, self._got)
+        source = read_source(place.path, self._instance.files[place.path]) or NOTHING
+        watch = source.probes(place.line, place.function)[:2] if way.hit > 1 else []
+        more = {"watch": watch} if watch else {}
+        yield from session.start(why, [f"{place.path}:{place.line}"], False, **more)
         return (yield from way.arrive())
 
     def _look(self, place: Place) -> Moves[list[str]]:
@@ -263,12 +267,21 @@ class OracleAnswerer:
         probes = source.probes(place.line, place.function)
         shown = [probe for probe in probes if probe in known][:MAX_PROBES]
         seen = [f"{name} = {shortened(known[name], MAX_SHOWN)}" for name in shown]
-        for expression in [probe for probe in probes if probe not in known][:MAX_PROBES]:
+        rest = [probe for probe in probes if probe not in known]
+        if place.path.endswith(".py"):
+            # Such a name, if no variable of the frame, is mostly a module or a function.
+            rest = [probe for probe in rest if not (probe.isidentifier() and probe.islower())]
+        for expression in rest[:MAX_PROBES]:
             text = yield from session.evaluate(f"I check `{expression}`.", expression)
             if text is not None:
                 seen.append(f"{expression} = {shortened(text, MAX_SHOWN)}")
         if self._habits.detour(0.6):
-            yield from session.control(session.pick("over"), "step_over")
+            stepped = yield from session.control(session.pick("over"), "step_over")
+            returned = RETURNED.search(stepped.text) if stepped is not None else None
+            if returned is not None:
+                same = ", which the test gets" if returned["text"] == self._got else ""
+                text = shortened(returned["text"], MAX_SHOWN)
+                session.note(f"{returned['name']} returned {text}{same}")
             for target in source.assigned(place.line)[:1]:
                 text = yield from session.evaluate(f"What is `{target}` now?", target)
                 if text is not None:
@@ -343,43 +356,44 @@ class OracleAnswerer:
         ]
         if stopped.file not in instance.files or self._habits.detour(0.5):
             frames = yield from session.stack("Which assertion is it?")
-        sides = yield from self._compared(frames)
+        frame = next((f for f in frames if is_test_file(instance, f["file"])), None)
+        if frame is None or frame["file"] not in instance.files:
+            return None
+        if self._habits.detour(0.5):
+            line = int(frame["line"])
+            yield from session.read("I read the assertion.", frame["file"], line - 2, line + 6)
+        sides = yield from self._compared(frame)
         if sides is None:
             return None
         session.place, (checked, wanted) = sides.place, (sides.checked, sides.wanted)
         session.note(f"{checked} = {sides.actual}")
         if wanted is None:
             return session.pick("truth_answers", place=sides.place, actual=sides.actual)
-        session.note(f"{wanted} = {sides.expected}")
+        if sides.expected != wanted:
+            session.note(f"{wanted} = {sides.expected}")
         values = {"actual": sides.actual, "expected": sides.expected}
         return session.pick("assertion_answers", place=sides.place, **values)
 
-    def _compared(self, frames: Sequence[Mapping[str, str]]) -> Moves[_Sides | None]:
-        """Read both sides of the assertion in the innermost frame of a test."""
-        session, instance = self._session, self._instance
-        frame = next((f for f in frames if is_test_file(instance, f["file"])), None)
-        if frame is None or frame["file"] not in instance.files:
-            return None
+    def _compared(self, frame: Mapping[str, str]) -> Moves[_Sides | None]:
+        """Read both sides of the assertion in a test's frame."""
+        session, file = self._session, frame["file"]
         line, index = int(frame["line"]), int(frame["index"])
-        sides = sides_at(parse(instance.files[frame["file"]]), line)
+        sides = sides_at(parse(self._instance.files[file]), line)
         if sides is None:
             return None
         checked, wanted = sides
-        if self._habits.detour(0.5):
-            why = "I read the whole assertion."
-            yield from session.read(why, frame["file"], line - 2, line + 6)
         why = f"The assertion checks `{checked}`. What did it come to?"
         if wanted is not None:
             why = f"The assertion compares `{checked}` with `{wanted}`. I read the first."
         actual = yield from session.evaluate(why, checked, index)
         if actual is None:
             return None
-        expected = None
-        if wanted is not None:
+        expected = wanted
+        if wanted is not None and not is_literal(wanted):
             expected = yield from session.evaluate(
                 f"And the other side, `{wanted}`?", wanted, index
             )
-        return _Sides(f"{frame['file']}:{line}", checked, actual, wanted, expected)
+        return _Sides(f"{file}:{line}", checked, actual, wanted, expected)
 
     def _to_the_end(self) -> Moves[Stopped | None]:
         """Run the test until an exception ends it, sometimes stopping at its first line before.

@@ -6,6 +6,8 @@ something shown before has sent it, and says only what it saw.
 
 from __future__ import annotations
 
+import builtins
+import keyword
 import re
 from collections.abc import Mapping, Sequence
 
@@ -13,6 +15,7 @@ from collect.benchmarks.base import Instance
 from collect.code.source import Place
 from collect.oracle.leads import Code, Leads
 from collect.oracle.session import MAX_SHOWN, Moves, Session, shortened
+from collect.questions.observations import NUMBERED
 from collect.questions.program import is_test_file
 from sandbox.text import source_lines
 
@@ -20,7 +23,7 @@ RETURNED = re.compile(
     r"^Returned from (?P<name>.+?): (?P<text>.*?)(?P<type>  \([^()]+\))?$", re.MULTILINE
 )
 """The type is at the value's end, which may be some lines further."""
-MAX_STEPS = 9
+MAX_STEPS = 11
 """After so many it searches for the code by a word instead of following calls."""
 LONG_WAY = 3
 """From so many functions on it reads whole files, which may name one further on."""
@@ -68,7 +71,9 @@ class RootCauseSearch:
                 yield from self._follow(way)
         if self._goal not in self._read:
             yield from self._jump()
-        return f"{self._told()}I suspect line {self._place.line}, and stop there."
+        text = self._instance.files[self._place.path].decode("utf-8", "replace")
+        line = source_lines(text)[self._place.line - 1].strip()
+        return f"{self._told()}I suspect `{line}`, and stop there."
 
     def _know(self, code: Code) -> None:
         self._known.setdefault(code)
@@ -80,13 +85,11 @@ class RootCauseSearch:
 
     def _read_code(self, code: Code, whole: bool = False) -> Moves[None]:
         lines = len(source_lines(self._instance.files[code.path].decode("utf-8", "replace")))
-        whole = whole and lines <= MAX_LINES
+        whole = whole and lines <= MAX_LINES and not is_test_file(self._instance, code.path)
         first, last = (1, lines) if whole else (code.first, code.last)
         what = f"{code.path}, where `{code.word}` is" if whole else f"`{code.word}`"
         yield from self._session.read(f"{self._told()}I read {what}.", code.path, first, last)
-        self._know(code)
-        self._read.add(code)
-        for each in self._leads.inside(code.path, first, last):
+        for each in (code, *self._leads.inside(code.path, first, last)):
             self._know(each)
             self._read.add(each)
 
@@ -104,7 +107,7 @@ class RootCauseSearch:
                 self._refuted.add(to)
         elif (yield from self._enter(to, f"{lead} I stop where that is entered.")):
             self._know(to)
-            if self._session.steps < MAX_STEPS:
+            if len(way) <= LONG_WAY:
                 yield from self._observe(to)
 
     def _stray(self, at: Code, way: Sequence[Code]) -> Moves[None]:
@@ -130,6 +133,9 @@ class RootCauseSearch:
         yield from session.start(why, [name], False)
         here = session.paused
         if here is not None and (here.file, here.function) == (code.path, code.name):
+            lines = {int(each["line"]) for each in NUMBERED.finditer(here.text)}
+            if lines.issuperset(range(code.first, code.last + 1)):
+                self._read.add(code)
             return True
         self._refuted.add(code)
         self._finding = f"The test does not get to `{code.word}`." if here is None else ""
@@ -166,8 +172,8 @@ class RootCauseSearch:
         """Find the code at fault by another word that was shown."""
         goal = self._goal
         shown = {word for code in self._read for word in self._leads.words(code)}
-        words = sorted(shown & self._leads.words(goal), key=self._leads.frequency)
-        for word in words[:1]:
+        shared = (word for word in shown & self._leads.words(goal) if _is_telling(word))
+        for word in sorted(shared, key=lambda word: (self._leads.frequency(word), word))[:1]:
             why = f"{self._told()}Where else does `{word}` occur?"
             seen = yield from self._session.do(why, "grep", pattern=rf"\b{word}\b")
             if f"{goal.path}:" in seen:
@@ -177,3 +183,7 @@ class RootCauseSearch:
             f"{self._told()}I stop in `{goal.word}`.", [goal.name], False
         )
         yield from self._read_code(goal)
+
+
+def _is_telling(word: str) -> bool:
+    return len(word) > 3 and not keyword.iskeyword(word) and not hasattr(builtins, word)

@@ -95,6 +95,11 @@ class Stopped:
         return int(found["hit"]) if found else 1
 
     @property
+    def frames(self) -> list[Mapping[str, str]]:
+        """The stack, innermost frame first, if it is shown."""
+        return [frame.groupdict() for frame in FRAME.finditer(self.text)]
+
+    @property
     def raised(self) -> re.Match[str] | None:
         return RAISED.search(self.text)
 
@@ -243,7 +248,7 @@ class LineNavigator:
         data = instance.files.get(place.file, b"")
         self._source = read_source(place.file, data) or NOTHING
         self._lines = source_lines(data.decode("utf-8", "replace"))
-        self._session, self._place, self._hit, self._aim = session, place, hit, aim
+        self._session, self._place, self.hit, self._aim = session, place, hit, aim
         self._rng, self._habits = session.habits.rng, session.habits
         self._point, self._next_visit = str(place), next_visit
 
@@ -273,7 +278,7 @@ class LineNavigator:
                 return False
             if self.is_there(stopped):
                 visits = stopped.hit if "collected" in stopped.reason else visits + 1
-                left = self._hit - visits
+                left = self.hit - visits
                 if not left:
                     session.place = self._point
                     return True
@@ -282,7 +287,7 @@ class LineNavigator:
                     why = session.pick("many_visits", place=place)
                     yield from session.pass_visits(why, self._point, left, watch)
                     continue
-                why = session.pick(self._next_visit, seen=visits, wanted=self._hit)
+                why = session.pick(self._next_visit, seen=visits, wanted=self.hit)
             else:
                 why = session.pick("not_yet", here=stopped.place, place=place)
             yield from session.control(why, "continue")
