@@ -275,7 +275,7 @@ class OracleAnswerer:
             text = yield from session.evaluate(f"I check `{expression}`.", expression)
             if text is not None:
                 seen.append(f"{expression} = {shortened(text, MAX_SHOWN)}")
-        if self._habits.detour(0.6):
+        if self._habits.detour(0.85):
             stepped = yield from session.control(session.pick("over"), "step_over")
             returned = RETURNED.search(stepped.text) if stepped is not None else None
             if returned is not None:

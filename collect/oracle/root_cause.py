@@ -73,22 +73,23 @@ class RootCauseSearch:
             yield from self._jump()
         text = self._instance.files[self._place.path].decode("utf-8", "replace")
         line = source_lines(text)[self._place.line - 1].strip()
-        return f"{self._told()}I suspect `{line}`, and stop there."
+        return self._say("search_suspect", line=line)
 
     def _know(self, code: Code) -> None:
         self._known.setdefault(code)
 
-    def _told(self) -> str:
-        """The last finding, to begin a message with."""
+    def _say(self, phrases: str, **values: object) -> str:
+        """The last finding, if there is one, and what comes next."""
         finding, self._finding = self._finding, ""
-        return f"{finding} " if finding else ""
+        return f"{finding} {self._session.pick(phrases, **values)}".lstrip()
 
     def _read_code(self, code: Code, whole: bool = False) -> Moves[None]:
         lines = len(source_lines(self._instance.files[code.path].decode("utf-8", "replace")))
         whole = whole and lines <= MAX_LINES and not is_test_file(self._instance, code.path)
         first, last = (1, lines) if whole else (code.first, code.last)
-        what = f"{code.path}, where `{code.word}` is" if whole else f"`{code.word}`"
-        yield from self._session.read(f"{self._told()}I read {what}.", code.path, first, last)
+        phrases = "search_file" if whole else "search_read"
+        why = self._say(phrases, code=code.word, path=code.path)
+        yield from self._session.read(why, code.path, first, last)
         for each in (code, *self._leads.inside(code.path, first, last)):
             self._know(each)
             self._read.add(each)
@@ -99,19 +100,19 @@ class RootCauseSearch:
         if self._strays:
             self._strays = False
             yield from self._stray(at, way)
-        lead = f"{self._told()}`{at.word}` uses `{to.word}`."
+        names = {"at": at.word, "to": to.word}
         if len(self._leads.named(to.word)) != 1 or self._rng.random() < 0.3:
-            if (yield from self._find(to, lead)):
+            if (yield from self._find(to, self._say("search_define", **names))):
                 self._know(to)
             else:
                 self._refuted.add(to)
-        elif (yield from self._enter(to, f"{lead} I stop where that is entered.")):
+        elif (yield from self._enter(to, self._say("search_enter", **names))):
             self._know(to)
             if len(way) <= LONG_WAY:
                 yield from self._observe(to)
 
     def _stray(self, at: Code, way: Sequence[Code]) -> Moves[None]:
-        """Follow a lead that does not go on."""
+        """Follow another lead, back to where it was found."""
         others = [
             code
             for code in self._leads.others(at)
@@ -121,10 +122,9 @@ class RootCauseSearch:
         if not others:
             return
         other = self._rng.choice(others)
-        why = f"{self._told()}`{at.word}` uses `{other.word}`. Is it that?"
-        if (yield from self._enter(other, why)):
-            yield from self._returned(other)
-            self._finding += f" I leave `{other.word}`."
+        why = self._say("search_stray", at=at.word, to=other.word)
+        if (yield from self._enter(other, why)) and not (yield from self._returned(other)):
+            self._finding += " That tells me little, and I leave it."
 
     def _enter(self, code: Code, why: str) -> Moves[bool]:
         """Whether the test stops in a function."""
@@ -145,18 +145,22 @@ class RootCauseSearch:
         if self._rng.random() < 0.5:
             yield from self._returned(code)
             return
-        given = yield from self._session.locals(f"What is `{code.word}` given?")
+        given = yield from self._session.locals(self._session.pick("search_given", code=code.word))
         if self._wrong and self._wrong in given.values():
             self._finding = f"It is given {shortened(self._wrong, MAX_SHOWN)} already."
 
-    def _returned(self, code: Code) -> Moves[None]:
-        stopped = yield from self._session.control(f"What does `{code.word}` return?", "step_out")
+    def _returned(self, code: Code) -> Moves[bool]:
+        """Whether a function returns the value that the test got."""
+        why = self._session.pick("search_returned", code=code.word)
+        stopped = yield from self._session.control(why, "step_out")
         found = RETURNED.search(stopped.text) if stopped is not None else None
         if found is None:
-            self._finding = f"It does not show what `{code.word}` returns."
-            return
-        same = ", which is what the test got" if found["text"] == self._wrong else ""
-        self._finding = f"`{code.word}` returns {shortened(found['text'], MAX_SHOWN)}{same}."
+            self._finding = f"I don't see what `{code.word}` returns."
+            return False
+        same = self._wrong == found["text"]
+        told = ", which is what the test got" if same else ""
+        self._finding = f"`{code.word}` returns {shortened(found['text'], MAX_SHOWN)}{told}."
+        return same
 
     def _find(self, code: Code, why: str) -> Moves[bool]:
         """Whether a search for where a name is defined shows the code."""
@@ -164,7 +168,6 @@ class RootCauseSearch:
         pattern = rf"\b{word}\b *[(=]"
         if code.path.endswith(".py"):
             pattern = rf"(def|class) +{word}\b|^ *{word} *[:=]"
-        why = f"{why} Where is that defined?"
         seen = yield from self._session.do(why, "grep", pattern=pattern)
         return f"{code.path}:" in seen
 
@@ -174,14 +177,13 @@ class RootCauseSearch:
         shown = {word for code in self._read for word in self._leads.words(code)}
         shared = (word for word in shown & self._leads.words(goal) if _is_telling(word))
         for word in sorted(shared, key=lambda word: (self._leads.frequency(word), word))[:1]:
-            why = f"{self._told()}Where else does `{word}` occur?"
+            why = self._say("search_word", word=word)
             seen = yield from self._session.do(why, "grep", pattern=rf"\b{word}\b")
             if f"{goal.path}:" in seen:
                 yield from self._read_code(goal)
                 return
-        yield from self._session.start(
-            f"{self._told()}I stop in `{goal.word}`.", [goal.name], False
-        )
+        why = self._say("search_function", code=goal.word)
+        yield from self._session.start(why, [goal.name], False)
         yield from self._read_code(goal)
 
 
