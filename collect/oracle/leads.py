@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import PurePath
 
 from collect.code.source import NOTHING, Place, function_at, read_source
@@ -55,7 +55,7 @@ class Leads:
 
     def named(self, word: str) -> list[Code]:
         """The functions that a word can mean."""
-        paths = self._with(word)
+        paths = self._paths.get(word, ())
         return [code for path in paths for code in self._functions(path) if code.word == word]
 
     def inside(self, path: str, first: int, last: int) -> list[Code]:
@@ -63,8 +63,8 @@ class Leads:
         return [code for code in self._functions(path) if first <= code.first and code.last <= last]
 
     def frequency(self, word: str) -> int:
-        """How often a word occurs in the files."""
-        return sum(len(_pattern(word).findall(data)) for data in self._files.values())
+        """How many functions have a word."""
+        return sum(1 for _ in self._mentioning(word))
 
     def others(self, code: Code) -> list[Code]:
         """The functions that this code names, each by a name that nothing else has."""
@@ -93,13 +93,17 @@ class Leads:
 
     def _mentioning(self, word: str) -> Iterator[Code]:
         """The functions whose source has a word."""
-        for path in self._with(word):
+        for path in self._paths.get(word, ()):
             yield from (code for code in self._functions(path) if word in self.words(code))
 
-    def _with(self, word: str) -> list[str]:
+    @cached_property
+    def _paths(self) -> Mapping[str, Sequence[str]]:
         """The files that have a word."""
-        known = _pattern(word)
-        return [path for path, data in self._files.items() if word and known.search(data)]
+        found = defaultdict[str, list[str]](list)
+        for path, data in self._files.items():
+            for word in set(WORD.findall(data.decode("utf-8", "replace"))):
+                found[word].append(path)
+        return found
 
     def _functions_in(self, path: str) -> list[Code]:
         source = read_source(path, self._files[path]) or NOTHING
@@ -108,10 +112,6 @@ class Leads:
     def words(self, code: Code) -> frozenset[str]:
         """The words of its source, without comments."""
         return _words(self._files[code.path], code.first, code.last)
-
-
-def _pattern(word: str) -> re.Pattern[bytes]:
-    return re.compile(rb"\b%s\b" % re.escape(word).encode())
 
 
 @lru_cache(4096)

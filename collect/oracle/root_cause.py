@@ -39,7 +39,7 @@ class RootCauseSearch:
         self._rng = session.habits.rng
         self._leads = Leads(instance.files, place.path)
         self._goal = self._leads.code_at(place)
-        self._known: dict[Code, None] = {}
+        self._known: set[Code] = set()
         """Code that a stop or an answer has shown the place of."""
         self._read: set[Code] = set()
         self._refuted: set[Code] = set()
@@ -57,10 +57,10 @@ class RootCauseSearch:
         the place."""
         self._wrong = wrong
         for frame in frames:
-            self._know(self._leads.code_at(Place(frame["file"], int(frame["line"]), "")))
+            self._known.add(self._leads.code_at(Place(frame["file"], int(frame["line"]), "")))
         tests = self._leads.named(re.split(r"\W+", self._session.test.partition("[")[0])[-1])
         if len(tests) == 1:
-            self._know(tests[0])
+            self._known.add(tests[0])
         while self._goal not in self._read and self._session.steps < MAX_STEPS:
             way = self._leads.way(self._known, self._goal, self._refuted)
             if not way:
@@ -75,9 +75,6 @@ class RootCauseSearch:
         line = source_lines(text)[self._place.line - 1].strip()
         return self._say("search_suspect", line=line)
 
-    def _know(self, code: Code) -> None:
-        self._known.setdefault(code)
-
     def _say(self, phrases: str, **values: object) -> str:
         """The last finding, if there is one, and what comes next."""
         finding, self._finding = self._finding, ""
@@ -90,9 +87,8 @@ class RootCauseSearch:
         phrases = "search_file" if whole else "search_read"
         why = self._say(phrases, code=code.word, path=code.path)
         yield from self._session.read(why, code.path, first, last)
-        for each in (code, *self._leads.inside(code.path, first, last)):
-            self._know(each)
-            self._read.add(each)
+        self._read |= {code, *self._leads.inside(code.path, first, last)}
+        self._known |= self._read
 
     def _follow(self, way: Sequence[Code]) -> Moves[None]:
         """Follow a name from code that was read to the code that it means."""
@@ -103,11 +99,11 @@ class RootCauseSearch:
         names = {"at": at.word, "to": to.word}
         if len(self._leads.named(to.word)) != 1 or self._rng.random() < 0.3:
             if (yield from self._find(to, self._say("search_define", **names))):
-                self._know(to)
+                self._known.add(to)
             else:
                 self._refuted.add(to)
         elif (yield from self._enter(to, self._say("search_enter", **names))):
-            self._know(to)
+            self._known.add(to)
             if len(way) <= LONG_WAY:
                 yield from self._observe(to)
 
