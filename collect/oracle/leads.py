@@ -32,7 +32,12 @@ class Code:
     def word(self) -> str:
         """What code that uses it calls it: a constructor by its class, a lambda by its function."""
         *around, own = self.name.split(".")
-        return around[-1] if around and own.startswith(("__", "<")) else own
+        return around[-1] if around and self.is_special else own
+
+    @property
+    def is_special(self) -> bool:
+        """Whether it is called by another name than its own."""
+        return self.name.rpartition(".")[2].startswith(("__", "<"))
 
 
 class Leads:

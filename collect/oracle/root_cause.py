@@ -124,8 +124,8 @@ class RootCauseSearch:
 
     def _enter(self, code: Code, why: str) -> Moves[bool]:
         """Whether the test stops in a function."""
-        session, special = self._session, code.word != code.name.rpartition(".")[2]
-        name = ".".join(code.name.split(".")[-2:]) if special else code.word
+        session = self._session
+        name = ".".join(code.name.split(".")[-2:]) if code.is_special else code.word
         yield from session.start(why, [name], False)
         here = session.paused
         if here is not None and (here.file, here.function) == (code.path, code.name):
@@ -138,7 +138,7 @@ class RootCauseSearch:
         return False
 
     def _observe(self, code: Code) -> Moves[None]:
-        if self._rng.random() < 0.5:
+        if self._rng.random() < 0.5 and not code.is_special:
             yield from self._returned(code)
             return
         given = yield from self._session.locals(self._session.pick("search_given", code=code.word))
@@ -170,6 +170,9 @@ class RootCauseSearch:
     def _jump(self) -> Moves[None]:
         """Find the code at fault by another word that was shown."""
         goal = self._goal
+        if goal in self._known:
+            yield from self._read_code(goal)
+            return
         shown = {word for code in self._read for word in self._leads.words(code)}
         shared = (word for word in shown & self._leads.words(goal) if _is_telling(word))
         for word in sorted(shared, key=lambda word: (self._leads.frequency(word), word))[:1]:
