@@ -242,7 +242,8 @@ class OracleAnswerer:
         stopped = yield from self._to_the_end()
         frames = stopped.frames if stopped is not None else []
         own = [frame for frame in frames if frame["file"] in self._instance.files]
-        if own and is_test_file(self._instance, own[0]["file"]):
+        file = own[0]["file"] if own else ""
+        if file.endswith(".py") and is_test_file(self._instance, file):
             sides = yield from self._compared(own[0])
             if sides is not None:
                 self._got = sides.actual
