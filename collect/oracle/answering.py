@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from collect.benchmarks.base import Instance
 from collect.code.source import (
@@ -21,6 +22,7 @@ from collect.code.source import (
 )
 from collect.code.syntax import parse
 from collect.comparison import Comparison
+from collect.oracle.root_cause import RETURNED, RootCauseSearch
 from collect.oracle.scripted import ExplorationPolicy, Turns, answer_block, say
 from collect.oracle.session import (
     MAX_SHOWN,
@@ -55,6 +57,18 @@ MAX_EVIDENCE = 8
 MAX_NOTE = 240
 
 
+@dataclass(frozen=True)
+class _Sides:
+    """What a failing assertion compares."""
+
+    place: str
+    checked: str
+    actual: str
+    wanted: str | None
+    """None if it compares with nothing."""
+    expected: str | None
+
+
 class OracleAnswerer:
     """One question's session."""
 
@@ -71,6 +85,8 @@ class OracleAnswerer:
         self._run_code = run_code and instance.language == "python"
         self._session = Session(habits)
         self._answer: str | None = None
+        self._got = ""
+        """The value that a failing assertion got, if it was read."""
 
     def turns(self, task: str) -> Turns:
         self._session.take(task)
@@ -190,23 +206,21 @@ class OracleAnswerer:
         )
 
     def _root_cause(self) -> Moves[str | None]:
-        """See the failure, sometimes from the test's end; then go to the faulty code and look."""
+        """Go back from the failure to the faulty code, or straight to it; then look."""
         session, instance = self._session, self._instance
         ranges = changed_code(instance.files, instance.gold_patch)
         comparison = self._compare(session.test) if self._compare is not None else None
         place = (comparison and comparison.place) or place_of(instance.files, ranges)
         wrong = comparison.visit if comparison is not None else None
-        if self._habits.detour(0.4):
-            stopped = yield from session.start("First I see how the test fails.", [], False)
-            if stopped is not None and stopped.post_mortem:
-                if stopped.raised is not None:
-                    session.note(shortened(stopped.raised[0], MAX_NOTE))
-                if self._habits.detour(0.5):
-                    yield from session.locals("What does the frame hold where it fails?")
         at = Location(
             file=place.path, line=place.line, last_line=place.line, function=place.function
         )
-        there = yield from LineNavigator(instance, session, at, wrong.hit if wrong else 1).go()
+        hit = wrong.hit if wrong is not None else 1
+        way = LineNavigator(instance, session, at, hit, next_visit="not_wrong_yet")
+        if self._habits.direct:
+            there = yield from way.go()
+        else:
+            there = yield from self._back_to(place, way)
         seen = (yield from self._look(place)) if there else []
         lines = source_lines(instance.files[place.path].decode("utf-8", "replace"))
         blamed = line_at_fault(ranges, place)
@@ -222,6 +236,30 @@ class OracleAnswerer:
             values=values,
         )
 
+    def _back_to(self, place: Place, way: LineNavigator) -> Moves[bool]:
+        """From the failure back to the faulty visit; whether the program is paused there."""
+        session = self._session
+        stopped = yield from self._to_the_end()
+        frames = stopped.frames if stopped is not None else []
+        own = [frame for frame in frames if frame["file"] in self._instance.files]
+        file = own[0]["file"] if own else ""
+        if file.endswith(".py") and is_test_file(self._instance, file):
+            sides = yield from self._compared(own[0])
+            if sides is not None:
+                self._got = sides.actual
+                expected = f" instead of {sides.expected}" if sides.expected is not None else ""
+                session.note(shortened(f"the test gets {sides.actual}{expected}", MAX_NOTE))
+        elif own and self._habits.detour(0.7):
+            why = f"What does `{own[0]['function']}` hold where it fails?"
+            yield from session.locals(why, int(own[0]["index"]))
+        search = RootCauseSearch(self._instance, session, place)
+        why = yield from search.back(own, self._got)
+        source = read_source(place.path, self._instance.files[place.path]) or NOTHING
+        watch = source.probes(place.line, place.function)[:2] if way.hit > 1 else []
+        more = {"watch": watch} if watch else {}
+        yield from session.start(why, [f"{place.path}:{place.line}"], False, **more)
+        return (yield from way.arrive())
+
     def _look(self, place: Place) -> Moves[list[str]]:
         """The values that the statement uses, before and after it runs."""
         session = self._session
@@ -230,12 +268,21 @@ class OracleAnswerer:
         probes = source.probes(place.line, place.function)
         shown = [probe for probe in probes if probe in known][:MAX_PROBES]
         seen = [f"{name} = {shortened(known[name], MAX_SHOWN)}" for name in shown]
-        for expression in [probe for probe in probes if probe not in known][:MAX_PROBES]:
+        rest = [probe for probe in probes if probe not in known]
+        if place.path.endswith(".py"):
+            # Such a name, if no variable of the frame, is mostly a module or a function.
+            rest = [probe for probe in rest if not (probe.isidentifier() and probe.islower())]
+        for expression in rest[:MAX_PROBES]:
             text = yield from session.evaluate(f"I check `{expression}`.", expression)
             if text is not None:
                 seen.append(f"{expression} = {shortened(text, MAX_SHOWN)}")
-        if self._habits.detour(0.6):
-            yield from session.control(session.pick("over"), "step_over")
+        if self._habits.detour(0.85):
+            stepped = yield from session.control(session.pick("over"), "step_over")
+            returned = RETURNED.search(stepped.text) if stepped is not None else None
+            if returned is not None:
+                same = ", which the test gets" if returned["text"] == self._got else ""
+                text = shortened(returned["text"], MAX_SHOWN)
+                session.note(f"{returned['name']} returned {text}{same}")
             for target in source.assigned(place.line)[:1]:
                 text = yield from session.evaluate(f"What is `{target}` now?", target)
                 if text is not None:
@@ -313,29 +360,41 @@ class OracleAnswerer:
         frame = next((f for f in frames if is_test_file(instance, f["file"])), None)
         if frame is None or frame["file"] not in instance.files:
             return None
+        if self._habits.detour(0.5):
+            line = int(frame["line"])
+            yield from session.read("I read the assertion.", frame["file"], line - 2, line + 6)
+        sides = yield from self._compared(frame)
+        if sides is None:
+            return None
+        session.place, (checked, wanted) = sides.place, (sides.checked, sides.wanted)
+        session.note(f"{checked} = {sides.actual}")
+        if wanted is None:
+            return session.pick("truth_answers", place=sides.place, actual=sides.actual)
+        if sides.expected != wanted:
+            session.note(f"{wanted} = {sides.expected}")
+        values = {"actual": sides.actual, "expected": sides.expected}
+        return session.pick("assertion_answers", place=sides.place, **values)
+
+    def _compared(self, frame: Mapping[str, str]) -> Moves[_Sides | None]:
+        """Read both sides of the assertion in a test's frame."""
+        session, file = self._session, frame["file"]
         line, index = int(frame["line"]), int(frame["index"])
-        sides = sides_at(parse(instance.files[frame["file"]]), line)
+        sides = sides_at(parse(self._instance.files[file]), line)
         if sides is None:
             return None
         checked, wanted = sides
-        if self._habits.detour(0.5):
-            why = "I read the whole assertion."
-            yield from session.read(why, frame["file"], line - 2, line + 6)
         why = f"The assertion checks `{checked}`. What did it come to?"
         if wanted is not None:
             why = f"The assertion compares `{checked}` with `{wanted}`. I read the first."
         actual = yield from session.evaluate(why, checked, index)
         if actual is None:
             return None
-        session.place = f"{frame['file']}:{line}"
-        session.note(f"{checked} = {actual}")
-        if wanted is None:
-            return session.pick("truth_answers", place=session.place, actual=actual)
-        why = f"And the other side, `{wanted}`?"
-        expected = yield from session.evaluate(why, wanted, index)
-        session.note(f"{wanted} = {expected}")
-        values = {"actual": actual, "expected": expected}
-        return session.pick("assertion_answers", place=session.place, **values)
+        expected = wanted
+        if wanted is not None and not is_literal(wanted):
+            expected = yield from session.evaluate(
+                f"And the other side, `{wanted}`?", wanted, index
+            )
+        return _Sides(f"{file}:{line}", checked, actual, wanted, expected)
 
     def _to_the_end(self) -> Moves[Stopped | None]:
         """Run the test until an exception ends it, sometimes stopping at its first line before.

@@ -95,6 +95,11 @@ class Stopped:
         return int(found["hit"]) if found else 1
 
     @property
+    def frames(self) -> list[Mapping[str, str]]:
+        """The stack, innermost frame first, if it is shown."""
+        return [frame.groupdict() for frame in FRAME.finditer(self.text)]
+
+    @property
     def raised(self) -> re.Match[str] | None:
         return RAISED.search(self.text)
 
@@ -112,6 +117,8 @@ class Session:
     exit_code: int | None = None
     place: str = ""
     """The last relevant place."""
+    steps: int = 0
+    """How many calls have been made one by one."""
     opening: str = ""
     """The start of the session that was opened with the task; empty if none is open."""
 
@@ -132,24 +139,28 @@ class Session:
         return (every[0] if self.habits.direct else self.habits.rng.choice(every)).format(**values)
 
     def do(self, why: str, name: str, **arguments: Any) -> Moves[str]:
+        self.steps += 1
         seen = yield say(why, (name, arguments))
         return seen[0]
 
-    def start(self, why: str, points: Sequence[str], stop_at_test: bool) -> Moves[Stopped | None]:
+    def start(
+        self, why: str, points: Sequence[str], stop_at_test: bool, **more: Any
+    ) -> Moves[Stopped | None]:
         """Start the test. Returns its first stop, or None if it has ended."""
         opening, self.opening = self.opening, ""
         if stop_at_test and not points and "(entry" in opening.partition("\n")[0]:
             return self.came_to(opening)
-        arguments: dict[str, Any] = {"test": self.test}
+        arguments: dict[str, Any] = {"test": self.test, **more}
         if points:
             arguments["breakpoints"] = list(points)
         if not stop_at_test or self.habits.detour(0.3):
             arguments["stop_at_test"] = stop_at_test
         return self.came_to((yield from self.do(why, "debug_start_session", **arguments)))
 
-    def go_on(self, why: str) -> Moves[Stopped | None]:
-        """Continue, and stop here no more."""
-        numbers = self.paused.numbers if self.paused is not None else []
+    def go_on(self, why: str, stop: Stopped | None = None) -> Moves[Stopped | None]:
+        """Continue, and stop no more where it is, or was at that stop."""
+        stop = stop or self.paused
+        numbers = stop.numbers if stop is not None else []
         calls = [("debug_breakpoint", {"action": "remove", "number": each}) for each in numbers]
         seen = yield say(why, *calls, ("debug_control", {"action": "continue"}))
         return self.came_to(seen[-1])
@@ -223,19 +234,27 @@ class LineNavigator:
     """Goes to one visit of one line: like a developer, not always the shortest way."""
 
     def __init__(
-        self, instance: Instance, session: Session, place: Location, hit: int, aim: str = ""
+        self,
+        instance: Instance,
+        session: Session,
+        place: Location,
+        hit: int,
+        aim: str = "",
+        *,
+        next_visit: str = "next_visit",
     ) -> None:
-        """`aim` continues a sentence that names the place: what to do there."""
+        """`aim` continues a sentence that names the place: what to do there. `next_visit` names the
+        phrases for passing a visit."""
         data = instance.files.get(place.file, b"")
         self._source = read_source(place.file, data) or NOTHING
         self._lines = source_lines(data.decode("utf-8", "replace"))
-        self._session, self._place, self._hit, self._aim = session, place, hit, aim
+        self._session, self._place, self.hit, self._aim = session, place, hit, aim
         self._rng, self._habits = session.habits.rng, session.habits
-        self._point = str(place)
+        self._point, self._next_visit = str(place), next_visit
 
     def go(self) -> Moves[bool]:
         """Whether the program is now paused at that visit."""
-        session, place = self._session, self._place
+        place = self._place
         if self._habits.detour(0.45):
             around = self._rng.randint(4, 12)
             whys = (
@@ -244,8 +263,14 @@ class LineNavigator:
                 "A look at the source before I stop there.",
             )
             why = self._rng.choice(whys)
-            yield from session.read(why, place.file, place.line - around, place.line + around)
+            first, last = place.line - around, place.line + around
+            yield from self._session.read(why, place.file, first, last)
         yield from self._choose()()
+        return (yield from self.arrive())
+
+    def arrive(self) -> Moves[bool]:
+        """From the first stop on: whether the program is now paused at that visit."""
+        session, place = self._session, self._place
         visits = 0
         for _ in range(MAX_STOPS):
             stopped = session.paused
@@ -253,7 +278,7 @@ class LineNavigator:
                 return False
             if self.is_there(stopped):
                 visits = stopped.hit if "collected" in stopped.reason else visits + 1
-                left = self._hit - visits
+                left = self.hit - visits
                 if not left:
                     session.place = self._point
                     return True
@@ -262,7 +287,7 @@ class LineNavigator:
                     why = session.pick("many_visits", place=place)
                     yield from session.pass_visits(why, self._point, left, watch)
                     continue
-                why = session.pick("next_visit", seen=visits, wanted=self._hit)
+                why = session.pick(self._next_visit, seen=visits, wanted=self.hit)
             else:
                 why = session.pick("not_yet", here=stopped.place, place=place)
             yield from session.control(why, "continue")

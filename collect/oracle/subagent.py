@@ -6,7 +6,6 @@ of them: an agent without its knowledge can find out which are reached, so a mod
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -21,14 +20,11 @@ from collect.code.source import (
 )
 from collect.comparison import Comparison, Visit
 from collect.oracle.candidates import places_in
+from collect.oracle.root_cause import RETURNED
 from collect.oracle.scripted import ExplorationPolicy, Turns, answer_block, say
 from collect.oracle.session import FEW_VISITS, Moves, Session, Stopped, values_shown
 from sandbox.text import source_lines
 
-RETURNED = re.compile(
-    r"^Returned from (?P<name>.+?): (?P<text>.*?)(?P<type>  \([^()]+\))?$", re.MULTILINE
-)
-"""The type is at the value's end, which may be some lines further."""
 MAX_CONTINUES = 4
 MAX_PASSES = 20
 """Moves from the first visit of a line to the one that goes wrong."""
@@ -89,10 +85,19 @@ class OracleSubagent:
         if self._stop is not None:
             yield from self._look(self._stop)
             if self._habits.detour(0.5):
-                why = "I let the test run on, to see how it ends."
-                yield from session.control(why, "continue")
-                self._note_outcome()
+                yield from self._run_on(self._stop)
         yield say(self.last_word())
+
+    def _run_on(self, stop: Stopped) -> Moves[None]:
+        """To the test's end, past what else stops it."""
+        session = self._session
+        yield from session.go_on("I let the test run on, to see how it ends.", stop)
+        for _ in range(MAX_CONTINUES):
+            if session.paused is None:
+                break
+            why = f"It comes to {session.paused.place} afterwards. I go on to the test's end."
+            yield from session.go_on(why)
+        self._note_outcome()
 
     def last_word(self) -> str:
         evidence = "; ".join(self._findings[:MAX_EVIDENCE])
@@ -175,7 +180,7 @@ class OracleSubagent:
                 return
             if self._habits.detour(0.5):
                 yield from session.locals(f"{stop.place} is reached. On what?")
-            why = f"Nothing is wrong at {stop.place} yet. I go on to the next suspect."
+            why = f"{stop.place} is reached, before anything fails. I go on to the next suspect."
             yield from session.go_on(why)
 
     def _go_to_entry(self) -> Moves[None]:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import random
+from contextlib import closing
+
 import pytest
 
 from collect.agents.config import Variant
-from collect.agents.subagent_task import parse_answer
+from collect.agents.debug_tools import debug_tools
+from collect.agents.subagent_task import DebugSubagentArguments, parse_answer, subagent_task
+from collect.agents.tools import Toolbox
 from collect.benchmarks.base import Instance
 from collect.code.patches import changed_lines, diff_trees
 from collect.code.source import line_at_fault, place_of
+from collect.oracle.scripted import ExplorationPolicy
+from collect.oracle.subagent import OracleSubagent
 from collect.store.records import DebugAnswer, Role
-from sandbox.debugger import Action
+from sandbox import SandboxConfig, open_sandbox
+from sandbox.debugger import Action, open_debugger
 from tests.repair_bug import repair
 
 SOURCE = """\
@@ -32,10 +40,10 @@ def shown(count):
 TEST = "from solution import shown\n\n\ndef test_one():\n    assert shown(1) == 'ONE'\n"
 
 
-def asked(fixed: str) -> tuple[DebugAnswer, int]:
-    """The subagent's answer on a bug with this fix, and how many sessions it took."""
+def labels_bug(fixed: str) -> Instance:
+    """A bug with this fix."""
     files = {"solution.py": SOURCE.encode(), "test_solution.py": TEST.encode()}
-    bug = Instance(
+    return Instance(
         id="labels",
         benchmark="repair-bugs",
         language="python",
@@ -47,7 +55,11 @@ def asked(fixed: str) -> tuple[DebugAnswer, int]:
         files=files,
         test_paths=("test_solution.py",),
     )
-    trace = repair(Variant.DEBUG2FIX_TOOL_LIMIT, instance=bug)
+
+
+def asked(fixed: str) -> tuple[DebugAnswer, int]:
+    """The subagent's answer on a bug with this fix, and how many sessions it took."""
+    trace = repair(Variant.DEBUG2FIX_TOOL_LIMIT, instance=labels_bug(fixed))
     assert trace.failure is None, trace.failure
     [log] = [log for log in trace.logs if log.role is Role.DEBUG_SUBAGENT]
     answer = parse_answer(log.final_answer)
@@ -71,6 +83,35 @@ def test_of_several_functions_it_looks_at_the_one_that_runs() -> None:
     assert sessions == 1
     assert answer.location == "solution.py:14"
     assert "text = 'many'" in answer.evidence
+
+
+class Thorough(ExplorationPolicy):
+    """Takes every likely detour."""
+
+    def detour(self, chance: float) -> bool:
+        return chance >= 0.5
+
+
+def test_it_sees_how_the_test_ends_past_other_suspects() -> None:
+    bug = labels_bug(SOURCE.replace('"many"', '"one"'))
+    script = OracleSubagent(bug, Thorough(random.Random(0)))
+    arguments = DebugSubagentArguments(
+        question="Which of solution.py:6 and solution.py:14 is wrong?", test=bug.fail_to_pass[0]
+    )
+    with (
+        open_sandbox(SandboxConfig()) as sandbox,
+        closing(open_debugger(bug.language, sandbox)) as debugger,
+    ):
+        sandbox.write_files(bug.files)
+        tools = Toolbox(debug_tools(debugger))
+        turns = script.turns(subagent_task(arguments))
+        said, answers = [next(turns)], []
+        while said[-1].tool_calls:
+            answers = [tools.call(call).text for call in said[-1].tool_calls]
+            said.append(turns.send(answers))
+    assert "It comes to solution.py:14 afterwards" in said[-2].content
+    assert "post mortem" in answers[-1]
+    assert "The test then fails with AssertionError" in said[-1].content
 
 
 def test_a_default_value_is_at_fault_though_nothing_stops_there() -> None:

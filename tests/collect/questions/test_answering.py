@@ -15,6 +15,8 @@ from collect.oracle.answering import OracleAnswerer
 from collect.oracle.scripted import ExplorationPolicy
 from collect.question_records import SOURCE_READER, Category, Question, QuestionsConfig
 from collect.questions.answering import answer
+from collect.questions.building import build
+from collect.questions.observations import sets_unnamed_breakpoint
 from collect.questions.scoring import score_text
 from collect.replay import Finder, ReplayStatus, replay_rollouts
 from collect.rollouts.status import read_heartbeat
@@ -24,6 +26,7 @@ from format.config import FormatConfig
 from format.dataset import read_rows, split_file
 from format.stage import run_format
 from sandbox import SandboxConfig
+from sandbox.debugger import State
 from tests.collect.questions.asked import root_cause
 
 
@@ -76,6 +79,27 @@ def test_every_right_answer_is_grounded_in_its_session(oracle_run: Path) -> None
     for row in read_rows(split_file(oracle_run / "sft", "train")):
         assert row["grounding"] in (1.0, None)
         assert (row["fix_touched_location"], row["debug_helped"]) == (None, None)
+
+
+@pytest.mark.slow
+def test_root_causes_are_searched_from_the_failure_back(
+    shop_config: QuestionsConfig, tmp_path: Path
+) -> None:
+    """In several ways, each by what was shown before."""
+    limits = {"per_category": 0, "limits": {Category.ROOT_CAUSE: 1}, "attempts": 5}
+    config = shop_config.model_copy(update=limits)
+    build(RuntimeConfig(), config, tmp_path)
+    answers = answer(RuntimeConfig(), config, tmp_path)
+    assert all(each.verdict.correct for each in answers.answered)
+    sessions = list(RunStore(tmp_path).read_conversations())
+    assert len(sessions) == 5
+    for session in sessions:
+        assert not sets_unnamed_breakpoint(session)
+        stops = [row.event for row in session.events if row.event.stops_program]
+        failed = [event.state is State.POST_MORTEM for event in stops].index(True)
+        assert {event.file for event in stops[:failed]} <= {"tests/test_shop.py"}
+        assert "shop.py" in {event.file for event in stops[failed + 1 :]}
+    assert len({tuple(names) for names in _calls(tmp_path).values()}) > 1
 
 
 @pytest.mark.slow
