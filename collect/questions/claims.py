@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from collect.questions.comparing import Name, Text, parse_value, same
 
@@ -23,6 +24,10 @@ EVASIVE = re.compile(
     r"not observed|don'?t know|do not know|hard to say|depends on)\b",
     re.IGNORECASE,
 )
+INFERRED = re.compile(r"\(?\binferred:.*?(?:\.\)?(?=\s|$)|\n|$)", re.IGNORECASE)
+"""A sentence that is marked as read off the code, as the prompt asks: it claims nothing."""
+NOT_ASKED = re.compile(r"(?:(?<=[.!?]\s)|^)why\b[^\n]*?(?:\.(?=\s|$)|\n|$)", re.IGNORECASE)
+"""A sentence about a reason; no question asks for one."""
 LOCATION = re.compile(
     r"(?P<file>[\w./-]*\w\.(?:py|java))(?::|,?\s+(?:at\s+)?(?:line|l\.)\s+|\s*\(line\s+)(?P<line>\d+)"
 )
@@ -93,6 +98,10 @@ FILLER = (
     r"dictionary|string|text|integer|int|float|number|tuple|set|object|just|already|either|back|as|"
     r"instance)\b(?!\()|\s*[`*:])*\s*"
 )
+PLACES_APART = re.compile(
+    r"[`*)\s]*(?:,|/|\band\b)?\s*(?:in|at)?[`*(\s]*|[^.;:]*\b(?:or|either)\b[^.;:]*", re.IGNORECASE
+)
+"""What stands between two places of which either may be meant."""
 OR = re.compile(r"[`*]*\s*(?P<word>,|/|\bor\b|,\s*or\b|,?\s*(?:maybe|possibly|perhaps)\b)" + FILLER)
 """Separates two candidates."""
 VALUE_START = re.compile(
@@ -141,6 +150,23 @@ def locations(text: str) -> list[tuple[str, int]]:
         if not CONTEXT.search(text[max(0, start - 80) : start].replace("`", "")):
             main[file, line] = None
     return list(main)
+
+
+def committed(text: str, location: str) -> list[tuple[str, int]]:
+    """The places that an answer commits itself to: the block's only location, if the text names it
+    first and the others not as alternatives; else all places in the text."""
+    found, located = locations(text), locations(location)
+    if not found or len(located) != 1 or _lists_places(text):
+        return found or located[:1]
+    (first, line), (file, told) = found[0], located[0]
+    return found[:1] if line == told and same_file(first, file) else found
+
+
+def _lists_places(text: str) -> bool:
+    spans = sorted(
+        each.span() for pattern in (LOCATION, LINE_OF) for each in pattern.finditer(text)
+    )
+    return any(PLACES_APART.fullmatch(text, end, start) for (_, end), (start, _) in pairwise(spans))
 
 
 def same_file(one: str, other: str) -> bool:
@@ -298,6 +324,14 @@ def without_values(text: str) -> str:
 def blank(found: re.Match[str]) -> str:
     """The same number of spaces, so that positions stay valid."""
     return " " * len(found[0])
+
+
+def is_given(text: str, name: str, value: str) -> bool:
+    """Whether a text gives this value to a name, word by word: `row` is mon,A,100."""
+    given = (
+        rf"(?<![\w.]){re.escape(name)}[`*]*[^.;\n]{{0,80}}?{IS}{FILLER}[`*\"]*{re.escape(value)}"
+    )
+    return re.search(rf"{given}(?![\w,])", text) is not None
 
 
 def bare_words(text: str, name: str) -> list[str]:

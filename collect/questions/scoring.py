@@ -28,7 +28,7 @@ from collect.question_records import (
 )
 from collect.questions import claims
 from collect.questions.claims import ValueClaim, distinct
-from collect.questions.comparing import parse_value, same, same_text
+from collect.questions.comparing import Text, parse_value, same, same_text
 from collect.store.records import DebugAnswer
 
 LEADING = re.compile(r"^\W*(yes|no|nope|yep|true|false|correct)\b", re.IGNORECASE)
@@ -132,8 +132,10 @@ def score_text(question: Question, text: str) -> Verdict:
 
 def score(question: Question, answer: DebugAnswer) -> Verdict:
     """The verdict on a parsed answer."""
-    answer = replace(answer, answer=answer.answer[: claims.MAX_CHARACTERS])
-    text = answer.answer
+    text = answer.answer[: claims.MAX_CHARACTERS]
+    for aside in (claims.INFERRED, claims.NOT_ASKED):
+        text = aside.sub("", text)
+    answer = replace(answer, answer=text)
     guesses = question.category is not Category.ROOT_CAUSE and claims.HEDGED.search(text)
     if guesses or not text.strip() or claims.EVASIVE.search(text):
         return Verdict(Reason.EVASIVE)
@@ -186,6 +188,8 @@ def _value(text: str, ask: ValueAsk, truth: ValueTruth) -> Iterator[Fact]:
     if not named and bare and all(word == parse_value(truth.text) for word in bare):
         # A string in backticks without its quotes.
         yield Fact("value", truth.text, truth.text, Reason.RIGHT)
+    elif _is_loose(truth.text) and claims.is_given(text, ask.expression, truth.text):
+        yield Fact("value", truth.text, truth.text, Reason.RIGHT)
     else:
         free = [c for c in claims.values_in(text) if _may_be_of(text, c, ask.expression)]
         yield _of_claims("value", truth, named or distinct(free))
@@ -198,6 +202,12 @@ def _value(text: str, ask: ValueAsk, truth: ValueTruth) -> Iterator[Fact]:
     if visits:
         reason = Reason.RIGHT if ask.hit in visits else Reason.WRONG
         yield Fact("visit", str(ask.hit), ", ".join(map(str, visits)), reason)
+
+
+def _is_loose(text: str) -> bool:
+    """Whether a value's text has no form of its own, such as `mon,A,100` of an object in Java."""
+    value = parse_value(text)
+    return isinstance(value, Text) or (isinstance(value, tuple) and not text.startswith("("))
 
 
 def _may_be_of(text: str, claim: ValueClaim, expression: str) -> bool:
@@ -239,8 +249,8 @@ def _reach(ask: ReachAsk, truth: ReachTruth, text: str) -> Iterator[Fact]:
 
 
 def _place(name: str, answer: DebugAnswer, places: tuple[Location, ...]) -> Fact:
-    """Whether every claimed place, by default the block's own location, lies in a true span."""
-    found = claims.locations(answer.answer) or claims.locations(answer.location)[:1]
+    """Whether every claimed place lies in a true span."""
+    found = claims.committed(answer.answer, answer.location)
     shown = " | ".join(f"{file}:{line}" for file, line in found)
     inside = [any(_within(file, line, place) for place in places) for file, line in found]
     reason = Reason.SEVERAL if any(inside) else Reason.WRONG

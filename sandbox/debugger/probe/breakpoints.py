@@ -57,8 +57,8 @@ class Breakpoint:
             raise Refusal(message.format(self.condition, error)) from None
 
     def on_line(self, path: str, line: int, source: SourceFile, asked: int) -> list[str]:
-        """Bind to a line, or to the next executable one; returns a note if that is not the line
-        asked for."""
+        """Bind to a line, or to the next executable one; returns notes on where it stops, if that
+        is not where one would expect."""
         self.path = path
         function = source.function_at(line)
         if function is not None:
@@ -73,10 +73,15 @@ class Breakpoint:
             self.owners = source.owners[self.line]
             if follower is not None:
                 self._bind(follower, source)
-        if self.line == asked:
-            return []
-        inside = " and ".join(sorted({name for name, _ in self.owners}))
-        return [f"breakpoint {self.number} moved from line {asked} to {self.line}, in {inside}"]
+        notes = []
+        if self.line != asked:
+            inside = " and ".join(sorted({name for name, _ in self.owners}))
+            moved = f"moved from line {asked} to {self.line}, in {inside}"
+            notes.append(f"breakpoint {self.number} {moved}")
+        if self.line in source.lambdas:
+            stops = f"stops when line {self.line} runs, not when its lambda is called"
+            notes.append(f"breakpoint {self.number} {stops}")
+        return notes
 
     def on_function(self, path: str, function: Function, source: SourceFile) -> None:
         self.path = path

@@ -49,6 +49,8 @@ class SourceFile:
         self._collect(tree, "")
         self.owners: dict[int, set[tuple[str, int]]] = {}
         self.entry_lines: dict[tuple[str, int], int] = {}
+        self.lambdas: set[int] = set()
+        """Lines with the body of a lambda that another code object owns."""
         code = compile(tree, path, "exec", dont_inherit=True)
         headers = {
             line
@@ -73,7 +75,10 @@ class SourceFile:
 
     def _own(self, code: types.CodeType, taken: set[int], headers: set[int]) -> None:
         """Assign each line to the outermost code object that runs it, function headers to none."""
-        own = {line for line in body_lines(code) if line not in headers} - taken
+        lines = {line for line in body_lines(code) if line not in headers}
+        if code.co_name == "<lambda>":
+            self.lambdas |= lines & taken
+        own = lines - taken
         for line in own:
             self.owners.setdefault(line, set()).add((code.co_name, code.co_firstlineno))
         self.entry_lines[code.co_name, code.co_firstlineno] = line_at(code, entry_offset(code))

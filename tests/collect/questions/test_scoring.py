@@ -118,6 +118,13 @@ def test_values_of_all_kinds(true: str, kind: str, text: str, reason: Reason) ->
     assert verdict(value(true, kind), text) is reason
 
 
+def test_values_without_a_form_of_their_own() -> None:
+    row = value("mon,A,100", "Row", expression="current")
+    assert verdict(row, "At the second visit, current = mon,A,100.") is Reason.RIGHT
+    assert verdict(row, "At the second visit, current = mon,A,100,7.") is Reason.SEVERAL
+    assert verdict(row, "At the second visit, current = mon,B,100.") is Reason.WRONG
+
+
 def test_attributes_and_entries_by_their_whole_name() -> None:
     limit = value("5", expression="self.limit")
     assert verdict(limit, "`self.limit` is 5") is Reason.RIGHT
@@ -146,6 +153,11 @@ def test_attributes_and_entries_by_their_whole_name() -> None:
         ("KeyError, at shop/rates.py:18 or shop/cart.py:42", "", Reason.SEVERAL),
         ("It fails at shop/rates.py:18", "", Reason.MISSING),
         ("A KeyError is raised.", "", Reason.MISSING),
+        (
+            "KeyError, raised at shop/rates.py:18. Why the rate is missing is not established.",
+            "",
+            Reason.RIGHT,
+        ),
         ("I could not determine which exception it is.", "shop/rates.py:17", Reason.EVASIVE),
     ],
 )
@@ -242,6 +254,20 @@ def test_an_assertion_that_compares_with_nothing() -> None:
         ("Cart.total, at shop/cart.py:42, called from shop/cart.py:90", "", Reason.RIGHT),
         ("Rates.of looks up the wrong key, shop/rates.py:30", "", Reason.WRONG),
         ("It is shop/rates.py:18 or shop/tax.py:3.", "", Reason.SEVERAL),
+        ("It is shop/rates.py:18 or shop/tax.py:3.", "shop/rates.py:18", Reason.SEVERAL),
+        ("Either of shop/rates.py:18, shop/tax.py:3", "shop/rates.py:18", Reason.SEVERAL),
+        (
+            "`Rates.of`, shop/rates.py:18: it drops the tax, so shop/tax.py:3 adds nothing.",
+            "shop/rates.py:18",
+            Reason.RIGHT,
+        ),
+        (
+            "`Tax.of`, shop/tax.py:3: it adds nothing, since shop/rates.py:18 drops it.",
+            "shop/tax.py:3",
+            Reason.WRONG,
+        ),
+        ("shop/rates.py:18. Inferred: shop/tax.py:3 then adds nothing.", "", Reason.RIGHT),
+        ("Inferred: shop/rates.py:18 drops the tax.", "", Reason.EVASIVE),
         ("The cause is in another module.", "", Reason.WRONG),
         ("I could not establish this.", "shop/rates.py:18", Reason.EVASIVE),
     ],
