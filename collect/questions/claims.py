@@ -243,7 +243,7 @@ def values_in(text: str) -> list[ValueClaim]:
 def named_values(text: str, name: str) -> list[ValueClaim]:
     """The values that a text gives to a name: `name` = value, the value of `name` at ... is."""
     hidden = _without_places(text)
-    spot = re.compile(rf"(?<![\w.\]'\"]){re.escape(name)}(?![\w(\[]|\.\w)")
+    spot = re.compile(rf"(?<![\w.\]'\"-]){re.escape(name)}(?![\w(\[]|\.\w)")
     tail = re.compile(rf"[`*]*(?:[^.;\n`=]|\.(?=\w)){{0,80}}?{IS}{FILLER}")
     claims: list[ValueClaim] = []
     for found in spot.finditer(hidden):

@@ -46,8 +46,14 @@ REPAIR = re.compile(r"\bto fix (?:the|this) (?:bug|problem|issue)\b", re.IGNOREC
 TELLING = 3
 """Minimum length of a distinctive string or number: shorter ones occur everywhere."""
 
-CUT = re.compile(r"\([\w.$<>\[\], ]*\bcut\)|;\s+(?=[A-Za-z_][\w.]* = )")
+CUT = re.compile(r"\([\w.$<>\[\], ]*\bcut\)|(?:;|\band|\bwith)\s+(?=[A-Za-z_][\w.]* = )")
 """Where a new value starts, even inside quotes and brackets that a cut left open."""
+WISHED = re.compile(
+    r"\b(?:should|would|must|ought to)\s+(?:have\s+)?(?:\w+\s+){0,2}[`*]*$", re.IGNORECASE
+)
+"""Before a value that the program should have: nobody can have observed it."""
+ENTRY = re.compile(r"[`*]*:\s+[`*]*")
+"""Between a key and its value: `stock` has 'jam': 3."""
 QUOTED_NAME = re.compile(r"`([A-Za-z_][\w.\[\]'\"]*)`")
 
 NAME = r"(?:[A-Za-z_]\w*(?:\.(?:[A-Za-z_]\w*|<\w+>))*|<\w+>)"
@@ -67,8 +73,10 @@ BEFORE_TOLD = re.compile(r"(?:^|[`;\n]|: )\s*$")
 """What precedes an exception's type in a quoted traceback; in a sentence, prose follows a colon."""
 REMARK = re.compile(r"(?<=\s)\((?P<quote>['\"])(?P<message>[^'\"\n]+)(?P=quote)\)")
 """A message in brackets and quotes, not directly after the type."""
-PROSE = re.compile(r"\.\s+(?=[A-Z])|\.$")
-"""Where a sentence with a message ends."""
+PROSE = re.compile(
+    rf"\.\s+(?=[A-Z])|\.$|,?\s+(?:raised\s+|thrown\s+)?(?:at|from)\s+(?={LOCATION.pattern})"
+)
+"""Where a message in a sentence ends."""
 
 _parsed = lru_cache(maxsize=4_096)(parse_value)
 
@@ -341,7 +349,12 @@ def _values(text: str) -> Iterator[Claim]:
             for each in _whole(part, named_values(part, name)):
                 if named.get(each.start, (each, None))[1] is None:
                     named[each.start] = each, name
-        yield from (_claim(part, *each) for each in named.values() if _is_claim(*each))
+        for each, known in named.values():
+            entry = ENTRY.match(part, each.end) if known and isinstance(each.value, str) else None
+            if entry is not None and entry.end() in named:
+                yield _claim(part, named[entry.end()][0], f"{known}[{each.text}]")
+            elif _is_claim(each, known) and not WISHED.search(part[: each.start]):
+                yield _claim(part, each, known)
         actual, expected = compared(part) if ROLE.search(part) else ([], [])
         for each in _whole(part, [*actual, *expected]):
             if _is_data(each) and named.get(each.start, (each, None))[1] is None:

@@ -120,7 +120,22 @@ class Observations:
 
     def _add_value(self, value: Value, sighting: Sighting) -> None:
         if not value.failed:
-            self.values[last_part(value.name)].append((value.text, sighting))
+            for name, text in ((value.name, value.text), *_elements(value)):
+                self.values[last_part(name)].append((text, sighting))
+
+
+def _elements(value: Value) -> Iterator[tuple[str, str]]:
+    """The expressions in `(total, lines[0])` with their values."""
+    if "," not in value.name:
+        return
+    try:
+        names, texts = (ast.parse(each, mode="eval").body for each in (value.name, value.text))
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return
+    if not (isinstance(names, ast.Tuple) and isinstance(texts, ast.Tuple)):
+        return
+    if len(names.elts) == len(texts.elts):
+        yield from zip(map(ast.unparse, names.elts), map(ast.unparse, texts.elts), strict=True)
 
 
 def plain(text: str) -> str:

@@ -30,7 +30,7 @@ def investigated(answer: str, evidence: str = "none", location: str = "none") ->
     session.debug(see(("price is None", "True"), ("cart", "<Cart test_x count=0 keys>")))
     fields = see(("left", "8"), ("['jam']", "6"), action=Action.FIELDS)
     session.debug(replace(fields, arguments='{"expression": "self.stock"}'))
-    session.debug(see(("point", "Point(x=5, y=7)")))
+    session.debug(see(("point", "Point(x=5, y=7)"), ("(low, high)", "(2, 30)")))
     session.debug(see(("self", "<shop.cart.Cart at 0x7f01>"), action=Action.EVALUATE))
     session.debug(stack(("shop/cart.py", 42, "Cart.total"), (TEST_FILE, 9, "test")))
     session.debug(raised("KeyError", "'autumn'"))
@@ -93,6 +93,16 @@ def supports(text: str) -> dict[str, Support]:
         ("The coupon is 'summer'.", {"'summer'": GIVEN}),
         ("`hint` = 77", {"hint = 77": UNGROUNDED}),
         ("a = A(b='p; rate = 0.25; c = 'q'", {"rate = 0.25": OBSERVED, "c = 'q'": UNGROUNDED}),
+        ("`rate` = 0.25 and n = 1", {"rate = 0.25": OBSERVED, "n = 1": UNGROUNDED}),
+        ("`rate` is 0.25, it should become 'high'.", {"rate = 0.25": OBSERVED}),
+        ("self.stock has 'jam': 6", {"self.stock['jam'] = 6": OBSERVED}),
+        ("self.stock has 'jam': 7", {"self.stock['jam'] = 7": UNGROUNDED}),
+        ("KeyError: 'autumn', raised at shop/cart.py:42",
+         {"shop/cart.py:42": GIVEN, "KeyError": OBSERVED, "autumn": OBSERVED,
+          "'autumn'": OBSERVED}),
+        ("Failure: KeyError: no autumn at shop/cart.py:42",
+         {"shop/cart.py:42": GIVEN, "KeyError": OBSERVED, "no autumn": UNGROUNDED}),
+        ("`low` = 2, `high` = 31", {"low = 2": OBSERVED, "high = 31": UNGROUNDED}),
         ("a = <A 'long te...  (A, cut); `b` = <B 'x'>  (B)", {"b = <B 'x'>": UNGROUNDED}),
     ],
 )  # fmt: skip
