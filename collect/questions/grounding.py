@@ -258,12 +258,22 @@ def _sightings_of_value(claim: Claim, seen: Observations) -> Iterator[Sighting]:
             return
     for found in seen.values.values():
         yield from (each for shown, each in found if shows(shown))
+    if isinstance(value, tuple) and not claim.name:
+        yield from _together(value, seen)
     forms = [text]
     if isinstance(value, str) and value.strip():
         is_short = len(value) < TELLING
         forms += [f"'{value}'", f'"{value}"'] if is_short else [plain(value)]
     for form in forms:
         yield from _in_texts(form, seen)
+
+
+def _together(values: Sequence[object], seen: Observations) -> Iterator[Sighting]:
+    """The observations that show each of several values, such as a row of a table."""
+    shown = [(_parsed(text), each) for found in seen.values.values() for text, each in found]
+    seen_at = [{each for other, each in shown if same(other, value)} for value in values]
+    if seen_at:
+        yield from set.intersection(*seen_at)
 
 
 def _members(name: str, seen: Observations) -> Iterator[tuple[object, Sighting]]:
@@ -375,7 +385,7 @@ def _name(text: str, found: ValueClaim) -> str | None:
     before = text[: found.start]
     if before.endswith(" = "):
         # No expression spans these characters; one after other words may start after a blank.
-        part = re.split(r"[;`\n]", before[-200:-3])[-1]
+        part = re.split(r"[;`\n]|\.\s", before[-200:-3])[-1]
         for start in (0, *(each.end() for each in re.finditer(r"\s", part))):
             expression = part[start:].strip()
             try:
@@ -399,7 +409,8 @@ def _is_claim(found: ValueClaim, name: str | None) -> bool:
     if not _is_data(found):
         return False
     if name is not None:
-        return True
+        # `14 - 3 = 11` is arithmetic.
+        return re.search(r"[^\W\d]", name) is not None
     if isinstance(found.value, int | float | complex | None) or found.text in GUESSED:
         return False
     return not isinstance(found.value, Call) or found.value.name[:1].isupper()

@@ -126,16 +126,33 @@ class Observations:
 
 def _elements(value: Value) -> Iterator[tuple[str, str]]:
     """The expressions in `(total, lines[0])` with their values."""
-    if "," not in value.name:
+    if "," not in value.name or not value.text.startswith("("):
         return
     try:
-        names, texts = (ast.parse(each, mode="eval").body for each in (value.name, value.text))
+        names = ast.parse(value.name.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return
-    if not (isinstance(names, ast.Tuple) and isinstance(texts, ast.Tuple)):
-        return
-    if len(names.elts) == len(texts.elts):
-        yield from zip(map(ast.unparse, names.elts), map(ast.unparse, texts.elts), strict=True)
+    texts = parts(value.text[1:].removesuffix(")"))
+    if isinstance(names, ast.Tuple) and len(names.elts) == len(texts):
+        yield from zip(map(ast.unparse, names.elts), texts, strict=True)
+
+
+def parts(text: str) -> list[str]:
+    """What commas outside quotes and brackets separate."""
+    found, depth, quote, start = [], 0, "", 0
+    for at, char in enumerate(text):
+        if quote:
+            quote = "" if char == quote and text[at - 1] != "\\" else quote
+        elif char in "'\"":
+            quote = char
+        elif char in "([{<":
+            depth += 1
+        elif char in ")]}>":
+            depth -= 1
+        elif char == "," and depth == 0:
+            found.append(text[start:at].strip())
+            start = at + 1
+    return [*found, text[start:].strip()]
 
 
 def plain(text: str) -> str:
