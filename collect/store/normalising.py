@@ -87,11 +87,12 @@ TIMES = (
 """Dates with a time of day, times of day, and durations with a fraction."""
 NAMES = (
     (r"\b0x[0-9a-fA-F]{4,}\b", "0x?"),
+    (r"(?<![\d.])1(?:39|40)\d{12}(?![\d.])", "?"),
     (r"\bpytest-\d+\b", "pytest-?"),
     (r"(?<=/tmp/)[\w.-]+", "?"),
     (SCRATCH_NAME.pattern, ".stepinto-?"),
 )
-"""Addresses, and temporary folders with a new name each time."""
+"""Addresses, also as numbers that `id()` gives on Linux, and names of temporary folders."""
 
 PASSING = tuple(
     (re.compile(pattern, re.MULTILINE), stands_in)
