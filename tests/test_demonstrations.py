@@ -14,7 +14,7 @@ from collect.question_records import Category, Question, read_questions
 from collect.questions.scoring import score_text
 from collect.store.records import Conversation, Role, Rollout
 from collect.store.run_store import RunStore
-from format.dataset import read_rows
+from format.dataset import read_rows, split_file
 from stepinto import main
 
 FOLDER = Path(__file__).resolve().parents[1] / "demonstrations"
@@ -76,4 +76,5 @@ def test_they_are_formatted_as_the_card_says(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, copy, ignore=shutil.ignore_patterns("sft", "report"))
     overrides = [f"runs_folder={tmp_path}", f"format.questions=[{copy / 'questions.jsonl'}]"]
     assert main(["format", str(copy), *overrides]) == 0
-    assert sum(1 for _ in read_rows(copy / "sft")) == int(kept[1])
+    files = [split_file(copy / "sft", split) for split in ("train", "test")]
+    assert sum(len(list(read_rows(file))) for file in files) == int(kept[1])
