@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections import Counter
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.opening import open_benchmark, select_instances
@@ -69,12 +70,13 @@ def test_no_bug_is_held_out() -> None:
     assert not held_out & {row.instance_id for row in rollouts().values()}
 
 
-def test_they_are_formatted_as_the_card_says(tmp_path: Path) -> None:
+def test_they_are_formatted_as_the_card_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept = re.search(r"leaves (\d+) rows", CARD)
     assert kept is not None
-    copy = tmp_path / "demonstrations"
-    shutil.copytree(FOLDER, copy, ignore=shutil.ignore_patterns("sft", "report"))
-    overrides = [f"runs_folder={tmp_path}", f"format.questions=[{copy / 'questions.jsonl'}]"]
-    assert main(["format", str(copy), *overrides]) == 0
-    files = [split_file(copy / "sft", split) for split in ("train", "test")]
+    config = FOLDER.parent / "configs" / "demonstrations.yaml"
+    monkeypatch.chdir(FOLDER.parent)
+    assert main(["format", str(config), f"runs_folder={tmp_path}"]) == 0
+    files = [split_file(tmp_path / "played" / "sft", split) for split in ("train", "test")]
     assert sum(len(list(read_rows(file))) for file in files) == int(kept[1])
