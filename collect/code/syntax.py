@@ -30,6 +30,37 @@ def parse(source: str | bytes) -> ast.Module:
         return ast.parse(source)
 
 
+def expression(source: str) -> ast.expr | None:
+    """The tree of a single expression, or None if the text is none."""
+    try:
+        _refuse_long(source)
+        with _LOCK:
+            return ast.parse(source, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def split_outside(text: str, separators: str, brackets: str = "([{)]}") -> tuple[list[str], bool]:
+    """The pieces of a text at separators that are outside quotes and brackets, and whether these
+    are all closed. The first half of `brackets` opens what the second closes."""
+    pieces, quote, depth, start, escaped = list[str](), "", 0, 0, False
+    opening, closing = brackets[: len(brackets) // 2], brackets[len(brackets) // 2 :]
+    for index, character in enumerate(text):
+        if quote:
+            quote = "" if character == quote and not escaped else quote
+            escaped = character == "\\" and not escaped
+        elif character in "\"'":
+            quote = character
+        elif character in opening:
+            depth += 1
+        elif character in closing:
+            depth -= 1
+        elif character in separators and depth <= 0:
+            pieces.append(text[start:index])
+            start = index + 1
+    return [*pieces, text[start:]], not quote and depth <= 0
+
+
 def literal(source: str) -> object:
     """`ast.literal_eval` of a text. Raises SyntaxError, ValueError, TypeError, MemoryError,
     RecursionError."""

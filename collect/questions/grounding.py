@@ -14,6 +14,7 @@ from sys import intern
 from collect.agents.inspectcoder.inspector import plan_of
 from collect.agents.subagent_task import read_subagent_task
 from collect.code.patches import ChangedRange, PatchError, TestFiles, changed_lines
+from collect.code.syntax import expression
 from collect.questions.claims import (
     EXCEPTION,
     LOCATION,
@@ -278,10 +279,7 @@ def _together(values: Sequence[object], seen: Observations) -> Iterator[Sighting
 
 def _members(name: str, seen: Observations) -> Iterator[tuple[object, Sighting]]:
     """What `lines['tea']` or `cart.total` is, according to the values of `lines` or `cart`."""
-    try:
-        node = ast.parse(name, mode="eval").body
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return
+    node = expression(name)
     if not isinstance(node, ast.Subscript | ast.Attribute):
         return
     whole = ast.unparse(node.value)
@@ -387,14 +385,10 @@ def _name(text: str, found: ValueClaim) -> str | None:
         # No expression spans these characters; one after other words may start after a blank.
         part = re.split(r"[;`\n]|\.\s", before[-200:-3])[-1]
         for start in (0, *(each.end() for each in re.finditer(r"\s", part))):
-            expression = part[start:].strip()
-            try:
-                body = ast.parse(expression, mode="eval").body
-            except (SyntaxError, ValueError, MemoryError, RecursionError):
-                continue
+            name = part[start:].strip()
             # A tuple comes from text before the expression.
-            if not isinstance(body, ast.Tuple):
-                return expression
+            if not isinstance(expression(name), ast.Tuple | None):
+                return name
     return other_names(WHERE.sub(blank, text), found)
 
 

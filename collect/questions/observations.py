@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from collect.code.patches import TestFiles
+from collect.code.syntax import expression, split_outside
 from collect.questions.claims import places, same_file
 from collect.questions.comparing import SPACE, without_addresses
 from collect.store.messages import arguments_object
@@ -128,31 +129,12 @@ def _elements(value: Value) -> Iterator[tuple[str, str]]:
     """The expressions in `(total, lines[0])` with their values."""
     if "," not in value.name or not value.text.startswith("("):
         return
-    try:
-        names = ast.parse(value.name.strip(), mode="eval").body
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return
-    texts = parts(value.text[1:].removesuffix(")"))
+    source = value.name.strip()
+    names = expression(source)
+    texts, _ = split_outside(value.text[1:].removesuffix(")"), ",", "([{<)]}>")
     if isinstance(names, ast.Tuple) and len(names.elts) == len(texts):
-        yield from zip(map(ast.unparse, names.elts), texts, strict=True)
-
-
-def parts(text: str) -> list[str]:
-    """What commas outside quotes and brackets separate."""
-    found, depth, quote, start = [], 0, "", 0
-    for at, char in enumerate(text):
-        if quote:
-            quote = "" if char == quote and text[at - 1] != "\\" else quote
-        elif char in "'\"":
-            quote = char
-        elif char in "([{<":
-            depth += 1
-        elif char in ")]}>":
-            depth -= 1
-        elif char == "," and depth == 0:
-            found.append(text[start:at].strip())
-            start = at + 1
-    return [*found, text[start:].strip()]
+        for name, text in zip(names.elts, texts, strict=True):
+            yield ast.get_source_segment(source, name) or "", text.strip()
 
 
 def plain(text: str) -> str:
@@ -164,9 +146,10 @@ def last_part(name: str) -> str:
     """The last part of an expression, as its key: `total` for `self.total`, with uniform quotes."""
     if DOTTED.fullmatch(name):
         return name.rpartition(".")[2]
+    node = expression(name)
     try:
-        return ast.unparse(ast.parse(name, mode="eval"))
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return name if node is None else ast.unparse(node)
+    except RecursionError:
         return name
 
 

@@ -23,7 +23,7 @@ from collect.agents.tools import Answered, Arguments, MalformedAction, TextForm,
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.pytest_run import section_of
 from collect.benchmarks.running import run_tests
-from collect.code.syntax import literal
+from collect.code.syntax import literal, split_outside
 from collect.store.messages import Message, ToolCall
 from collect.store.records import Role, ToolOutcome
 from sandbox.debugger import Action, BreakpointRequest, DebugEvent, Debugger, Launch, StopReason
@@ -246,22 +246,9 @@ def _breakpoint(text: str, temporary: bool) -> BreakpointRequest:
 
 def _pieces(text: str) -> list[str]:
     """The commands: split at `;`, `;;` and line breaks, except in quotes or brackets."""
-    pieces, quote, depth, start, escaped = list[str](), "", 0, 0, False
-    for index, character in enumerate(text):
-        if quote:
-            quote = "" if character == quote and not escaped else quote
-            escaped = character == "\\" and not escaped
-        elif character in "\"'":
-            quote = character
-        elif character in "([{":
-            depth += 1
-        elif character in ")]}":
-            depth -= 1
-        elif character in ";\n" and depth <= 0:
-            pieces.append(text[start:index])
-            start = index + 1
+    pieces, is_closed = split_outside(text, ";\n")
     # Unclosed quotes or brackets must not hide separators.
-    pieces = re.split(r"[;\n]", text) if quote or depth > 0 else [*pieces, text[start:]]
+    pieces = pieces if is_closed else re.split(r"[;\n]", text)
     return [piece.strip() for piece in pieces if piece.strip()]
 
 
