@@ -31,8 +31,9 @@ INTERACT_USES = {
     ),
     Variant.INSPECTCODER_NO_MODIFICATION: (
         "Assign to variables to change the state, and then continue. To try a changed line to the "
-        "end of the test, `exec` the whole patched code in `globals()` where the test begins, or "
-        "stop before the line and replace a name that it uses: `globals()['sorted'] = ...`."
+        "end of the test, `exec` the whole patched code in `globals()` where the test begins, "
+        "which does nothing if the test loads the program anew; or stop in the program before the "
+        "line and replace what it uses: `globals()['sorted'] = ...`, `Class.method = patched`."
     ),
 }
 """Uses of interact_code that remain in each ablation."""
