@@ -75,7 +75,7 @@ def test_they_are_formatted_as_the_card_says(
 ) -> None:
     kept = re.search(r"leaves (\d+) rows", CARD)
     assert kept is not None
-    config = FOLDER.parent / "configs" / "demonstrations.yaml"
+    config = FOLDER.parent / "configs" / "played.yaml"
     monkeypatch.chdir(FOLDER.parent)
     assert main(["format", str(config), f"runs_folder={tmp_path}"]) == 0
     files = [split_file(tmp_path / "played" / "sft", split) for split in ("train", "test")]
