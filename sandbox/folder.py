@@ -71,12 +71,14 @@ class SandboxFolder:
         self._owner = owner
         self._file_limit = file_limit
 
-    def read_file(self, relative: str, limit: int | None = None) -> bytes:
-        """The bytes of a regular file of at most `limit` bytes. Raises SandboxFileError."""
+    def read_file(self, relative: str, limit: int | None, shown: str) -> bytes:
+        """The bytes of a regular file of at most `limit` bytes. Errors, which are
+        SandboxFileErrors, name it as `shown`.
+        """
         folder, name = posixpath.split(relative)
         largest = self._file_limit if limit is None else min(limit, self._file_limit)
-        with _explained("read", relative), self._open_folder(folder) as parent:
-            return self._read(parent, name, relative, largest)
+        with _explained("read", shown), self._open_folder(folder) as parent:
+            return self._read(parent, name, shown, largest)
 
     def write_file(self, relative: str, data: bytes) -> None:
         """Write a regular file and its parent folders. Raises SandboxFileError."""

@@ -162,7 +162,7 @@ class LocalSandbox(Sandbox):
         self._require_open()
         root, relative = readable_below(self.workspace, path)
         folder = self._folder if root == self.workspace else self._temporary
-        return folder.read_file(relative, limit)
+        return folder.read_file(relative, limit, path)
 
     def write_files(self, files: Mapping[str, bytes]) -> None:
         self._require_open()

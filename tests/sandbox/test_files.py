@@ -55,8 +55,9 @@ def test_caches_and_version_control_are_left_out_of_a_tree(box: Sandbox) -> None
 
 def test_missing_files_and_folders_are_errors(box: Sandbox) -> None:
     box.write_file("file", b"")
-    with pytest.raises(SandboxFileError, match="missing"):
-        box.read_file("missing")
+    for path in ("missing", f"{box.workspace}/missing", "/tmp/missing", "/tmp/no/missing"):
+        with pytest.raises(SandboxFileError, match=f"can't read '{path}'"):
+            box.read_file(path)
     with pytest.raises(SandboxFileError, match="missing"):
         box.read_tree("missing")
     for path in (".", "file/below"):
