@@ -7,6 +7,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import asdict, replace
 
 from sandbox.base import Sandbox
@@ -120,26 +121,26 @@ class Debugger:
         arguments: Json = {"test": launch.test, "breakpoints": requested}
         if launch.watch:
             arguments["watch"] = launch.watch
+        refused = self._not_there(Action.START, arguments, launch)
+        if refused is not None:
+            return refused
         was_open = self._channel is not None
-        if was_open:
-            try:
-                self._launcher.check(self._sandbox, launch, self._require_file)
-            except LaunchRefused as error:
-                event = self._error(Action.START, arguments, error.kind, str(error))
-                return replace(event, notes=(STILL_OPEN,))
         self.close()
         self._launch, self._requested = launch, requested
-        event = self._start(Action.START, arguments)
-        if was_open and event.error_kind in LAUNCH_ERRORS:
-            event = replace(event, notes=(*event.notes, OPEN_ENDED))
-        return self._shown(event)
+        return self._first_stop(Action.START, arguments, was_open)
 
     def restart(self) -> DebugEvent:
-        """Launch the same test again with the breakpoints kept, to its first stop."""
+        """Launch the same test again with the breakpoints kept, to its first stop. A program that
+        is still there goes on if the test is seen to be gone.
+        """
         if self._launch is None or Action.RESTART not in ALLOWED[self.state]:
             return self._refuse(Action.RESTART, {})
+        refused = self._not_there(Action.RESTART, {}, self._launch)
+        if refused is not None:
+            return refused
+        was_open = self._channel is not None
         self._end_program()
-        return self._shown(self._start(Action.RESTART, {}))
+        return self._first_stop(Action.RESTART, {}, was_open)
 
     def control(self, action: Action, timeout: float | None = None) -> DebugEvent:
         """Continue, step over, step into or step out, to the next stop.
@@ -222,14 +223,17 @@ class Debugger:
         return self._ask(Action.RUN_CODE, {"code": code, "frame": frame})
 
     def set_breakpoint(self, request: BreakpointRequest) -> DebugEvent:
-        """Set a breakpoint; once the program is gone, a restart finds its place."""
+        """Set a breakpoint; once the program is gone, for a restart."""
         given = _given(request)
         if self.state is not State.DONE:
             return self._ask(Action.SET_BREAKPOINT, given)
         kept = self._kept()
-        point = _point(max(kept, default=0) + 1, asdict(request))
-        points = [*kept.values(), point]
-        return self._keep(Action.SET_BREAKPOINT, given, points, SET_FOR_RESTART)
+        answer = self._place({**given, "number": max(kept, default=0) + 1})
+        if "error" in answer:
+            return self._event(Action.SET_BREAKPOINT, given, {**answer, "state": "done"}, 0.0)
+        points = [*kept.values(), *answer["breakpoints"]]
+        notes = [*answer["notes"], SET_FOR_RESTART]
+        return self._keep(Action.SET_BREAKPOINT, given, points, *notes)
 
     def remove_breakpoint(self, number: int) -> DebugEvent:
         arguments = {"number": number}
@@ -278,6 +282,23 @@ class Debugger:
         if channel is not None:
             channel.close()
 
+    def _not_there(self, action: Action, arguments: Json, launch: Launch) -> DebugEvent | None:
+        """Refuses a launch that names nothing that is there if a program is, which goes on."""
+        if self._channel is None:
+            return None
+        try:
+            self._launcher.check(self._sandbox, launch, self._require_file)
+        except LaunchRefused as error:
+            event = self._error(action, arguments, error.kind, str(error))
+            return replace(event, notes=(STILL_OPEN,))
+        return None
+
+    def _first_stop(self, action: Action, arguments: Json, was_open: bool) -> DebugEvent:
+        event = self._start(action, arguments)
+        if was_open and event.error_kind in LAUNCH_ERRORS:
+            event = replace(event, notes=(*event.notes, OPEN_ENDED))
+        return self._shown(event)
+
     def _start(self, action: Action, arguments: Json) -> DebugEvent:
         assert self._launch is not None
         began = time.monotonic()
@@ -285,12 +306,8 @@ class Debugger:
         failed_state = State.DONE if action is Action.RESTART else State.START
         self._child_processes = self._ran_code = False
         try:
-            target = self._launcher.target(self._sandbox, self._launch, self._limits)
+            target, self._channel = self._new_probe(self._launch)
             self._test = self._launch.test if target.get("test") else ""
-            try:
-                self._channel = self._launcher.connect(self._sandbox, self._limits)
-            except DebuggerError:  # on a busy machine the first start may time out
-                self._channel = self._launcher.connect(self._sandbox, self._limits)
             points = self._requested if self._points is None else [*self._points.values()]
             message = {
                 "target": target,
@@ -304,14 +321,35 @@ class Debugger:
         except (LaunchRefused, DebuggerError) as error:
             self._end_program()
             self.state = failed_state
-            kind = error.kind if isinstance(error, LaunchRefused) else ErrorKind.LAUNCH_FAILED
-            return self._error(action, arguments, kind, str(error))
+            return self._error(action, arguments, _kind(error), str(error))
         if answer.get("error", {}).get("kind") in LAUNCH_ERRORS:
             self._end_program()
             answer = {**answer, "state": failed_state}
             # Notes on breakpoints, too, would be about a program that does not run.
             answer |= {"all_breakpoints": None, "breakpoint_news": None, "notes": ()}
         return self._event(action, arguments, answer, time.monotonic() - began)
+
+    def _new_probe(self, launch: Launch) -> tuple[Json, Channel]:
+        """What is to run, built if needed, and a probe for it. Raises LaunchRefused, DebuggerError,
+        SandboxDead.
+        """
+        target = self._launcher.target(self._sandbox, launch, self._limits)
+        try:
+            return target, self._launcher.connect(self._sandbox, self._limits)
+        except DebuggerError:  # on a busy machine the first start may time out
+            return target, self._launcher.connect(self._sandbox, self._limits)
+
+    def _place(self, point: Json) -> Json:
+        """Find a breakpoint's place without a program: the answer of a probe that runs none."""
+        assert self._launch is not None
+        try:
+            target, channel = self._new_probe(self._launch)
+            with closing(channel):
+                message = {"target": target, "breakpoint": point, "limits": asdict(self._limits)}
+                timeout, grace = self._limits.start_timeout, self._limits.interrupt_grace
+                return channel.request("place", message, timeout, grace)
+        except (LaunchRefused, DebuggerError) as error:
+            return {"error": {"kind": _kind(error), "message": str(error)}}
 
     def _ask(self, action: Action, arguments: Json, timeout: float | None = None) -> DebugEvent:
         if action not in ALLOWED[self.state] or self._channel is None:
@@ -488,6 +526,10 @@ def _point(number: int, request: Json) -> Json:
     """A requested breakpoint, as a probe describes one."""
     place = {"file": request["file"] or "", "line": request["line"] or 0}
     return {**request, **place, "number": number}
+
+
+def _kind(error: LaunchRefused | DebuggerError) -> ErrorKind:
+    return error.kind if isinstance(error, LaunchRefused) else ErrorKind.LAUNCH_FAILED
 
 
 def _page(start: int) -> Json:

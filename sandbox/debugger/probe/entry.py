@@ -52,8 +52,12 @@ def debuggee(requests: int, answers: int, output: int, dump: int) -> object:
     install_guards()
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     link = Link(requests, answers)
-    launch = link.next_request()["arguments"]
+    request = link.next_request()
+    launch = request["arguments"]
     session = Session(link, launch["limits"])
+    if request["action"] == "place":
+        session.place(launch["breakpoint"])
+        return 0
     feed_stdin(launch["stdin"])
     preload(launch["target"]["kind"], session.workspace)
     target = Target(session, launch)

@@ -393,6 +393,10 @@ class Session:
         self.evaluator.resume()
         self.tracer.run_freely(None)
 
+    def place(self, wanted: Json) -> None:
+        """Say where a breakpoint would be, without a program."""
+        self.answer(state="done", **self.actions.handle("set_breakpoint", wanted))
+
     def serving_here(self) -> bool:
         return self.evaluator.serving_here()
 

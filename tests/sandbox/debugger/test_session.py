@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from sandbox import Command
 from sandbox.debugger import Action, BreakpointRequest, ErrorKind, Launch, State, StopReason
 from sandbox.debugger.rendering import render
 from tests.interpreters import find_interpreter
@@ -68,20 +69,68 @@ def test_after_the_end_breakpoints_are_changed_for_a_restart(one: Workbench) -> 
     event = one.debugger.set_breakpoint(one.at("call", watch=("n",)))
     assert (event.error_kind, event.state) == (None, State.DONE)
     assert event.notes == ("the test has ended: it takes effect after a restart",)
-    for request in (BreakpointRequest(function="work"), BreakpointRequest(function="nowhere")):
-        text = render(one.debugger.set_breakpoint(request)).splitlines()
-    assert text[-2:] == ["4: in nowhere, hit 0 times", f"Note: {event.notes[0]}"]
+    text = render(one.debugger.set_breakpoint(BreakpointRequest(function="work"))).splitlines()
+    place = f"program.py:{one.line('square')} in work"
+    assert text[-2:] == [f"3: {place}, hit 0 times", f"Note: {event.notes[0]}"]
     refused = one.debugger.remove_breakpoint(7)
     assert (refused.error_kind, refused.state) == (ErrorKind.BAD_REQUEST, State.DONE)
-    assert refused.error == "there is no breakpoint 7; set: 1, 2, 3, 4"
+    assert refused.error == "there is no breakpoint 7; set: 1, 2, 3"
     one.debugger.remove_breakpoint(3)
     listed = one.debugger.list_breakpoints().breakpoints
-    assert [point.number for point in listed] == [1, 2, 4]
+    assert [point.number for point in listed] == [1, 2]
     event = one.debugger.restart()
     assert event.line == one.line("call")
     assert [point.number for point in event.breakpoints] == [1, 2]
     assert [value.name for value in event.values] == ["n"]
-    assert "breakpoint not set: there is no function nowhere" in "\n".join(event.notes)
+
+
+def test_a_breakpoint_that_can_not_be_is_refused_in_every_state_with_the_same_words(
+    one: Workbench,
+) -> None:
+    one.script(PROGRAM + "    assert False\n")
+    requests = [
+        BreakpointRequest(file="progam.py", line=2),
+        BreakpointRequest(file="program.py", line=99),
+        BreakpointRequest(function="wrok"),
+        BreakpointRequest(exception="NoSuchError"),
+        BreakpointRequest(file="program.py", line=2, condition="1 +"),
+    ]
+
+    def refusals() -> list[str | None]:
+        events = [one.debugger.set_breakpoint(request) for request in requests]
+        assert {event.error_kind for event in events} == {ErrorKind.BAD_REQUEST}
+        return [event.error for event in events]
+
+    paused = refusals()
+    assert one.debugger.control(Action.CONTINUE).state is State.POST_MORTEM
+    assert refusals() == paused
+    one.write({"program.py": PROGRAM})
+    one.debugger.restart()
+    assert one.debugger.control(Action.CONTINUE).state is State.DONE
+    ended = refusals()
+    assert [ended[0], *ended[2:]] == [paused[0], *paused[2:]]
+    assert ended[1] == f"line 99 holds no code; the last that does is {one.line('call')}"
+    assert one.debugger.list_breakpoints().breakpoints == ()
+    moved = one.debugger.set_breakpoint(one.at_line(5))
+    assert moved.notes[0] == "breakpoint 1 moved from line 5 to 6, in <module>"
+    assert one.debugger.restart().breakpoints == moved.breakpoints
+
+
+def test_a_restart_without_its_test_leaves_the_program_or_says_that_it_ended(
+    one: Workbench,
+) -> None:
+    one.script(PROGRAM, "square")
+    one.sandbox.run(Command(["mv", "program.py", "gone.py"]))
+    refused = one.debugger.restart()
+    assert (refused.error_kind, refused.state) == (ErrorKind.NO_SUCH_TEST, State.RUNTIME)
+    assert refused.notes == ("the session that was open goes on",)
+    assert one.text_of("n") == "0"
+    one.write({"test_work.py": "def test_work():\n    assert 1\n"})
+    one.start(test="test_work.py::test_work")
+    one.write({"test_work.py": "def test_other():\n    assert 1\n"})
+    ended = one.debugger.restart()
+    assert (ended.error_kind, ended.state) == (ErrorKind.NO_SUCH_TEST, State.DONE)
+    assert ended.notes == ("the session that was open has ended",)
 
 
 def test_only_control_actions_are_control_actions(one: Workbench) -> None:

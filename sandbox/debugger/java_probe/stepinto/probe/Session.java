@@ -9,11 +9,16 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import stepinto.probe.launch.Debuggee;
 import stepinto.probe.launch.Processes;
+import stepinto.probe.program.ClassFiles;
+import stepinto.probe.program.Sources;
 import stepinto.probe.program.Stack;
 import stepinto.probe.program.Target;
+import stepinto.probe.stops.BreakpointTable;
+import stepinto.probe.stops.BreakpointTable.Breakpoint;
 import stepinto.probe.stops.Stepper;
 import stepinto.probe.threads.Diagnosis;
 import stepinto.probe.wire.*;
@@ -74,6 +79,8 @@ final class Session {
         switch (request.action) {
             case "launch":
                 return launch(request);
+            case "place":
+                return place(request.arguments);
             case "continue":
             case Stepper.OVER:
             case Stepper.INTO:
@@ -126,6 +133,20 @@ final class Session {
             }
         }
         return run(request);
+    }
+
+    /** Where a breakpoint would be, without a program. */
+    private Fields place(Fields arguments) throws Refusal {
+        state = "done";
+        Target target = new Target(arguments.fields("target"));
+        Sources sources = new Sources(target);
+        BreakpointTable table =
+                new BreakpointTable(sources, new ClassFiles(target, sources), null);
+        List<String> notes = new ArrayList<>();
+        Breakpoint point = table.placed(arguments.fields("breakpoint"), notes);
+        return new Fields()
+                .with("breakpoints", table.describe(Collections.singletonList(point)))
+                .with("notes", notes);
     }
 
     private Fields goOn(Request request)

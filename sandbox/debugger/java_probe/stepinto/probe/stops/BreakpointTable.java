@@ -36,6 +36,23 @@ public final class BreakpointTable {
 
     /** Set one. Raises Refusal if its file, line, function, exception or condition is wrong. */
     public Breakpoint add(Fields arguments, List<String> notes) throws Refusal {
+        Breakpoint point = placed(arguments, notes);
+        for (Breakpoint other : breakpoints.values()) {
+            if (other.same(point)) {
+                other.temporary = point.temporary;
+                notes.clear();
+                notes.add("breakpoint " + other.number + other.take(point.watch));
+                return other;
+            }
+        }
+        bind(point);
+        breakpoints.put(point.number, point);
+        nextNumber = Math.max(nextNumber, point.number + 1);
+        return point;
+    }
+
+    /** A new one at its place, not set yet. Raises Refusal as {@code add} does. */
+    public Breakpoint placed(Fields arguments, List<String> notes) throws Refusal {
         int number = arguments.number("number", nextNumber);
         Breakpoint point = new Breakpoint(number, arguments);
         try {
@@ -46,17 +63,6 @@ public final class BreakpointTable {
             throw new Refusal("the condition is not an expression: " + failed.getMessage());
         }
         place(point, arguments, notes);
-        for (Breakpoint other : breakpoints.values()) {
-            if (other.same(point)) {
-                other.temporary = point.temporary;
-                notes.clear();
-                notes.add("breakpoint " + other.number + other.take(point.watch));
-                return other;
-            }
-        }
-        bind(point);
-        breakpoints.put(number, point);
-        nextNumber = Math.max(nextNumber, number + 1);
         return point;
     }
 
