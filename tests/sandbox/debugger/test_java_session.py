@@ -17,7 +17,7 @@ from sandbox.debugger import (
     State,
     StopReason,
 )
-from tests.sandbox.debugger.java_bench import LIMITS, JavaBench, java_benches
+from tests.sandbox.debugger.java_bench import LIMITS, PROGRAM, JavaBench, java_benches
 
 CALCULATOR = """
     package demo;
@@ -558,3 +558,23 @@ def processes(bench: JavaBench) -> list[str]:
 
     script = "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -o 's[l]eep 4321' || true"
     return bench.sandbox.run(Command(["sh", "-c", script])).output.split("\n")[:-1]
+
+
+def test_a_breakpoint_that_can_not_be_is_refused_after_the_end_too(java_bench: JavaBench) -> None:
+    bench = java_bench
+    bench.main("int x = 1; // @first\nx++; // @second", "first")
+    requests = [
+        BreakpointRequest(file="Progam.java", line=2),
+        BreakpointRequest(file=PROGRAM, line=99),
+        BreakpointRequest(function="Program.mian"),
+        BreakpointRequest(exception="NoSuchError"),
+    ]
+    paused = [bench.debugger.set_breakpoint(request).error for request in requests]
+    assert bench.debugger.control(Action.CONTINUE).state is State.DONE
+    ended = [bench.debugger.set_breakpoint(request) for request in requests]
+    assert [event.error for event in ended] == paused
+    assert {event.error_kind for event in ended} == {ErrorKind.BAD_REQUEST}
+    accepted = bench.debugger.set_breakpoint(bench.at("second"))
+    assert [point.number for point in accepted.breakpoints] == [1, 2]
+    assert bench.debugger.restart().line == bench.line("first")
+    assert bench.debugger.control(Action.CONTINUE).line == bench.line("second")
