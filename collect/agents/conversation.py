@@ -278,8 +278,8 @@ class AgentRun:
         index, answered = len(self.log.rows) - 1, list[Answered]()
         for call in calls:
             self._raise_if_stopped()
-            reminder = form.reminder(steps_left) if call is calls[-1] else ""
-            answered.append(self._carry_out(call, index, answered, reminder))
+            remind = steps_left if call is calls[-1] else None
+            answered.append(self._carry_out(call, index, answered, remind))
             outcome = answered[-1].reply.outcome
             if self.log.conclusion is not None or (
                 form.stops_at_error and outcome is not ToolOutcome.OK
@@ -291,17 +291,22 @@ class AgentRun:
         return bool(calls)
 
     def _carry_out(
-        self, call: ToolCall, index: int, earlier: Sequence[Answered] = (), reminder: str = ""
+        self,
+        call: ToolCall,
+        index: int,
+        earlier: Sequence[Answered] = (),
+        steps_left: int | None = None,
     ) -> Answered:
-        """Execute a call. `earlier` are those before it in the same message; a reminder is added
-        to its answer unless that concludes the conversation.
+        """Execute a call. `earlier` are those before it in the same message; with `steps_left` the
+        form's reminder is added to its answer unless that concludes the conversation.
         """
         started = time.monotonic()
         reply = withheld(call, earlier) or placed(call, self.spec.toolbox.call(call), earlier)
         answered = Answered(call, reply, time.monotonic() - started)
         self.log.note(call, reply, index, answered.seconds)
         if self.spec.form.by_tools:
-            told = reminder if reply.conclusion is None else ""
+            silent = reply.conclusion is not None
+            told = "" if silent or steps_left is None else self.spec.form.reminder(steps_left)
             text = f"{reply.text}\n\n{told}" if told else reply.text
             message = Message("tool", text, tool_call_id=call.id, name=call.name)
             row = MessageRow(message, seconds=answered.seconds, tool_outcome=reply.outcome)

@@ -58,7 +58,7 @@ def run_debug2fix(context: RolloutContext, variant: Variant) -> StopReason:
             return None if agent.log.actions.keys() & WORK else prompt("main_reminder")
 
         spec = AgentSpec(
-            main_prompt(variant, context.wording, context.config.debug_run_code),
+            main_prompt(variant, context.wording),
             Toolbox(tools, context.wording),
             context.config.main_max_steps,
             follow_up=remind,
@@ -68,7 +68,7 @@ def run_debug2fix(context: RolloutContext, variant: Variant) -> StopReason:
         return agent.run(prompt("main_task", problem_statement=context.instance.problem_statement))
 
 
-def main_prompt(variant: Variant, wording: Mapping[str, str], run_code: bool = False) -> str:
+def main_prompt(variant: Variant, wording: Mapping[str, str]) -> str:
     """The main agent's system prompt: the plain agent's, plus the variant's addition (figure 4)."""
     parts = ["main"]
     if variant is Variant.DEBUG_TOOLS_ONLY:
@@ -77,25 +77,21 @@ def main_prompt(variant: Variant, wording: Mapping[str, str], run_code: bool = F
         parts.append("main_debug_subagent")
     if variant is Variant.DEBUG2FIX_TOOL_LIMIT:
         parts.append("main_tool_limit")
-    values = {**wording, **_tool_list(run_code), "debugging": prompt("debugging")}
+    values = {**wording, "debugging": prompt("debugging")}
     return "\n\n".join(prompt(part, **values) for part in parts)
 
 
 def subagent_prompt(wording: Mapping[str, str], config: AgentsConfig) -> str:
     """The Debug Subagent's system prompt."""
+    run_code = prompt("debug_run_code") + "\n" if config.debug_run_code else ""
     return prompt(
         "subagent",
         **wording,
         debugging=prompt("debugging"),
         start=prompt(f"subagent_start_{config.start_session}"),
         max_steps=str(config.sub_max_steps),
-        **_tool_list(config.debug_run_code),
+        debug_run_code=run_code,
     )
-
-
-def _tool_list(run_code: bool) -> Mapping[str, str]:
-    """The fifth tool's line in a prompt's tool list; empty if it is not offered."""
-    return {"debug_run_code": prompt("debug_run_code") + "\n" if run_code else ""}
 
 
 def subagent_tools(

@@ -220,7 +220,7 @@ class BreakpointArguments(Arguments):
         Field(
             description="What to do. collect: run on past the next hits of a location, not the "
             "stop it is at, without stopping at other lines' breakpoints, and answer with a table "
-            "of the values of `watch` at each."
+            "of the values of `watch` at each; hits count from the program's start."
         ),
     ]
     location: Annotated[
@@ -234,7 +234,10 @@ class BreakpointArguments(Arguments):
         str | None, Field(description="Only hits at which this expression is true count.")
     ] = None
     watch: Annotated[
-        tuple[str, ...], Field(description="Expressions whose values each of its hits shows.")
+        tuple[str, ...],
+        Field(
+            description="Expressions whose values each of its hits shows, but no step from there."
+        ),
     ] = ()
     hits: Annotated[int, Field(ge=1, description="For collect: pause at the last of so many.")] = 20
     temporary: Annotated[bool, Field(description="For set: remove it once hit.")] = False

@@ -37,7 +37,10 @@ class DebugSubagentArguments(Arguments):
         tuple[int, ...] | None, Field(description="Lines of `path` to set breakpoints on.")
     ] = None
     variables: Annotated[
-        tuple[str, ...] | None, Field(description="Variables or expressions whose values matter.")
+        tuple[str, ...] | None,
+        Field(
+            description="Variables or expressions whose values matter; no calls that change state."
+        ),
     ] = None
 
 

@@ -218,9 +218,9 @@ def _cell(value: Value, told: Collection[Value]) -> str:
 
 
 def _short(expression: str) -> str:
-    """An expression that the reader has just written, enough of it to recognise it."""
-    line = " ".join(expression.split())
-    return line if len(line) <= MAX_ECHO else f"{line[: MAX_ECHO - 4]} ..."
+    """An expression that the reader has just written: its beginning and its end."""
+    line, half = " ".join(expression.split()), MAX_ECHO // 2 - 2
+    return line if len(line) <= MAX_ECHO else f"{line[:half]} ... {line[-half:]}"
 
 
 def _remarks(value: Value) -> str:

@@ -74,7 +74,7 @@ OPEN_ENDED = "the session that was open has ended"
 ALSO_THERE = ("is there already", "is at this line too")
 """Ends of notes about other breakpoints that mean nothing to one that is set to collect."""
 TEST_FAILED = "the test failed before the next"
-CAME_FIRST = {
+CAME_FIRST: Mapping[StopReason | None, str] = {
     StopReason.BREAKPOINT: "another stop came first",
     StopReason.EXCEPTION: "another stop came first",
     StopReason.EXITED: "the program ended before the next",
@@ -423,9 +423,8 @@ class Debugger:
             output += stop.output
             notes |= dict.fromkeys(stop.notes)
             if hit is None or not stop.file or not stop.stops_program:
-                if found and stop.stop_reason in CAME_FIRST:
-                    failed = stop.state is State.POST_MORTEM
-                    first = TEST_FAILED if failed else CAME_FIRST[stop.stop_reason]
+                first = _came_first(stop)
+                if found and first:
                     notes[f"{len(found)} of {hits} hits: {first}"] = None
                 break
             chars = max(self._limits.value_chars // 4, 1)
@@ -513,6 +512,16 @@ class Debugger:
     def _error(self, action: Action, arguments: Json, kind: ErrorKind, message: str) -> DebugEvent:
         given = json.dumps(arguments)
         return DebugEvent(action, given, self.state, error_kind=kind, error=message)
+
+
+def _came_first(stop: DebugEvent) -> str:
+    """What ended collecting before all hits; empty if the stop's own words say it."""
+    if stop.state is State.POST_MORTEM:
+        return TEST_FAILED
+    raised = next((point.number for point in stop.hit if point.exception), None)
+    if raised is not None:
+        return f"exception breakpoint {raised}, which is still set, came first"
+    return CAME_FIRST.get(stop.stop_reason, "")
 
 
 def _given(request: BreakpointRequest) -> Json:

@@ -70,7 +70,7 @@ class Inspector:
                 follow_up=lambda answer: REMINDER,
                 max_follow_ups=1,
                 concluding=ProposeRepair.name,
-                form=InspectorTools() if by_tools else bench.form,
+                form=InspectorTools(bench.form.state) if by_tools else bench.form,
             )
             agent = context.agent(spec, Role.INSPECTOR, patch_attempt=current.number)
             if bench.started is not None:

@@ -16,13 +16,7 @@ from collect.agents.config import RepairConfig, Variant
 from collect.agents.conversation import AgentRun, AgentSpec
 from collect.agents.debug_tools import reply
 from collect.agents.inspectcoder.patching import Round, numbered, shortened
-from collect.agents.inspectcoder.react import (
-    STATE_HEADING,
-    ActionCall,
-    ReactForm,
-    TerminalForm,
-    call_text,
-)
+from collect.agents.inspectcoder.react import ActionCall, ReactForm, TerminalForm, call_text
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Arguments, Tool, Toolbox, ToolReply
@@ -46,6 +40,7 @@ ACTIONS = {
     Action.RESTART: "control_execution restart",
     Action.RUN_CODE: "interact_code",
     Action.SET_BREAKPOINT: "set_breakpoint",
+    Action.CLOSE: "propose_repair",
 }
 """The debugger's actions as the Inspector calls them."""
 INSPECTION = "interact_code/inspection"
@@ -108,15 +103,6 @@ class InspectorSession:
         text = f"{render(event, ACTIONS)}\n{then}"
         return replace(answer, text=text, later_events=(again,))
 
-    def moved(self, answer: ToolReply) -> ToolReply:
-        """The answer to a breakpoint or a move; in a tool's answer with the session's state, which
-        the ReAct form shows after all actions of a reply.
-        """
-        answer = self.cut(answer)
-        if self.config.inspector_form == "react":
-            return answer
-        return replace(answer, text=f"{answer.text}\n\n{STATE_HEADING}\n{self.state_text()}")
-
     def cut(self, answer: ToolReply) -> ToolReply:
         """An answer of at most the lines and characters that an observation may have."""
         lines, chars = self.config.observation_lines, self.config.observation_chars
@@ -140,7 +126,7 @@ class SetBreakpoint:
     def call(self, arguments: SetBreakpointArguments, call_id: str) -> ToolReply:
         session = self.session
         request = BreakpointRequest(file=session.solution, line=arguments.line, temporary=True)
-        return session.moved(reply(session.debugger.set_breakpoint(request), ACTIONS))
+        return session.cut(reply(session.debugger.set_breakpoint(request), ACTIONS))
 
 
 class ControlArguments(Arguments):
@@ -163,8 +149,8 @@ class ControlExecution:
     def call(self, arguments: ControlArguments, call_id: str) -> ToolReply:
         session = self.session
         if arguments.cmd == "restart":
-            return session.moved(session.shown(session.restart()))
-        return session.moved(session.after_run(session.debugger.control(Action.CONTINUE)))
+            return session.cut(session.shown(session.restart()))
+        return session.cut(session.after_run(session.debugger.control(Action.CONTINUE)))
 
 
 class InteractArguments(Arguments):

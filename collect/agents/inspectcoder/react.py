@@ -165,11 +165,20 @@ def few_steps(steps_left: int) -> str:
     return f"You have {steps_left} steps left; propose a repair within them."
 
 
+def state_section(state: Callable[[], str] | None) -> str:
+    """The session's state under its heading; empty if there is none."""
+    return f"{STATE_HEADING}\n{state()}" if state else ""
+
+
 class InspectorTools(ActionForm):
-    """Tool calls."""
+    """Tool calls; the last answer to a reply shows the session's state."""
+
+    def __init__(self, state: Callable[[], str] | None = None) -> None:
+        self._state = state
 
     def reminder(self, steps_left: int) -> str:
-        return few_steps(steps_left)
+        parts = [state_section(self._state), few_steps(steps_left)]
+        return "\n\n".join(part for part in parts if part)
 
 
 class ReactForm(TextForm):
@@ -184,7 +193,7 @@ class ReactForm(TextForm):
 
     def __init__(self, state: Callable[[], str] | None = None) -> None:
         """`state` returns the session's state, which is shown after each observation."""
-        self._state = state
+        self.state = state
 
     def calls(self, reply: Message, step: int) -> Sequence[ToolCall]:
         try:
@@ -208,7 +217,7 @@ class ReactForm(TextForm):
         return "### OBSERVATION\n" + "\n\n".join(parts) + self._shown()
 
     def _shown(self) -> str:
-        return f"\n\n{STATE_HEADING}\n{self._state()}" if self._state else ""
+        return f"\n\n{state_section(self.state)}" if self.state else ""
 
 
 class TerminalForm(ReactForm):

@@ -34,6 +34,7 @@ WORDINGS = {
         "run_tests": "python -m pytest -q tests/test_cart.py",
         "test": "tests/test_cart.py::test_total",
         "path": "shop/cart.py",
+        "temporary_script": " (a script there needs PYTHONPATH=. to import the project)",
     },
     "java": {
         "glob": "*.java",
@@ -43,11 +44,12 @@ WORDINGS = {
         "run_tests": "mvn -q test -Dtest=CartTest",
         "test": "shop.CartTest#testTotal",
         "path": "src/main/java/shop/Cart.java",
+        "temporary_script": "",
     },
 }
 """Examples by language: how the files are called, a line to stop at, the form of a test's name and
 what else can be debugged, an exception, how the tests of one file are run; a test, and the file of
-the code that it runs."""
+the code that it runs; what a script outside the project needs."""
 
 
 def wording(language: str, files: Mapping[str, bytes] = MappingProxyType({})) -> Mapping[str, str]:

@@ -349,6 +349,12 @@ def files_defining(workspace: Workspace, name: str) -> list[str]:
 
 
 def near_functions(workspace: Workspace, parts: list[str], paths: list[str]) -> str:
+    """For an error: the methods of the class that is named, or else the nearest names."""
+    methods = methods_of(workspace, parts[-2]) if len(parts) > 1 else {}
+    if methods:
+        close = closest(parts[-1], list(methods))
+        shown = [methods[name] for name in dict.fromkeys([*close, *methods])][:8]
+        return "; nearest: " + ", ".join(shown)
     names: dict[str, str] = {}
     for path in paths or workspace.files():
         for match in re.finditer(rb"^\s*(?:async\s+)?def\s+(\w+)", read_file(path), re.M):
@@ -374,6 +380,24 @@ def near_tests(workspace: Workspace, test_id: str) -> str:
     found = dict.fromkeys([*longer, *closest(wanted, list(names))])
     close = [names[name] for name in found] or tests[:8]
     return "; nearest: " + ", ".join(close) if close else "; there are no tests here"
+
+
+def methods_of(workspace: Workspace, kind: str) -> dict[str, str]:
+    """The methods of the classes with a name, as `file:Class.method` by their own names."""
+    pattern = re.compile(rb"\bclass\s+" + re.escape(kind.encode("utf-8")) + rb"\b")
+    found: dict[str, str] = {}
+    for path in workspace.files():
+        if not pattern.search(read_file(path)):
+            continue
+        try:
+            functions = workspace.source(path).functions
+        except Refusal:
+            continue  # a file that does not compile has no methods
+        for function in functions:
+            *owners, name = function.qualified.split(".")
+            if owners[-1:] == [kind]:
+                found.setdefault(name, f"{workspace.relative(path)}:{function.qualified}")
+    return found
 
 
 def closest(name: str, names: list[str]) -> list[str]:

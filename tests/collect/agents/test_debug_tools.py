@@ -88,13 +88,18 @@ def test_a_java_prompt_names_the_projects_build_tool(files: dict[str, bytes], co
 def test_the_fifth_tool_is_told_of_only_where_it_is_offered() -> None:
     values = wording("python")
     for run_code in (False, True):
-        debugs = main_prompt(Variant.DEBUG_TOOLS_ONLY, values, run_code)
-        for text in (debugs, subagent_prompt(values, AgentsConfig(debug_run_code=run_code))):
-            assert ("\n- debug_run_code: " in text) is run_code
-            assert "{debug_run_code}" not in text
-            assert "A stop shows the program before the line marked `->` runs" in text
-            assert "{debugging}" not in text
-    assert "debug_run_code" not in main_prompt(Variant.BASELINE, values, run_code=True)
+        text = subagent_prompt(values, AgentsConfig(debug_run_code=run_code))
+        assert ("\n- debug_run_code: " in text) is run_code
+        assert "{debug_run_code}" not in text
+
+
+def test_who_debugs_is_told_what_a_stop_shows_and_what_a_failed_call_holds_back() -> None:
+    values = wording("python")
+    subagent = subagent_prompt(values, AgentsConfig())
+    for text in (main_prompt(Variant.DEBUG_TOOLS_ONLY, values), subagent):
+        assert "A stop shows the program before the line marked `->` runs" in text
+        assert "later calls of the same message" in text
+        assert "{debugging}" not in text
 
 
 def test_code_is_run_in_the_frame_that_is_named() -> None:

@@ -17,7 +17,7 @@ from sandbox.debugger import (
     State,
     StopReason,
 )
-from tests.sandbox.debugger.java_bench import LIMITS, PROGRAM, JavaBench, java_benches
+from tests.sandbox.debugger.java_bench import LIMITS, JavaBench, java_benches
 
 CALCULATOR = """
     package demo;
@@ -565,7 +565,7 @@ def test_a_breakpoint_that_can_not_be_is_refused_after_the_end_too(java_bench: J
     bench.main("int x = 1; // @first\nx++; // @second", "first")
     requests = [
         BreakpointRequest(file="Progam.java", line=2),
-        BreakpointRequest(file=PROGRAM, line=99),
+        BreakpointRequest(file="Program.java", line=99),
         BreakpointRequest(function="Program.mian"),
         BreakpointRequest(exception="NoSuchError"),
     ]

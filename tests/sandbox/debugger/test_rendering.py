@@ -85,6 +85,16 @@ def test_values_frames_and_errors() -> None:
     assert render(event) == "Error (not_allowed): no\nCall start first."
 
 
+def test_long_expressions_are_told_apart_by_their_ends() -> None:
+    names = [
+        f"[item.price for item in cart.items if item.price and item.count > {n}]" for n in "12"
+    ]
+    values = tuple(Value(name, "list", "[]") for name in names)
+    first, second = render(replace(STOP, values=values)).splitlines()[-2:]
+    assert first == "[item.price for item in cart ...  item.price and item.count > 1] = []  (list)"
+    assert second != first
+
+
 def test_a_frame_that_repeats_is_shown_once() -> None:
     places = [("deep", 3)] * 40 + [("twice", 5)] * 3 + [("main", 9)]
     frames = tuple(

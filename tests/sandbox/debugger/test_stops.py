@@ -204,7 +204,9 @@ def test_unknown_places_are_answered_with_the_nearest(some_bench: Workbench) -> 
     bench.script(CART)
     bench.debugger.set_breakpoint(BreakpointRequest(file="program.py", line=bench.line("total")))
     wanted = {
-        BreakpointRequest(function="Cart.totl"): "program.py:total",
+        BreakpointRequest(function="Cart.totl"): "nearest: program.py:Cart.total, ",
+        BreakpointRequest(function="Cart.nothing"): "nearest: program.py:Cart.__init__, program.py"
+        ":Cart.add, program.py:Cart.total",
         BreakpointRequest(file="progam.py", line=3): "program.py",
         BreakpointRequest(file="program.py", line=900): "the last that does is",
         BreakpointRequest(file="program.py", line=9, condition="a b"): "not an expression",

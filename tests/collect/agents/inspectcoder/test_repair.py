@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from collect.agents.config import Variant
+from collect.agents.inspectcoder.react import STATE_HEADING
 from collect.errors import FailureKind
 from collect.rollouts.rollout import RolloutTrace
 from collect.store.messages import Message, ToolCall
@@ -152,7 +153,8 @@ def test_a_failing_experiment_ends_post_mortem_and_is_restarted() -> None:
     assert "post mortem: an exception ended the run" in failed
     assert "State: post_mortem" in failed
     assert "not possible post mortem" in refused
-    assert "The debugger now allows: control_execution restart" in refused
+    allowed = "control_execution restart, interact_code, set_breakpoint, propose_repair"
+    assert f"The debugger now allows: {allowed}\n" in refused
     assert "test_the_first_of_several at test_solution.py:9" in again
 
 
@@ -175,6 +177,23 @@ def test_a_changed_program_can_be_tried_to_the_end_of_the_test() -> None:
     ]
     trace = repair(Variant.INSPECTCODER, scripted(steps, [program(CORRECT)]))
     assert "The test ran to its end without an exception" in observations(trace)[0]
+
+
+def test_tools_called_in_one_message_show_the_session_s_state_once_after_the_last() -> None:
+    calls = [
+        ToolCall("a", "set_breakpoint", json.dumps({"line": FAULT_LINE})),
+        ToolCall("b", "control_execution", json.dumps({"cmd": "continue"})),
+    ]
+    plan = ToolCall("c", "propose_repair", json.dumps({"plan": "x"}))
+    steps = ((*calls,), (plan,))
+    replies = {
+        "inspector": [Message("assistant", tool_calls=called) for called in steps],
+        "patch_coder": [Message("assistant", program(CORRECT))],
+    }
+    backend = ScriptedBackend("m", replies)
+    set_one, moved, _ = observations(repair(Variant.INSPECTCODER, backend, inspector_form="tools"))
+    assert STATE_HEADING not in set_one
+    assert f"top_word at solution.py:{FAULT_LINE}" in moved.partition(STATE_HEADING)[2]
 
 
 def test_a_forced_plan_may_come_as_a_call() -> None:
