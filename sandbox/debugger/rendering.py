@@ -219,7 +219,7 @@ def _cell(value: Value, told: Collection[Value]) -> str:
 
 def _short(expression: str) -> str:
     """An expression that the reader has just written: its beginning and its end."""
-    line, half = " ".join(expression.split()), MAX_ECHO // 2 - 2
+    line, half = " ".join(expression.split()), (MAX_ECHO - 5) // 2
     return line if len(line) <= MAX_ECHO else f"{line[:half]} ... {line[-half:]}"
 
 

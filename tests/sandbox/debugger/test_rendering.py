@@ -91,7 +91,7 @@ def test_long_expressions_are_told_apart_by_their_ends() -> None:
     ]
     values = tuple(Value(name, "list", "[]") for name in names)
     first, second = render(replace(STOP, values=values)).splitlines()[-2:]
-    assert first == "[item.price for item in cart ...  item.price and item.count > 1] = []  (list)"
+    assert first == "[item.price for item in car ... m.price and item.count > 1] = []  (list)"
     assert second != first
 
 

@@ -151,7 +151,7 @@ def test_an_exception_breakpoint_ends_collecting(open_python: Callable[..., Work
     event = bench.debugger.collect(bench.at("divide", watch=("n",)), 5)
     assert event.stop_reason is StopReason.EXCEPTION
     assert [hit.values[0].text for hit in event.collected] == ["0", "1", "2"]
-    came_first = "exception breakpoint 2, which is still set, came first"
+    came_first = "exception breakpoint 1, which is still set, came first"
     assert f"3 of 5 hits: {came_first}" in event.notes
     text = render(event)
     assert "in <module>, before the line ran:" in text, "although an exception has ended it"
