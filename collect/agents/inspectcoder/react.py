@@ -171,14 +171,17 @@ def state_section(state: Callable[[], str] | None) -> str:
 
 
 class InspectorTools(ActionForm):
-    """Tool calls; the last answer to a reply shows the session's state."""
+    """Tool calls; the last answer to a reply shows the session's state if it has changed."""
 
     def __init__(self, state: Callable[[], str] | None = None) -> None:
+        """`state` returns the session's state, which the task has shown as it is now."""
         self._state = state
+        self._shown = state_section(state)
 
     def reminder(self, steps_left: int) -> str:
-        parts = [state_section(self._state), few_steps(steps_left)]
-        return "\n\n".join(part for part in parts if part)
+        shown, self._shown = self._shown, state_section(self._state)
+        state = self._shown if self._shown != shown else ""
+        return "\n\n".join(part for part in (state, few_steps(steps_left)) if part)
 
 
 class ReactForm(TextForm):

@@ -43,7 +43,7 @@ from format.translation import (
     Untranslatable,
     react_id,
 )
-from sandbox.debugger import Debugger
+from sandbox.debugger import Action, Debugger
 from sandbox.debugger.rendering import render
 from tests.format.round_trip.session_view import SessionView
 
@@ -113,7 +113,7 @@ def _write_tools(draft: Draft, turn: Turn, number: int, seen: Sequence[Seen]) ->
     index = draft.last_index
     for each, call in zip(seen, calls, strict=True):
         told = each.reply
-        if each is seen[-1]:
+        if each is seen[-1] and any(s.step.event.action is not Action.RUN_CODE for s in seen):
             told = replace(told, text=f"{told.text}\n\n{STATE_HEADING}\n{each.state}")
         draft.answer(call, told)
         draft.note(index, call.id, each.step.events)

@@ -185,14 +185,17 @@ def test_tools_called_in_one_message_show_the_session_s_state_once_after_the_las
         ToolCall("b", "control_execution", json.dumps({"cmd": "continue"})),
     ]
     plan = ToolCall("c", "propose_repair", json.dumps({"plan": "x"}))
-    steps = ((*calls,), (plan,))
+    look = ToolCall("d", "interact_code", json.dumps({"code": "print(1)"}))
+    steps = ((*calls,), (look,), (plan,))
     replies = {
         "inspector": [Message("assistant", tool_calls=called) for called in steps],
         "patch_coder": [Message("assistant", program(CORRECT))],
     }
     backend = ScriptedBackend("m", replies)
-    set_one, moved, _ = observations(repair(Variant.INSPECTCODER, backend, inspector_form="tools"))
-    assert STATE_HEADING not in set_one
+    set_one, moved, looked, _ = observations(
+        repair(Variant.INSPECTCODER, backend, inspector_form="tools")
+    )
+    assert STATE_HEADING not in set_one + looked
     assert f"top_word at solution.py:{FAULT_LINE}" in moved.partition(STATE_HEADING)[2]
 
 
