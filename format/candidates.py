@@ -8,14 +8,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 
-import pyarrow as pa
-
 from collect.agents.config import Variant
 from collect.questions.grounding import Grounding, fix_touched_location, ground
 from collect.questions.observations import sets_unnamed_breakpoint
 from collect.replay import verified_conversations
 from collect.store.records import Conversation, Role, StopReason, ToolOutcome
-from collect.store.run_store import RunStore, conversations_of
+from collect.store.run_store import RunStore
 from format.config import FormatConfig, Vocabulary
 from format.dataset import exact_messages
 from format.leaks import Leak, leaks_of, reads_git_history
@@ -24,7 +22,6 @@ from format.translation import PROPOSE, Untranslatable, recorded_start, to_debug
 from format.turn_quality import TurnQuality, trained_turns, turn_qualities
 from sandbox.debugger import INSPECTIONS, Action
 
-ROWS_PER_CHUNK = 256
 CHANGES = ("edit_file", "bash")
 """The main agent's tools that may change files; neither does while the edit gate is closed."""
 
@@ -108,45 +105,6 @@ def asked_before_changes(conversations: Sequence[Conversation]) -> frozenset[str
     return frozenset(early)
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """All stored conversations of some rollouts, with facts about these.
-
-    Can be sent to another process.
-    """
-
-    config: FormatConfig
-    stored: pa.Buffer
-    """The conversations as an Arrow stream: the pickle of a table's slice would have all of it."""
-    outcomes: Mapping[str, Outcome]
-    """By rollout. A rollout without an outcome is still running; its conversations don't count."""
-    verified: Mapping[str, bool]
-    """Whether the replay matched, by conversation; only for replayed ones."""
-    prefix: str = ""
-    """Of the conversations' ids, which are unique in their run only."""
-
-    def rollouts(self) -> Iterator[Sequence[Candidate]]:
-        stored = conversations_of(pa.ipc.open_stream(self.stored).read_all())
-        for rollout_id, held in groupby(stored, lambda each: each.rollout_id):
-            outcome = self.outcomes.get(rollout_id)
-            if outcome is None:
-                continue
-            conversations = list(held)
-            git_history = any(map(reads_git_history, conversations))
-            early = asked_before_changes(conversations)
-            yield [
-                Candidate(
-                    _prefixed(each, self.prefix) if self.prefix else each,
-                    outcome,
-                    self.config,
-                    git_history,
-                    each.conversation_id in early,
-                    self.verified.get(each.conversation_id),
-                )
-                for each in conversations
-            ]
-
-
 def _prefixed(conversation: Conversation, prefix: str) -> Conversation:
     parent = conversation.parent_conversation_id
     return replace(
@@ -158,8 +116,8 @@ def _prefixed(conversation: Conversation, prefix: str) -> Conversation:
 
 
 class Candidates:
-    """The conversations of one or several runs. Can be iterated repeatedly; only one chunk is in
-    memory at a time."""
+    """The conversations of one or several runs. Can be iterated repeatedly; only those of one
+    rollout are in memory at a time."""
 
     def __init__(
         self, config: FormatConfig, runs: Sequence[tuple[RunStore, Mapping[str, Outcome]]]
@@ -167,35 +125,29 @@ class Candidates:
         """Each run is with the outcomes of its rollouts; ids of all but the first get a prefix."""
         self._config = config
         self._runs = [
-            (
-                store,
-                outcomes,
-                verified_conversations(store.folder),
-                f"{store.folder.resolve().name}/",
-            )
-            for store, outcomes in runs
+            (store, outcomes, verified_conversations(store.folder)) for store, outcomes in runs
         ]
 
     def rollouts(self) -> Iterator[Sequence[Candidate]]:
-        for chunk in self.chunks():
-            yield from chunk.rollouts()
-
-    def chunks(self) -> Iterator[Chunk]:
-        """All rollouts in chunks, not yet parsed."""
-        for number, (store, outcomes, verified, prefix) in enumerate(self._runs):
-            for table in store.conversation_tables(ROWS_PER_CHUNK):
-                rollouts = set(table["rollout_id"].to_pylist()) & outcomes.keys()
-                held = table["conversation_id"].to_pylist() if verified else ()
-                sink = pa.BufferOutputStream()
-                with pa.ipc.new_stream(sink, table.schema) as writer:
-                    writer.write_table(table)
-                yield Chunk(
-                    self._config,
-                    sink.getvalue(),
-                    {name: outcomes[name] for name in rollouts},
-                    {name: verified[name] for name in held if name in verified},
-                    prefix if number else "",
-                )
+        """The conversations of each rollout that has an outcome: it is not still running."""
+        for number, (store, outcomes, verified) in enumerate(self._runs):
+            prefix = f"{store.folder.resolve().name}/" if number else ""
+            stored = store.read_conversations(finished=outcomes)
+            for rollout_id, held in groupby(stored, lambda each: each.rollout_id):
+                conversations = list(held)
+                git_history = any(map(reads_git_history, conversations))
+                early = asked_before_changes(conversations)
+                yield [
+                    Candidate(
+                        _prefixed(each, prefix) if prefix else each,
+                        outcomes[rollout_id],
+                        self._config,
+                        git_history,
+                        each.conversation_id in early,
+                        verified.get(each.conversation_id),
+                    )
+                    for each in conversations
+                ]
 
 
 # The filters: small predicates of a candidate, whether it is kept. Their names and docstrings

@@ -99,13 +99,6 @@ class PushConfig(StrictRecord):
     ids in rows can be looked up."""
 
 
-class WorkersConfig(StrictRecord):
-    """Workers that judge conversations. Their number does not change the output."""
-
-    count: int = Field(default=1, ge=1)
-    """Number of processes; each takes a CPU and about 0.3 GB. 1: only the command's own process."""
-
-
 class FormatConfig(StrictRecord):
     """The `format` section of a run's config. A limit of null switches its filter off."""
 
@@ -191,8 +184,6 @@ class FormatConfig(StrictRecord):
     """Also write `sft/atif/`: the rollouts with rows, as ATIF trajectories."""
     push: PushConfig | None = None
     """Upload `sft/` to the hub when it is done."""
-
-    workers: WorkersConfig = WorkersConfig()
 
     name: str = "StepInto debug sessions"
     """Title of the dataset card."""

@@ -10,16 +10,9 @@ from __future__ import annotations
 import logging
 import os
 import re
-import signal
-import threading
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable
 from itertools import chain
-from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +22,14 @@ from collect.errors import ConfigError
 from collect.store.files import replacing_folder
 from collect.store.run_store import RunStore
 from format import mixture
-from format.candidates import FILTERS, Candidate, Candidates, Chunk, characters, rule_of
+from format.candidates import FILTERS, Candidate, Candidates, characters, rule_of
 from format.config import FormatConfig, PushConfig
 from format.dataset import COLUMNS, Splits, tool_texts
-from format.duplicates import RULES, Duplicates, Mark
+from format.duplicates import RULES, Duplicates
 from format.outcomes import read_gold_lines, read_outcomes
 from format.parts import (
     PREFERENCES,
     PROMPTS,
-    Attempt,
     Attempts,
     attempt_of,
     choose_questions,
@@ -49,35 +41,6 @@ from format.turn_quality import trained_turns
 from format.writing import StagedRows, write_rows, write_trajectories
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    columns: dict[str, Any]
-    """JSON columns are texts."""
-    characters: int
-    mark: Mark
-
-
-Judgement = tuple[Row | str, Attempt | None]
-"""The row of a conversation, ignoring duplicates, or the name of the filter that dropped it; and
-its role in pairs, if the config requests them."""
-
-
-def judge(chunk: Chunk) -> list[Judgement]:
-    """Apply the filters to all conversations of a chunk, in order. Those that pass become rows."""
-    config = chunk.config
-    found: list[Judgement] = []
-    for candidate in chain.from_iterable(chunk.rollouts()):
-        dropped_by = next((keep.__name__ for keep in FILTERS if not keep(candidate)), None)
-        attempt = attempt_of(candidate, dropped_by) if config.preferences is not None else None
-        if dropped_by is not None:
-            found.append((dropped_by, attempt))
-            continue
-        said = candidate.said
-        row = Row(row_columns(candidate), characters(said), Mark.of(said, config))
-        found.append((row, attempt))
-    return found
 
 
 def row_columns(candidate: Candidate) -> dict[str, Any]:
@@ -100,57 +63,6 @@ def row_columns(candidate: Candidate) -> dict[str, Any]:
         "fix_touched_location": candidate.fix_touched_location,
         "replay_verified": candidate.replay_verified,
     }
-
-
-Judging = Callable[[Iterable[Chunk]], Iterator[Judgement]]
-"""Judges chunks in order; reads no more ahead than needed to keep all processes busy."""
-AHEAD = 2
-"""Maximum number of chunks per process that are in progress, or finished and waiting for their
-turn."""
-
-
-@contextmanager
-def judging(processes: int) -> Iterator[Judging]:
-    """Run the worker processes while the context is open; for 1, judge in this one.
-
-    Raises ConfigError if a process is killed.
-    """
-    if processes == 1:
-        yield lambda chunks: chain.from_iterable(map(judge, chunks))
-        return
-    pool = ProcessPoolExecutor(processes, get_context("spawn"), _end_with_command)
-
-    def in_order(chunks: Iterable[Chunk]) -> Iterator[Judgement]:
-        waiting: deque[Future[list[Judgement]]] = deque()
-        for chunk in chunks:
-            waiting.append(pool.submit(judge, chunk))
-            if len(waiting) == AHEAD * processes:
-                yield from waiting.popleft().result()
-        while waiting:
-            yield from waiting.popleft().result()
-
-    try:
-        yield in_order
-    except BrokenProcessPool as error:
-        raise ConfigError(
-            "a process of format.workers ended before its work, mostly because memory ran out; "
-            "nothing is written; lower format.workers.count, and start again"
-        ) from error
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _end_with_command() -> None:
-    # Ctrl-C reaches the whole process group; the command ends its processes.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    command = parent_process()
-    assert command is not None, "it was spawned"
-
-    def follow() -> None:
-        command.join()
-        os._exit(1)
-
-    threading.Thread(target=follow, daemon=True).start()
 
 
 def check_runs(config: FormatConfig, run: Path) -> None:
@@ -246,14 +158,16 @@ def _select(
     `attempts`."""
     duplicates = Duplicates(config)
     dropped: Counter[str | None] = Counter()
-    with judging(config.workers.count) as judged:
-        for row, attempt in judged(source.chunks()):
+    for candidate in chain.from_iterable(source.rollouts()):
+        dropped_by = next((keep.__name__ for keep in FILTERS if not keep(candidate)), None)
+        if config.preferences is not None:
+            attempt = attempt_of(candidate, dropped_by)
             if attempt is not None:
                 attempts.setdefault((attempt.question, attempt.said), attempt)
-            dropped_by = row if isinstance(row, str) else duplicates.dropped_by(row.mark)
-            dropped[dropped_by] += 1
-            if isinstance(row, Row) and dropped_by is None:
-                kept.add(row.columns, row.characters)
+        dropped_by = dropped_by or duplicates.dropped_by(candidate.said)
+        dropped[dropped_by] += 1
+        if dropped_by is None:
+            kept.add(row_columns(candidate), characters(candidate.said))
     return Funnel.of({keep.__name__: rule_of(keep) for keep in FILTERS} | RULES, dropped)
 
 
