@@ -24,7 +24,7 @@ from train.base_model import load_tokenization
 from train.config import LoraSettings, TrainConfig
 from train.methods.sft import build_trainer
 from train.report import LossPoint
-from train.rows import encode_split, load_encoded
+from train.rows import encode_split, load_rows
 from train.trainer import load_model, report_steps
 
 
@@ -75,7 +75,7 @@ def measure(setting: Setting, sft: Path, steps: int) -> str:
             config,
             load_model(config, tokenization.base),
             tokenization.tokenizer,
-            load_encoded(folder / "rows.arrow"),
+            load_rows(folder / "rows.arrow"),
             folder,
             trained_tokens_only=setting.trained_tokens_only,
         )

@@ -39,18 +39,6 @@ class Arguments(StrEnum):
     STRING = "string"
 
 
-class TokenizedConfig(StrictRecord):
-    """Writes the rows also as token ids for a model."""
-
-    model: str
-    """The tokenizer's model, as in `train.base_model`, or a folder with only a tokenizer."""
-    template: str | None = None
-    """Chat template with generation markers: `trl:NAME.jinja` or a path. Null: the model's own, or
-    TRL's training variant of it."""
-    max_length: int | None = Field(default=None, ge=1)
-    """Maximum tokens of a row; longer rows lose their end. Null: no limit."""
-
-
 class Why(StrEnum):
     """Why one attempt at a question is better than another."""
 
@@ -176,8 +164,6 @@ class FormatConfig(StrictRecord):
     mixture: MixtureConfig = MixtureConfig()
     """Limits for the rows written, by origin."""
 
-    tokenized: TokenizedConfig | None = None
-    """Also write `sft/tokenized/`; needs the extra `train`."""
     steps: bool = False
     """Also write `sft/steps/`: one row per trained turn, with its context."""
     atif: bool = False

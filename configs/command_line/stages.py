@@ -213,12 +213,6 @@ def make_dataset(
     for name, counts in report.outputs.items():
         told = ", ".join(f"{count} to {split}" for split, count in counts.items())
         console.print(f"{told}; in {config.folder}/sft/{name}")
-    if config.format.tokenized is not None:
-        from train.rows import write_tokenized
-
-        rows = write_tokenized(config.format.tokenized, config.folder / "sft")
-        told = ", ".join(f"{counted(count, 'row')} of {name}" for name, count in rows.items())
-        console.print(f"{told} as token ids; in {config.folder}/sft/tokenized")
     status = 0 if preflight is None else check_rows(config, preflight)
     if push is not None and not status:
         push = PushConfig.model_validate(report.config["push"])
