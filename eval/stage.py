@@ -28,13 +28,13 @@ from collect.rollouts.stage import (
 )
 from collect.store.run_store import RunStore
 from eval.config import EvalConfig
-from eval.figures import TablePaths
+from eval.figures import TablePaths, without_empty
 from eval.metrics import Comparison, Labels, compare, labels_of
 from eval.paired import paired_figures, paired_report
 from eval.paper_figures import arm_records, panel_records
 from eval.qualitative.judge import Judge, JudgeReport, check_judge
 from eval.qualitative.study import Sample, gold_patches, study
-from eval.qualitative.tables import judge_records, qualitative_records
+from eval.qualitative.tables import qualitative_records, questions_table
 from eval.repair_tables import full_set_of, panels_of
 from eval.report.facts import Selection, sources_of
 from eval.report.pages import ReportRequest, question_files, write_report
@@ -51,7 +51,7 @@ class InPlaceReport:
     rollouts: RolloutsSummary
     tables: TablePaths
     judge: JudgeReport | None = None
-    """A model's judgement of questions and failures; None if no judge is configured."""
+    """A model's judgement of questions; None if no judge is configured."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class InPlaceStage:
             return report
         # The tables are already written, so that a failing model does not lose them.
         said = Judge(self.runtime, judge, choice.instances, folder).judge(sample.items)
-        tables = write(records=[*records, *judge_records(said, found, labels)])
+        tables = write(records=[*records, *without_empty([questions_table(said, found, labels)])])
         return replace(report, tables=tables, judge=said)
 
 

@@ -1,8 +1,8 @@
 """One pass over the conversations of an evaluation: answers, tools by step, failures, and a sample
-of what a model is to judge.
+of the main agents' questions for a judge.
 
-Of each rollout only names and numbers stay, and the texts of the sample, so that the texts of a
-large run need not fit into memory.
+Of each rollout only names and numbers stay, and the sampled questions, so that the texts of a large
+run need not fit into memory.
 """
 
 from __future__ import annotations
@@ -11,22 +11,18 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from itertools import groupby
 
 from collect.agents.config import Variant
 from collect.agents.debug2fix import DebugSubagent
-from collect.benchmarks.base import Instance, TestStatus
+from collect.benchmarks.base import Instance
 from collect.code.patches import ChangedRange
-from collect.quantities import first_of
 from collect.questions.grounding import changed_by
-from collect.rollouts.rollout import PASS_TO_PASS
 from collect.store.records import ORACLE_TEACHER, Conversation, Role, Rollout
 from eval.config import JudgeConfig
 from eval.metrics import Arm, InstanceKey, arm_of, instance_of
 from eval.qualitative.failure_modes import (
     NOT_DONE,
-    RECORDED,
     modes_of_answer,
     modes_of_rollout,
     session_of,
@@ -36,54 +32,38 @@ from eval.qualitative.failure_modes import (
 DEBUGGERS = (Role.DEBUG_SUBAGENT, Role.INSPECTOR)
 SOUND = ""
 """Stands for the mode of an answer that has none."""
-TASK_CHARACTERS = PATCH_CHARACTERS = 3_000
-ANSWER_CHARACTERS = 1_500
-REPLY_CHARACTERS = 300
-SHOWN_CALLS = 25
-SHOWN_TESTS = 10
-
 GoldPatches = Mapping[InstanceKey, Sequence[ChangedRange]]
-
-
-class Kind(StrEnum):
-    QUESTION = "question"
-    FAILURE = "failure"
 
 
 @dataclass(frozen=True)
 class Item:
+    """A main agent's question."""
+
     id: str
-    kind: Kind
     instance: InstanceKey
     arm: Arm
     attempt: int
     text: str
-    by_rules: str = ""
-    """The label that the rules gave a failure; questions have none."""
 
 
 class Sample:
-    """What a model is to judge: at most `config.limit` questions and as many failures, the same
-    ones for the same seed in whatever order they come."""
+    """The questions to judge: at most `config.limit`, the same ones for the same seed in whatever
+    order they come."""
 
     def __init__(self, config: JudgeConfig) -> None:
         self._config = config
-        self._kept: dict[Kind, dict[bytes, Item]] = {kind: {} for kind in Kind}
+        self._kept: dict[bytes, Item] = {}
 
     def offer(self, item: Item) -> None:
-        kept = self._kept[item.kind]
-        kept[hashlib.sha256(f"{self._config.seed} {item.id}".encode()).digest()] = item
-        if len(kept) > self._config.limit:
-            del kept[max(kept)]
+        key = hashlib.sha256(f"{self._config.seed} {item.id}".encode()).digest()
+        self._kept[key] = item
+        if len(self._kept) > self._config.limit:
+            del self._kept[max(self._kept)]
 
     @property
     def items(self) -> list[Item]:
-        """All that was drawn: questions, then failures, each ordered by id."""
-        return [
-            item
-            for kept in self._kept.values()
-            for item in sorted(kept.values(), key=lambda each: each.id)
-        ]
+        """All that was drawn, ordered by id."""
+        return sorted(self._kept.values(), key=lambda each: each.id)
 
 
 @dataclass(frozen=True)
@@ -119,7 +99,7 @@ def study(
     gold: GoldPatches,
     sample: Sample | None = None,
 ) -> Study:
-    """Look at every rollout once, and offer `sample` its questions and its failure.
+    """Look at every rollout once, and offer `sample` its questions.
 
     Conversations of one rollout come together; a rollout may have none, and conversations of other
     rollouts are passed over.
@@ -133,8 +113,10 @@ def study(
             held = sorted(group, key=lambda each: each.index)
             _look_at(rollout, held, gold, result)
             if sample is not None:
-                for item in _items(rollout, held, result.findings[-1]):
-                    sample.offer(item)
+                about = (instance_of(rollout), arm_of(rollout), rollout.attempt)
+                questions = (text for each in held for text in questions_of(each))
+                for number, text in enumerate(questions):
+                    sample.offer(Item(f"{rollout_id}-{number}", *about, text))
     for rollout in waiting.values():
         _look_at(rollout, [], gold, result)
     result.findings.sort(key=lambda each: (each.arm, each.instance, each.attempt))
@@ -162,19 +144,6 @@ def _look_at(
     )
 
 
-def _items(
-    rollout: Rollout, conversations: Sequence[Conversation], finding: Finding
-) -> Iterator[Item]:
-    """A rollout's questions, and its failure if it says anything about the models."""
-    about = (finding.instance, finding.arm, rollout.attempt)
-    questions = [text for each in conversations for text in questions_of(each)]
-    for number, text in enumerate(questions):
-        yield Item(f"{rollout.rollout_id}-{number}", Kind.QUESTION, *about, text)
-    if finding.modes and finding.modes[0] not in RECORDED:
-        record = record_of(rollout, conversations)
-        yield Item(rollout.rollout_id, Kind.FAILURE, *about, record, finding.modes[0])
-
-
 def questions_of(conversation: Conversation) -> Iterator[str]:
     """What a main agent asked its subagent; nothing in a conversation of another agent's."""
     if conversation.role is not Role.MAIN:
@@ -185,38 +154,3 @@ def questions_of(conversation: Conversation) -> Iterator[str]:
             question = call.text("question") if call.name == DebugSubagent.name else ""
             if question.strip() and answered.get(call.id) not in NOT_DONE:
                 yield question
-
-
-def record_of(rollout: Rollout, conversations: Sequence[Conversation]) -> str:
-    parts: list[str] = []
-    for each in conversations:
-        if each.role in (Role.MAIN, Role.PATCH_CODER) and not parts:
-            parts.append(f"The task:\n{cut(each.task, TASK_CHARACTERS)}")
-        elif each.role in DEBUGGERS:
-            lines = [f"A debug session was asked:\n{cut(each.task, ANSWER_CHARACTERS)}", "Calls:"]
-            rows = [row for row in each.messages if row.tool_outcome is not None]
-            for row in rows[:SHOWN_CALLS]:
-                said = cut(row.message.content, REPLY_CHARACTERS).replace("\n", " ")
-                lines.append(f"- {row.message.name or 'call'} ({row.tool_outcome}): {said}")
-            if len(rows) > SHOWN_CALLS:
-                lines.append(f"- and {len(rows) - SHOWN_CALLS} more")
-            answer = cut(each.final_answer, ANSWER_CHARACTERS) or "(nothing)"
-            parts.append("\n".join([*lines, f"It answered:\n{answer}"]))
-    failing = [test for test in rollout.tests if test.after != TestStatus.PASSED]
-    broken = sum(test.group == PASS_TO_PASS for test in failing)
-    parts += [
-        f"The agent's patch:\n{cut(rollout.patch, PATCH_CHARACTERS) or '(none)'}",
-        f"It ended by: {rollout.stop_reason.value}, after {rollout.main_steps} steps, with "
-        f"{rollout.sub_calls} debug sessions and {rollout.debug_calls} debugger calls.",
-        f"Failing with the patch: {first_of([test.name for test in failing], SHOWN_TESTS)}. Of "
-        f"them {broken} passed before.",
-    ]
-    return "\n\n".join(parts)
-
-
-def cut(text: str, most: int) -> str:
-    """A text without its middle, where it is too long."""
-    text = text.strip()
-    if len(text) <= most:
-        return text
-    return f"{text[: most // 2]}\n[...]\n{text[-(most // 2) :]}"

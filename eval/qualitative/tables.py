@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable
 
 from eval.figures import Cell, Figure, FigureKind, Point, Record, Series, Table, without_empty
-from eval.metrics import Arm, InstanceKey, Labels, ordered, percent, wilson
+from eval.metrics import Arm, InstanceKey, Labels, ordered, percent
 from eval.qualitative.failure_modes import ANSWER_MODES, FINISH, MODES, OF_TABLE_4
 from eval.qualitative.judge import CATEGORIES, LABELS, NONE, JudgeReport
-from eval.qualitative.study import SOUND, Finding, Kind, Study
+from eval.qualitative.study import SOUND, Finding, Study
 
 ARM = ("Variant", "Models")
 Row = tuple[Cell, ...]
@@ -172,41 +171,20 @@ def failure_records(study: Study, labels: Labels) -> list[Record]:
     return [table, figure, listed]
 
 
-def judge_records(report: JudgeReport, study: Study, labels: Labels) -> list[Record]:
-    """What a judge said: table 3, and how far it agrees with the rules on failures."""
-    failures = [(item, label) for item, label in report.judged if item.kind is Kind.FAILURE]
-    pairs = [(item.by_rules, label) for item, label in failures if label is not None]
-    left = f" {report.missing} questions and failures have no reply yet."
-    missing = left if report.missing else ""
-    *numbers, kappa = agreement(pairs)
-    shown = None if kappa is None else f"{kappa:.2f}"
-    agreed = Table(
-        "judge_agreement",
-        f"Agreement of the rules with {report.model}",
-        "Beside Debug2Fix, table 4, which was sorted by hand",
-        ("Failures", "Agree %", "95 % from", "to", "Cohen's kappa", "Unreadable"),
-        ((*numbers, shown, len(failures) - len(pairs)),) if failures else (),
-        "Of a sample drawn by chance. Unreadable: replies that are not one known label, which are "
-        f"not among the failures.{missing}",
-    )
-    return without_empty([questions_table(report, missing, study, labels), agreed])
-
-
-def questions_table(report: JudgeReport, missing: str, study: Study, labels: Labels) -> Table:
-    """Table 3, for each arm whose main agent asked anything."""
-    unreadable = 0
+def questions_table(report: JudgeReport, study: Study, labels: Labels) -> Table:
+    """Table 3, as a judge sorts the questions, for each arm whose main agent asked anything."""
     by_arm: defaultdict[Arm, list[tuple[str, InstanceKey]]] = defaultdict(list)
     for item, label in report.judged:
-        if item.kind is Kind.QUESTION and label is not None:
+        if label is not None:
             by_arm[item.arm].append((label, item.instance))
-        elif item.kind is Kind.QUESTION:
-            unreadable += 1
+    unreadable = sum(label is None for _, label in report.judged)
+    missing = f" {report.missing} questions have no reply yet." if report.missing else ""
     titles = {category.value: title for category, (title, _) in CATEGORIES.items()}
     rows: list[Row] = []
     for arm in ordered(by_arm):
         asked = Counter(category for category, _ in by_arm[arm])
         bugs = Counter(category for category, _ in {*by_arm[arm]})
-        for category, description in LABELS[Kind.QUESTION].items():
+        for category, description in LABELS.items():
             if asked[category]:
                 texts = ("Other" if category == NONE else titles[category], description)
                 share = percent(asked[category], asked.total())
@@ -221,28 +199,3 @@ def questions_table(report: JudgeReport, missing: str, study: Study, labels: Lab
         f"By {report.model}, of a sample drawn by chance, without {unreadable} whose replies are "
         f"not one known label.{missing}",
     )
-
-
-class Agreement(NamedTuple):
-    items: int
-    percent: float | None = None
-    """Share of the things that both gave the same label; None where there is none."""
-    low: float | None = None
-    high: float | None = None
-    """Its 95 % Wilson interval, in percent."""
-    kappa: float | None = None
-    """Cohen's: 1 where they always agree, 0 where no more than by chance; None where chance alone
-    would always agree, so that it is not defined."""
-
-
-def agreement(pairs: Sequence[tuple[str, str]]) -> Agreement:
-    """Agreement over pairs of labels, one of each rater (Cohen 1960)."""
-    if not pairs:
-        return Agreement(0)
-    count = len(pairs)
-    same = sum(first == second for first, second in pairs) / count
-    low, high = wilson(same, count)
-    firsts, seconds = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
-    chance = sum(firsts[label] * seconds[label] for label in firsts) / count**2
-    kappa = None if chance == 1 else (same - chance) / (1 - chance)
-    return Agreement(count, 100 * same, 100 * low, 100 * high, kappa)
