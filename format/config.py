@@ -59,9 +59,6 @@ class PreferencesConfig(StrictRecord):
     """For `shorter`: the better attempt has at most this share of the other's turns."""
     seed: int = 0
     """Seed for selecting a question's pairs."""
-    questions: str | None = None
-    """The file of the questions that were answered. Null: `questions.jsonl` in the run's folder, if
-    it exists. Without it, questions with the same wording count as one."""
 
 
 class PromptsConfig(StrictRecord):
@@ -159,8 +156,9 @@ class FormatConfig(StrictRecord):
     prompts: PromptsConfig | None = None
     """Also write `sft/prompts/`."""
     questions: tuple[str, ...] = ()
-    """Files of the runtime questions that the run answered, for the column `difficulty`. Empty:
-    `questions.jsonl` in the run's folder, if it exists."""
+    """Files of the runtime questions that the run answered, for the columns `question_id` and
+    `difficulty`. Empty: `questions.jsonl` in the run's folder, if it exists. Without them,
+    `preferences` takes questions with the same wording for one."""
     mixture: MixtureConfig = MixtureConfig()
     """Limits for the rows written, by origin."""
 

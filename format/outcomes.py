@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -155,22 +155,18 @@ def read_outcomes(
         if rollout.variant == VARIANT:
             asked.add((rollout.sub_model, rollout.attempt))
     own = store.folder / DEFAULT_NAME
-    default = [own] if own.is_file() else []
-    files = [Path(each) for each in config.questions] or default
-    answered = _answered(files, asked, "format.questions")
-    levels = {rollout: level_of(question.difficulty) for rollout, question in answered}
-    names: dict[str, str] = {}
-    if config.preferences is not None:
-        named = config.preferences.questions
-        files = [Path(named)] if named is not None else default
-        answered = _answered(files, asked, "format.preferences.questions")
-        names = {rollout: question.id for rollout, question in answered}
+    files = [Path(each) for each in config.questions] or ([own] if own.is_file() else [])
+    how = "name the files in format.questions that the run's questions are from"
+    answered: dict[str, tuple[str, DifficultyLevel]] = {}
+    for path in files if asked else ():
+        for rollout_id, question in rollouts_of(read_lines(path, Question, how), asked):
+            answered[rollout_id] = question.id, level_of(question.difficulty)
     return {
         row.rollout_id: replace(
             Outcome.of(row),
             debug_helped=pairs.debug_helped(row),
-            difficulty=levels.get(row.rollout_id),
-            question_id=names.get(row.rollout_id),
+            question_id=answered[row.rollout_id][0] if row.rollout_id in answered else None,
+            difficulty=answered[row.rollout_id][1] if row.rollout_id in answered else None,
             held_out=held_out.has(
                 row.benchmark, row.instance_id, row.instance_hash, row.repository
             ),
@@ -178,13 +174,3 @@ def read_outcomes(
         )
         for row in store.read_rollouts()
     }
-
-
-def _answered(
-    files: Iterable[Path], asked: Collection[tuple[str, int]], setting: str
-) -> Iterator[tuple[str, Question]]:
-    """Each question of the files, with the ids of the rollouts that may have answered it; `asked`
-    are the models that were asked, each with the number of an attempt."""
-    how = f"name the files in {setting} that the run's questions are from"
-    for path in files if asked else ():
-        yield from rollouts_of(read_lines(path, Question, how), asked)

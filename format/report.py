@@ -23,7 +23,6 @@ from format.dataset import (
     read_rows,
     split_file,
 )
-from format.mixture import MixtureConfig, MixtureShare
 from format.translation import MAPPING
 
 RECORDS, TABLES = "records", ("rollouts", "conversations")
@@ -138,8 +137,6 @@ class FormatReport(BaseModel):
     funnel: Funnel
     splits: dict[str, SplitStatistics]
     """`train`, and `test` if it has rows."""
-    mixture: list[MixtureShare] = []
-    """How many rows the mixture kept, for the values that its config names."""
     outputs: dict[str, dict[str, int]] = {}
     """Number of rows of the additional formats, by folder and split."""
     config: dict[str, Any]
@@ -214,7 +211,6 @@ def write_card(folder: Path, report: FormatReport) -> None:
         "Sources": markdown_table(["split", *SOURCE, "rows"], sources),
         "Columns": column_table(COLUMNS),
         "Labels": _label_table(splits),
-        **_further(report),
         "Vocabulary": f"{VOCABULARY[config['vocabulary']]}\n\n{MAPPING}",
         "Tools called": markdown_table(["tool", "calls"], called)
         if called
@@ -222,6 +218,13 @@ def write_card(folder: Path, report: FormatReport) -> None:
         "Example": _example(example),
         "Config": fenced("yaml", yaml.safe_dump({"format": config, **held_out})),
     }
+    if report.outputs:
+        rows = [
+            [f"`{name}/`", WHAT.get(name, ""), split, f"{count:,}"]
+            for name, counted in report.outputs.items()
+            for split, count in counted.items()
+        ]
+        sections["Further forms"] = markdown_table(["folder", "what", "split", "rows"], rows)
     introduction = INTRODUCTION % {"form": FORMS[Arguments(config["arguments"])]}
     write_readme(folder, config, counts, introduction, sections)
 
@@ -285,28 +288,6 @@ def _split_table(splits: dict[str, SplitStatistics]) -> str:
         spreads = (each.assistant_turns, each.tool_calls, each.characters)
         rows.append([name, *(f"{n:,}" for n in counts), *(spread(s) for s in spreads)])
     return markdown_table(header, rows)
-
-
-def _further(report: FormatReport) -> dict[str, str]:
-    """Sections on the mixture and on additional formats, if there are any."""
-    sections = {}
-    mixture = MixtureConfig.model_validate(report.config["mixture"])
-    if mixture != MixtureConfig(seed=mixture.seed):
-        header = ["column", "value", "weight", "cap", "rows before", "rows after"]
-        rows = []
-        for share in report.mixture:
-            cap = "" if share.cap is None else f"{share.cap:,}"
-            counts = [f"{share.before:,}", f"{share.after:,}"]
-            rows.append([share.column, share.value, f"{share.weight:g}", cap, *counts])
-        sections["Mixture"] = markdown_table(header, rows)
-    if report.outputs:
-        rows = [
-            [f"`{name}/`", WHAT.get(name, ""), split, f"{count:,}"]
-            for name, splits in report.outputs.items()
-            for split, count in splits.items()
-        ]
-        sections["Further forms"] = markdown_table(["folder", "what", "split", "rows"], rows)
-    return sections
 
 
 def column_table(columns: dict[str, Column]) -> str:

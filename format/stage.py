@@ -21,11 +21,12 @@ from collect.benchmarks.held_out import HeldOut, HeldOutConfig
 from collect.errors import ConfigError
 from collect.store.files import replacing_folder
 from collect.store.run_store import RunStore
-from format import mixture
 from format.candidates import FILTERS, Candidate, Candidates, characters, rule_of
 from format.config import FormatConfig, PushConfig
 from format.dataset import COLUMNS, Splits, tool_texts
 from format.duplicates import RULES, Duplicates
+from format.mixture import RULE as MIXED
+from format.mixture import mixed
 from format.outcomes import read_gold_lines, read_outcomes
 from format.parts import (
     PREFERENCES,
@@ -125,8 +126,8 @@ def run_format(
                 f"the filter {worst.name!r} dropped {worst.dropped}. It keeps where: {worst.rule} "
                 "Collect more rollouts, or relax that filter in the config's `format` section"
             )
-        chosen = mixture.mixed(config.mixture, kept.facets, kept.numbers)
-        funnel.add_step("mixture", mixture.RULE, sum(chosen))
+        chosen = mixed(config.mixture, kept.facets, kept.numbers)
+        funnel.add_step("mixture", MIXED, sum(chosen))
         splits = Splits(config, (facets.repository for facets in kept.facets))
         written = write_rows(config, kept, chosen, splits, folder)
         kept.remove()
@@ -141,7 +142,6 @@ def run_format(
         report = FormatReport(
             funnel=funnel,
             splits=written.statistics,
-            mixture=mixture.shares(config.mixture, kept.facets, chosen),
             outputs=written.outputs,
             config=config.model_dump(mode="json"),
             held_out=held_out.model_dump(mode="json"),

@@ -36,23 +36,13 @@ class Preflight(StrictRecord):
 
     max_length: int
     rows: int = 0
-    empty: int = 0
-    """Rows without any trained token."""
     cut: int = 0
     """Rows longer than `max_length`, which are truncated."""
-    lost: int = 0
-    """Rows left out because truncation would remove all their trained tokens."""
-    other_when_served: int = 0
-    """Rows that the serving template renders differently."""
     tokens: int = 0
     """Tokens of all rows as trained, after cutting."""
     trained_tokens: int = 0
     longest: int = 0
     """Tokens of the longest row before cutting."""
-    first_empty: str | None = None
-    """The conversation id of the first empty row."""
-    untrained: int = 0
-    """Rows left out because all their turns are."""
     looked_through: int = 0
     """Rows whose turns were each decoded and parsed; other rows were checked as a whole."""
     pairs: int = 0
@@ -302,7 +292,6 @@ class Lengths(Check):
         self._lengths = array("I")
         self.cut = 0
         self.lost = 0
-        self.untrained = 0
         self.tokens = 0
         self.trained_tokens = 0
         self._trained_before = 0
@@ -315,9 +304,7 @@ class Lengths(Check):
         self.tokens += len(kept.input_ids)
         self.trained_tokens += kept.trained
         self._trained_before += encoded.trained
-        if not encoded.trained:
-            self.untrained += 1
-        elif len(encoded.input_ids) > self.max_length:
+        if encoded.trained and len(encoded.input_ids) > self.max_length:
             self.cut += 1
             self.lost += not kept.trained
 
@@ -373,12 +360,11 @@ class PreflightRun:
         self._rows = max(rows, 1)
         self._looked_through = 0
         self.masks = MasksNotEmpty()
-        self.serving = TemplatesAgree()
         self.lengths = Lengths(config, context_length(base))
         self.checks: tuple[Check, ...] = (
             self.masks,
             MasksAreTurns(),
-            self.serving,
+            TemplatesAgree(),
             PrefixesPreserved(),
             ToolCallsSurvive(config.tool_call_parser, tokenizer),
             SpecialTokensTrained(config, tokenizer, base),
@@ -406,15 +392,10 @@ class PreflightRun:
         return Preflight(
             max_length=lengths.max_length,
             rows=lengths.rows,
-            empty=self.masks.faults,
             cut=lengths.cut,
-            lost=lengths.lost,
-            other_when_served=self.serving.faults,
             tokens=lengths.tokens,
             trained_tokens=lengths.trained_tokens,
             longest=lengths.longest,
-            first_empty=self.masks.first or None,
-            untrained=lengths.untrained - self.masks.faults,
             looked_through=self._looked_through,
             findings=findings,
         )
