@@ -24,13 +24,12 @@ from collect.benchmarks.base import Instance
 from collect.benchmarks.held_out import RepositoryNames, repository_key
 from collect.errors import ConfigError
 from collect.quantities import counted
-from collect.store.files import StrictRecord, write_text
+from collect.store.files import StrictRecord
 from collect.store.run_store import RunStore
 from collect.store.tables import open_parquet
 from format.dataset import ROWS_PER_GROUP, read_rows
 from format.duplicates import Hashes, runs_of
 from format.leaks import hunks_of
-from format.report import markdown_table
 
 # Training data of several kinds as one stream of rows, with each row's texts and bug.
 
@@ -204,7 +203,6 @@ NONE = np.empty(0, np.uint64)
 
 _WORD = re.compile(r"\w+")
 _LINE_NUMBER = re.compile(r"^[ \t]*\d+[ \t]*[:|>]?(?=\s)", re.MULTILINE)
-_SIEVE_BITS = 22
 
 
 def words(text: str) -> list[str]:
@@ -241,13 +239,11 @@ class SeenNgrams:
     def __init__(self, wanted: Iterable[Hashes]) -> None:
         self._wanted = np.unique(np.concatenate([NONE, *wanted]))
         self._first: dict[int, str] = {}
-        # Most n-grams of a stream are not wanted: a small table rules them out quickly.
-        self._sieve = np.zeros(1 << _SIEVE_BITS, np.bool_)
-        self._sieve[self._wanted >> np.uint64(64 - _SIEVE_BITS)] = True
 
     def see(self, found: Hashes, source: str) -> None:
-        found = found[self._sieve[found >> np.uint64(64 - _SIEVE_BITS)]]
-        for each in found[np.isin(found, self._wanted)].tolist():
+        starts = np.searchsorted(self._wanted, found, "left")
+        ends = np.searchsorted(self._wanted, found, "right")
+        for each in found[starts < ends].tolist():
             self._first.setdefault(each, source)
 
     def shared(self, wanted: Hashes) -> Shared:
@@ -405,19 +401,21 @@ def measure(
     )
 
 
-# A contamination report as a table for a terminal, and as files.
+# A contamination report as tables for a terminal.
 
 
 SHOWN_BUGS = 15
-SHOWN_IN_FILE = 200
-HEADER = ("bug", "repository", "same", "problem", "patch", "seen first in")
 
 
 def report_tables(report: ContaminationReport) -> tuple[Table, ...]:
-    counts = Table("of the benchmark", "bugs", title=_title(report))
+    names = ", ".join(sorted({bug.benchmark for bug in report.bugs}))
+    bugs, rows = counted(len(report.bugs), "bug"), counted(report.rows, "training row")
+    title = f"{bugs} of {names} against {rows}"
+    counts = Table("of the benchmark", "bugs", title=title)
     for name, count in report.counts().items():
         counts.add_row(name, str(count))
-    worst = Table(*HEADER, title="the largest shares")
+    columns = ("bug", "repository", "same", "problem", "patch", "seen first in")
+    worst = Table(*columns, title="the largest shares")
     for bug in report.worst[:SHOWN_BUGS]:
         worst.add_row(*_cells(bug))
     return counts, worst
@@ -432,31 +430,6 @@ def totals(report: ContaminationReport) -> str:
         f"{report.ngram_words}-grams in the training data: {problems} of the problems, {patches} "
         "of the patches"
     )
-
-
-def write_report(report: ContaminationReport, stem: Path) -> tuple[Path, Path]:
-    """Write `STEM.json`, with every bug, and `STEM.md`."""
-    paths = stem.with_name(f"{stem.name}.json"), stem.with_name(f"{stem.name}.md")
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    write_text(paths[0], report.model_dump_json(indent=1) + "\n")
-    counts = [[name, f"{count:,}"] for name, count in report.counts().items()]
-    shown = f" (the {SHOWN_IN_FILE} largest)" if len(report.bugs) > SHOWN_IN_FILE else ""
-    parts = [
-        f"# {_title(report)}",
-        f"Training data: {', '.join(report.training)}; {counted(report.rows, 'row')}.",
-        f"{totals(report)}.",
-        markdown_table(["of the benchmark", "bugs"], counts),
-        f"## Bugs by share{shown}",
-        markdown_table(list(HEADER), [_cells(bug) for bug in report.worst[:SHOWN_IN_FILE]]),
-    ]
-    write_text(paths[1], "\n\n".join(parts) + "\n")
-    return paths
-
-
-def _title(report: ContaminationReport) -> str:
-    names = ", ".join(sorted({bug.benchmark for bug in report.bugs}))
-    bugs, rows = counted(len(report.bugs), "bug"), counted(report.rows, "training row")
-    return f"{bugs} of {names} against {rows}"
 
 
 def _cells(bug: BugOverlap) -> list[str]:

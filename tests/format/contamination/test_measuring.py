@@ -209,10 +209,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "13-grams in the training data: " in shown
     report = json.loads((tmp_path / "test" / "contamination.json").read_text())
     assert [round(bug["share"]) for bug in report["bugs"]] == [1, 0, 0]
-    page = (tmp_path / "test" / "contamination.md").read_text()
-    assert f"| {BUG.id} | {BUG.repository} |  | 100% |" in page
+    assert BUG.id in shown
     assert main(["bench", "contamination", *limited, *training, "--fail-over", "0.5"]) == 1
     assert "1 of 3 bugs share more than 50% with" in capsys.readouterr().err
-    other = ["--training", str(CONFIG), "--output", str(tmp_path / "own"), "--ngram", "5"]
+    other = ["--training", str(CONFIG), "--output", str(tmp_path / "own.json"), "--ngram", "5"]
     assert main(["bench", "contamination", *limited, *other]) == 0
     assert json.loads((tmp_path / "own.json").read_text())["ngram_words"] == 5
