@@ -61,17 +61,6 @@ class PreferencesConfig(StrictRecord):
     """Seed for selecting a question's pairs."""
 
 
-class PromptsConfig(StrictRecord):
-    """Questions as prompts, for training with rewards."""
-
-    questions: str | None = None
-    """The file of questions. Null: `questions.jsonl` in the run's folder."""
-    per_bug: int | None = Field(default=None, ge=1)
-    """Maximum number of questions per bug, selected by seed."""
-    seed: int = 0
-    """Seed for selecting a bug's questions."""
-
-
 class PushConfig(StrictRecord):
     """Where to upload the dataset on the hub."""
 
@@ -153,8 +142,6 @@ class FormatConfig(StrictRecord):
 
     preferences: PreferencesConfig | None = None
     """Also write `sft/preferences/`."""
-    prompts: PromptsConfig | None = None
-    """Also write `sft/prompts/`."""
     questions: tuple[str, ...] = ()
     """Files of the runtime questions that the run answered, for the columns `question_id` and
     `difficulty`. Empty: `questions.jsonl` in the run's folder, if it exists. Without them,

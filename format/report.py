@@ -151,7 +151,6 @@ WHAT = {
     "steps": "a row for each trained turn: `prompt`, `completion` and `tools`, with the keys of "
     "its conversation",
     "preferences": "pairs of attempts at the same question, for training by preference",
-    "prompts": "questions whose answers are scored, for training by reward",
     "atif": "rollouts of which there are rows, whole, as ATIF trajectories, one a line",
 }
 """Descriptions of the additional formats, by folder."""

@@ -16,7 +16,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from collect.agents.config import AgentsConfig
 from collect.benchmarks.held_out import HeldOut, HeldOutConfig
 from collect.errors import ConfigError
 from collect.store.files import replacing_folder
@@ -28,14 +27,11 @@ from format.duplicates import RULES, Duplicates
 from format.mixture import RULE as MIXED
 from format.mixture import mixed
 from format.outcomes import read_gold_lines, read_outcomes
-from format.parts import (
+from format.preferences import (
     PREFERENCES,
-    PROMPTS,
     Attempts,
     attempt_of,
-    choose_questions,
     write_preferences,
-    write_prompts,
 )
 from format.report import RECORDS, TABLES, FormatReport, Funnel, write_card
 from format.turn_quality import trained_turns
@@ -80,17 +76,13 @@ def check_runs(config: FormatConfig, run: Path) -> None:
 
 
 def run_format(
-    config: FormatConfig,
-    run: Path,
-    held_out: HeldOutConfig | None = None,
-    agents: AgentsConfig | None = None,
+    config: FormatConfig, run: Path, held_out: HeldOutConfig | None = None
 ) -> FormatReport:
     """Write `RUN/sft/` from the conversations of the run and of `format.runs`, replacing an earlier
     one.
 
-    Conversations on bugs in `held_out` are dropped. `agents` define a Debug Subagent's prompt, for
-    training with rewards. Raises ConfigError, without writing anything, if no conversation is left
-    to train on, or if the config requests pairs and there are none.
+    Conversations on bugs in `held_out` are dropped. Raises ConfigError, without writing anything,
+    if no conversation is left to train on, or if the config requests pairs and there are none.
     """
     held_out = held_out or HeldOutConfig()
     bugs = HeldOut.of(held_out)
@@ -111,7 +103,6 @@ def run_format(
         push_rows = config.push.model_copy(update={"records": False})
         config = config.model_copy(update={"push": push_rows})
     source = Candidates(config, runs)
-    questions = choose_questions(config.prompts, run, bugs) if config.prompts else []
     attempts: Attempts = {}
     with replacing_folder(run / "sft") as folder:
         kept = StagedRows(folder, config.mixture.seed)
@@ -135,10 +126,7 @@ def run_format(
             write_trajectories(source, written, folder)
         if config.preferences is not None:
             pairs = write_preferences(config, attempts, source, splits, folder)
-            written.outputs[PREFERENCES.name] = pairs
-        if questions:
-            prompts = write_prompts(config, questions, agents or AgentsConfig(), splits, folder)
-            written.outputs[PROMPTS.name] = prompts
+            written.outputs[PREFERENCES] = pairs
         report = FormatReport(
             funnel=funnel,
             splits=written.statistics,

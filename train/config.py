@@ -64,7 +64,7 @@ class GrpoSettings(StrictRecord):
     """Group relative policy optimisation, on questions answered in real debug sessions."""
 
     questions: str | None = None
-    """A file of questions to train on. Null: the run's `sft/prompts`, written by format."""
+    """The file of questions to train on. Null: `questions.jsonl` in the run's folder."""
     generations: int = Field(default=8, ge=2)
     """Episodes per question, whose rewards are compared. Must divide the batch: `batch_size` times
     `gradient_accumulation` times processes."""

@@ -200,7 +200,7 @@ def make_dataset(
     # The dataset card says what is uploaded.
     format_config = config.format.model_copy(update={"push": push})
     heading("format")
-    report = run_format(format_config, config.folder, config.held_out, config.agents)
+    report = run_format(format_config, config.folder, config.held_out)
     table = Table("filter", "dropped", "left")
     table.add_row("conversations in the run", "", str(report.funnel.conversations))
     for step in report.funnel.steps:
