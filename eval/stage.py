@@ -33,13 +33,11 @@ from eval.metrics import Comparison, Labels, compare, labels_of
 from eval.paired import paired_figures, paired_report
 from eval.paper_figures import arm_records, panel_records
 from eval.qualitative.judge import Judge, JudgeReport, check_judge
-from eval.qualitative.study import Sample, gold_patches, study
-from eval.qualitative.tables import qualitative_records, questions_table
-from eval.repair_tables import full_set_of, panels_of
+from eval.qualitative.study import Sample, gold_patches, qualitative_records, questions_table, study
 from eval.report.facts import Selection, sources_of
 from eval.report.pages import ReportRequest, question_files, write_report
 from eval.standalone import AloneReport, AloneStage, trained_repositories
-from eval.tables import summary, write_tables
+from eval.tables import full_set_of, panels_of, summary, write_tables
 
 FOLDER, REPORT = "eval", "report"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -80,9 +79,7 @@ class Preflight(StrictRecord):
 # - at the mean of all rows, where `resize_token_embeddings` puts new ones;
 # - close together in groups, since nothing has driven them apart: of the 17 of SmolLM2, 11,
 #   with 6 tokens of no text, lie within 5% of a usual distance, while none of 1,000 usual rows has
-#   even one other row that near;
-# - among the rows that no text can reach, beyond the last id or reserved. These reference
-#   rows are an idea of Land and Bartolo, "Fishing for Magikarp" (arXiv:2405.05417).
+#   even one other row that near.
 
 
 ROWS_PER_READ = 16_384
@@ -93,15 +90,8 @@ CLOSE = 0.05
 """Share of the median distance of ordinary rows from their mean: closer rows are neighbours."""
 CROWD = 3
 """Neighbours from which on a row counts as never trained."""
-REACH = 1.5
-"""Factor on the median distance of the unreachable rows from their own mean."""
-FEW = 0.01
-"""If a larger share of ordinary rows lies among the unreachable ones, these prove nothing."""
 SAMPLE = 10_000
-"""Approximate size of the sample that stands for all rows of a kind."""
-LEAST = 8
-"""Fewest unreachable rows for which they are used."""
-RESERVED = re.compile(r"reserved|unused|placeholder|dummy", re.IGNORECASE)
+"""Approximate size of the sample that stands for all ordinary rows."""
 EMBEDDING_MODULES = {"embed_tokens", "lm_head", "wte", "word_embeddings"}
 
 
@@ -181,13 +171,9 @@ def _cached(base: str, name: str) -> Path | None:
     return Path(found) if found else None
 
 
-def untrained(
-    matrix: EmbeddingMatrix, ids: list[int], ordinary_ids: list[int], unreachable_ids: list[int]
-) -> list[int]:
-    """Those of the ids whose rows lie where untrained rows lie.
-
-    Compares them with ids that occur in ordinary texts, and with ids that no text contains.
-    """
+def untrained(matrix: EmbeddingMatrix, ids: list[int], ordinary_ids: list[int]) -> list[int]:
+    """Those of the ids whose rows lie where untrained rows lie, compared with ids that occur in
+    ordinary texts."""
     import torch
 
     targets, ordinary = matrix.read(ids), matrix.read(ordinary_ids)
@@ -201,12 +187,6 @@ def untrained(
         exact = torch.cdist(targets, rows, compute_mode="donot_use_mm_for_euclid_dist")
         neighbours += (exact < float(CLOSE * typical)).sum(1)
     found |= neighbours >= CROWD
-    if len(unreachable_ids) >= LEAST:
-        unreachable = matrix.read(unreachable_ids)
-        centre = unreachable.mean(0)
-        reach = REACH * _distances(unreachable, centre).median()
-        among = (_distances(ordinary, centre) <= reach).float().mean()
-        found |= (_distances(targets, centre) <= reach) & bool(among < FEW)
     return [i for i, is_found in zip(ids, found.tolist(), strict=True) if is_found]
 
 
@@ -263,16 +243,14 @@ class SpecialTokensTrained(Check):
         return self.found(verdict, number, advice)
 
     def _untrained(self, matrix: EmbeddingMatrix) -> list[int]:
-        rows, added = matrix.rows, self._tokenizer.get_added_vocab()
-        reserved = {i for name, i in added.items() if RESERVED.search(name)}
+        rows = matrix.rows
         known = set(self._tokenizer.get_vocab().values())
-        unreachable = sorted(({*range(rows)} - known) | reserved)
-        ordinary = sorted({i for i in known if i < rows} - self._special - reserved)
+        ordinary = sorted({i for i in known if i < rows} - self._special)
         targets = [i for i in sorted(self._targets) if i < rows]
         # Evenly spread ids are enough for a median.
-        samples = [ids[:: max(1, len(ids) // SAMPLE)] for ids in (ordinary, unreachable)]
+        sample = ordinary[:: max(1, len(ordinary) // SAMPLE)]
         beyond = [i for i in self._targets if i >= rows]
-        return beyond + untrained(matrix, targets, *samples)
+        return beyond + untrained(matrix, targets, sample)
 
 
 class Lengths(Check):

@@ -5,6 +5,7 @@ Its replies are kept in the run's folder, so that a second start pays for none o
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import threading
@@ -37,7 +38,7 @@ from collect.store.messages import Message
 from collect.store.records import digest
 from collect.threads import run_in_threads
 from eval.config import JudgeConfig
-from eval.qualitative.study import Item
+from eval.metrics import Arm, InstanceKey
 
 FILE = "judgements.jsonl"
 NONE = "none"
@@ -79,6 +80,37 @@ LABELS: Mapping[str, str] = {
     **{each.value: text for each, (_, text) in CATEGORIES.items()},
     NONE: "None of these.",
 }
+
+
+@dataclass(frozen=True)
+class Item:
+    """A main agent's question."""
+
+    id: str
+    instance: InstanceKey
+    arm: Arm
+    attempt: int
+    text: str
+
+
+class Sample:
+    """The questions to judge: at most `config.limit`, the same ones for the same seed in whatever
+    order they come."""
+
+    def __init__(self, config: JudgeConfig) -> None:
+        self._config = config
+        self._kept: dict[bytes, Item] = {}
+
+    def offer(self, item: Item) -> None:
+        key = hashlib.sha256(f"{self._config.seed} {item.id}".encode()).digest()
+        self._kept[key] = item
+        if len(self._kept) > self._config.limit:
+            del self._kept[max(self._kept)]
+
+    @property
+    def items(self) -> list[Item]:
+        """All that was drawn, ordered by id."""
+        return sorted(self._kept.values(), key=lambda each: each.id)
 
 
 class Judgement(StrictRecord):

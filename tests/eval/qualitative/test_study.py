@@ -14,8 +14,15 @@ from eval.figures import Figure, FigureKind, Table
 from eval.metrics import Labels
 from eval.qualitative.failure_modes import UNREADABLE, tools_by_step
 from eval.qualitative.judge import JudgeReport
-from eval.qualitative.study import Sample, Study, gold_patches, questions_of, study
-from eval.qualitative.tables import qualitative_records, questions_table
+from eval.qualitative.study import (
+    Sample,
+    Study,
+    gold_patches,
+    qualitative_records,
+    questions_of,
+    questions_table,
+    study,
+)
 from tests.records import QUESTION, make_conversations, make_failed_rollout, make_rollout
 
 LABELS = Labels()
