@@ -32,8 +32,8 @@ from eval.figures import TablePaths, without_empty
 from eval.metrics import Comparison, Labels, compare, labels_of
 from eval.paired import paired_figures, paired_report
 from eval.paper_figures import arm_records, panel_records
-from eval.qualitative.judge import Judge, JudgeReport, check_judge
-from eval.qualitative.study import Sample, gold_patches, qualitative_records, questions_table, study
+from eval.qualitative.judge import Judge, JudgeReport, Sample, check_judge
+from eval.qualitative.study import gold_patches, qualitative_records, questions_table, study
 from eval.report.facts import Selection, sources_of
 from eval.report.pages import ReportRequest, question_files, write_report
 from eval.standalone import AloneReport, AloneStage, trained_repositories

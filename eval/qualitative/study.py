@@ -1,5 +1,6 @@
 """One pass over the conversations of an evaluation: answers, tools by step, failures, and a sample
-of the main agents' questions for a judge.
+of the main agents' questions for a judge; and their tables, Debug2Fix's tables 3 and 4 and figure 5
+among them, by arm.
 
 Of each rollout only names and numbers stay, and the sampled questions, so that the texts of a large
 run need not fit into memory.
@@ -127,6 +128,9 @@ def questions_of(conversation: Conversation) -> Iterator[str]:
             question = call.text("question") if call.name == DebugSubagent.name else ""
             if question.strip() and answered.get(call.id) not in NOT_DONE:
                 yield question
+
+
+# The tables.
 
 
 ARM = ("Variant", "Models")

@@ -16,8 +16,7 @@ from collect.models.budget import SPENT
 from collect.models.config import OpenAIConfig, OracleConfig, Prices, Retries
 from eval.config import JudgeConfig
 from eval.metrics import Arm
-from eval.qualitative.judge import FILE, Judge, JudgeReport, check_judge, read_label
-from eval.qualitative.study import Item
+from eval.qualitative.judge import FILE, Item, Judge, JudgeReport, check_judge, read_label
 from tests.collect.models.chat_server import ChatServer, error, reply
 
 QUESTIONS = ("What is `rate`?", "Why is it wrong?", "Is line 3 reached?")

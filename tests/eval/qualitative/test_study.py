@@ -13,9 +13,8 @@ from eval.config import JudgeConfig
 from eval.figures import Figure, FigureKind, Table
 from eval.metrics import Labels
 from eval.qualitative.failure_modes import UNREADABLE, tools_by_step
-from eval.qualitative.judge import JudgeReport
+from eval.qualitative.judge import JudgeReport, Sample
 from eval.qualitative.study import (
-    Sample,
     Study,
     gold_patches,
     qualitative_records,
