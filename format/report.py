@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, Field, field_serializer
 
+from collect import quantities
 from format.config import Arguments, Vocabulary
 from format.dataset import (
     COLUMNS,
@@ -34,12 +35,9 @@ LABELS = (
 )
 
 
-class FunnelStep(BaseModel):
-    name: str
+class FunnelStep(quantities.FunnelStep):
     rule: str
     """The condition that kept conversations meet."""
-    dropped: int = 0
-    remaining: int = 0
 
 
 class Funnel(BaseModel):

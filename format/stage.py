@@ -166,10 +166,12 @@ ENDPOINT = "HF_ENDPOINT"
 LOG_IN = "set HF_TOKEN to a token with write access, or run `hf auth login`"
 
 
-def check_push(config: PushConfig) -> None:
-    """Raise ConfigError if an upload can't succeed: a bad name, or no token."""
+def check_push(config: PushConfig | None) -> None:
+    """Raise ConfigError if a requested upload can't succeed: a bad name, or no token."""
     from huggingface_hub import get_token
 
+    if config is None:
+        return
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", config.repository):
         raise ConfigError(f"{config.repository!r} must be OWNER/NAME to be pushed to")
     if get_token() is None:
@@ -185,7 +187,7 @@ def push(folder: Path, config: PushConfig, runs: Iterable[Path] = ()) -> str:
     """
     from httpx2 import TransportError
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+    from huggingface_hub.errors import HfHubHTTPError
 
     check_push(config)
     api, repository = HfApi(endpoint=os.environ.get(ENDPOINT)), config.repository
@@ -209,11 +211,6 @@ def push(folder: Path, config: PushConfig, runs: Iterable[Path] = ()) -> str:
                 allow_patterns=[f"{table}/[!.]*.parquet" for table in TABLES],
                 commit_message=f"Add the records of the run {run.resolve().name}",
             )
-    except OfflineModeIsEnabled as error:
-        raise ConfigError(
-            f"{repository} can't be pushed: HF_HUB_OFFLINE is set; unset it, or push later with "
-            "the same command"
-        ) from error
     except HfHubHTTPError as error:
         status = error.response.status_code
         reason = (error.server_message or str(error)).rstrip(".")
@@ -222,6 +219,7 @@ def push(folder: Path, config: PushConfig, runs: Iterable[Path] = ()) -> str:
             f"{api.endpoint} refused to take {repository} ({status}): {reason}{hint}"
         ) from error
     except (TransportError, ConnectionError) as error:
+        # Among them OfflineModeIsEnabled, which names HF_HUB_OFFLINE.
         raise ConfigError(
             f"{repository} can't be pushed: {api.endpoint} can't be reached: {error}; "
             "the dataset itself is done, and the same command pushes it"

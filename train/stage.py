@@ -117,6 +117,8 @@ def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | Non
         started = time.monotonic()
         trainer.train(resume_from_checkpoint=str(resume) if resume else None)
         seconds = time.monotonic() - started
+        if config.eval_every is not None and trainer.state.global_step % config.eval_every:
+            trainer.evaluate()
     # A quantized base model, or a part of a model, is no whole one in full precision.
     if (config.lora is not None and config.lora.quantize is not None) or sharded():
         trainer.save_model(str(job.work / "trained"))

@@ -18,7 +18,6 @@ from train.preflight import Preflight
 from train.rows import encode_split, find_test_split, load_rows, repositories_in, spread
 from train.trainer import (
     check_trainer_arguments,
-    eval_curve,
     lora_config,
     on_cpu,
     quiet,
@@ -63,8 +62,6 @@ class SupervisedFineTuning:
         trainer = build_trainer(
             config, model, tokenizer, rows, job.checkpoints, test_rows=test_rows
         )
-        if test_rows is not None:
-            trainer.add_callback(_evaluate_at_end(trainer))
         if config.checkpoints_at:
             trainer.add_callback(_keep_copies(trainer, job))
         yield trainer
@@ -108,19 +105,6 @@ def build_trainer(
             peft_config=lora_config(config, model),
         )
     )
-
-
-def _evaluate_at_end(trainer: Any) -> Any:
-    """A trainer callback that evaluates after the last step, unless that was due anyway."""
-    from transformers import TrainerCallback
-
-    class Evaluate(TrainerCallback):  # type: ignore[misc]
-        def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            curve = eval_curve(state.log_history)
-            if not curve or curve[-1].step != state.global_step:
-                trainer.evaluate()
-
-    return Evaluate()
 
 
 def steps_of(config: TrainConfig, rows: int) -> dict[int, int]:
