@@ -5,7 +5,6 @@ The benchmark's n-grams stay in memory while the training rows are streamed.
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from collections import Counter, defaultdict
@@ -13,28 +12,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from pydantic import computed_field
 from rich.table import Table
 
 from collect.benchmarks.base import Instance
 from collect.benchmarks.held_out import RepositoryNames, repository_key
+from collect.benchmarks.row_files import SUFFIXES, file_rows
 from collect.errors import ConfigError
 from collect.quantities import counted
 from collect.store.files import StrictRecord
 from collect.store.run_store import RunStore
-from collect.store.tables import open_parquet
-from format.dataset import ROWS_PER_GROUP, read_rows
+from format.dataset import read_rows
 from format.duplicates import Hashes, runs_of
 from format.leaks import hunks_of
 
 # Training data of several kinds as one stream of rows, with each row's texts and bug.
 
 
-SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".json")
 COLUMNS = {
     "benchmark": ("benchmark",),
     "instance_id": ("instance_id", "task_id", "question_id", "bug_id", "id"),
@@ -80,7 +76,7 @@ def rows_of(path: Path) -> Iterator[TrainingRow]:
     """The rows of training data, streamed. Raises ConfigError.
 
     Accepts a run folder (`rollouts/` and `conversations/`), an `sft/` folder (its train split), and
-    files of rows (.parquet, .jsonl, .jsonl.gz, .json with one row per line) or a folder of them.
+    files of rows (.parquet, .jsonl, .jsonl.gz, .json, .csv) or a folder of them.
     """
     if (path / "rollouts").is_dir():
         yield from _run_rows(path)
@@ -142,10 +138,9 @@ def _sft_rows(folder: Path) -> Iterator[TrainingRow]:
 
 
 def _file_rows(file: Path) -> Iterator[TrainingRow]:
-    rows = _parquet_rows(file) if file.suffix == ".parquet" else _json_rows(file)
-    for number, row in enumerate(rows, start=1):
+    for where, row in file_rows(file, "--training"):
         if not isinstance(row, dict):
-            raise ConfigError(f"{file}, row {number}: must be an object with named columns")
+            raise ConfigError(f"{where}: must be an object with named columns")
         texts = {name: value for name, value in row.items() if isinstance(value, str)}
         facts = {
             name: next((texts[column] for column in columns if column in texts), "")
@@ -153,30 +148,8 @@ def _file_rows(file: Path) -> Iterator[TrainingRow]:
         }
         patches = tuple(texts[name] for name in PATCHES if texts.get(name))
         named = f" ({facts['instance_id']})" if facts["instance_id"] else ""
-        source = f"{file.name}, row {number}{named}"
-        yield TrainingRow(source, tuple(_texts(row)), patches, **facts)
-
-
-def _parquet_rows(file: Path) -> Iterator[Any]:
-    try:
-        for batch in open_parquet(file).iter_batches(ROWS_PER_GROUP):
-            yield from batch.to_pylist()
-    except (pa.ArrowException, OSError) as error:
-        raise ConfigError(f"{file} can't be read as Parquet: {error}") from error
-
-
-def _json_rows(file: Path) -> Iterator[Any]:
-    number = 0
-    try:
-        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as lines:
-            for line in lines:
-                number += 1
-                if line.strip():
-                    yield json.loads(line)
-    except ValueError as error:
-        raise ConfigError(f"{file}, line {number}: not JSON: {error}") from error
-    except (OSError, EOFError) as error:
-        raise ConfigError(f"{file} can't be read: {error}") from error
+        source = where.removeprefix(f"{file.parent}/")
+        yield TrainingRow(f"{source}{named}", tuple(_texts(row)), patches, **facts)
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -183,9 +183,9 @@ def test_files_of_rows(tmp_path: Path) -> None:
     ("name", "content", "told"),
     [
         ("rows.jsonl", b"{}\n{", "line 2: not JSON"),
-        ("rows.jsonl", b"[1]\n", "row 1: must be an object"),
-        ("rows.jsonl.gz", b"plain", "can't be read"),
-        ("rows.parquet", b"plain", "can't be read as Parquet"),
+        ("rows.jsonl", b"[1]\n", "line 1: must be an object"),
+        ("rows.jsonl.gz", b"plain", "not a whole gzip file"),
+        ("rows.parquet", b"plain", "not Parquet"),
         ("rows.txt", b"", "is no training data: give a run folder"),
     ],
 )
