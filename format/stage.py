@@ -20,13 +20,20 @@ from collect.benchmarks.held_out import HeldOut, HeldOutConfig
 from collect.errors import ConfigError
 from collect.store.files import replacing_folder
 from collect.store.run_store import RunStore
-from format.candidates import FILTERS, Candidate, Candidates, characters, rule_of
+from format.candidates import (
+    FILTERS,
+    Candidate,
+    Candidates,
+    characters,
+    read_gold_lines,
+    read_outcomes,
+    rule_of,
+)
 from format.config import FormatConfig, PushConfig
 from format.dataset import COLUMNS, Splits, tool_texts
 from format.duplicates import RULES, Duplicates
 from format.mixture import RULE as MIXED
 from format.mixture import mixed
-from format.outcomes import read_gold_lines, read_outcomes
 from format.preferences import (
     PREFERENCES,
     Attempts,
