@@ -117,8 +117,6 @@ class JudgeConfig(StrictRecord):
 class ReportConfig(StrictRecord):
     """The report of the evaluation stage, in `RUN/eval/report`."""
 
-    html: bool = True
-    """Whether to write it. `stepinto view RUN` writes one at any time."""
     limit: int | None = Field(default=None, ge=1)
     """Maximum number of rollouts whose conversations get pages; None for all."""
 

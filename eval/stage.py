@@ -157,7 +157,7 @@ class EvalReport:
     alone: AloneReport | None
     """Results of subagents alone; None if the config has no questions, or it was stopped before."""
     page: Path | None
-    """The index of the HTML report; None if the config disables it."""
+    """The index of the HTML report; None if there is nothing to show."""
 
     @property
     def summary(self) -> str:
@@ -182,7 +182,7 @@ def run_eval(
     stopped = arms is not None and arms.rollouts.stopped
     asked = alone.measure(described) if alone is not None and not stopped else None
     sources = [each for each in sources_of(run) if each.stage != "collect"]
-    if not config.report.html or not sources:
+    if not sources:
         return EvalReport(arms, asked, None)
     questions = question_files(run)
     if config.questions is not None and config.questions.path is not None:

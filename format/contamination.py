@@ -167,8 +167,7 @@ def _texts(value: object) -> Iterator[str]:
 #
 # Texts are compared as runs of N words in lower case, without white space, punctuation and the line
 # numbers that tools put before code. N = 13 as in GPT-3 (arXiv:2005.14165, appendix C) and most
-# later work; in code that is two to four lines. Punctuation doesn't count as a word, else 13 words
-# could be one line, `for i in range(len(x)):`, which any program may contain.
+# later work; in code that is two to four lines. With punctuation as words 13 could be one line.
 
 
 WORDS = 13
@@ -294,9 +293,6 @@ class ContaminationReport(StrictRecord):
     def worst(self) -> list[BugOverlap]:
         return sorted(self.bugs, key=lambda bug: -bug.share)
 
-    def over(self, share: float) -> int:
-        return sum(bug.share > share for bug in self.bugs)
-
     def counts(self) -> dict[str, int]:
         """Number of bugs in the training data, by kind of evidence."""
         bugs = self.bugs
@@ -310,7 +306,8 @@ class ContaminationReport(StrictRecord):
             "problem too short for n-grams": sum(not bug.problem.of for bug in bugs),
             "patch too short for n-grams": sum(not bug.patch.of for bug in bugs),
         }
-        return found | {f"share over {bound:.0%}": self.over(bound) for bound in BOUNDS}
+        over = {bound: sum(bug.share > bound for bug in bugs) for bound in BOUNDS}
+        return found | {f"share over {bound:.0%}": count for bound, count in over.items()}
 
 
 def _total(parts: Sequence[Shared]) -> Shared:

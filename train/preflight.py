@@ -73,13 +73,11 @@ class Preflight(StrictRecord):
 # Check that the special tokens to be learned have embeddings that were ever trained.
 #
 # A model never learns to emit `<tool_call>` through LoRA if that token's row of the frozen
-# embeddings was never trained, though loss and token accuracy look good. Such rows lie
-#
-# - at zero, after weight decay;
-# - at the mean of all rows, where `resize_token_embeddings` puts new ones;
-# - close together in groups, since nothing has driven them apart: of the 17 of SmolLM2, 11,
-#   with 6 tokens of no text, lie within 5% of a usual distance, while none of 1,000 usual rows has
-#   even one other row that near.
+# embeddings was never trained, though loss and token accuracy look good. Such rows lie at zero,
+# after weight decay; at the mean of all rows, where `resize_token_embeddings` puts new ones; or
+# close together in groups, since nothing has driven them apart: of the 17 of SmolLM2, 11, with 6
+# tokens of no text, lie within 5% of a usual distance, and none of 1,000 usual rows has another
+# that near.
 
 
 ROWS_PER_READ = 16_384

@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from collect.errors import ConfigError
-from format.dataset import read_rows, split_file
+from format.dataset import read_rows
 from train.base_model import Tokenization
 from train.config import TrainConfig
 from train.encoding import RenderedRow
@@ -21,19 +20,6 @@ SCHEMA = pa.schema({"input_ids": pa.list_(pa.int32()), "labels": pa.list_(pa.int
 ROWS_PER_BATCH = 64
 COLUMNS = ("messages", "tools", "conversation_id", "trained_turns")
 """The columns that are read; the last only if the split has it."""
-
-
-def find_test_split(run: Path) -> Path:
-    """The test split's file, to measure at `train.eval_every`. Raises ConfigError if there is
-    none."""
-    try:
-        return split_file(run / "sft", "test")
-    except ConfigError as error:
-        raise ConfigError(
-            f"train.eval_every needs a test split, and {run / 'sft'} has none: its rows' "
-            "repositories were too few for format.test_fraction; raise that, or remove "
-            "train.eval_every"
-        ) from error
 
 
 def rendered_rows(split: Path, tokenization: Tokenization) -> Iterator[RenderedRow]:

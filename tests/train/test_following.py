@@ -94,7 +94,7 @@ def test_a_test_split_is_needed_where_something_is_measured(
     tmp_path: Path, tiny_folder: Path
 ) -> None:
     run = formatted(tmp_path / "run", test_fraction=0)
-    with pytest.raises(ConfigError, match=r"train\.eval_every needs a test split"):
+    with pytest.raises(ConfigError, match=r"split 'test'.* train\.eval_every"):
         run_train(config(tiny_folder, eval_every=1), run)
 
 

@@ -15,7 +15,7 @@ from train.base_model import Tokenization
 from train.config import TrainConfig
 from train.job import Job, process_count
 from train.preflight import Preflight
-from train.rows import encode_split, find_test_split, load_rows, repositories_in, spread
+from train.rows import encode_split, load_rows, repositories_in, spread
 from train.trainer import (
     check_trainer_arguments,
     lora_config,
@@ -23,6 +23,8 @@ from train.trainer import (
     quiet,
     shared_options,
 )
+
+TEST_SPLIT = "a larger format.test_fraction for train.eval_every, or remove that"
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class SupervisedFineTuning:
 
     def data(self, run: Path) -> Path:
         if self.config.eval_every is not None:
-            find_test_split(run)
+            split_file(run / "sft", "test", TEST_SPLIT)
         return split_file(run / "sft", "train")
 
     def repositories(self, data: Path) -> set[str]:
@@ -45,7 +47,7 @@ class SupervisedFineTuning:
 
     def prepare(self, job: Job, tokenization: Tokenization) -> Preflight:
         if self.config.eval_every is not None:
-            split = find_test_split(job.run)
+            split = split_file(job.run / "sft", "test", TEST_SPLIT)
             encode_split(split, job.test_rows, self.config, tokenization)
             if not len(load_rows(job.test_rows)):
                 raise ConfigError(
