@@ -150,8 +150,7 @@ def inspections(draw: st.DrawFn, by_tools: bool) -> Inspection:
     conclusion = Conclusion(draw(thoughts), draw(plans), False, reply)
     if draw(st.booleans()):
         conclusion = Conclusion("", conclusion.plan.strip(), True, reply)
-    recorded = draw(st.booleans())
-    return Inspection(CONTEXT, TEST, OPENING, recorded, tuple(turns), conclusion)
+    return Inspection(CONTEXT, TEST, OPENING, tuple(turns), conclusion)
 
 
 def conversation_of(inspection: Inspection) -> Conversation:
@@ -182,4 +181,4 @@ def inspection_of(*turns: tuple[DebugEvent, ...]) -> Inspection:
                 steps.append(Step(f"action_{number}_{len(steps)}", (each,)))
         made.append(Turn("I look.", tuple(steps), MessageRow(Message("assistant"))))
     conclusion = Conclusion("I have it.", PLAN, False, MessageRow(Message("assistant")))
-    return Inspection(CONTEXT, TEST, OPENING, True, tuple(made), conclusion)
+    return Inspection(CONTEXT, TEST, OPENING, tuple(made), conclusion)
