@@ -34,12 +34,7 @@ from format.dataset import COLUMNS, Splits, tool_texts
 from format.duplicates import RULES, Duplicates
 from format.mixture import RULE as MIXED
 from format.mixture import mixed
-from format.preferences import (
-    PREFERENCES,
-    Attempts,
-    attempt_of,
-    write_preferences,
-)
+from format.preferences import PREFERENCES, Attempts, attempt_of, write_preferences
 from format.report import RECORDS, TABLES, FormatReport, Funnel, write_card
 from format.turn_quality import trained_turns
 from format.writing import StagedRows, write_rows, write_trajectories
