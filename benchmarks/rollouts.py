@@ -6,8 +6,8 @@
 The scripted oracle works on the bundled bugs, so what is measured is StepInto itself: sandboxes,
 debug sessions, tests and records. The sections:
 
-    places      rollouts an hour, CPU and memory of each, by sandbox and by rollouts at once
-    runners     the same work in threads and on a Ray cluster of this machine, side by side
+    places      rollouts an hour, CPU and memory of each, by rollouts at once: in the local sandbox,
+                in containers, and on a Ray cluster of this machine, its start included
     parts       where the time of a rollout goes
 
 The CPU time is that of the whole machine, which must do nothing else.
@@ -39,7 +39,7 @@ from sandbox import Command, SandboxConfig
 from sandbox.debugger import BreakpointRequest, DebugLimits, Launch, open_debugger
 
 CONFIG = Path(__file__).parent.parent / "configs" / "quickstart.yaml"
-SECTIONS = ("places", "runners", "parts")
+SECTIONS = ("places", "parts")
 BUGS = 36
 """That are bundled, in Python."""
 PART_ROUNDS = 5
@@ -53,14 +53,11 @@ def main() -> None:
     parser.add_argument("--image", help="with Python and pytest, for the Docker sandbox")
     options = parser.parse_args()
     sections = options.sections or SECTIONS
-    local = {"local": list[str]()}
-    docker = {"docker": ["sandbox.backend=docker", f"sandbox.image={options.image}"]}
     if "places" in sections:
-        title = "places: `stepinto collect`, by sandbox and rollouts at once"
-        collect(title, local | docker if options.image else local, options)
-    if "runners" in sections:
-        backends = {name: [f"runner.backend={name}"] for name in ("threads", "ray")}
-        collect("runners: `runner.backend`, start of the cluster included", backends, options)
+        places = {"local": list[str](), "Ray": ["runner.backend=ray"]}
+        if options.image:
+            places["docker"] = ["sandbox.backend=docker", f"sandbox.image={options.image}"]
+        collect(places, options)
     if "parts" in sections:
         table = Table("part", "seconds", title="parts: of a rollout, in the local sandbox")
         for name, seconds in part_seconds().items():
@@ -68,14 +65,14 @@ def main() -> None:
         Console().print(table)
 
 
-def collect(title: str, kinds: dict[str, list[str]], options: argparse.Namespace) -> None:
-    """Print what `stepinto collect` spends with each kind of settings, by rollouts at once."""
+def collect(places: dict[str, list[str]], options: argparse.Namespace) -> None:
+    """Print what `stepinto collect` spends in each place, by rollouts at once."""
     columns = ("", "rollouts an hour", "CPU s each", "MB at most, all together", "seconds")
-    table = Table(*columns, title=title)
+    table = Table(*columns, title="places: `stepinto collect`, by rollouts at once")
     rollouts = options.rollouts
     attempts = -(-rollouts // BUGS)
     for at_once in options.at_once:
-        for name, settings in kinds.items():
+        for name, settings in places.items():
             with TemporaryDirectory() as folder, spending() as spent:
                 command = [
                     *(sys.executable, "-m", "stepinto", "collect", str(CONFIG)),

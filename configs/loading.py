@@ -5,7 +5,6 @@ The resolved config is saved in the run folder, which can then be given instead 
 
 from __future__ import annotations
 
-import math
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -166,30 +165,23 @@ def _values(node: yaml.Node, known: dict[int, int], depth: int) -> int:
     return known[id(node)]
 
 
-def refuse_texts(config: Any, where: str) -> None:
-    """Raises ConfigError if a key or a text can't be in a file name or file."""
+def refuse_values(config: Any, where: str) -> None:
+    """Raises ConfigError for a key or a text that can't be in a file name or file, and for a number
+    that rows, clocks and programs can't take."""
     for place, value in _leaves(config, ""):
         text = f"{place} {value}"
         if "\0" in text or storable(text) != text:
-            raise ConfigError(
-                f"{where}: {ascii(place)[1:-1]} holds a NUL or half a character (such as \\ud83d), "
-                "which no file and no command can: take it out"
+            told = (
+                "holds a NUL or half a character (such as \\ud83d), which no file and no command "
+                "can: take it out"
             )
-
-
-def refuse_numbers(config: Any, where: str) -> None:
-    """Raises ConfigError if a number is not one that rows, clocks and programs can take."""
-    for place, value in _leaves(config, ""):
-        if isinstance(value, float) and not abs(value) <= LARGEST:
-            told = "is no number" if math.isnan(value) else f"must lie within {LARGEST:.0e} of 0"
+        elif isinstance(value, float) and not abs(value) <= LARGEST:
+            told = f"must lie within {LARGEST:.0e} of 0: give a smaller number"
         elif isinstance(value, int) and abs(value) > LARGEST_WHOLE:
-            told = "must lie within 2^62 of 0"
+            told = "must lie within 2^62 of 0: give a smaller number"
         else:
             continue
-        raise ConfigError(
-            f"{where}: {place} {told}; give a smaller number, or leave the setting out for its "
-            "default"
-        )
+        raise ConfigError(f"{where}: {ascii(place)[1:-1]} {told}")
 
 
 def _leaves(value: Any, place: str) -> Iterator[tuple[str, Any]]:
@@ -226,13 +218,12 @@ def load_config(source: Path, overrides: Sequence[str] = ()) -> RunConfig:
     for override in overrides:
         _apply_override(raw, override)
     refuse_keys(raw, str(path))
-    refuse_texts(raw, str(path))
     try:
         config = RunConfig.model_validate(_replaced(raw, "{run}", _folder(raw)))
     except ValidationError as error:
         problems = "\n".join(f"  {line}" for line in wrong_fields(error, RunConfig))
         raise ConfigError(f"{path}: the config is wrong:\n{problems}") from error
-    refuse_numbers(config.model_dump(), str(path))
+    refuse_values(config.model_dump(), str(path))
     return config
 
 

@@ -109,7 +109,7 @@ class JudgeConfig(StrictRecord):
     model: str = Field(min_length=1)
     """Its name in `models`: an endpoint or a local model."""
     limit: int = Field(default=200, ge=1)
-    """At most so many questions, and at most so many failed rollouts, drawn at random."""
+    """At most so many questions, drawn at random."""
     seed: int = 0
     """Seed of the random draw."""
 
@@ -117,8 +117,6 @@ class JudgeConfig(StrictRecord):
 class ReportConfig(StrictRecord):
     """The report of the evaluation stage, in `RUN/eval/report`."""
 
-    html: bool = True
-    """Whether to write it. `stepinto view RUN` writes one at any time."""
     limit: int | None = Field(default=None, ge=1)
     """Maximum number of rollouts whose conversations get pages; None for all."""
 
@@ -155,8 +153,8 @@ class EvalConfig(StrictRecord):
     questions: AloneConfig | None = None
     """Subagents to measure alone, on runtime questions. None: none."""
     judge: JudgeConfig | None = None
-    """A model that sorts the questions of main agents (Debug2Fix, table 3), and failures beside the
-    rules. None: table 3 is left out, and only the rules sort failures."""
+    """A model that sorts the questions of main agents (Debug2Fix, table 3). None: table 3 is left
+    out."""
     report: ReportConfig = ReportConfig()
     """HTML pages, in addition to the tables."""
 

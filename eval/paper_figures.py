@@ -22,7 +22,7 @@ from eval.metrics import (
     percent,
     ratio,
 )
-from eval.repair_tables import Panel
+from eval.tables import Panel
 
 TABLES_1 = "Debug2Fix, tables 1 and 2"
 SHOWN_SETS = 25

@@ -28,18 +28,16 @@ from collect.rollouts.stage import (
 )
 from collect.store.run_store import RunStore
 from eval.config import EvalConfig
-from eval.figures import TablePaths
+from eval.figures import TablePaths, without_empty
 from eval.metrics import Comparison, Labels, compare, labels_of
 from eval.paired import paired_figures, paired_report
 from eval.paper_figures import arm_records, panel_records
-from eval.qualitative.judge import Judge, JudgeReport, check_judge
-from eval.qualitative.study import Sample, gold_patches, study
-from eval.qualitative.tables import judge_records, qualitative_records
-from eval.repair_tables import full_set_of, panels_of
+from eval.qualitative.judge import Judge, JudgeReport, Sample, check_judge
+from eval.qualitative.study import gold_patches, qualitative_records, questions_table, study
 from eval.report.facts import Selection, sources_of
 from eval.report.pages import ReportRequest, question_files, write_report
 from eval.standalone import AloneReport, AloneStage, trained_repositories
-from eval.tables import summary, write_tables
+from eval.tables import full_set_of, panels_of, summary, write_tables
 
 FOLDER, REPORT = "eval", "report"
 
@@ -51,7 +49,7 @@ class InPlaceReport:
     rollouts: RolloutsSummary
     tables: TablePaths
     judge: JudgeReport | None = None
-    """A model's judgement of questions and failures; None if no judge is configured."""
+    """A model's judgement of questions; None if no judge is configured."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +126,7 @@ class InPlaceStage:
             return report
         # The tables are already written, so that a failing model does not lose them.
         said = Judge(self.runtime, judge, choice.instances, folder).judge(sample.items)
-        tables = write(records=[*records, *judge_records(said, found, labels)])
+        tables = write(records=[*records, *without_empty([questions_table(said, found, labels)])])
         return replace(report, tables=tables, judge=said)
 
 
@@ -159,7 +157,7 @@ class EvalReport:
     alone: AloneReport | None
     """Results of subagents alone; None if the config has no questions, or it was stopped before."""
     page: Path | None
-    """The index of the HTML report; None if the config disables it."""
+    """The index of the HTML report; None if there is nothing to show."""
 
     @property
     def summary(self) -> str:
@@ -184,7 +182,7 @@ def run_eval(
     stopped = arms is not None and arms.rollouts.stopped
     asked = alone.measure(described) if alone is not None and not stopped else None
     sources = [each for each in sources_of(run) if each.stage != "collect"]
-    if not config.report.html or not sources:
+    if not sources:
         return EvalReport(arms, asked, None)
     questions = question_files(run)
     if config.questions is not None and config.questions.path is not None:

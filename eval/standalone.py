@@ -67,8 +67,7 @@ from eval.metrics import (
 from eval.paired import PairedReport, Standing, paired_facts, paired_figures, paired_parts
 from eval.paper_figures import scatter
 from eval.qualitative.judge import CATEGORIES
-from eval.qualitative.study import study
-from eval.qualitative.tables import answer_records
+from eval.qualitative.study import answer_records, study
 
 FORMAT_REPORT = Path("sft", "report.json")
 """The format stage's report on the splits, in a run's folder."""

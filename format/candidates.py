@@ -1,32 +1,188 @@
-"""A run's conversations as candidates for rows, with facts about the bug and the whole rollout; and
-the filters that decide which become rows."""
+"""The facts about each rollout of a run, its conversations as candidates for rows with these facts,
+and the filters that decide which become rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property, lru_cache
 from itertools import groupby
-
-import pyarrow as pa
+from pathlib import Path
+from sys import intern
 
 from collect.agents.config import Variant
-from collect.questions.grounding import Grounding, fix_touched_location, ground
+from collect.benchmarks.held_out import HeldOut
+from collect.benchmarks.opening import open_benchmark, select_instances
+from collect.code.patches import ChangedRange, TestFiles
+from collect.errors import TRIED_AGAIN, FailureKind
+from collect.question_records import Difficulty, Question
+from collect.questions.asking import VARIANT, rollouts_of
+from collect.questions.building import DEFAULT_NAME
+from collect.questions.grounding import Grounding, changed_by, fix_touched_location, ground
 from collect.questions.observations import sets_unnamed_breakpoint
 from collect.replay import verified_conversations
-from collect.store.records import Conversation, Role, StopReason, ToolOutcome
-from collect.store.run_store import RunStore, conversations_of
+from collect.store.files import read_lines
+from collect.store.records import Conversation, Role, Rollout, StopReason, ToolOutcome
+from collect.store.run_store import RunStore
 from format.config import FormatConfig, Vocabulary
 from format.dataset import exact_messages
-from format.leaks import Leak, leaks_of, reads_git_history
-from format.outcomes import Outcome
+from format.leaks import Leak, gold_lines, leaks_of, reads_git_history
 from format.translation import PROPOSE, Untranslatable, recorded_start, to_debug2fix
 from format.turn_quality import TurnQuality, trained_turns, turn_qualities
 from sandbox.debugger import INSPECTIONS, Action
 
-ROWS_PER_CHUNK = 256
 CHANGES = ("edit_file", "bash")
 """The main agent's tools that may change files; neither does while the edit gate is closed."""
+WITHOUT_SUBAGENT: dict[str, str] = {
+    Variant.DEBUG2FIX.value: Variant.BASELINE.value,
+    Variant.DEBUG2FIX_TOOL_LIMIT.value: Variant.BASELINE.value,
+    Variant.INSPECTCODER.value: Variant.SIMPLE_DEBUGGING.value,
+}
+"""Each variant's counterpart without the debugging agent."""
+DEEP = 4
+"""Number of the program's frames below a place from which on it is deep."""
+
+
+class DifficultyLevel(StrEnum):
+    """How far a debugger must go for the answer to a runtime question."""
+
+    EASY = "easy"
+    """The first visit of a line, less than `DEEP` frames deep."""
+    MEDIUM = "medium"
+    """A later visit, or at least `DEEP` frames deep."""
+    HARD = "hard"
+    """Both of these."""
+
+
+def level_of(difficulty: Difficulty) -> DifficultyLevel:
+    points = (difficulty.hit > 1) + (difficulty.depth >= DEEP)
+    return tuple(DifficultyLevel)[points]
+
+
+_test_files = lru_cache(10_000)(TestFiles)
+"""The same for all rollouts on a bug."""
+
+
+class Pairs:
+    """Results of the rollouts without a subagent, to be compared with those that have one.
+
+    Rollouts that failed for other reasons than the model don't count.
+    """
+
+    def __init__(self, rollouts: Iterable[Rollout] = ()) -> None:
+        self._resolved: dict[tuple[object, ...], bool] = {}
+        for rollout in rollouts:
+            self.add(rollout)
+
+    def add(self, rollout: Rollout) -> None:
+        alone = rollout.variant in WITHOUT_SUBAGENT.values()
+        if alone and rollout.failure_kind not in TRIED_AGAIN:
+            self._resolved[self._key(rollout, rollout.variant)] = rollout.resolved
+
+    def debug_helped(self, rollout: Rollout) -> int | None:
+        """1 if only the rollout with the subagent fixed the bug, -1 if only its counterpart did, 0
+        if both or neither; None if there is no counterpart."""
+        other = WITHOUT_SUBAGENT.get(rollout.variant)
+        if other is None or rollout.failure_kind in TRIED_AGAIN:
+            return None
+        alone = self._resolved.get(self._key(rollout, other))
+        return None if alone is None else int(rollout.resolved) - int(alone)
+
+    def _key(self, rollout: Rollout, variant: str) -> tuple[object, ...]:
+        bug = (rollout.benchmark, rollout.instance_id, rollout.instance_hash)
+        return (*bug, rollout.attempt, rollout.main_model, variant)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The facts about one rollout. A whole run's outcomes are in memory at once."""
+
+    resolved: bool
+    failure_kind: FailureKind | None
+    language: str
+    teacher: str
+    system: str
+    patch_attempts: int
+    instance_hash: str
+    run: str = ""
+    tests: TestFiles = field(default_factory=TestFiles)
+    changed: tuple[ChangedRange, ...] = ()
+    debug_helped: int | None = None
+    category: str | None = None
+    """Category of the question, or else of the bug."""
+    difficulty: DifficultyLevel | None = None
+    code_version: str = ""
+    question_id: str | None = None
+    tampered: bool = False
+    """Whether its code interfered with the test run."""
+    patch_marks: tuple[str, ...] = ()
+    held_out: bool = False
+    """Whether its bug is kept for measuring alone."""
+    gold_lines: frozenset[str] | None = None
+    """Distinctive lines that the gold patch adds; None if it is not available."""
+
+    @classmethod
+    def of(cls, rollout: Rollout) -> Outcome:
+        return cls(
+            rollout.resolved,
+            rollout.failure_kind,
+            intern(rollout.language),
+            intern(rollout.teacher),
+            intern(rollout.system),
+            rollout.patch_attempts,
+            intern(rollout.instance_hash),
+            intern(rollout.run),
+            _test_files(tuple(test.name for test in rollout.tests)),
+            changed_by(rollout.patch),
+            category=intern(rollout.category) if rollout.category is not None else None,
+            code_version=intern(rollout.code_version),
+            tampered=rollout.tampered is not None,
+            patch_marks=rollout.patch_marks,
+        )
+
+
+def read_gold_lines(config: FormatConfig) -> dict[str, frozenset[str]]:
+    """The lines of the gold patches of `gold_benchmarks`, by the bugs' hashes. Raises ConfigError
+    for a benchmark that can't be read."""
+    return {
+        bug.hash: gold_lines(bug.gold_patch)
+        for each in config.gold_benchmarks
+        for bug in select_instances(each, open_benchmark(each))
+        if bug.gold_patch
+    }
+
+
+def read_outcomes(
+    config: FormatConfig, store: RunStore, held_out: HeldOut, gold: Mapping[str, frozenset[str]]
+) -> dict[str, Outcome]:
+    """The outcome of each of the run's rollouts, by id. Raises ConfigError for a file of questions
+    that is missing or broken."""
+    pairs, asked = Pairs(), set[tuple[str, int]]()
+    for rollout in store.read_rollouts():
+        pairs.add(rollout)
+        if rollout.variant == VARIANT:
+            asked.add((rollout.sub_model, rollout.attempt))
+    own = store.folder / DEFAULT_NAME
+    files = [Path(each) for each in config.questions] or ([own] if own.is_file() else [])
+    how = "name the files in format.questions that the run's questions are from"
+    answered: dict[str, tuple[str, DifficultyLevel]] = {}
+    for path in files if asked else ():
+        for rollout_id, question in rollouts_of(read_lines(path, Question, how), asked):
+            answered[rollout_id] = question.id, level_of(question.difficulty)
+    return {
+        row.rollout_id: replace(
+            Outcome.of(row),
+            debug_helped=pairs.debug_helped(row),
+            question_id=answered[row.rollout_id][0] if row.rollout_id in answered else None,
+            difficulty=answered[row.rollout_id][1] if row.rollout_id in answered else None,
+            held_out=held_out.has(
+                row.benchmark, row.instance_id, row.instance_hash, row.repository
+            ),
+            gold_lines=gold.get(row.instance_hash),
+        )
+        for row in store.read_rollouts()
+    }
 
 
 @dataclass(frozen=True)
@@ -108,45 +264,6 @@ def asked_before_changes(conversations: Sequence[Conversation]) -> frozenset[str
     return frozenset(early)
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """All stored conversations of some rollouts, with facts about these.
-
-    Can be sent to another process.
-    """
-
-    config: FormatConfig
-    stored: pa.Buffer
-    """The conversations as an Arrow stream: the pickle of a table's slice would have all of it."""
-    outcomes: Mapping[str, Outcome]
-    """By rollout. A rollout without an outcome is still running; its conversations don't count."""
-    verified: Mapping[str, bool]
-    """Whether the replay matched, by conversation; only for replayed ones."""
-    prefix: str = ""
-    """Of the conversations' ids, which are unique in their run only."""
-
-    def rollouts(self) -> Iterator[Sequence[Candidate]]:
-        stored = conversations_of(pa.ipc.open_stream(self.stored).read_all())
-        for rollout_id, held in groupby(stored, lambda each: each.rollout_id):
-            outcome = self.outcomes.get(rollout_id)
-            if outcome is None:
-                continue
-            conversations = list(held)
-            git_history = any(map(reads_git_history, conversations))
-            early = asked_before_changes(conversations)
-            yield [
-                Candidate(
-                    _prefixed(each, self.prefix) if self.prefix else each,
-                    outcome,
-                    self.config,
-                    git_history,
-                    each.conversation_id in early,
-                    self.verified.get(each.conversation_id),
-                )
-                for each in conversations
-            ]
-
-
 def _prefixed(conversation: Conversation, prefix: str) -> Conversation:
     parent = conversation.parent_conversation_id
     return replace(
@@ -158,8 +275,8 @@ def _prefixed(conversation: Conversation, prefix: str) -> Conversation:
 
 
 class Candidates:
-    """The conversations of one or several runs. Can be iterated repeatedly; only one chunk is in
-    memory at a time."""
+    """The conversations of one or several runs. Can be iterated repeatedly; only those of one
+    rollout are in memory at a time."""
 
     def __init__(
         self, config: FormatConfig, runs: Sequence[tuple[RunStore, Mapping[str, Outcome]]]
@@ -167,35 +284,29 @@ class Candidates:
         """Each run is with the outcomes of its rollouts; ids of all but the first get a prefix."""
         self._config = config
         self._runs = [
-            (
-                store,
-                outcomes,
-                verified_conversations(store.folder),
-                f"{store.folder.resolve().name}/",
-            )
-            for store, outcomes in runs
+            (store, outcomes, verified_conversations(store.folder)) for store, outcomes in runs
         ]
 
     def rollouts(self) -> Iterator[Sequence[Candidate]]:
-        for chunk in self.chunks():
-            yield from chunk.rollouts()
-
-    def chunks(self) -> Iterator[Chunk]:
-        """All rollouts in chunks, not yet parsed."""
-        for number, (store, outcomes, verified, prefix) in enumerate(self._runs):
-            for table in store.conversation_tables(ROWS_PER_CHUNK):
-                rollouts = set(table["rollout_id"].to_pylist()) & outcomes.keys()
-                held = table["conversation_id"].to_pylist() if verified else ()
-                sink = pa.BufferOutputStream()
-                with pa.ipc.new_stream(sink, table.schema) as writer:
-                    writer.write_table(table)
-                yield Chunk(
-                    self._config,
-                    sink.getvalue(),
-                    {name: outcomes[name] for name in rollouts},
-                    {name: verified[name] for name in held if name in verified},
-                    prefix if number else "",
-                )
+        """The conversations of each rollout that has an outcome: it is not still running."""
+        for number, (store, outcomes, verified) in enumerate(self._runs):
+            prefix = f"{store.folder.resolve().name}/" if number else ""
+            stored = store.read_conversations(finished=outcomes)
+            for rollout_id, held in groupby(stored, lambda each: each.rollout_id):
+                conversations = list(held)
+                git_history = any(map(reads_git_history, conversations))
+                early = asked_before_changes(conversations)
+                yield [
+                    Candidate(
+                        _prefixed(each, prefix) if prefix else each,
+                        outcomes[rollout_id],
+                        self._config,
+                        git_history,
+                        each.conversation_id in early,
+                        verified.get(each.conversation_id),
+                    )
+                    for each in conversations
+                ]
 
 
 # The filters: small predicates of a candidate, whether it is kept. Their names and docstrings

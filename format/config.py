@@ -39,18 +39,6 @@ class Arguments(StrEnum):
     STRING = "string"
 
 
-class TokenizedConfig(StrictRecord):
-    """Writes the rows also as token ids for a model."""
-
-    model: str
-    """The tokenizer's model, as in `train.base_model`, or a folder with only a tokenizer."""
-    template: str | None = None
-    """Chat template with generation markers: `trl:NAME.jinja` or a path. Null: the model's own, or
-    TRL's training variant of it."""
-    max_length: int | None = Field(default=None, ge=1)
-    """Maximum tokens of a row; longer rows lose their end. Null: no limit."""
-
-
 class Why(StrEnum):
     """Why one attempt at a question is better than another."""
 
@@ -71,20 +59,6 @@ class PreferencesConfig(StrictRecord):
     """For `shorter`: the better attempt has at most this share of the other's turns."""
     seed: int = 0
     """Seed for selecting a question's pairs."""
-    questions: str | None = None
-    """The file of the questions that were answered. Null: `questions.jsonl` in the run's folder, if
-    it exists. Without it, questions with the same wording count as one."""
-
-
-class PromptsConfig(StrictRecord):
-    """Questions as prompts, for training with rewards."""
-
-    questions: str | None = None
-    """The file of questions. Null: `questions.jsonl` in the run's folder."""
-    per_bug: int | None = Field(default=None, ge=1)
-    """Maximum number of questions per bug, selected by seed."""
-    seed: int = 0
-    """Seed for selecting a bug's questions."""
 
 
 class PushConfig(StrictRecord):
@@ -97,13 +71,6 @@ class PushConfig(StrictRecord):
     records: bool = True
     """Whether the runs' rollouts and conversations are uploaded too, as `records/RUN/`, so that the
     ids in rows can be looked up."""
-
-
-class WorkersConfig(StrictRecord):
-    """Workers that judge conversations. Their number does not change the output."""
-
-    count: int = Field(default=1, ge=1)
-    """Number of processes; each takes a CPU and about 0.3 GB. 1: only the command's own process."""
 
 
 class FormatConfig(StrictRecord):
@@ -175,24 +142,19 @@ class FormatConfig(StrictRecord):
 
     preferences: PreferencesConfig | None = None
     """Also write `sft/preferences/`."""
-    prompts: PromptsConfig | None = None
-    """Also write `sft/prompts/`."""
     questions: tuple[str, ...] = ()
-    """Files of the runtime questions that the run answered, for the column `difficulty`. Empty:
-    `questions.jsonl` in the run's folder, if it exists."""
+    """Files of the runtime questions that the run answered, for the columns `question_id` and
+    `difficulty`. Empty: `questions.jsonl` in the run's folder, if it exists. Without them,
+    `preferences` takes questions with the same wording for one."""
     mixture: MixtureConfig = MixtureConfig()
     """Limits for the rows written, by origin."""
 
-    tokenized: TokenizedConfig | None = None
-    """Also write `sft/tokenized/`; needs the extra `train`."""
     steps: bool = False
     """Also write `sft/steps/`: one row per trained turn, with its context."""
     atif: bool = False
     """Also write `sft/atif/`: the rollouts with rows, as ATIF trajectories."""
     push: PushConfig | None = None
     """Upload `sft/` to the hub when it is done."""
-
-    workers: WorkersConfig = WorkersConfig()
 
     name: str = "StepInto debug sessions"
     """Title of the dataset card."""

@@ -5,7 +5,6 @@ The benchmark's n-grams stay in memory while the training rows are streamed.
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from collections import Counter, defaultdict
@@ -13,29 +12,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from pydantic import computed_field
 from rich.table import Table
 
 from collect.benchmarks.base import Instance
 from collect.benchmarks.held_out import RepositoryNames, repository_key
+from collect.benchmarks.row_files import SUFFIXES, file_rows
 from collect.errors import ConfigError
 from collect.quantities import counted
-from collect.store.files import StrictRecord, write_text
+from collect.store.files import StrictRecord
 from collect.store.run_store import RunStore
-from collect.store.tables import open_parquet
-from format.dataset import ROWS_PER_GROUP, read_rows
+from format.dataset import read_rows
 from format.duplicates import Hashes, runs_of
 from format.leaks import hunks_of
-from format.report import markdown_table
 
 # Training data of several kinds as one stream of rows, with each row's texts and bug.
 
 
-SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".json")
 COLUMNS = {
     "benchmark": ("benchmark",),
     "instance_id": ("instance_id", "task_id", "question_id", "bug_id", "id"),
@@ -81,7 +76,7 @@ def rows_of(path: Path) -> Iterator[TrainingRow]:
     """The rows of training data, streamed. Raises ConfigError.
 
     Accepts a run folder (`rollouts/` and `conversations/`), an `sft/` folder (its train split), and
-    files of rows (.parquet, .jsonl, .jsonl.gz, .json with one row per line) or a folder of them.
+    files of rows (.parquet, .jsonl, .jsonl.gz, .json, .csv) or a folder of them.
     """
     if (path / "rollouts").is_dir():
         yield from _run_rows(path)
@@ -143,10 +138,9 @@ def _sft_rows(folder: Path) -> Iterator[TrainingRow]:
 
 
 def _file_rows(file: Path) -> Iterator[TrainingRow]:
-    rows = _parquet_rows(file) if file.suffix == ".parquet" else _json_rows(file)
-    for number, row in enumerate(rows, start=1):
+    for where, row in file_rows(file, "--training"):
         if not isinstance(row, dict):
-            raise ConfigError(f"{file}, row {number}: must be an object with named columns")
+            raise ConfigError(f"{where}: must be an object with named columns")
         texts = {name: value for name, value in row.items() if isinstance(value, str)}
         facts = {
             name: next((texts[column] for column in columns if column in texts), "")
@@ -154,30 +148,8 @@ def _file_rows(file: Path) -> Iterator[TrainingRow]:
         }
         patches = tuple(texts[name] for name in PATCHES if texts.get(name))
         named = f" ({facts['instance_id']})" if facts["instance_id"] else ""
-        source = f"{file.name}, row {number}{named}"
-        yield TrainingRow(source, tuple(_texts(row)), patches, **facts)
-
-
-def _parquet_rows(file: Path) -> Iterator[Any]:
-    try:
-        for batch in open_parquet(file).iter_batches(ROWS_PER_GROUP):
-            yield from batch.to_pylist()
-    except (pa.ArrowException, OSError) as error:
-        raise ConfigError(f"{file} can't be read as Parquet: {error}") from error
-
-
-def _json_rows(file: Path) -> Iterator[Any]:
-    number = 0
-    try:
-        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as lines:
-            for line in lines:
-                number += 1
-                if line.strip():
-                    yield json.loads(line)
-    except ValueError as error:
-        raise ConfigError(f"{file}, line {number}: not JSON: {error}") from error
-    except (OSError, EOFError) as error:
-        raise ConfigError(f"{file} can't be read: {error}") from error
+        source = where.removeprefix(f"{file.parent}/")
+        yield TrainingRow(f"{source}{named}", tuple(_texts(row)), patches, **facts)
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -195,8 +167,7 @@ def _texts(value: object) -> Iterator[str]:
 #
 # Texts are compared as runs of N words in lower case, without white space, punctuation and the line
 # numbers that tools put before code. N = 13 as in GPT-3 (arXiv:2005.14165, appendix C) and most
-# later work; in code that is two to four lines. Punctuation doesn't count as a word, else 13 words
-# could be one line, `for i in range(len(x)):`, which any program may contain.
+# later work; in code that is two to four lines. With punctuation as words 13 could be one line.
 
 
 WORDS = 13
@@ -204,7 +175,6 @@ NONE = np.empty(0, np.uint64)
 
 _WORD = re.compile(r"\w+")
 _LINE_NUMBER = re.compile(r"^[ \t]*\d+[ \t]*[:|>]?(?=\s)", re.MULTILINE)
-_SIEVE_BITS = 22
 
 
 def words(text: str) -> list[str]:
@@ -241,13 +211,11 @@ class SeenNgrams:
     def __init__(self, wanted: Iterable[Hashes]) -> None:
         self._wanted = np.unique(np.concatenate([NONE, *wanted]))
         self._first: dict[int, str] = {}
-        # Most n-grams of a stream are not wanted: a small table rules them out quickly.
-        self._sieve = np.zeros(1 << _SIEVE_BITS, np.bool_)
-        self._sieve[self._wanted >> np.uint64(64 - _SIEVE_BITS)] = True
 
     def see(self, found: Hashes, source: str) -> None:
-        found = found[self._sieve[found >> np.uint64(64 - _SIEVE_BITS)]]
-        for each in found[np.isin(found, self._wanted)].tolist():
+        starts = np.searchsorted(self._wanted, found, "left")
+        ends = np.searchsorted(self._wanted, found, "right")
+        for each in found[starts < ends].tolist():
             self._first.setdefault(each, source)
 
     def shared(self, wanted: Hashes) -> Shared:
@@ -325,9 +293,6 @@ class ContaminationReport(StrictRecord):
     def worst(self) -> list[BugOverlap]:
         return sorted(self.bugs, key=lambda bug: -bug.share)
 
-    def over(self, share: float) -> int:
-        return sum(bug.share > share for bug in self.bugs)
-
     def counts(self) -> dict[str, int]:
         """Number of bugs in the training data, by kind of evidence."""
         bugs = self.bugs
@@ -341,7 +306,8 @@ class ContaminationReport(StrictRecord):
             "problem too short for n-grams": sum(not bug.problem.of for bug in bugs),
             "patch too short for n-grams": sum(not bug.patch.of for bug in bugs),
         }
-        return found | {f"share over {bound:.0%}": self.over(bound) for bound in BOUNDS}
+        over = {bound: sum(bug.share > bound for bug in bugs) for bound in BOUNDS}
+        return found | {f"share over {bound:.0%}": count for bound, count in over.items()}
 
 
 def _total(parts: Sequence[Shared]) -> Shared:
@@ -405,19 +371,21 @@ def measure(
     )
 
 
-# A contamination report as a table for a terminal, and as files.
+# A contamination report as tables for a terminal.
 
 
 SHOWN_BUGS = 15
-SHOWN_IN_FILE = 200
-HEADER = ("bug", "repository", "same", "problem", "patch", "seen first in")
 
 
 def report_tables(report: ContaminationReport) -> tuple[Table, ...]:
-    counts = Table("of the benchmark", "bugs", title=_title(report))
+    names = ", ".join(sorted({bug.benchmark for bug in report.bugs}))
+    bugs, rows = counted(len(report.bugs), "bug"), counted(report.rows, "training row")
+    title = f"{bugs} of {names} against {rows}"
+    counts = Table("of the benchmark", "bugs", title=title)
     for name, count in report.counts().items():
         counts.add_row(name, str(count))
-    worst = Table(*HEADER, title="the largest shares")
+    columns = ("bug", "repository", "same", "problem", "patch", "seen first in")
+    worst = Table(*columns, title="the largest shares")
     for bug in report.worst[:SHOWN_BUGS]:
         worst.add_row(*_cells(bug))
     return counts, worst
@@ -432,31 +400,6 @@ def totals(report: ContaminationReport) -> str:
         f"{report.ngram_words}-grams in the training data: {problems} of the problems, {patches} "
         "of the patches"
     )
-
-
-def write_report(report: ContaminationReport, stem: Path) -> tuple[Path, Path]:
-    """Write `STEM.json`, with every bug, and `STEM.md`."""
-    paths = stem.with_name(f"{stem.name}.json"), stem.with_name(f"{stem.name}.md")
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    write_text(paths[0], report.model_dump_json(indent=1) + "\n")
-    counts = [[name, f"{count:,}"] for name, count in report.counts().items()]
-    shown = f" (the {SHOWN_IN_FILE} largest)" if len(report.bugs) > SHOWN_IN_FILE else ""
-    parts = [
-        f"# {_title(report)}",
-        f"Training data: {', '.join(report.training)}; {counted(report.rows, 'row')}.",
-        f"{totals(report)}.",
-        markdown_table(["of the benchmark", "bugs"], counts),
-        f"## Bugs by share{shown}",
-        markdown_table(list(HEADER), [_cells(bug) for bug in report.worst[:SHOWN_IN_FILE]]),
-    ]
-    write_text(paths[1], "\n\n".join(parts) + "\n")
-    return paths
-
-
-def _title(report: ContaminationReport) -> str:
-    names = ", ".join(sorted({bug.benchmark for bug in report.bugs}))
-    bugs, rows = counted(len(report.bugs), "bug"), counted(report.rows, "training row")
-    return f"{bugs} of {names} against {rows}"
 
 
 def _cells(bug: BugOverlap) -> list[str]:

@@ -12,7 +12,6 @@ import hashlib
 import json
 import re
 import zlib
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -121,35 +120,26 @@ RULES = {
 """The last steps of the funnel, with the condition that kept conversations meet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    key: bytes
-    signature: Signature | None
-    """None if the config keeps near duplicates, or if nothing was called."""
-
-    @classmethod
-    def of(cls, conversation: Conversation, config: FormatConfig) -> Mark:
-        similar = config.max_similarity is not None
-        return cls(session_key(conversation), signature_of(conversation) if similar else None)
-
-
 class Duplicates:
     def __init__(self, config: FormatConfig) -> None:
         self._config = config
         self._seen: set[bytes] = set()
         self._known = NearDuplicates()
 
-    def dropped_by(self, mark: Mark) -> str | None:
+    def dropped_by(self, conversation: Conversation) -> str | None:
         """The rule in `RULES` that drops a conversation; None if it is kept."""
         if self._config.deduplicate:
-            if mark.key in self._seen:
+            key = session_key(conversation)
+            if key in self._seen:
                 return UNIQUE
-            self._seen.add(mark.key)
-        if mark.signature is None or self._config.max_similarity is None:
+            self._seen.add(key)
+        most = self._config.max_similarity
+        signature = signature_of(conversation) if most is not None else None
+        if most is None or signature is None:
             return None
-        if self._known.find(mark.signature) > self._config.max_similarity:
+        if self._known.find(signature) > most:
             return NOT_NEAR_DUPLICATE
-        self._known.add(mark.signature)
+        self._known.add(signature)
         return None
 
 

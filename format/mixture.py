@@ -11,7 +11,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from itertools import compress
 from typing import Annotated, NamedTuple
 
 from pydantic import Field
@@ -70,15 +69,6 @@ class MixtureConfig(StrictRecord):
         return caps.get(value) if isinstance(caps, Mapping) else caps
 
 
-class MixtureShare(StrictRecord):
-    column: str
-    value: str
-    weight: float
-    cap: int | None
-    before: int
-    after: int
-
-
 class Facets(NamedTuple):
     """A row's values that the mixture and the splits use; many rows share them."""
 
@@ -117,25 +107,3 @@ def mixed(config: MixtureConfig, rows: Sequence[Facets], numbers: Sequence[int])
             counts.update(limits.keys())
             kept[index] = 1
     return kept
-
-
-def shares(config: MixtureConfig, rows: Sequence[Facets], kept: bytearray) -> list[MixtureShare]:
-    """How many rows are kept for each value of the columns that the config names."""
-    found = []
-    for facet in config.facets:
-        before = Counter(each.value(facet) for each in rows)
-        after = Counter(each.value(facet) for each in compress(rows, kept))
-        caps = config.caps.get(facet, {})
-        named = {*config.weights.get(facet, {}), *(caps if isinstance(caps, Mapping) else ())}
-        for value in sorted({*before, *named}):
-            found.append(
-                MixtureShare(
-                    column=facet,
-                    value=value,
-                    weight=config.weight(facet, value),
-                    cap=config.cap(facet, value),
-                    before=before[value],
-                    after=after[value],
-                )
-            )
-    return found

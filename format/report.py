@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, Field, field_serializer
 
+from collect import quantities
 from format.config import Arguments, Vocabulary
 from format.dataset import (
     COLUMNS,
@@ -23,7 +24,6 @@ from format.dataset import (
     read_rows,
     split_file,
 )
-from format.mixture import MixtureConfig, MixtureShare
 from format.translation import MAPPING
 
 RECORDS, TABLES = "records", ("rollouts", "conversations")
@@ -35,12 +35,9 @@ LABELS = (
 )
 
 
-class FunnelStep(BaseModel):
-    name: str
+class FunnelStep(quantities.FunnelStep):
     rule: str
     """The condition that kept conversations meet."""
-    dropped: int = 0
-    remaining: int = 0
 
 
 class Funnel(BaseModel):
@@ -138,8 +135,6 @@ class FormatReport(BaseModel):
     funnel: Funnel
     splits: dict[str, SplitStatistics]
     """`train`, and `test` if it has rows."""
-    mixture: list[MixtureShare] = []
-    """How many rows the mixture kept, for the values that its config names."""
     outputs: dict[str, dict[str, int]] = {}
     """Number of rows of the additional formats, by folder and split."""
     config: dict[str, Any]
@@ -154,7 +149,6 @@ WHAT = {
     "steps": "a row for each trained turn: `prompt`, `completion` and `tools`, with the keys of "
     "its conversation",
     "preferences": "pairs of attempts at the same question, for training by preference",
-    "prompts": "questions whose answers are scored, for training by reward",
     "atif": "rollouts of which there are rows, whole, as ATIF trajectories, one a line",
 }
 """Descriptions of the additional formats, by folder."""
@@ -214,7 +208,6 @@ def write_card(folder: Path, report: FormatReport) -> None:
         "Sources": markdown_table(["split", *SOURCE, "rows"], sources),
         "Columns": column_table(COLUMNS),
         "Labels": _label_table(splits),
-        **_further(report),
         "Vocabulary": f"{VOCABULARY[config['vocabulary']]}\n\n{MAPPING}",
         "Tools called": markdown_table(["tool", "calls"], called)
         if called
@@ -222,6 +215,13 @@ def write_card(folder: Path, report: FormatReport) -> None:
         "Example": _example(example),
         "Config": fenced("yaml", yaml.safe_dump({"format": config, **held_out})),
     }
+    if report.outputs:
+        rows = [
+            [f"`{name}/`", WHAT.get(name, ""), split, f"{count:,}"]
+            for name, counted in report.outputs.items()
+            for split, count in counted.items()
+        ]
+        sections["Further forms"] = markdown_table(["folder", "what", "split", "rows"], rows)
     introduction = INTRODUCTION % {"form": FORMS[Arguments(config["arguments"])]}
     write_readme(folder, config, counts, introduction, sections)
 
@@ -285,28 +285,6 @@ def _split_table(splits: dict[str, SplitStatistics]) -> str:
         spreads = (each.assistant_turns, each.tool_calls, each.characters)
         rows.append([name, *(f"{n:,}" for n in counts), *(spread(s) for s in spreads)])
     return markdown_table(header, rows)
-
-
-def _further(report: FormatReport) -> dict[str, str]:
-    """Sections on the mixture and on additional formats, if there are any."""
-    sections = {}
-    mixture = MixtureConfig.model_validate(report.config["mixture"])
-    if mixture != MixtureConfig(seed=mixture.seed):
-        header = ["column", "value", "weight", "cap", "rows before", "rows after"]
-        rows = []
-        for share in report.mixture:
-            cap = "" if share.cap is None else f"{share.cap:,}"
-            counts = [f"{share.before:,}", f"{share.after:,}"]
-            rows.append([share.column, share.value, f"{share.weight:g}", cap, *counts])
-        sections["Mixture"] = markdown_table(header, rows)
-    if report.outputs:
-        rows = [
-            [f"`{name}/`", WHAT.get(name, ""), split, f"{count:,}"]
-            for name, splits in report.outputs.items()
-            for split, count in splits.items()
-        ]
-        sections["Further forms"] = markdown_table(["folder", "what", "split", "rows"], rows)
-    return sections
 
 
 def column_table(columns: dict[str, Column]) -> str:

@@ -10,74 +10,36 @@ from __future__ import annotations
 import logging
 import os
 import re
-import signal
-import threading
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable
 from itertools import chain
-from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any
 
-from collect.agents.config import AgentsConfig
 from collect.benchmarks.held_out import HeldOut, HeldOutConfig
 from collect.errors import ConfigError
 from collect.store.files import replacing_folder
 from collect.store.run_store import RunStore
-from format import mixture
-from format.candidates import FILTERS, Candidate, Candidates, Chunk, characters, rule_of
+from format.candidates import (
+    FILTERS,
+    Candidate,
+    Candidates,
+    characters,
+    read_gold_lines,
+    read_outcomes,
+    rule_of,
+)
 from format.config import FormatConfig, PushConfig
 from format.dataset import COLUMNS, Splits, tool_texts
-from format.duplicates import RULES, Duplicates, Mark
-from format.outcomes import read_gold_lines, read_outcomes
-from format.parts import (
-    PREFERENCES,
-    PROMPTS,
-    Attempt,
-    Attempts,
-    attempt_of,
-    choose_questions,
-    write_preferences,
-    write_prompts,
-)
+from format.duplicates import RULES, Duplicates
+from format.mixture import RULE as MIXED
+from format.mixture import mixed
+from format.preferences import PREFERENCES, Attempts, attempt_of, write_preferences
 from format.report import RECORDS, TABLES, FormatReport, Funnel, write_card
 from format.turn_quality import trained_turns
 from format.writing import StagedRows, write_rows, write_trajectories
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    columns: dict[str, Any]
-    """JSON columns are texts."""
-    characters: int
-    mark: Mark
-
-
-Judgement = tuple[Row | str, Attempt | None]
-"""The row of a conversation, ignoring duplicates, or the name of the filter that dropped it; and
-its role in pairs, if the config requests them."""
-
-
-def judge(chunk: Chunk) -> list[Judgement]:
-    """Apply the filters to all conversations of a chunk, in order. Those that pass become rows."""
-    config = chunk.config
-    found: list[Judgement] = []
-    for candidate in chain.from_iterable(chunk.rollouts()):
-        dropped_by = next((keep.__name__ for keep in FILTERS if not keep(candidate)), None)
-        attempt = attempt_of(candidate, dropped_by) if config.preferences is not None else None
-        if dropped_by is not None:
-            found.append((dropped_by, attempt))
-            continue
-        said = candidate.said
-        row = Row(row_columns(candidate), characters(said), Mark.of(said, config))
-        found.append((row, attempt))
-    return found
 
 
 def row_columns(candidate: Candidate) -> dict[str, Any]:
@@ -102,57 +64,6 @@ def row_columns(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-Judging = Callable[[Iterable[Chunk]], Iterator[Judgement]]
-"""Judges chunks in order; reads no more ahead than needed to keep all processes busy."""
-AHEAD = 2
-"""Maximum number of chunks per process that are in progress, or finished and waiting for their
-turn."""
-
-
-@contextmanager
-def judging(processes: int) -> Iterator[Judging]:
-    """Run the worker processes while the context is open; for 1, judge in this one.
-
-    Raises ConfigError if a process is killed.
-    """
-    if processes == 1:
-        yield lambda chunks: chain.from_iterable(map(judge, chunks))
-        return
-    pool = ProcessPoolExecutor(processes, get_context("spawn"), _end_with_command)
-
-    def in_order(chunks: Iterable[Chunk]) -> Iterator[Judgement]:
-        waiting: deque[Future[list[Judgement]]] = deque()
-        for chunk in chunks:
-            waiting.append(pool.submit(judge, chunk))
-            if len(waiting) == AHEAD * processes:
-                yield from waiting.popleft().result()
-        while waiting:
-            yield from waiting.popleft().result()
-
-    try:
-        yield in_order
-    except BrokenProcessPool as error:
-        raise ConfigError(
-            "a process of format.workers ended before its work, mostly because memory ran out; "
-            "nothing is written; lower format.workers.count, and start again"
-        ) from error
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _end_with_command() -> None:
-    # Ctrl-C reaches the whole process group; the command ends its processes.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    command = parent_process()
-    assert command is not None, "it was spawned"
-
-    def follow() -> None:
-        command.join()
-        os._exit(1)
-
-    threading.Thread(target=follow, daemon=True).start()
-
-
 def check_runs(config: FormatConfig, run: Path) -> None:
     """Raise ConfigError if a folder of `format.runs` can't be added to the run."""
     names = {run.resolve().name: run}
@@ -167,17 +78,13 @@ def check_runs(config: FormatConfig, run: Path) -> None:
 
 
 def run_format(
-    config: FormatConfig,
-    run: Path,
-    held_out: HeldOutConfig | None = None,
-    agents: AgentsConfig | None = None,
+    config: FormatConfig, run: Path, held_out: HeldOutConfig | None = None
 ) -> FormatReport:
     """Write `RUN/sft/` from the conversations of the run and of `format.runs`, replacing an earlier
     one.
 
-    Conversations on bugs in `held_out` are dropped. `agents` define a Debug Subagent's prompt, for
-    training with rewards. Raises ConfigError, without writing anything, if no conversation is left
-    to train on, or if the config requests pairs and there are none.
+    Conversations on bugs in `held_out` are dropped. Raises ConfigError, without writing anything,
+    if no conversation is left to train on, or if the config requests pairs and there are none.
     """
     held_out = held_out or HeldOutConfig()
     bugs = HeldOut.of(held_out)
@@ -198,7 +105,6 @@ def run_format(
         push_rows = config.push.model_copy(update={"records": False})
         config = config.model_copy(update={"push": push_rows})
     source = Candidates(config, runs)
-    questions = choose_questions(config.prompts, run, bugs) if config.prompts else []
     attempts: Attempts = {}
     with replacing_folder(run / "sft") as folder:
         kept = StagedRows(folder, config.mixture.seed)
@@ -213,8 +119,8 @@ def run_format(
                 f"the filter {worst.name!r} dropped {worst.dropped}. It keeps where: {worst.rule} "
                 "Collect more rollouts, or relax that filter in the config's `format` section"
             )
-        chosen = mixture.mixed(config.mixture, kept.facets, kept.numbers)
-        funnel.add_step("mixture", mixture.RULE, sum(chosen))
+        chosen = mixed(config.mixture, kept.facets, kept.numbers)
+        funnel.add_step("mixture", MIXED, sum(chosen))
         splits = Splits(config, (facets.repository for facets in kept.facets))
         written = write_rows(config, kept, chosen, splits, folder)
         kept.remove()
@@ -222,14 +128,10 @@ def run_format(
             write_trajectories(source, written, folder)
         if config.preferences is not None:
             pairs = write_preferences(config, attempts, source, splits, folder)
-            written.outputs[PREFERENCES.name] = pairs
-        if questions:
-            prompts = write_prompts(config, questions, agents or AgentsConfig(), splits, folder)
-            written.outputs[PROMPTS.name] = prompts
+            written.outputs[PREFERENCES] = pairs
         report = FormatReport(
             funnel=funnel,
             splits=written.statistics,
-            mixture=mixture.shares(config.mixture, kept.facets, chosen),
             outputs=written.outputs,
             config=config.model_dump(mode="json"),
             held_out=held_out.model_dump(mode="json"),
@@ -246,14 +148,16 @@ def _select(
     `attempts`."""
     duplicates = Duplicates(config)
     dropped: Counter[str | None] = Counter()
-    with judging(config.workers.count) as judged:
-        for row, attempt in judged(source.chunks()):
+    for candidate in chain.from_iterable(source.rollouts()):
+        dropped_by = next((keep.__name__ for keep in FILTERS if not keep(candidate)), None)
+        if config.preferences is not None:
+            attempt = attempt_of(candidate, dropped_by)
             if attempt is not None:
                 attempts.setdefault((attempt.question, attempt.said), attempt)
-            dropped_by = row if isinstance(row, str) else duplicates.dropped_by(row.mark)
-            dropped[dropped_by] += 1
-            if isinstance(row, Row) and dropped_by is None:
-                kept.add(row.columns, row.characters)
+        dropped_by = dropped_by or duplicates.dropped_by(candidate.said)
+        dropped[dropped_by] += 1
+        if dropped_by is None:
+            kept.add(row_columns(candidate), characters(candidate.said))
     return Funnel.of({keep.__name__: rule_of(keep) for keep in FILTERS} | RULES, dropped)
 
 
@@ -264,10 +168,12 @@ ENDPOINT = "HF_ENDPOINT"
 LOG_IN = "set HF_TOKEN to a token with write access, or run `hf auth login`"
 
 
-def check_push(config: PushConfig) -> None:
-    """Raise ConfigError if an upload can't succeed: a bad name, or no token."""
+def check_push(config: PushConfig | None) -> None:
+    """Raise ConfigError if a requested upload can't succeed: a bad name, or no token."""
     from huggingface_hub import get_token
 
+    if config is None:
+        return
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", config.repository):
         raise ConfigError(f"{config.repository!r} must be OWNER/NAME to be pushed to")
     if get_token() is None:
@@ -283,7 +189,7 @@ def push(folder: Path, config: PushConfig, runs: Iterable[Path] = ()) -> str:
     """
     from httpx2 import TransportError
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+    from huggingface_hub.errors import HfHubHTTPError
 
     check_push(config)
     api, repository = HfApi(endpoint=os.environ.get(ENDPOINT)), config.repository
@@ -307,11 +213,6 @@ def push(folder: Path, config: PushConfig, runs: Iterable[Path] = ()) -> str:
                 allow_patterns=[f"{table}/[!.]*.parquet" for table in TABLES],
                 commit_message=f"Add the records of the run {run.resolve().name}",
             )
-    except OfflineModeIsEnabled as error:
-        raise ConfigError(
-            f"{repository} can't be pushed: HF_HUB_OFFLINE is set; unset it, or push later with "
-            "the same command"
-        ) from error
     except HfHubHTTPError as error:
         status = error.response.status_code
         reason = (error.server_message or str(error)).rstrip(".")
@@ -320,6 +221,7 @@ def push(folder: Path, config: PushConfig, runs: Iterable[Path] = ()) -> str:
             f"{api.endpoint} refused to take {repository} ({status}): {reason}{hint}"
         ) from error
     except (TransportError, ConnectionError) as error:
+        # Among them OfflineModeIsEnabled, which names HF_HUB_OFFLINE.
         raise ConfigError(
             f"{repository} can't be pushed: {api.endpoint} can't be reached: {error}; "
             "the dataset itself is done, and the same command pushes it"

@@ -56,8 +56,6 @@ from collect.store.records import (
 )
 from sandbox import Sandbox
 from sandbox.debugger import Action, DebugEvent, Debugger, ErrorKind, State
-from sandbox.debugger import StopReason as DebugStopReason
-from sandbox.debugger.rendering import read_paused_frame
 
 MAPPING = """\
 | InspectCoder's Program Inspector | Debug2Fix's Debug Subagent |
@@ -146,8 +144,7 @@ class Inspection:
     """The task in the prompt, without the session's state."""
     test: str
     opening: DebugEvent
-    opening_recorded: bool
-    """If false, it was read from the prompt and is not an event of the conversation."""
+    """The start of the session."""
     turns: tuple[Turn, ...]
     conclusion: Conclusion
 
@@ -188,19 +185,6 @@ def recorded_start(conversation: Conversation) -> EventRow | None:
     return next((row for row in conversation.events if row.event.action is Action.START), None)
 
 
-def opening_at(test: str, file: str, line: int, function: str, source: str) -> DebugEvent:
-    return DebugEvent(
-        action=Action.START,
-        arguments=json.dumps({"test": test, "breakpoints": []}),
-        state=State.RUNTIME,
-        stop_reason=DebugStopReason.ENTRY,
-        file=file,
-        line=line,
-        function=function,
-        source=(f"->{line:>8}  {source}",),
-    )
-
-
 # Read a Program Inspector's conversation in either native format.
 
 
@@ -209,21 +193,16 @@ def read_inspector(conversation: Conversation) -> Inspection:
     rows = conversation.messages
     if len(rows) < 3 or rows[TASK_MESSAGE].message.role != "user":
         raise Untranslatable("the conversation has no task, or no reply to it")
-    context, _, state = rows[TASK_MESSAGE].message.content.rpartition(f"{STATE_HEADING}\n")
+    context, _, _ = rows[TASK_MESSAGE].message.content.rpartition(f"{STATE_HEADING}\n")
     test = TEST.search(context)
     if test is None:
         raise Untranslatable("the task names no failing test")
-    start, frame = recorded_start(conversation), read_paused_frame(state)
-    if start is not None:
-        opening = start.event
-    elif frame is not None:
-        opening = opening_at(test[1], frame.file, frame.line, frame.function, frame.source)
-    else:
-        raise Untranslatable("the session was not paused at its beginning")
+    start = recorded_start(conversation)
+    if start is None:
+        raise Untranslatable("no session was started")
     turns, conclusion = _read_replies(conversation)
     context = context.rstrip("\n")
-    recorded = start is not None
-    return Inspection(context, test[1], opening, recorded, tuple(turns), conclusion).checked()
+    return Inspection(context, test[1], start.event, tuple(turns), conclusion).checked()
 
 
 def _read_replies(conversation: Conversation) -> tuple[list[Turn], Conclusion]:
@@ -346,8 +325,7 @@ def to_debug2fix(conversation: Conversation) -> Conversation:
     arguments = json.dumps({"test": inspection.test, "stop_at_test": True})
     start = ToolCall(SESSION_START, START_SESSION, arguments)
     draft.reply(MessageRow(Message("assistant")), "", [start])
-    if inspection.opening_recorded:
-        draft.note(draft.last_index, SESSION_START, [inspection.opening])
+    draft.note(draft.last_index, SESSION_START, [inspection.opening])
     draft.answer(start, draft.shown.reply(inspection.opening))
     unasked: Step | None = None
     for turn in inspection.turns:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from collect.errors import ConfigError
 from collect.store.messages import ToolCall
 from collect.store.records import ORACLE_TEACHER, Conversation, EventRow, MessageRow
-from format.candidates import Candidates
+from format.candidates import Candidates, Outcome
 from format.config import FormatConfig
 from format.dataset import (
     COLUMNS,
@@ -32,7 +32,6 @@ from format.dataset import (
     split_file,
 )
 from format.mixture import Facets, drawn
-from format.outcomes import Outcome
 from format.report import SplitStatistics
 from format.turn_quality import Turn, turns
 

@@ -36,18 +36,6 @@ class LoraSettings(StrictRecord):
     """Hold the base model in this many bits while its adapters are trained (QLoRA)."""
 
 
-class SampleSettings(StrictRecord):
-    """Replies sampled from the model during training, to compare with the teacher's."""
-
-    count: int = Field(default=4, ge=1)
-    """Rows of the test split, evenly spread; one turn of each."""
-    every: int | None = Field(default=None, ge=1)
-    """Optimizer steps between samples; null samples only before the first and after the last
-    step."""
-    max_new_tokens: int = Field(default=256, ge=1)
-    """Most tokens of one reply."""
-
-
 class DpoSettings(StrictRecord):
     """Direct preference optimisation, on the pairs of `RUN/sft/preferences`."""
 
@@ -76,7 +64,7 @@ class GrpoSettings(StrictRecord):
     """Group relative policy optimisation, on questions answered in real debug sessions."""
 
     questions: str | None = None
-    """A file of questions to train on. Null: the run's `sft/prompts`, written by format."""
+    """The file of questions to train on. Null: `questions.jsonl` in the run's folder."""
     generations: int = Field(default=8, ge=2)
     """Episodes per question, whose rewards are compared. Must divide the batch: `batch_size` times
     `gradient_accumulation` times processes."""
@@ -147,13 +135,10 @@ class TrainConfig(StrictRecord):
     device: Literal["auto", "cpu"] = "auto"
     """auto: CUDA if there is a device."""
 
-    curriculum: Literal["shuffle", "difficulty"] = "shuffle"
-    """The order of the rows in each epoch: random, or from easy to hard."""
     eval_every: int | None = Field(default=None, ge=1)
     """Optimizer steps between losses on the test split; null: none."""
     eval_rows: int = Field(default=256, ge=1)
     """Most rows of the test split to use, evenly spread."""
-    samples: SampleSettings | None = None
     checkpoints_at: tuple[int, ...] = ()
     """Numbers of trained rows after which a copy of the model is kept in `RUN/model-at/ROWS`."""
     wandb: WandbSettings | None = None
@@ -188,7 +173,6 @@ class TrainConfig(StrictRecord):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         only_sft = {
-            "curriculum": self.curriculum != "shuffle",
             "eval_every": self.eval_every is not None,
             "checkpoints_at": bool(self.checkpoints_at),
         }

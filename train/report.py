@@ -77,7 +77,6 @@ SHOWN = (
     "batch_size",
     "gradient_accumulation",
     "max_length",
-    "curriculum",
     "seed",
 )
 Table = list[tuple[Any, ...]]

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -20,6 +20,8 @@ from collect.store.files import numbered_lines
 Rows = Iterator[tuple[str, object]]
 Row = TypeVar("Row", bound=BaseModel)
 SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".parquet", ".csv")
+ROWS_AT_ONCE = 256
+"""Of a Parquet file."""
 
 
 def file_rows(path: Path, setting: str) -> Rows:
@@ -36,34 +38,48 @@ def file_rows(path: Path, setting: str) -> Rows:
     if path.suffix == ".csv":
         yield from _csv_rows(path)
         return
-    data = path.read_bytes()
     if path.suffix == ".parquet":
-        import pyarrow
-        from pyarrow import parquet
-
+        rows = _parquet_rows(path)
+    elif path.suffix == ".json" and _holds_a_list(path):
         try:
-            rows = parquet.read_table(path).to_pylist()
-        except pyarrow.ArrowInvalid as error:
-            raise ConfigError(f"{path}: not Parquet: {error}") from error
-    elif path.suffix == ".json" and data.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"["):
-        try:
-            rows = json.loads(data)
+            rows = json.loads(path.read_bytes())
         except (ValueError, RecursionError) as error:
             raise ConfigError(f"{path}: not JSON: {error}") from error
     else:
-        try:
-            data = gzip.decompress(data) if path.suffix == ".gz" else data
-        except (OSError, EOFError) as error:
-            raise ConfigError(f"{path}: not a whole gzip file: {error}") from error
-        for number, line in numbered_lines(path, io.BytesIO(data)):
-            where = f"{path}, line {number}"
-            try:
-                yield where, json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise ConfigError(f"{where}: not JSON: {error}") from error
+        yield from _json_lines(path)
         return
     for number, row in enumerate(rows, start=1):
         yield f"{path}, row {number}", row
+
+
+def _parquet_rows(path: Path) -> Iterator[object]:
+    import pyarrow
+
+    from collect.store.tables import open_parquet
+
+    try:
+        for batch in open_parquet(path).iter_batches(ROWS_AT_ONCE):
+            yield from batch.to_pylist()
+    except pyarrow.ArrowException as error:
+        raise ConfigError(f"{path}: not Parquet: {error}") from error
+
+
+def _holds_a_list(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(1_000).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
+
+
+def _json_lines(path: Path) -> Rows:
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            for number, line in numbered_lines(path, cast(BinaryIO, file)):
+                where = f"{path}, line {number}"
+                try:
+                    yield where, json.loads(line)
+                except (ValueError, RecursionError) as error:
+                    raise ConfigError(f"{where}: not JSON: {error}") from error
+    except (gzip.BadGzipFile, EOFError) as error:
+        raise ConfigError(f"{path}: not a whole gzip file: {error}") from error
 
 
 def hub_rows(

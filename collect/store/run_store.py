@@ -32,7 +32,7 @@ from pydantic import TypeAdapter
 
 from collect.store.files import locked
 from collect.store.records import SCHEMA_VERSION, Conversation, EventRow, MessageRow, Rollout
-from collect.store.tables import Table, rollout_batches
+from collect.store.tables import Table
 from sandbox.text import storable
 
 # The records' Parquet form: Arrow schemas derived from the dataclasses, and conversions.
@@ -107,18 +107,6 @@ def conversation_from_plain(row: dict[str, Any]) -> Conversation:
     messages = [each | {"message": each} for each in row["messages"]]
     events = [each | {"event": each} for each in row["events"]]
     return _CONVERSATION.validate_python(row | {"messages": messages, "events": events})
-
-
-ROWS_AT_ONCE = 32
-"""Rows converted to Python objects at once."""
-BYTES_AT_ONCE = 16_000_000
-"""Size of a table in bytes, since conversations may be long."""
-
-
-def conversations_of(table: pa.Table) -> Iterator[Conversation]:
-    """The table's rows as records."""
-    for batch in table.to_batches(max_chunksize=ROWS_AT_ONCE):
-        yield from map(conversation_from_plain, batch.to_pylist())
 
 
 class RunStore:
@@ -204,13 +192,6 @@ class RunStore:
             finished = set(self.rollouts.ids())
         rows = self.conversations.rows(self._finished_parts(), only=only)
         return (conversation_from_plain(row) for row in rows if row["rollout_id"] in finished)
-
-    def conversation_tables(self, rows: int) -> Iterator[pa.Table]:
-        """The conversations as stored, in tables of about `rows` rows that don't split a rollout;
-        read them with `conversations_of`.
-        """
-        batches = self.conversations.batches(self._finished_parts())
-        return rollout_batches(batches, self.conversations.schema, rows, BYTES_AT_ONCE)
 
     def _finished_parts(self) -> dict[str, Path]:
         """Part files of conversations whose rollout is finished."""

@@ -146,7 +146,7 @@ def add_view(parser: argparse.ArgumentParser) -> None:
     add("--output", type=Path, metavar="FOLDER", help="where the pages go (RUN/report)")
     add("--open", action="store_true", help="show them in the browser")
     told = f"most rollouts that get pages, 0 for all ({MOST_PAGES})"
-    add("--limit", type=_limit, default=MOST_PAGES, metavar="N", help=told)
+    add("--limit", type=int, default=MOST_PAGES, metavar="N", help=told)
     several(
         "--outcome",
         help="only these: resolved, not_resolved, right, wrong, failed; may be given several "
@@ -157,12 +157,6 @@ def add_view(parser: argparse.ArgumentParser) -> None:
     several("--bug", metavar="GLOB", help="only bugs of such ids")
     _add_questions(parser)
     parser.set_defaults(command=view)
-
-
-def _limit(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
-    return int(text)
 
 
 def view(options: argparse.Namespace) -> int:
@@ -191,7 +185,7 @@ def view(options: argparse.Namespace) -> int:
         sources=sources,
         output=options.output or run / "report",
         selection=Selection(
-            limit=options.limit or None,
+            limit=options.limit if options.limit > 0 else None,
             outcomes=frozenset(outcomes[text] for text in options.outcome),
             variants=frozenset(options.variant),
             models=frozenset(options.model),

@@ -192,15 +192,15 @@ def make_dataset(
 ) -> int:
     """Make training data from the rollouts. Check them for the model `preflight`, if one is given,
     and upload them if `push` or the config says where."""
+    from format.stage import check_push, run_format
     from format.stage import push as upload
-    from format.stage import run_format
 
     push = push or config.format.push
-    check_push_target(push)
+    check_push(push)
     # The dataset card says what is uploaded.
     format_config = config.format.model_copy(update={"push": push})
     heading("format")
-    report = run_format(format_config, config.folder, config.held_out, config.agents)
+    report = run_format(format_config, config.folder, config.held_out)
     table = Table("filter", "dropped", "left")
     table.add_row("conversations in the run", "", str(report.funnel.conversations))
     for step in report.funnel.steps:
@@ -213,12 +213,6 @@ def make_dataset(
     for name, counts in report.outputs.items():
         told = ", ".join(f"{count} to {split}" for split, count in counts.items())
         console.print(f"{told}; in {config.folder}/sft/{name}")
-    if config.format.tokenized is not None:
-        from train.rows import write_tokenized
-
-        rows = write_tokenized(config.format.tokenized, config.folder / "sft")
-        told = ", ".join(f"{counted(count, 'row')} of {name}" for name, count in rows.items())
-        console.print(f"{told} as token ids; in {config.folder}/sft/tokenized")
     status = 0 if preflight is None else check_rows(config, preflight)
     if push is not None and not status:
         push = PushConfig.model_validate(report.config["push"])
@@ -227,14 +221,6 @@ def make_dataset(
         runs = [each for each in every if (each / "rollouts").is_dir()]
         console.print(upload(config.folder / "sft", push, runs), highlight=False)
     return status
-
-
-def check_push_target(push: PushConfig | None) -> None:
-    """Raise ConfigError, before any work, if the dataset could not be uploaded."""
-    if push is not None:
-        from format.stage import check_push
-
-        check_push(push)
 
 
 def check_rows(config: RunConfig, model: str) -> int:
@@ -376,9 +362,9 @@ def check_sections(config: RunConfig) -> None:
         config.model_config_of(config.collect.main)
         config.model_config_of(config.collect.sub)
     if "format" in config.stages:
-        from format.stage import check_runs
+        from format.stage import check_push, check_runs
 
-        check_push_target(config.format.push)
+        check_push(config.format.push)
         check_runs(config.format, config.folder)
     if "train" in config.stages:
         from train.job import QuestionBench

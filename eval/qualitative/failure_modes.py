@@ -152,8 +152,6 @@ MANY_SESSIONS = 3
 """More make a bug one of high complexity (table 4)."""
 NEAR_LINES = 3
 """So close to a line that the gold patch changes, a change is at its place."""
-RECORDED = frozenset({"infrastructure", "budget", "model_failure"})
-"""Recorded facts, and nothing to have an opinion on."""
 OF_TABLE_4 = (
     *("session_failed", "wrong_fix_after_debugging", "high_complexity", "subagent_error"),
     "static_analysis",

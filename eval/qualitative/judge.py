@@ -1,10 +1,11 @@
-"""A model that sorts questions, and failures beside the rules, each of them once.
+"""A model that sorts the main agents' questions, each of them once.
 
 Its replies are kept in the run's folder, so that a second start pays for none of them again.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import threading
@@ -37,8 +38,7 @@ from collect.store.messages import Message
 from collect.store.records import digest
 from collect.threads import run_in_threads
 from eval.config import JudgeConfig
-from eval.qualitative.failure_modes import MODES, RECORDED
-from eval.qualitative.study import Item, Kind
+from eval.metrics import Arm, InstanceKey
 
 FILE = "judgements.jsonl"
 NONE = "none"
@@ -76,11 +76,41 @@ CATEGORIES: Mapping[Category, tuple[str, str]] = {
     ),
 }
 """Titles and descriptions of Debug2Fix's table 3, in its order and words."""
-LABELS: Mapping[Kind, Mapping[str, str]] = {
-    Kind.QUESTION: {each.value: text for each, (_, text) in CATEGORIES.items()}
-    | {NONE: "None of these."},
-    Kind.FAILURE: {name: text for name, (_, text) in MODES.items() if name not in RECORDED},
+LABELS: Mapping[str, str] = {
+    **{each.value: text for each, (_, text) in CATEGORIES.items()},
+    NONE: "None of these.",
 }
+
+
+@dataclass(frozen=True)
+class Item:
+    """A main agent's question."""
+
+    id: str
+    instance: InstanceKey
+    arm: Arm
+    attempt: int
+    text: str
+
+
+class Sample:
+    """The questions to judge: at most `config.limit`, the same ones for the same seed in whatever
+    order they come."""
+
+    def __init__(self, config: JudgeConfig) -> None:
+        self._config = config
+        self._kept: dict[bytes, Item] = {}
+
+    def offer(self, item: Item) -> None:
+        key = hashlib.sha256(f"{self._config.seed} {item.id}".encode()).digest()
+        self._kept[key] = item
+        if len(self._kept) > self._config.limit:
+            del self._kept[max(self._kept)]
+
+    @property
+    def items(self) -> list[Item]:
+        """All that was drawn, ordered by id."""
+        return sorted(self._kept.values(), key=lambda each: each.id)
 
 
 class Judgement(StrictRecord):
@@ -89,7 +119,6 @@ class Judgement(StrictRecord):
     key: str
     """A hash of the model and of all that it was told."""
     id: str
-    kind: Kind
     label: str | None
     """None where the reply is not in its form, or the model failed."""
     reply: str
@@ -118,15 +147,15 @@ def check_judge(runtime: RuntimeConfig, config: JudgeConfig) -> None:
         )
 
 
-def read_label(kind: Kind, reply: str) -> str | None:
+def read_label(reply: str) -> str | None:
     """The label of a reply; None unless that is all it says, thoughts in tags left out."""
     found = REPLY.fullmatch(THINKING.sub("", reply).strip())
-    return found[1] if found and found[1] in LABELS[kind] else None
+    return found[1] if found and found[1] in LABELS else None
 
 
 def prompt_for(item: Item) -> str:
-    labels = "\n".join(f"- {name}: {text}" for name, text in LABELS[item.kind].items())
-    text = (files(__package__) / "prompts" / f"{item.kind.value}.md").read_text(encoding="utf-8")
+    labels = "\n".join(f"- {name}: {text}" for name, text in LABELS.items())
+    text = (files(__package__) / "prompts" / "question.md").read_text(encoding="utf-8")
     return fill(text, {"labels": labels, "text": item.text}).strip("\n")
 
 
@@ -183,7 +212,7 @@ class Judge:
         budget = Budget(runner.budget_dollars, spent, self._path.parent)
         with (
             closing(open_model(self._name, self._model, budget, self._stop)) as backend,
-            ProgressBar("questions and failures", total, total - len(missing)) as bar,
+            ProgressBar("questions", total, total - len(missing)) as bar,
         ):
 
             def ask(entry: tuple[str, Item]) -> None:
@@ -207,7 +236,7 @@ class Judge:
             asked = [Message("user", prompt_for(item))]
             said = backend.open(context).complete(asked, [], self._model.sampling)
             text, dollars = said.message.content, said.dollars
-            label = read_label(item.kind, text)
+            label = read_label(text)
         except ModelFailure as failure:
             text = str(failure)
         except RolloutStopped:
@@ -220,9 +249,7 @@ class Judge:
             if self._in_a_row.count(reason) or isinstance(failure, BudgetExhausted):
                 self._stop.set()
             return None
-        return Judgement(
-            key=key, id=item.id, kind=item.kind, label=label, reply=text, dollars=dollars
-        )
+        return Judgement(key=key, id=item.id, label=label, reply=text, dollars=dollars)
 
 
 def _is_whole(line: bytes) -> bool:

@@ -1,89 +1,43 @@
 """One pass over the conversations of an evaluation: answers, tools by step, failures, and a sample
-of what a model is to judge.
+of the main agents' questions for a judge; and their tables, Debug2Fix's tables 3 and 4 and figure 5
+among them, by arm.
 
-Of each rollout only names and numbers stay, and the texts of the sample, so that the texts of a
-large run need not fit into memory.
+Of each rollout only names and numbers stay, and the sampled questions, so that the texts of a large
+run need not fit into memory.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from itertools import groupby
 
 from collect.agents.config import Variant
 from collect.agents.debug2fix import DebugSubagent
-from collect.benchmarks.base import Instance, TestStatus
+from collect.benchmarks.base import Instance
 from collect.code.patches import ChangedRange
-from collect.quantities import first_of
 from collect.questions.grounding import changed_by
-from collect.rollouts.rollout import PASS_TO_PASS
 from collect.store.records import ORACLE_TEACHER, Conversation, Role, Rollout
-from eval.config import JudgeConfig
-from eval.metrics import Arm, InstanceKey, arm_of, instance_of
+from eval.figures import Cell, Figure, FigureKind, Point, Record, Series, Table, without_empty
+from eval.metrics import Arm, InstanceKey, Labels, arm_of, instance_of, ordered, percent
 from eval.qualitative.failure_modes import (
+    ANSWER_MODES,
+    FINISH,
+    MODES,
     NOT_DONE,
-    RECORDED,
+    OF_TABLE_4,
     modes_of_answer,
     modes_of_rollout,
     session_of,
     tools_by_step,
 )
+from eval.qualitative.judge import CATEGORIES, LABELS, NONE, Item, JudgeReport, Sample
 
 DEBUGGERS = (Role.DEBUG_SUBAGENT, Role.INSPECTOR)
 SOUND = ""
 """Stands for the mode of an answer that has none."""
-TASK_CHARACTERS = PATCH_CHARACTERS = 3_000
-ANSWER_CHARACTERS = 1_500
-REPLY_CHARACTERS = 300
-SHOWN_CALLS = 25
-SHOWN_TESTS = 10
-
 GoldPatches = Mapping[InstanceKey, Sequence[ChangedRange]]
-
-
-class Kind(StrEnum):
-    QUESTION = "question"
-    FAILURE = "failure"
-
-
-@dataclass(frozen=True)
-class Item:
-    id: str
-    kind: Kind
-    instance: InstanceKey
-    arm: Arm
-    attempt: int
-    text: str
-    by_rules: str = ""
-    """The label that the rules gave a failure; questions have none."""
-
-
-class Sample:
-    """What a model is to judge: at most `config.limit` questions and as many failures, the same
-    ones for the same seed in whatever order they come."""
-
-    def __init__(self, config: JudgeConfig) -> None:
-        self._config = config
-        self._kept: dict[Kind, dict[bytes, Item]] = {kind: {} for kind in Kind}
-
-    def offer(self, item: Item) -> None:
-        kept = self._kept[item.kind]
-        kept[hashlib.sha256(f"{self._config.seed} {item.id}".encode()).digest()] = item
-        if len(kept) > self._config.limit:
-            del kept[max(kept)]
-
-    @property
-    def items(self) -> list[Item]:
-        """All that was drawn: questions, then failures, each ordered by id."""
-        return [
-            item
-            for kept in self._kept.values()
-            for item in sorted(kept.values(), key=lambda each: each.id)
-        ]
 
 
 @dataclass(frozen=True)
@@ -119,7 +73,7 @@ def study(
     gold: GoldPatches,
     sample: Sample | None = None,
 ) -> Study:
-    """Look at every rollout once, and offer `sample` its questions and its failure.
+    """Look at every rollout once, and offer `sample` its questions.
 
     Conversations of one rollout come together; a rollout may have none, and conversations of other
     rollouts are passed over.
@@ -133,8 +87,10 @@ def study(
             held = sorted(group, key=lambda each: each.index)
             _look_at(rollout, held, gold, result)
             if sample is not None:
-                for item in _items(rollout, held, result.findings[-1]):
-                    sample.offer(item)
+                about = (instance_of(rollout), arm_of(rollout), rollout.attempt)
+                questions = (text for each in held for text in questions_of(each))
+                for number, text in enumerate(questions):
+                    sample.offer(Item(f"{rollout_id}-{number}", *about, text))
     for rollout in waiting.values():
         _look_at(rollout, [], gold, result)
     result.findings.sort(key=lambda each: (each.arm, each.instance, each.attempt))
@@ -162,19 +118,6 @@ def _look_at(
     )
 
 
-def _items(
-    rollout: Rollout, conversations: Sequence[Conversation], finding: Finding
-) -> Iterator[Item]:
-    """A rollout's questions, and its failure if it says anything about the models."""
-    about = (finding.instance, finding.arm, rollout.attempt)
-    questions = [text for each in conversations for text in questions_of(each)]
-    for number, text in enumerate(questions):
-        yield Item(f"{rollout.rollout_id}-{number}", Kind.QUESTION, *about, text)
-    if finding.modes and finding.modes[0] not in RECORDED:
-        record = record_of(rollout, conversations)
-        yield Item(rollout.rollout_id, Kind.FAILURE, *about, record, finding.modes[0])
-
-
 def questions_of(conversation: Conversation) -> Iterator[str]:
     """What a main agent asked its subagent; nothing in a conversation of another agent's."""
     if conversation.role is not Role.MAIN:
@@ -187,36 +130,194 @@ def questions_of(conversation: Conversation) -> Iterator[str]:
                 yield question
 
 
-def record_of(rollout: Rollout, conversations: Sequence[Conversation]) -> str:
-    parts: list[str] = []
-    for each in conversations:
-        if each.role in (Role.MAIN, Role.PATCH_CODER) and not parts:
-            parts.append(f"The task:\n{cut(each.task, TASK_CHARACTERS)}")
-        elif each.role in DEBUGGERS:
-            lines = [f"A debug session was asked:\n{cut(each.task, ANSWER_CHARACTERS)}", "Calls:"]
-            rows = [row for row in each.messages if row.tool_outcome is not None]
-            for row in rows[:SHOWN_CALLS]:
-                said = cut(row.message.content, REPLY_CHARACTERS).replace("\n", " ")
-                lines.append(f"- {row.message.name or 'call'} ({row.tool_outcome}): {said}")
-            if len(rows) > SHOWN_CALLS:
-                lines.append(f"- and {len(rows) - SHOWN_CALLS} more")
-            answer = cut(each.final_answer, ANSWER_CHARACTERS) or "(nothing)"
-            parts.append("\n".join([*lines, f"It answered:\n{answer}"]))
-    failing = [test for test in rollout.tests if test.after != TestStatus.PASSED]
-    broken = sum(test.group == PASS_TO_PASS for test in failing)
-    parts += [
-        f"The agent's patch:\n{cut(rollout.patch, PATCH_CHARACTERS) or '(none)'}",
-        f"It ended by: {rollout.stop_reason.value}, after {rollout.main_steps} steps, with "
-        f"{rollout.sub_calls} debug sessions and {rollout.debug_calls} debugger calls.",
-        f"Failing with the patch: {first_of([test.name for test in failing], SHOWN_TESTS)}. Of "
-        f"them {broken} passed before.",
-    ]
-    return "\n\n".join(parts)
+# The tables.
 
 
-def cut(text: str, most: int) -> str:
-    """A text without its middle, where it is too long."""
-    text = text.strip()
-    if len(text) <= most:
-        return text
-    return f"{text[: most // 2]}\n[...]\n{text[-(most // 2) :]}"
+ARM = ("Variant", "Models")
+Row = tuple[Cell, ...]
+
+
+def answer_records(study: Study, labels: Labels) -> list[Record]:
+    steps = steps_figures(study, labels)
+    return without_empty([tools_table(study, labels), *steps, answers_table(study, labels)])
+
+
+def qualitative_records(study: Study, labels: Labels) -> list[Record]:
+    """All that the study has anything for, without a judge."""
+    return [*answer_records(study, labels), *without_empty(failure_records(study, labels))]
+
+
+def _named(arm: Arm, study: Study, labels: Labels) -> tuple[str, str]:
+    """The variant and the models as the tables call them, the scripted ones marked."""
+    return labels.variant(arm.variant), labels.models(arm, arm in study.scripted)
+
+
+def _by_arm(
+    study: Study, labels: Labels, chosen: Callable[[Finding], bool]
+) -> dict[tuple[str, str], list[Finding]]:
+    """The chosen findings by the arms' names, in the order of the tables; no arm without one."""
+    found: dict[Arm, list[Finding]] = defaultdict(list)
+    for each in filter(chosen, study.findings):
+        found[each.arm].append(each)
+    return {_named(arm, study, labels): found[arm] for arm in ordered(found)}
+
+
+def tools_table(study: Study, labels: Labels) -> Table:
+    rows: list[Row] = []
+    for arm in ordered(study.tools):
+        counts = Counter[str]()
+        for (_, tool), calls in study.tools[arm].items():
+            if tool != FINISH:
+                counts[tool] += calls
+        sessions = sum(len(each.answers) for each in study.findings if each.arm == arm)
+        for tool, calls in counts.most_common():
+            share = percent(calls, counts.total())
+            rows.append((*_named(arm, study, labels), tool, calls, share, calls / sessions))
+    return Table(
+        "subagent_tools",
+        "Tools of the subagent",
+        "Beside Debug2Fix, figure 5",
+        (*ARM, "Tool", "Calls", "% of calls", "Calls a session"),
+        tuple(rows),
+    )
+
+
+def steps_figures(study: Study, labels: Labels) -> list[Figure]:
+    figures = []
+    for number, arm in enumerate(ordered(study.tools), 1):
+        counts = study.tools[arm]
+        steps = range(1, max((step for step, _ in counts), default=0) + 1)
+        tools = sorted({tool for _, tool in counts}, key=lambda tool: (tool == FINISH, tool))
+        series = tuple(
+            Series(tool, tuple(Point(str(step), counts[step, tool]) for step in steps))
+            for tool in tools
+        )
+        figures.append(
+            Figure(
+                f"tools_by_step_{number}",
+                f"Tools by step: {', '.join(_named(arm, study, labels))}",
+                "Debug2Fix, figure 5",
+                "Step",
+                "Calls",
+                series,
+                FigureKind.STACKED,
+                "Of all sessions of the subagent; finish: it answered.",
+                in_text=True,
+            )
+        )
+    return figures
+
+
+def answers_table(study: Study, labels: Labels) -> Table:
+    """What was wrong with the answers of subagents, whatever came of their rollouts."""
+    rows: list[Row] = []
+    described = {SOUND: ("Sound", "None of the following."), **ANSWER_MODES}
+    for names, findings in _by_arm(study, labels, lambda each: bool(each.answers)).items():
+        counts = Counter(mode for each in findings for mode in each.answers)
+        good = Counter(mode for each in findings if each.resolved for mode in each.answers)
+        for mode, texts in described.items():
+            if counts[mode]:
+                share = percent(counts[mode], counts.total())
+                ends = (good[mode], counts[mode] - good[mode])
+                rows.append((*names, *texts, counts[mode], share, *ends))
+    return Table(
+        "answer_failures",
+        "What is wrong with answers",
+        "Beside Debug2Fix, table 4",
+        (*ARM, "Mode", "Description", "Answers", "% of answers", "Resolved", "Unresolved"),
+        tuple(rows),
+        "Each answer of a subagent by the first mode that holds. Resolved: in rollouts that "
+        "resolved their bug; of questions alone, right answers.",
+    )
+
+
+def failure_records(study: Study, labels: Labels) -> list[Record]:
+    """Table 4: unresolved rollouts by their primary mode, and by all that hold; as a figure, arm
+    beside arm; and which rollout failed in which way, to look it up."""
+    arms = _by_arm(study, labels, lambda each: bool(each.modes))
+    present = {each.modes[0] for findings in arms.values() for each in findings}
+    rows: list[Row] = []
+    series = []
+    for names, findings in arms.items():
+        primary = Counter(each.modes[0] for each in findings)
+        holding = Counter(mode for each in findings for mode in each.modes)
+        points = []
+        for mode, (title, description) in MODES.items():
+            share = percent(primary[mode], len(findings))
+            if mode in present:
+                points.append(Point(title, share))
+            if holding[mode]:
+                in_paper = "yes" if mode in OF_TABLE_4 else ""
+                numbers = (primary[mode], share, holding[mode], in_paper)
+                rows.append((*names, title, description, *numbers))
+        series.append(Series(", ".join(names), tuple(points)))
+    table = Table(
+        "failure_modes",
+        "Why rollouts failed",
+        "Debug2Fix, table 4",
+        (*ARM, "Mode", "Description", "Primary", "% of failed", "All", "In the paper"),
+        tuple(rows),
+        "Every rollout that did not resolve its bug, those without a verdict among them, by the "
+        "first mode that holds (Primary), and how often each holds at all (All). The paper's table "
+        "is of those alone that asked the subagent.",
+    )
+    figure = Figure(
+        "failure_modes_by_arm",
+        "Why rollouts failed, by arm",
+        "Debug2Fix, table 4",
+        "Primary mode",
+        "% of failed rollouts",
+        tuple(series),
+    )
+    failed = tuple(
+        (
+            *_named(each.arm, study, labels),
+            *each.instance,
+            each.attempt,
+            each.rollout_id,
+            each.modes[0],
+            " ".join(each.modes[1:]),
+            " ".join(mode or "sound" for mode in each.answers),
+        )
+        for each in study.findings
+        if each.modes
+    )
+    listed = Table(
+        "failed_rollouts",
+        "Failed rollouts",
+        "Beside Debug2Fix, table 4",
+        (*ARM, "Benchmark", "Bug", "Attempt", "Rollout", "Primary", "Others", "Answers"),
+        failed,
+        in_text=False,
+    )
+    return [table, figure, listed]
+
+
+def questions_table(report: JudgeReport, study: Study, labels: Labels) -> Table:
+    """Table 3, as a judge sorts the questions, for each arm whose main agent asked anything."""
+    by_arm: defaultdict[Arm, list[tuple[str, InstanceKey]]] = defaultdict(list)
+    for item, label in report.judged:
+        if label is not None:
+            by_arm[item.arm].append((label, item.instance))
+    unreadable = sum(label is None for _, label in report.judged)
+    missing = f" {report.missing} questions have no reply yet." if report.missing else ""
+    titles = {category.value: title for category, (title, _) in CATEGORIES.items()}
+    rows: list[Row] = []
+    for arm in ordered(by_arm):
+        asked = Counter(category for category, _ in by_arm[arm])
+        bugs = Counter(category for category, _ in {*by_arm[arm]})
+        for category, description in LABELS.items():
+            if asked[category]:
+                texts = ("Other" if category == NONE else titles[category], description)
+                share = percent(asked[category], asked.total())
+                numbers = (asked[category], share, bugs[category])
+                rows.append((*_named(arm, study, labels), *texts, *numbers))
+    return Table(
+        "question_categories",
+        "What main agents ask",
+        "Debug2Fix, table 3",
+        (*ARM, "Category", "Description", "Questions", "% of questions", "Bugs"),
+        tuple(rows),
+        f"By {report.model}, of a sample drawn by chance, without {unreadable} whose replies are "
+        f"not one known label.{missing}",
+    )

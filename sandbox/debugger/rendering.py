@@ -7,7 +7,6 @@ FUNCTION (REASON)`.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable, Mapping
 from itertools import groupby
 
@@ -27,11 +26,6 @@ INDENT = "    "
 STARTS = (Action.START, Action.RESTART)
 CODE_RAN = "Code ran without an exception and printed nothing."
 STACK = "Stack, innermost frame first:"
-PAUSED = re.compile(
-    r"^\[\d+\] (?P<function>.+) at (?P<file>.+):(?P<line>\d+) \| (?P<source>.*) \(paused here\)$",
-    re.MULTILINE,
-)
-"""The innermost frame of a snapshot."""
 MAX_ECHO = 60
 """Characters of an expression that are repeated before its value."""
 REPEATS = 3
@@ -79,15 +73,6 @@ def render_snapshot(snapshot: Snapshot) -> str:
     if snapshot.breakpoints:
         lines.append("Active breakpoints:")
     return "\n".join([*lines, *(_breakpoint(point) for point in snapshot.breakpoints)])
-
-
-def read_paused_frame(snapshot: str) -> Frame | None:
-    """Parse the paused frame of a rendered snapshot; None if there is none."""
-    found = list(PAUSED.finditer(snapshot))
-    if not found or not snapshot.startswith(f"State: {State.RUNTIME}\n"):
-        return None
-    last = found[-1]
-    return Frame(0, last["file"], int(last["line"]), last["function"], last["source"])
 
 
 def _headline(event: DebugEvent) -> str:

@@ -50,7 +50,6 @@ def evaluate(server: ChatServer, folder: Path, *overrides: str) -> tuple[int, li
             script(folder, "three", "it is 3"),
             f"eval.benchmark={{name: bundled, instances: [{BUG}]}}",
             "eval.variants=[debug2fix]",
-            "eval.report.html=false",
             "runner.concurrency=1",
             *overrides,
         ]

@@ -10,7 +10,7 @@ from collect.benchmarks.bundled import BundledBenchmark
 from collect.benchmarks.self_repair.benchmark import Card, SelfRepairBenchmark, card_path
 from collect.errors import ConfigError
 from eval.metrics import Labels
-from eval.repair_tables import full_set_of, repair_foot, repair_table
+from eval.tables import full_set_of, repair_foot, repair_table
 from tests.eval.test_repair_tables import (
     BIGCODEBENCH,
     LIVECODEBENCH,

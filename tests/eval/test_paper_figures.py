@@ -12,8 +12,7 @@ from collect.store.records import Rollout
 from eval.figures import Figure, FigureKind, Record, Table
 from eval.metrics import Labels, compare
 from eval.paper_figures import arm_records, panel_records
-from eval.repair_tables import panels_of
-from eval.tables import write_tables
+from eval.tables import panels_of, write_tables
 from tests.eval.test_metrics import baseline_rollout
 from tests.eval.test_repair_tables import only_panel, repair_rollout
 from tests.records import make_failed_rollout, make_rollout

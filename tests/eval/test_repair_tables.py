@@ -17,15 +17,17 @@ from collect.store.records import Rollout
 from eval.figures import Figure, Table
 from eval.metrics import ABLATIONS, REPAIR_NAMES, Labels, compare
 from eval.paper_figures import panel_records
-from eval.repair_tables import (
+from eval.tables import (
     Panel,
+    all_notes,
     models_table,
     panels_of,
     repair_facts,
     repair_foot,
     repair_table,
+    summary,
+    write_tables,
 )
-from eval.tables import all_notes, summary, write_tables
 from tests.eval.test_metrics import NO_SUBAGENT, baseline_rollout
 from tests.records import make_failed_rollout, make_rollout
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from collect.store.messages import Message
 from collect.store.records import Conversation, MessageRow, Role, StopReason
-from format.translation import Conclusion, Inspection, Step, Turn, opening_at
+from format.translation import Conclusion, Inspection, Step, Turn
 from sandbox.debugger import (
     Action,
     Breakpoint,
@@ -42,7 +42,16 @@ Error message on the failing test:
 ```
 E   assert 'help' == 'hello'
 ```"""
-OPENING = opening_at(TEST, "test_solution.py", 11, "test_check", "check(hello)")
+OPENING = DebugEvent(
+    Action.START,
+    json.dumps({"test": TEST, "breakpoints": []}),
+    State.RUNTIME,
+    stop_reason=DebugStopReason.ENTRY,
+    file="test_solution.py",
+    line=11,
+    function="test_check",
+    source=("->      11  check(hello)",),
+)
 
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
 codes = words | st.sampled_from(
@@ -141,8 +150,7 @@ def inspections(draw: st.DrawFn, by_tools: bool) -> Inspection:
     conclusion = Conclusion(draw(thoughts), draw(plans), False, reply)
     if draw(st.booleans()):
         conclusion = Conclusion("", conclusion.plan.strip(), True, reply)
-    recorded = draw(st.booleans())
-    return Inspection(CONTEXT, TEST, OPENING, recorded, tuple(turns), conclusion)
+    return Inspection(CONTEXT, TEST, OPENING, tuple(turns), conclusion)
 
 
 def conversation_of(inspection: Inspection) -> Conversation:
@@ -173,4 +181,4 @@ def inspection_of(*turns: tuple[DebugEvent, ...]) -> Inspection:
                 steps.append(Step(f"action_{number}_{len(steps)}", (each,)))
         made.append(Turn("I look.", tuple(steps), MessageRow(Message("assistant"))))
     conclusion = Conclusion("I have it.", PLAN, False, MessageRow(Message("assistant")))
-    return Inspection(CONTEXT, TEST, OPENING, True, tuple(made), conclusion)
+    return Inspection(CONTEXT, TEST, OPENING, tuple(made), conclusion)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from collect.errors import TRIED_AGAIN, FailureKind
-from format.outcomes import Pairs
+from format.candidates import Pairs
 from tests.records import make_rollout
 
 

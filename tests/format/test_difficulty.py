@@ -11,9 +11,9 @@ from collect.question_records import Category, Difficulty, Question, RootCauseAs
 from collect.question_records import Location as Place
 from collect.questions.asking import VARIANT, question_rollout_id
 from collect.questions.building import DEFAULT_NAME
+from format.candidates import DifficultyLevel, level_of
 from format.config import FormatConfig
 from format.dataset import read_rows, split_file
-from format.outcomes import DifficultyLevel, level_of
 from format.stage import run_format
 from tests.format.conversations import make_rollouts, write_run
 

@@ -217,7 +217,8 @@ def test_a_test_begun_again_is_restarted_before_the_next_call() -> None:
     assert to_inspector(translated).events == conversation.events
 
 
-ALL_ENDED = tuple(replace(row, event=ENDED) for row in GOOD[0][1].events)
+STARTED, *LATER = GOOD[0][1].events
+ALL_ENDED = (STARTED, *(replace(row, event=ENDED) for row in LATER))
 
 
 @pytest.mark.parametrize(
@@ -225,7 +226,8 @@ ALL_ENDED = tuple(replace(row, event=ENDED) for row in GOOD[0][1].events)
     [
         ({"messages": ()}, "no task"),
         ({"messages": GOOD[0][1].messages[:-1]}, "without a repair plan"),
-        ({"events": ()}, "not carried out"),
+        ({"events": ()}, "no session was started"),
+        ({"events": (STARTED,)}, "not carried out"),
         ({"events": ALL_ENDED}, "carried out otherwise than it was called"),
         ({"tools": "[1]"}, "called for no action"),
     ],

@@ -10,7 +10,6 @@ from format.config import FormatConfig
 from format.duplicates import (
     UNIQUE,
     Duplicates,
-    Mark,
     NearDuplicates,
     Signature,
     session_text,
@@ -76,6 +75,6 @@ def test_the_oldest_are_forgotten_and_memory_is_bounded() -> None:
 def test_sessions_that_called_nothing_are_like_none() -> None:
     empty = Session("A question").answer("x"), Session("Another").answer("y")
     assert [signature_of(each) for each in empty] == [None, None]
-    duplicates, config = Duplicates(FormatConfig()), FormatConfig()
-    assert [duplicates.dropped_by(Mark.of(each, config)) for each in empty] == [None, None]
-    assert duplicates.dropped_by(Mark.of(empty[0], config)) == UNIQUE
+    duplicates = Duplicates(FormatConfig())
+    assert [duplicates.dropped_by(each) for each in empty] == [None, None]
+    assert duplicates.dropped_by(empty[0]) == UNIQUE

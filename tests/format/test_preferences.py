@@ -13,7 +13,7 @@ from collect.errors import ConfigError, FailureKind
 from format.candidates import asked_before_changes
 from format.config import FormatConfig, PreferencesConfig
 from format.dataset import read_rows, split_file
-from format.parts import PAIR_COLUMNS, Attempt, choose_pairs
+from format.preferences import PAIR_COLUMNS, Attempt, choose_pairs
 from format.stage import run_format
 from tests.format.attempts import attempt
 from tests.format.conversations import make_rollouts, write_run

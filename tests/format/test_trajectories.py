@@ -11,8 +11,8 @@ import pytest
 
 from collect.store.messages import ToolCall
 from collect.store.records import Conversation, Role
+from format.candidates import Outcome
 from format.config import FormatConfig
-from format.outcomes import Outcome
 from format.stage import run_format
 from format.writing import trajectories
 from tests.format.conversations import make_rollouts, write_run

@@ -1,4 +1,4 @@
-"""What can be followed of a training: losses on the test split, replies, copies, the card."""
+"""What can be followed of a training: losses on the test split, copies, the card."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.format.conversations import write_run
 from train.config import TrainConfig
 from train.methods.sft import steps_of
 from train.report import TrainReport
-from train.stage import Sample, finished, run_train
+from train.stage import finished, run_train
 
 
 def formatted(folder: Path, test_fraction: float = 0.3) -> Path:
@@ -50,9 +50,7 @@ def followed(
     settings = config(
         tiny_folder,
         eval_every=2,
-        samples={"count": 2, "every": 2, "max_new_tokens": 8},
         checkpoints_at=(1, 2),
-        curriculum="difficulty",
         trainer_arguments={"lr_scheduler_type": "constant"},
     )
     return run, run_train(settings, run)
@@ -66,16 +64,6 @@ def test_the_test_split_is_measured_at_steps_and_at_the_end(
     assert [point.step for point in report.eval_curve] == [2, 3]
     assert report.eval_curve[1].loss < report.eval_curve[0].loss
     assert all(point.token_accuracy is not None for point in report.eval_curve)
-
-
-def test_replies_stand_beside_the_teachers(followed: tuple[Path, TrainReport]) -> None:
-    run, _ = followed
-    lines = (run / "model" / "samples.jsonl").read_text().splitlines()
-    samples = [Sample.model_validate_json(line) for line in lines]
-    assert [(each.step, each.turn) for each in samples] == [
-        (step, turn) for step in (0, 2, 3) for turn in (0, 1)
-    ]
-    assert all("<tool_call>" in each.teacher and each.reply for each in samples)
 
 
 def test_a_copy_after_so_many_rows_is_a_model(followed: tuple[Path, TrainReport]) -> None:
@@ -106,11 +94,8 @@ def test_a_test_split_is_needed_where_something_is_measured(
     tmp_path: Path, tiny_folder: Path
 ) -> None:
     run = formatted(tmp_path / "run", test_fraction=0)
-    asked: tuple[dict[str, Any], ...] = ({"eval_every": 1}, {"samples": {}})
-    for settings in asked:
-        (name,) = settings
-        with pytest.raises(ConfigError, match=f"train.{name} needs a test split"):
-            run_train(config(tiny_folder, **settings), run)
+    with pytest.raises(ConfigError, match=r"split 'test'.* train\.eval_every"):
+        run_train(config(tiny_folder, eval_every=1), run)
 
 
 def test_a_copy_that_is_never_reached_is_refused(tmp_path: Path, tiny_folder: Path) -> None:

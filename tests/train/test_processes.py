@@ -21,7 +21,7 @@ from train.base_model import load_tokenization
 from train.config import TrainConfig
 from train.job import Processes, joined
 from train.report import TrainReport
-from train.rows import encode_split, load_encoded
+from train.rows import encode_split, load_rows
 from train.stage import PROCESSES, newest_checkpoint
 
 ROOT = Path(__file__).parents[2]
@@ -65,7 +65,7 @@ def test_two_processes_train_one_model_and_the_first_one_saves_it(
     (point,) = report.eval_curve
     settings, target = TrainConfig.model_validate(train), tmp_path / "test.arrow"
     encode_split(split_file(run / "sft", "test"), target, settings, load_tokenization(settings))
-    test_rows = load_encoded(target)
+    test_rows = load_rows(target)
     assert len(test_rows) == 3
     loss, accuracy = measured(AutoModelForCausalLM.from_pretrained(run / "model"), test_rows)
     assert point.loss == pytest.approx(loss, rel=1e-4)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from collect.errors import ConfigError
 from format.dataset import read_rows, split_file
-from format.parts import PAIR_COLUMNS
+from format.preferences import PAIR_COLUMNS
 from train.base_model import Tokenization
 from train.config import TrainConfig
 from train.encoding import Encoded, RenderedRow

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from collect.agents.subagent_task import parse_answer
 from collect.benchmarks.base import Instance
@@ -30,12 +29,11 @@ from collect.questions.asking import (
     reproducible,
     tool_schemas,
 )
+from collect.questions.building import DEFAULT_NAME
 from collect.questions.scoring import score_text
 from collect.rollouts.faults import CircuitBreaker
 from collect.rollouts.rollout import failure_of
 from collect.store.messages import ToolSchema
-from format.dataset import split_file
-from format.parts import without_held_out
 from sandbox import clean_up
 from sandbox.errors import SandboxError
 from train.base_model import Tokenization, context_length, set_serving_template
@@ -289,7 +287,7 @@ FIXED = ("output_dir", "save_strategy", "remove_unused_columns", "max_tool_calli
 
 @dataclass(frozen=True)
 class RewardOptimization:
-    """Trains on the train split of `RUN/sft/prompts`, or on a file of questions."""
+    """Trains on a file of questions."""
 
     config: TrainConfig
     bench: QuestionBench
@@ -311,25 +309,32 @@ class RewardOptimization:
             )
 
     def data(self, run: Path) -> Path:
-        if self.config.grpo.questions is None:
-            return split_file(run / "sft" / "prompts", "train", "format.prompts: {}")
-        path = Path(self.config.grpo.questions)
+        path = Path(self.config.grpo.questions or run / DEFAULT_NAME)
         if not path.is_file():
-            raise ConfigError(f"train.grpo.questions: there is no file {path}")
+            raise ConfigError(
+                f"train.grpo.questions: there is no file {path}; make one with `stepinto bench "
+                "questions`"
+            )
         return path
 
     def repositories(self, data: Path) -> set[str]:
         return {question.repository for question in self._questions(data)}
 
     def _questions(self, path: Path) -> list[Question]:
-        """The questions in a file of `stepinto bench questions` or a split of prompts, without
-        those about held-out bugs. Raises ConfigError."""
-        if path.suffix == ".jsonl":
-            every = read_questions(path)
-        else:
-            column = pq.read_table(path, columns=["question"])["question"].to_pylist()
-            every = [Question.model_validate_json(text) for text in column]
-        return without_held_out(every, HeldOut.of(self.bench.held_out), path)
+        """The questions in the file, without those about held-out bugs. Raises ConfigError."""
+        held_out, questions = HeldOut.of(self.bench.held_out), read_questions(path)
+        kept = [
+            q
+            for q in questions
+            if not held_out.has(q.benchmark, q.instance_id, q.instance_hash, q.repository)
+        ]
+        if not kept:
+            raise ConfigError(
+                f"{path}: none of its {len(questions)} questions is left to train on; held_out "
+                "leaves out the bugs of all. Make questions about other bugs with `stepinto bench "
+                "questions`"
+            )
+        return kept
 
     def prepare(self, job: Job, tokenization: Tokenization) -> Preflight:
         """Render the prompts, with the current `agents` section. Raises ConfigError, also if a

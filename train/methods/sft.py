@@ -15,15 +15,16 @@ from train.base_model import Tokenization
 from train.config import TrainConfig
 from train.job import Job, process_count
 from train.preflight import Preflight
-from train.rows import encode_split, find_test_split, load_encoded, repositories_in, spread
+from train.rows import encode_split, load_rows, repositories_in, spread
 from train.trainer import (
     check_trainer_arguments,
-    eval_curve,
     lora_config,
     on_cpu,
     quiet,
     shared_options,
 )
+
+TEST_SPLIT = "a larger format.test_fraction for train.eval_every, or remove that"
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,7 @@ class SupervisedFineTuning:
 
     def data(self, run: Path) -> Path:
         if self.config.eval_every is not None:
-            find_test_split(run, "train.eval_every")
-        if self.config.samples is not None:
-            find_test_split(run, "train.samples")
+            split_file(run / "sft", "test", TEST_SPLIT)
         return split_file(run / "sft", "train")
 
     def repositories(self, data: Path) -> set[str]:
@@ -48,9 +47,9 @@ class SupervisedFineTuning:
 
     def prepare(self, job: Job, tokenization: Tokenization) -> Preflight:
         if self.config.eval_every is not None:
-            split = find_test_split(job.run, "train.eval_every")
+            split = split_file(job.run / "sft", "test", TEST_SPLIT)
             encode_split(split, job.test_rows, self.config, tokenization)
-            if not len(load_encoded(job.test_rows)):
+            if not len(load_rows(job.test_rows)):
                 raise ConfigError(
                     "train.eval_every: no row of the test split has a token to train on"
                 )
@@ -59,14 +58,12 @@ class SupervisedFineTuning:
     @contextmanager
     def trainer(self, job: Job, model: Any, tokenization: Tokenization) -> Iterator[Any]:
         config, test_rows = self.config, None
-        rows = load_encoded(job.rows, from_easy=config.curriculum == "difficulty")
         if config.eval_every is not None:
-            test_rows = spread(load_encoded(job.test_rows), config.eval_rows)
+            test_rows = spread(load_rows(job.test_rows), config.eval_rows)
+        rows, tokenizer = load_rows(job.rows), tokenization.tokenizer
         trainer = build_trainer(
-            config, model, tokenization.tokenizer, rows, job.checkpoints, test_rows=test_rows
+            config, model, tokenizer, rows, job.checkpoints, test_rows=test_rows
         )
-        if test_rows is not None:
-            trainer.add_callback(_evaluate_at_end(trainer))
         if config.checkpoints_at:
             trainer.add_callback(_keep_copies(trainer, job))
         yield trainer
@@ -91,8 +88,6 @@ def build_trainer(
     from train.trl_trainers import MeasuringTrainer, TrainedTokensTrainer, can_skip
 
     options = shared_options(config, output)
-    if config.curriculum == "difficulty":
-        options["train_sampling_strategy"] = "sequential"
     if config.eval_every is not None:
         options |= {
             "eval_strategy": "steps",
@@ -112,19 +107,6 @@ def build_trainer(
             peft_config=lora_config(config, model),
         )
     )
-
-
-def _evaluate_at_end(trainer: Any) -> Any:
-    """A trainer callback that evaluates after the last step, unless that was due anyway."""
-    from transformers import TrainerCallback
-
-    class Evaluate(TrainerCallback):  # type: ignore[misc]
-        def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            curve = eval_curve(state.log_history)
-            if not curve or curve[-1].step != state.global_step:
-                trainer.evaluate()
-
-    return Evaluate()
 
 
 def steps_of(config: TrainConfig, rows: int) -> dict[int, int]:

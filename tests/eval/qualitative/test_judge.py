@@ -1,4 +1,4 @@
-"""A model that sorts questions and failures, at a real HTTP endpoint."""
+"""A model that sorts questions, at a real HTTP endpoint."""
 
 from __future__ import annotations
 
@@ -15,11 +15,8 @@ from collect.errors import ConfigError
 from collect.models.budget import SPENT
 from collect.models.config import OpenAIConfig, OracleConfig, Prices, Retries
 from eval.config import JudgeConfig
-from eval.figures import Table, parts
-from eval.metrics import Arm, Labels
-from eval.qualitative.judge import FILE, LABELS, Judge, JudgeReport, check_judge, read_label
-from eval.qualitative.study import Item, Kind, Study
-from eval.qualitative.tables import judge_records
+from eval.metrics import Arm
+from eval.qualitative.judge import FILE, Item, Judge, JudgeReport, check_judge, read_label
 from tests.collect.models.chat_server import ChatServer, error, reply
 
 QUESTIONS = ("What is `rate`?", "Why is it wrong?", "Is line 3 reached?")
@@ -40,10 +37,7 @@ ARM = Arm("debug2fix", "large", "small")
 
 
 def items() -> list[Item]:
-    return [
-        Item(f"r-{number}", Kind.QUESTION, KEY, ARM, 0, text)
-        for number, text in enumerate(QUESTIONS)
-    ]
+    return [Item(f"r-{number}", KEY, ARM, 0, text) for number, text in enumerate(QUESTIONS)]
 
 
 def runtime(server: ChatServer, **runner: Any) -> RuntimeConfig:
@@ -92,7 +86,7 @@ def test_the_same_question_of_two_rollouts_is_asked_once(
 def test_another_question_or_model_is_asked_anew(server: ChatServer, tmp_path: Path) -> None:
     server.will_answer(reply("label: local_variable"))
     judge(runtime(server), tmp_path)
-    changed = Item("r-0", Kind.QUESTION, KEY, ARM, 0, "What is `net`?")
+    changed = Item("r-0", KEY, ARM, 0, "What is `net`?")
     judge(runtime(server), tmp_path, [changed])
     assert len(server.requests) == 4
 
@@ -105,19 +99,6 @@ def test_a_reply_in_another_form_is_kept_and_counts_for_nothing(
     assert labels(report) == ["root_cause", None, None]
     judge(runtime(server), tmp_path)
     assert len(server.requests) == 3
-
-
-def test_failures_are_compared_with_the_rules(server: ChatServer, tmp_path: Path) -> None:
-    failures = [
-        Item(f"f-{number}", Kind.FAILURE, KEY, ARM, number, f"Record {number}.", "wrong_fix")
-        for number in range(3)
-    ]
-    server.will_answer(reply("label: gave_up"), reply("It gave up."))
-    report = judge(runtime(server), tmp_path, failures)
-    (agreement,) = judge_records(report, Study(), Labels())
-    assert isinstance(agreement, Table)
-    assert agreement.rows == ((1, 0.0, *agreement.rows[0][2:4], "0.00", 2),)
-    assert parts([agreement])
 
 
 def test_a_reply_that_holds_half_a_character_is_kept(server: ChatServer, tmp_path: Path) -> None:
@@ -188,11 +169,7 @@ def test_a_line_may_be_cut_within_a_character(server: ChatServer, tmp_path: Path
     ],
 )
 def test_replies_are_read_strictly(text: str, label: str | None) -> None:
-    assert read_label(Kind.QUESTION, text) == label
-
-
-def test_recorded_facts_are_not_judged() -> None:
-    assert not {"infrastructure", "budget", "model_failure"} & set(LABELS[Kind.FAILURE])
+    assert read_label(text) == label
 
 
 def test_a_script_cannot_judge() -> None:

@@ -71,8 +71,7 @@ def write_inspector(inspection: Inspection, conversation: Conversation, form: Fo
     view = SessionView(inspection.opening)
     draft.say("system", _system_prompt(conversation, by_tools))
     draft.say("user", f"{inspection.context}\n\n{STATE_HEADING}\n{view.text}")
-    if inspection.opening_recorded:
-        draft.note(TASK_MESSAGE, SESSION_START, [inspection.opening])
+    draft.note(TASK_MESSAGE, SESSION_START, [inspection.opening])
     for number, turn in enumerate(inspection.turns, 1):
         seen = [_seen(step, view, inspection) for step in turn.steps]
         (_write_tools if by_tools else _write_react)(draft, turn, number, seen)

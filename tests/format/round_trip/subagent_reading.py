@@ -27,16 +27,11 @@ from format.translation import (
     Turn,
     Untranslatable,
     events_by_call,
-    opening_at,
     recorded_start,
 )
 from sandbox.debugger import DebugEvent
 
 TASK = re.compile(r"Question: (?P<question>.*)\nTest: (?P<test>[^\n]+)(?:\n.*)?", re.DOTALL)
-OPENING = re.compile(
-    r"Paused at (?P<file>.+):(?P<line>\d+) in (?P<function>.+) \(entry\)\n"
-    r"->\s*\d+  (?P<source>.*)"
-)
 
 
 def read_subagent(conversation: Conversation) -> Inspection:
@@ -46,24 +41,15 @@ def read_subagent(conversation: Conversation) -> Inspection:
     if task is None:
         raise Untranslatable("the task has no question and test")
     start = recorded_start(conversation)
+    if start is None:
+        raise Untranslatable("no session is started")
     return Inspection(
         context=task["question"].removeprefix(f"{QUESTION}\n\n"),
         test=task["test"],
-        opening=start.event if start else _shown_opening(conversation, task["test"]),
-        opening_recorded=start is not None,
+        opening=start.event,
         turns=_turns(conversation, task["test"]),
         conclusion=_conclusion(conversation),
     ).checked()
-
-
-def _shown_opening(conversation: Conversation, test: str) -> DebugEvent:
-    """The first stop as the tool has told it."""
-    told = [row.message for row in conversation.messages if row.message.name == START_SESSION]
-    place = OPENING.search(told[0].content) if told else None
-    if place is None:
-        raise Untranslatable("no session is started, or it does not stop at the test's beginning")
-    line = int(place["line"])
-    return opening_at(test, place["file"], line, place["function"], place["source"].strip())
 
 
 def _turns(conversation: Conversation, test: str) -> tuple[Turn, ...]:

@@ -14,12 +14,11 @@ from sandbox.debugger import (
     ErrorKind,
     ExceptionInfo,
     Frame,
-    Snapshot,
     State,
     StopReason,
     Value,
 )
-from sandbox.debugger.rendering import read_paused_frame, render, render_snapshot
+from sandbox.debugger.rendering import render
 
 STOP = DebugEvent(
     action=Action.CONTINUE,
@@ -167,13 +166,3 @@ def test_a_type_or_a_line_that_is_not_known_is_left_out() -> None:
     point = Breakpoint(1, "Bank.java", 0, function="Bank.pay")
     event = DebugEvent(Action.LIST_BREAKPOINTS, "", State.RUNTIME, breakpoints=(point,))
     assert "1: Bank.java in Bank.pay, hit 0 times" in render(event)
-
-
-def test_where_a_snapshot_is_paused_can_be_read_off_it() -> None:
-    paused = Frame(0, "shop/at work.py", 7, "Cart.total at noon", "x = 1 | 2  # (paused here)")
-    caller = Frame(1, "tests/test_cart.py", 3, "test_total", "assert Cart().total() == 3")
-    points = (Breakpoint(1, "shop/cart.py", 7),)
-    for state in State:
-        read = read_paused_frame(render_snapshot(Snapshot(state, (paused, caller), points)))
-        assert read == (paused if state is State.RUNTIME else None)
-    assert read_paused_frame(render_snapshot(Snapshot(State.RUNTIME))) is None

@@ -1,12 +1,12 @@
-"""Further datasets of a run: preference pairs of attempts at one question, in TRL's conversational
-preference format; and questions as prompts for training with rewards."""
+"""A further dataset of a run: preference pairs of attempts at one question, in TRL's conversational
+preference format."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import chain, takewhile
@@ -16,77 +16,18 @@ from tempfile import TemporaryFile
 from typing import Any
 
 import yaml
-from pydantic import BaseModel
 
-from collect.agents.config import AgentsConfig
-from collect.benchmarks.held_out import HeldOut
 from collect.errors import ConfigError
-from collect.question_records import Question, read_questions
-from collect.questions.asking import VARIANT, opening_messages, tool_schemas
-from collect.questions.building import DEFAULT_NAME
+from collect.questions.asking import VARIANT
 from collect.store.messages import Message
 from collect.store.records import Conversation, Role
 from format.candidates import Candidate, Candidates, exact_arguments, grounded, within_length
-from format.config import FormatConfig, PreferencesConfig, PromptsConfig, Why
+from format.config import FormatConfig, PreferencesConfig, Why
 from format.dataset import COLUMNS, TEST, TRAIN, Column, Splits, SplitWriter, message_object
 from format.duplicates import session_key
 from format.leaks import Leak
 from format.report import column_table, fenced, markdown_table, write_readme
 from format.turn_quality import trained_turns
-
-Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Part:
-    name: str
-    """Name of its folder, also in its title."""
-    columns: dict[str, Column]
-    about: str
-    """The column by whose values rows are counted."""
-    introduction: str
-
-    def write(
-        self, sft: Path, config: FormatConfig, section: BaseModel, rows: Iterable[tuple[str, Row]]
-    ) -> dict[str, int]:
-        """Write rows, each with its split, below the `sft` folder, with a report and a card.
-
-        `section` is the config section that produced them. Returns the number of rows by split.
-        """
-        folder = sft / self.name
-        counts: dict[str, Counter[str]] = {TRAIN: Counter(), TEST: Counter()}
-        with ExitStack() as stack:
-            writers = {
-                name: stack.enter_context(
-                    closing(SplitWriter(folder, name, self.columns, config.arguments))
-                )
-                for name in counts
-            }
-            for split, row in rows:
-                writers[split].add(row)
-                counts[split][row[self.about]] += 1
-        counts = {name: found for name, found in counts.items() if found}
-        totals = {name: found.total() for name, found in counts.items()}
-        report = {"rows": counts, "config": section.model_dump(mode="json")}
-        (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n")
-        kinds = sorted(set().union(*counts.values()))
-        table = [
-            [name, f"{totals[name]:,}", *(f"{found[kind]:,}" for kind in kinds)]
-            for name, found in counts.items()
-        ]
-        sections = {
-            "Splits": "By repository, as those of the conversations.\n\n"
-            + markdown_table(["split", "rows", *kinds], table),
-            "Columns": column_table(self.columns),
-            "Config": fenced("yaml", yaml.safe_dump(report["config"])),
-        }
-        settings = config.model_dump(mode="json") | {"name": f"{config.name}: {self.name}"}
-        write_readme(folder, settings, totals, self.introduction, sections)
-        return totals
-
-
-# Pairs.
-
 
 NEVER = ("role", "not_held_out", "no_failure")
 """Conversations that these filters drop are in no pair."""
@@ -236,12 +177,11 @@ PAIR_COLUMNS = {
     "question_id": Column("the runtime question's id; null where it is not known, or is none"),
     **{name: COLUMNS[name] for name in ("benchmark", "instance_id", "repository", "language")},
 }
-PREFERENCES = Part(
-    "preferences",
-    PAIR_COLUMNS,
-    "why",
+PREFERENCES = "preferences"
+"""The folder, below `sft`."""
+INTRODUCTION = (
     "Pairs of attempts at the same question about the same bug, as `prompt`, `chosen`, `rejected` "
-    "and `tools` for TRL's `DPOTrainer`. What the tools answered is part of both sides: mask it.",
+    "and `tools` for TRL's `DPOTrainer`. What the tools answered is part of both sides: mask it."
 )
 
 
@@ -289,8 +229,46 @@ def write_preferences(
                 sides.append(json.loads(file.readline()))
             return _row(pair, *sides)
 
-        rows = ((splits.of(pair.chosen.repository), row(pair)) for pair in pairs)
-        return PREFERENCES.write(sft, config, config.preferences, rows)
+        folder = sft / PREFERENCES
+        counts: dict[str, Counter[str]] = {}
+        with ExitStack() as stack:
+            writers = {
+                name: stack.enter_context(
+                    closing(SplitWriter(folder, name, PAIR_COLUMNS, config.arguments))
+                )
+                for name in (TRAIN, TEST)
+            }
+            for pair in pairs:
+                split = splits.of(pair.chosen.repository)
+                writers[split].add(row(pair))
+                counts.setdefault(split, Counter())[pair.why.value] += 1
+    return _write_card(folder, config, counts)
+
+
+def _write_card(
+    folder: Path, config: FormatConfig, counts: dict[str, Counter[str]]
+) -> dict[str, int]:
+    """Write the dataset's report and card, of the counts by split and `why`; returns rows by
+    split."""
+    assert config.preferences is not None
+    counts = {name: counts[name] for name in (TRAIN, TEST) if name in counts}
+    totals = {name: found.total() for name, found in counts.items()}
+    report = {"rows": counts, "config": config.preferences.model_dump(mode="json")}
+    (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n")
+    kinds = sorted(set().union(*counts.values()))
+    table = [
+        [name, f"{totals[name]:,}", *(f"{found[kind]:,}" for kind in kinds)]
+        for name, found in counts.items()
+    ]
+    sections = {
+        "Splits": "By repository, as those of the conversations.\n\n"
+        + markdown_table(["split", "rows", *kinds], table),
+        "Columns": column_table(PAIR_COLUMNS),
+        "Config": fenced("yaml", yaml.safe_dump(report["config"])),
+    }
+    settings = config.model_dump(mode="json") | {"name": f"{config.name}: {PREFERENCES}"}
+    write_readme(folder, settings, totals, INTRODUCTION, sections)
+    return totals
 
 
 def _side(candidate: Candidate) -> dict[str, Any]:
@@ -325,89 +303,3 @@ def _row(pair: Pair, chosen: dict[str, Any], rejected: dict[str, Any]) -> dict[s
         "question_id": pair.chosen.question_id,
         "repository": pair.chosen.repository,
     }
-
-
-# Questions as prompts: what a Debug Subagent would be asked.
-
-
-PROMPT_COLUMNS = {
-    "prompt": Column("the system's and the user's message to the Debug Subagent", "objects"),
-    "tools": Column("JSON schemas of its tools", "objects"),
-    "question_id": Column("the question's id"),
-    "question": Column("its whole record as JSON, with the true answer: for the scorer alone"),
-    "category": Column("what it asks for"),
-    "benchmark": Column("where the bug is from"),
-    "instance_id": Column("the bug"),
-    "instance_hash": Column("its version"),
-    "repository": Column("what the splits keep together"),
-    "language": Column("python or java"),
-}
-NAMED = ("category", "benchmark", "instance_id", "instance_hash", "repository", "language")
-PROMPTS = Part(
-    "prompts",
-    PROMPT_COLUMNS,
-    "category",
-    "Questions about a program's run, whose true answers were measured, as `prompt` for training "
-    "by rewards. Only a debug session on the bug, with the question's patch, answers them.",
-)
-
-
-def choose_questions(config: PromptsConfig, run: Path, held_out: HeldOut) -> list[Question]:
-    """At most `per_bug` of the file's questions of each bug, in file order, without those on
-    held-out bugs. Raises ConfigError."""
-    path = Path(config.questions) if config.questions is not None else run / DEFAULT_NAME
-    questions = without_held_out(read_questions(path), held_out, path)
-    if config.per_bug is None:
-        return questions
-    kept: set[str] = set()
-    counts: Counter[str] = Counter()
-    for each in sorted(
-        questions, key=lambda each: hashlib.sha256(f"{config.seed}:{each.id}".encode()).digest()
-    ):
-        if counts[each.instance_hash] < config.per_bug:
-            counts[each.instance_hash] += 1
-            kept.add(each.id)
-    return [each for each in questions if each.id in kept]
-
-
-def without_held_out(
-    questions: Sequence[Question], held_out: HeldOut, path: Path
-) -> list[Question]:
-    """The questions that may be used for training. Raises ConfigError if there are none."""
-    kept = [
-        each
-        for each in questions
-        if not held_out.has(each.benchmark, each.instance_id, each.instance_hash, each.repository)
-    ]
-    if not kept:
-        raise ConfigError(
-            f"{path}: none of its {len(questions)} questions is left to train on; held_out leaves "
-            "out the bugs of all. Make questions about other bugs with `stepinto bench questions`"
-        )
-    return kept
-
-
-def write_prompts(
-    config: FormatConfig,
-    questions: Sequence[Question],
-    agents: AgentsConfig,
-    splits: Splits,
-    sft: Path,
-) -> dict[str, int]:
-    """Write the dataset below the `sft` folder; returns rows by split."""
-    assert config.prompts is not None
-    splits.extend(each.repository for each in questions)
-    rows = (
-        (
-            splits.of(each.repository),
-            {
-                "prompt": [message_object(said) for said in opening_messages(each, agents)],
-                "tools": tool_schemas(each.language, agents),
-                "question_id": each.id,
-                "question": each.model_dump_json(),
-                **{name: str(getattr(each, name)) for name in NAMED},
-            },
-        )
-        for each in questions
-    )
-    return PROMPTS.write(sft, config, config.prompts, rows)
