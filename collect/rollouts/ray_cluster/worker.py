@@ -19,7 +19,7 @@ from collect.config import RuntimeConfig
 from collect.console import log_to_stderr
 from collect.errors import ConfigError, RolloutStopped
 from collect.rollouts.executor import RolloutWork, Rows, Setup, ThisMachine
-from collect.rollouts.ray_cluster.shared_state import SharedJournal, SharedLimits, SharedLog
+from collect.rollouts.ray_cluster.shared_state import SharedLimits, SharedText
 from collect.store.records import code_version
 from collect.threads import raise_if_stopped
 from sandbox.base import retry_while_down
@@ -149,10 +149,9 @@ class NodeWorker:
         if version != code_version():
             told = f"StepInto {code_version()} is installed there, and {version} on the driver"
             return Answer(refused=told)
-        shared = self._shared_state
-        journal, log = partial(SharedJournal, shared), partial(SharedLog, shared)
-        limits = SharedLimits(shared, self._name)
-        executor = ThisMachine(self._setup, limits, self._stop, journal, log)
+        limits = SharedLimits(self._shared_state, self._name)
+        text = partial(SharedText, self._shared_state)
+        executor = ThisMachine(self._setup, limits, self._stop, text)
         try:
             with self._images.held(work.spec.instance):
                 for check in executor.checks([work]):
