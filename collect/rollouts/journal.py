@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 from collect.agents.rollout_context import RoleModel
 from collect.models.base import Completion, ConversationContext, Model, ModelBackend, Sampling
 from collect.models.replay import ReplayBackend, recording_of
-from collect.rollouts.faults import goes_on
+from collect.rollouts.faults import RESUMED
 from collect.rollouts.rollout import RolloutSpec
 from collect.store.files import RunText, TextFile
 from collect.store.messages import BROKEN, Message, ToolSchema
@@ -56,7 +56,7 @@ def journal_header(settings_hash: str, spec: RolloutSpec) -> str:
 
 def forget_replies(folder: Path, row: Rollout) -> None:
     """Delete the journal of a rollout that has its row, unless the next start resumes it."""
-    if not goes_on(row.failure_type):
+    if row.failure_type not in RESUMED:
         TextFile(folder / journal_name(row.rollout_id)).replace(None)
 
 

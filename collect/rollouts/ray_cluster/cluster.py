@@ -22,7 +22,7 @@ from collect.models.budget import Budget
 from collect.preflight import Check
 from collect.quantities import counted
 from collect.rollouts.executor import RolloutWork, Rows, Setup
-from collect.rollouts.faults import fault_named
+from collect.rollouts.faults import FAULTS
 from collect.rollouts.journal import forget_replies
 from collect.rollouts.ray_cluster.shared_state import SharedState
 from collect.rollouts.ray_cluster.worker import Answer, NodeWorker
@@ -100,8 +100,7 @@ def nodes_with_room() -> dict[str, str]:
 
 def fault_of(row: Rollout) -> str | None:
     """The node's fault that may have ended a rollout, or None."""
-    fault = fault_named(row.failure_type)
-    error = fault.error if fault is not None else Exception
+    error = FAULTS.get(row.failure_type or "", Exception)
     if not issubclass(error, OF_A_NODE) or issubclass(error, OF_A_ROLLOUT):
         return None
     message, _, _ = (row.failure_message or "").partition("\n")
