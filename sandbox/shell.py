@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import posixpath
 import re
 import secrets
 import shlex
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -44,7 +41,6 @@ echo "$code" "$size"
 [ "$size" -gt "$limit" ] || { cat "$file"; rm -f "$file"; }
 exit 0
 """
-_PAGE = 'gzip -c "$0" | tail -c +"$1" | head -c "$2" | base64 -w0'
 _MARGIN = 200
 """Bytes of a command's output kept for the line with the exit code and the size."""
 
@@ -81,30 +77,9 @@ def capture(
         raise SandboxFileError(f"a script can't write below {FOLDER}: {result.output.strip()}")
     code, size = map(int, numbers)
     if size > limit:
-        output = read_text(sandbox, f"{FOLDER}/{name}")
+        output = sandbox.read_file(f"{FOLDER}/{name}").decode("utf-8", "replace")
         sandbox.run(Command(["rm", "-f", f"{FOLDER}/{name}"]))
     return Captured(code, output)
-
-
-def read_text(sandbox: Sandbox, path: str) -> str:
-    """A file of the sandbox outside its workspace, decoded as UTF-8 with replacement.
-
-    Raises SandboxFileError.
-    """
-    size = sandbox.config.output_limit * 3 // 4 // 3 * 3 - 3
-    pages: list[str] = []
-    while not pages or len(pages[-1]) == size // 3 * 4:
-        position = str(len(pages) * size + 1)
-        page = sandbox.run(Command(["sh", "-c", _PAGE, path, position, str(size)]))
-        if page.exit_code != 0:
-            raise SandboxFileError(f"can't read {path!r}: {page.output.strip()}")
-        pages.append(page.output.strip())
-    try:
-        data = b"".join(map(base64.b64decode, pages))
-        return gzip.decompress(data).decode("utf-8", "replace")
-    except (ValueError, OSError, EOFError, zlib.error) as error:
-        # A program may change a file between two reads.
-        raise SandboxFileError(f"can't read {path!r} whole: {error}") from error
 
 
 def write_bytes(sandbox: Sandbox, path: str, data: bytes) -> None:

@@ -23,7 +23,7 @@ from collect.code.patches import renamed_files
 from collect.errors import ConfigError
 from sandbox import Command, ImageWorkspace, Sandbox
 from sandbox.errors import SandboxFileError
-from sandbox.shell import read_text, scratch_folder, write_bytes
+from sandbox.shell import scratch_folder, write_bytes
 from sandbox.text import BoundedOutput
 
 LIVE_HUB_ID = "SWE-bench-Live/SWE-bench-Live"
@@ -314,7 +314,7 @@ def _graded(record: Record, sandbox: Sandbox, folder: str, timed_out: bool) -> t
 
 def _read(sandbox: Sandbox, path: str) -> str:
     with suppress(SandboxFileError):
-        return read_text(sandbox, path)
+        return sandbox.read_file(path).decode("utf-8", "replace")
     return ""
 
 
