@@ -8,9 +8,9 @@ import secrets
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 
-from sandbox.base import Command, Sandbox
+from sandbox.base import Command, CommandResult, Sandbox
 from sandbox.errors import SandboxFileError
 
 NAME = re.compile(r"\.stepinto-[0-9a-f]{16}\b")
@@ -45,32 +45,24 @@ _MARGIN = 200
 """Bytes of a command's output kept for the line with the exit code and the size."""
 
 
-@dataclass(frozen=True)
-class Captured:
-    exit_code: int
-    """124 if killed at its time-out; then the output is limited to what the sandbox keeps."""
-    output: str
-    timed_out: bool = False
-
-
 def capture(
     sandbox: Sandbox,
     script: str,
     *arguments: str,
     cwd: str | None = None,
-    stdin: bytes = b"",
     timeout: float | None = None,
-) -> Captured:
-    """Run a script of `sh`, with `FOLDER` as `$0`, and capture output beyond the sandbox's limit.
+) -> CommandResult:
+    """Run a script of `sh`, with `FOLDER` as `$0`, and capture output beyond the sandbox's limit,
+    unless it is killed at its time-out.
 
     Raises SandboxDead, and SandboxFileError if the output can't be read back.
     """
     name = f"output-{secrets.token_hex(6)}"
     limit = sandbox.config.output_limit - _MARGIN
     argv = ["sh", "-c", _CAPTURE, FOLDER, name, str(limit), script, *arguments]
-    result = sandbox.run(Command(argv, cwd=cwd, stdin=stdin, timeout=timeout))
+    result = sandbox.run(Command(argv, cwd=cwd, timeout=timeout))
     if result.timed_out:
-        return Captured(result.exit_code, result.output, True)
+        return result
     first, _, output = result.output.partition("\n")
     numbers = first.split()
     if result.exit_code != 0 or len(numbers) != 2:
@@ -79,7 +71,7 @@ def capture(
     if size > limit:
         output = sandbox.read_file(f"{FOLDER}/{name}").decode("utf-8", "replace")
         sandbox.run(Command(["rm", "-f", f"{FOLDER}/{name}"]))
-    return Captured(code, output)
+    return replace(result, exit_code=code, output=output)
 
 
 def write_bytes(sandbox: Sandbox, path: str, data: bytes) -> None:
