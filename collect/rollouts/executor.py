@@ -130,8 +130,7 @@ class Setup:
 
     def log(self, work: RolloutWork) -> RolloutLog:
         """The log of a rollout in the run folder."""
-        text = TextFile(self.folder / log_name(work.spec.id))
-        return RolloutLog(text if self.runtime.runner.logs else None)
+        return RolloutLog(TextFile(self.folder / log_name(work.spec.id)))
 
     def failed(self, work: RolloutWork, error: Exception) -> Rows:
         """The rows of a rollout that no node could do; opens no models."""
@@ -196,8 +195,7 @@ class ThisMachine:
     def do(self, work: RolloutWork) -> Rows:
         assert self._settings is not None, "checked before"
         spec = work.spec
-        logs = self._setup.runtime.runner.logs
-        log = RolloutLog(self._text(log_name(spec.id)) if logs else None)
+        log = RolloutLog(self._text(log_name(spec.id)))
         what = {"instance": spec.instance.id, "variant": spec.variant.value}
         who = {"main": spec.main, "sub": spec.sub, "host": platform.node()}
         log.note("begun", **what, attempt=spec.attempt, **who, process=os.getpid())

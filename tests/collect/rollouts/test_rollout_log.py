@@ -128,11 +128,6 @@ def test_a_rollout_that_is_stopped_says_so(server: ChatServer, tmp_path: Path) -
     assert told == ["begun", "sandbox_opened", "stopped"]
 
 
-def test_logs_can_be_left_out(tmp_path: Path) -> None:
-    assert collect(tmp_path, QUICKSTART, "runner.logs=false") == 0
-    assert not (tmp_path / "test" / "logs").exists()
-
-
 @pytest.mark.slow
 def test_a_log_that_can_t_be_written_fails_nothing(tmp_path: Path) -> None:
     (tmp_path / "test").mkdir()
