@@ -45,7 +45,6 @@ class StderrHandler(logging.Handler):
     """
 
     def emit(self, record: logging.LogRecord) -> None:
-        """See `logging.Handler`."""
         with suppress(OSError):
             line = f"stepinto: {visible(record.getMessage())}\n"
             print(line, end="", file=sys.stderr, flush=True)

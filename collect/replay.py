@@ -204,7 +204,6 @@ class ReplayReport:
 
     @property
     def conversations(self) -> int:
-        """Number of replayed conversations."""
         return sum(self.counts.values())
 
 

@@ -116,7 +116,6 @@ class Verification(StrictRecord):
 
     @property
     def note(self) -> str:
-        """Text about what could not be checked."""
         return self.failure or ("" if self.gold_known else NO_GOLD)
 
     @property

@@ -66,7 +66,6 @@ class RolloutWork:
 
     @property
     def label(self) -> str:
-        """Name in displays."""
         return f"{self.spec.instance.id} {self.spec.variant}"
 
     def do(self, settings: RolloutSettings) -> Rows:
@@ -79,7 +78,6 @@ class RolloutWork:
         return self.rows(RolloutTrace(failure=failure_of(error)), settings)
 
     def rows(self, trace: RolloutTrace, settings: RolloutSettings) -> Rows:
-        """The rows of a rollout that was done."""
         return rows_of(self.spec, trace, settings, self.identity, self.settings_hash)
 
 

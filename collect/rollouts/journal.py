@@ -143,7 +143,6 @@ class JournaledBackend:
 
     @property
     def name(self) -> str:
-        """The model's name in the config."""
         return self.backend.name
 
     def open(self, context: ConversationContext) -> Model:

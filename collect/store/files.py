@@ -238,7 +238,6 @@ class WorkFile(Generic[Record]):
             temporary.write_bytes(b"\n".join([*kept, b""]))
 
     def add(self, outcome: Record) -> None:
-        """Append one outcome."""
         with self._lock:
             self.outcomes[self._key(outcome)] = outcome
             with self._path.open("a", encoding="utf-8") as file:

@@ -186,7 +186,6 @@ class Node:
 
     @property
     def status(self) -> NodeStatus:
-        """Its status for readers outside."""
         state = "ready" if self.worker is not None else "starting"
         if time.monotonic() < self.excluded_until:
             state = f"excluded: {self.reason}"
@@ -205,7 +204,6 @@ class Nodes:
 
     @property
     def all(self) -> Collection[Node]:
-        """The nodes that are alive."""
         return self._nodes.values()
 
     @property

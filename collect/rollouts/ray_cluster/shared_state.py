@@ -23,7 +23,6 @@ class SharedState:
     call may arrive twice: slots and dollars count once; a journal or log may have a line twice."""
 
     def __init__(self, folder: Path, limit_dollars: float | None, spent: float) -> None:
-        """`folder` is the run folder."""
         self._folder = folder
         self._budget = Budget(limit_dollars, spent, folder)
         self._spent: defaultdict[str, float] = defaultdict(float)

@@ -150,7 +150,6 @@ class NodeWorker:
         return Answer()
 
     async def do(self, work: RolloutWork) -> Answer:
-        """Do a rollout."""
         return await self._in_thread(partial(self._do, work))
 
     def _do(self, work: RolloutWork) -> Answer:
@@ -172,7 +171,6 @@ class NodeWorker:
         self._stop.set()
 
     async def close(self) -> None:
-        """Free the models."""
         self._pool.shutdown()
         if self._executor is not None:
             self._executor.close()
