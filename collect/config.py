@@ -74,8 +74,6 @@ class RunnerConfig(StrictRecord):
     """Log metrics to wandb during the run."""
     track_every: float = Field(default=30, gt=0)
     """Seconds between two updates of the metrics."""
-    logs: bool = True
-    """Whether each rollout writes a log to `RUN/logs`."""
 
 
 class RuntimeConfig(StrictRecord):

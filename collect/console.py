@@ -8,13 +8,13 @@ import re
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
+
+from collect.store.files import RunText
 
 PACKAGES = ("collect", "configs", "eval", "format", "sandbox", "stepinto", "train")
 CONTROL = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
@@ -45,7 +45,6 @@ class StderrHandler(logging.Handler):
     """
 
     def emit(self, record: logging.LogRecord) -> None:
-        """See `logging.Handler`."""
         with suppress(OSError):
             line = f"stepinto: {visible(record.getMessage())}\n"
             print(line, end="", file=sys.stderr, flush=True)
@@ -60,40 +59,14 @@ def log_to_stderr() -> None:
             logger.addHandler(StderrHandler())
 
 
-FOLDER = "logs"
 BATCH_SECONDS = 5.0
 """Minimum seconds between two batches."""
 Fact = str | int | float | bool | None
 
 
-class LogText(Protocol):
-    """Where a log's lines are written."""
-
-    def add(self, text: str) -> None:
-        """Append lines, or lose them; never raises."""
-
-
-@dataclass(frozen=True)
-class LogFile:
-    """A log in a file."""
-
-    path: Path
-
-    def add(self, text: str) -> None:
-        """See `LogText`."""
-        lines = text.encode()
-        with suppress(OSError):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("ab", buffering=0) as file:
-                end = file.tell()
-                if file.write(lines) != len(lines):
-                    # Half a line would corrupt the next one.
-                    file.truncate(end)
-
-
-def log_file(folder: Path, rollout_id: str) -> LogFile:
-    """The file of a rollout's log in a run's folder."""
-    return LogFile(folder / FOLDER / f"{rollout_id}.jsonl")
+def log_name(rollout_id: str) -> str:
+    """The path of a rollout's log in a run's folder."""
+    return f"logs/{rollout_id}.jsonl"
 
 
 class RolloutLog:
@@ -103,7 +76,7 @@ class RolloutLog:
     tools or programs, and no keys.
     """
 
-    def __init__(self, text: LogText | None = None) -> None:
+    def __init__(self, text: RunText | None = None) -> None:
         """Without `text`, events are discarded."""
         self._text = text
         self._lines: list[str] = []
@@ -125,7 +98,8 @@ class RolloutLog:
     def flush(self) -> None:
         """Write the events so far."""
         if self._lines and self._text is not None:
-            self._text.add("".join(f"{line}\n" for line in self._lines))
+            with suppress(Exception):
+                self._text.add("".join(f"{line}\n" for line in self._lines))
             self._lines.clear()
             self._written_at = time.monotonic()
 

@@ -242,7 +242,6 @@ class Card(StrictRecord):
 
 
 def card_path(path: Path) -> Path:
-    """The path of a question file's card."""
     return path.with_name(f"{path.name.removesuffix('.jsonl')}.card.json")
 
 

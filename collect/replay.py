@@ -26,7 +26,7 @@ from collect.models.replay import ReplayBackend, recording_of
 from collect.question_records import Question, read_questions
 from collect.questions.answering import hold_question
 from collect.questions.asking import VARIANT, question_spec, reproducible, rollouts_of
-from collect.rollouts.faults import CircuitBreaker, broke_sandbox
+from collect.rollouts.faults import BROKE_SANDBOX, CircuitBreaker
 from collect.rollouts.progress import ProgressBar
 from collect.rollouts.rollout import (
     RolloutSettings,
@@ -204,7 +204,6 @@ class ReplayReport:
 
     @property
     def conversations(self) -> int:
-        """Number of replayed conversations."""
         return sum(self.counts.values())
 
 
@@ -225,7 +224,7 @@ def replay_rollouts(
         rows = {
             row.rollout_id: row
             for row in every
-            if row.failure_kind not in TRIED_AGAIN and not broke_sandbox(row.failure_type)
+            if row.failure_kind not in TRIED_AGAIN and row.failure_type not in BROKE_SANDBOX
         }
         replay = _Replay(reproducible(runtime), finder, table)
         replay.run(store, rows, limit)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import posixpath
 import re
 import secrets
 import shlex
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 
-from sandbox.base import Command, Sandbox
+from sandbox.base import Command, CommandResult, Sandbox
 from sandbox.errors import SandboxFileError
 
 NAME = re.compile(r"\.stepinto-[0-9a-f]{16}\b")
@@ -44,17 +41,8 @@ echo "$code" "$size"
 [ "$size" -gt "$limit" ] || { cat "$file"; rm -f "$file"; }
 exit 0
 """
-_PAGE = 'gzip -c "$0" | tail -c +"$1" | head -c "$2" | base64 -w0'
 _MARGIN = 200
 """Bytes of a command's output kept for the line with the exit code and the size."""
-
-
-@dataclass(frozen=True)
-class Captured:
-    exit_code: int
-    """124 if killed at its time-out; then the output is limited to what the sandbox keeps."""
-    output: str
-    timed_out: bool = False
 
 
 def capture(
@@ -62,49 +50,28 @@ def capture(
     script: str,
     *arguments: str,
     cwd: str | None = None,
-    stdin: bytes = b"",
     timeout: float | None = None,
-) -> Captured:
-    """Run a script of `sh`, with `FOLDER` as `$0`, and capture output beyond the sandbox's limit.
+) -> CommandResult:
+    """Run a script of `sh`, with `FOLDER` as `$0`, and capture output beyond the sandbox's limit,
+    unless it is killed at its time-out.
 
     Raises SandboxDead, and SandboxFileError if the output can't be read back.
     """
     name = f"output-{secrets.token_hex(6)}"
     limit = sandbox.config.output_limit - _MARGIN
     argv = ["sh", "-c", _CAPTURE, FOLDER, name, str(limit), script, *arguments]
-    result = sandbox.run(Command(argv, cwd=cwd, stdin=stdin, timeout=timeout))
+    result = sandbox.run(Command(argv, cwd=cwd, timeout=timeout))
     if result.timed_out:
-        return Captured(result.exit_code, result.output, True)
+        return result
     first, _, output = result.output.partition("\n")
     numbers = first.split()
     if result.exit_code != 0 or len(numbers) != 2:
         raise SandboxFileError(f"a script can't write below {FOLDER}: {result.output.strip()}")
     code, size = map(int, numbers)
     if size > limit:
-        output = read_text(sandbox, f"{FOLDER}/{name}")
+        output = sandbox.read_file(f"{FOLDER}/{name}").decode("utf-8", "replace")
         sandbox.run(Command(["rm", "-f", f"{FOLDER}/{name}"]))
-    return Captured(code, output)
-
-
-def read_text(sandbox: Sandbox, path: str) -> str:
-    """A file of the sandbox outside its workspace, decoded as UTF-8 with replacement.
-
-    Raises SandboxFileError.
-    """
-    size = sandbox.config.output_limit * 3 // 4 // 3 * 3 - 3
-    pages: list[str] = []
-    while not pages or len(pages[-1]) == size // 3 * 4:
-        position = str(len(pages) * size + 1)
-        page = sandbox.run(Command(["sh", "-c", _PAGE, path, position, str(size)]))
-        if page.exit_code != 0:
-            raise SandboxFileError(f"can't read {path!r}: {page.output.strip()}")
-        pages.append(page.output.strip())
-    try:
-        data = b"".join(map(base64.b64decode, pages))
-        return gzip.decompress(data).decode("utf-8", "replace")
-    except (ValueError, OSError, EOFError, zlib.error) as error:
-        # A program may change a file between two reads.
-        raise SandboxFileError(f"can't read {path!r} whole: {error}") from error
+    return replace(result, exit_code=code, output=output)
 
 
 def write_bytes(sandbox: Sandbox, path: str, data: bytes) -> None:

@@ -25,10 +25,8 @@ class RepositoryConfig(BaseModel):
     or Gradle if there is a build file and no such test.
 
     `pytest PATHS OPTIONS` runs some of them, with pytest's own options; plugins are loaded if
-    `packages` include them. `python FILE ARGUMENTS` and `python -m MODULE ARGUMENTS` count as one
-    test, which passes if the script runs to its end with exit status 0. `mvn test` and `gradle
-    test` run every test. Other commands and shell syntax are refused, because no debug session can
-    be started on them.
+    `packages` include them. `mvn test` and `gradle test` run every test. Other commands and shell
+    syntax are refused.
     """
     fail_to_pass: tuple[str, ...] = ()
     """The failing tests that define the bug: pytest node ids, or `package.Class#method`. Empty: all

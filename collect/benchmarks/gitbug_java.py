@@ -191,7 +191,7 @@ class ClonedTree(Mapping[str, bytes]):
     unchanged. Raises ConfigError if it or the commit is missing, or if a patch does not apply."""
 
     folder: Path | None
-    """Has clones, bare or not, as `owner/name`, `owner-name` or `name`."""
+    """Has clones, bare or not, as `owner-name`."""
     repository: str
     commit: str
     patches: tuple[str, ...]
@@ -215,14 +215,13 @@ class ClonedTree(Mapping[str, bytes]):
                 f"folder with clones (`git clone {address} {owner}-{name}` there), or "
                 "benchmark.image to the name of images that hold it"
             )
-        for place in (f"{owner}/{name}", f"{owner}-{name}", name):
-            for clone in (self.folder / place, self.folder / f"{place}.git"):
-                git_folder = clone / ".git" if (clone / ".git").is_dir() else clone
-                if (git_folder / "HEAD").is_file():
-                    return _tree(git_folder, self.commit, self.patches)
+        clone = self.folder / f"{owner}-{name}"
+        for git_folder in (clone / ".git", clone):
+            if (git_folder / "HEAD").is_file():
+                return _tree(git_folder, self.commit, self.patches)
         raise ConfigError(
             f"{self.folder}: no clone of {self.repository}; benchmark.repositories names a "
-            f"folder with clones: `git clone {address} {self.folder / f'{owner}-{name}'}`"
+            f"folder with clones: `git clone {address} {clone}`"
         )
 
 

@@ -20,7 +20,7 @@ from collect.benchmarks.git_clones import is_git_url
 from collect.benchmarks.gitbug_java import GitBugJavaBenchmark
 from collect.benchmarks.humanevalfix import HUB_ID, HumanEvalFixBenchmark
 from collect.benchmarks.local import BUGS_FILE, LocalBenchmark
-from collect.benchmarks.local_repository.benchmark import LocalRepositoryBenchmark
+from collect.benchmarks.local_repository import LocalRepositoryBenchmark
 from collect.benchmarks.marks import (
     EnvironmentFingerprint,
     Mark,

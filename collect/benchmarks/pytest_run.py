@@ -190,9 +190,11 @@ _OPTIONS = (
     *("-p", "no:cacheprovider", "--continue-on-collection-errors", "--maxfail=0"),
     *("--color=no", "--tb=short"),
 )
-# Python would import `sitecustomize` from PYTHONPATH, which contains the project's folders.
-ISOLATED = 'STEPINTO_PYTHONPATH="$PYTHONPATH"; export STEPINTO_PYTHONPATH; unset PYTHONPATH'
-"""Shell command before a launcher, which restores PYTHONPATH for its program."""
+# Python would import `sitecustomize` from PYTHONPATH, which contains the project's folders. The
+# launcher restores it for the tests.
+_START = (
+    'STEPINTO_PYTHONPATH="$PYTHONPATH"; export STEPINTO_PYTHONPATH; unset PYTHONPATH; exec "$@"'
+)
 
 
 @dataclass(frozen=True)
@@ -265,8 +267,7 @@ def run_job(sandbox: Sandbox, job: PytestJob, timeout: float) -> PytestRun:
         order["twins"] = {"deciding": twins.deciding, "files": dict(twins.files), "tests": tests}
     with scratch_folder(sandbox) as folder:
         sandbox.write_files({f"{folder}/{name}": data for name, data in files.items()})
-        launch = ["sh", "-c", f'{ISOLATED}; exec "$@"', "sh"]
-        launch += [sandbox.python, "-s", f"{folder}/launch.py"]
+        launch = ["sh", "-c", _START, "sh", sandbox.python, "-s", f"{folder}/launch.py"]
         command = Command(
             launch,
             env={"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},

@@ -54,7 +54,6 @@ class Prices(StrictRecord):
 
     @property
     def free_tokens(self) -> bool:
-        """Whether all tokens are free."""
         return not (self.input or self.cached_input or self.cache_write or self.output)
 
     @property

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -305,10 +304,8 @@ def bounded(text: str) -> str:
     return line if len(line) <= MESSAGE_LIMIT else f"{line[:MESSAGE_LIMIT]} ..."
 
 
-# Masks keys in everything that is read from a server, in their usual encodings.
-#
 # The bytes of a reply are masked before anything else reads them, so no message, tool call, error,
-# log, journal or row contains a key. A malicious server can still hide one in other ways.
+# log, journal or row contains a key. A malicious server can still hide one.
 
 
 MASK = "[key]"
@@ -319,40 +316,14 @@ word.
 Mask = Callable[[str], str]
 
 
-def key_mask(keys: Iterable[str | None]) -> Mask:
-    """Masks these keys in a text: plain, escaped for JSON or URLs, in hexadecimal, and in base64
-    (also after a user name, as in HTTP Basic).
-    """
-    forms = [form for key in keys if key and len(key) >= SHORTEST for form in _forms(key)]
-    if not forms:
-        return str
-    return partial(re.compile("|".join(forms)).sub, MASK)
-
-
 def mask_of(address: str, key: str | None) -> Mask:
-    """Masks the credentials that are sent to the server."""
-    return key_mask((key, urlsplit(address).password))
-
-
-def _forms(key: str) -> Iterable[str]:
-    yield "".join(map(_escaped_or_not, key))
-    data = key.encode("utf-8", "surrogateescape")
-    yield f"(?i:{data.hex()})"
-    for offset in range(3):
-        # Base64 digits hold 6 bits each; the outermost may include bits of the neighbouring bytes.
-        packed = base64.b64encode(bytes(offset) + data + bytes(2)).decode()
-        first, last = -(-offset * 8 // 6), (offset + len(data)) * 8 // 6
-        yield "".join(map(_digit, packed[first:last]))
-
-
-def _escaped_or_not(character: str) -> str:
-    """The character or its escape; backslashes may be doubled, and percent signs escaped, again."""
-    code = "".join(f"%(?:25){{0,4}}{byte:02x}" for byte in character.encode("utf-8", "replace"))
-    plain = f"\\\\{{0,8}}{re.escape(character)}" if character in '/"\\' else re.escape(character)
-    return f"(?:{plain}|(?i:\\\\{{1,8}}u{ord(character):04x}|{code}))"
-
-
-def _digit(digit: str) -> str:
-    """A base64 digit in both alphabets."""
-    alike = {"+": "+-", "/": "/_"}.get(digit, digit)
-    return f"(?:{'|'.join(map(_escaped_or_not, alike))})"
+    """Masks the credentials that are sent to the server: as they are, and escaped for JSON or
+    URLs."""
+    secrets = (each for each in (key, urlsplit(address).password) if each)
+    forms = {
+        form
+        for each in secrets
+        if len(each) >= SHORTEST
+        for form in (each, json.dumps(each)[1:-1], quote(each, safe=""))
+    }
+    return partial(re.compile("|".join(map(re.escape, forms))).sub, MASK) if forms else str

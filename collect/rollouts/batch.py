@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 
 from collect.benchmarks.base import Benchmark
 from collect.config import RunnerConfig, RuntimeConfig
-from collect.console import log_file
 from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped, RowRefused
 from collect.models.budget import Budget, read_spent, spent_elsewhere
 from collect.models.config import EndpointConfig, LocalConfig, ModelConfig, VllmConfig, file_stamps
@@ -37,12 +36,12 @@ from collect.rollouts.executor import (
     tool_users,
 )
 from collect.rollouts.faults import CircuitBreaker, attribute_failure
-from collect.rollouts.journal import forget_replies, replies_of
+from collect.rollouts.journal import forget_replies
 from collect.rollouts.progress import Progress
 from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.status import beating
 from collect.rollouts.tracking import followed, metrics, public, require_wandb
-from collect.store.files import write_text
+from collect.store.files import TextFile, write_text
 from collect.store.records import Rollout, digest
 from collect.store.run_store import RunStore
 from collect.threads import run_in_threads
@@ -148,8 +147,7 @@ class Batch:
             from collect.rollouts.ray_cluster.cluster import RayCluster
 
             return RayCluster(setup, budget, self.stop)
-        replies, log = partial(replies_of, folder), partial(log_file, folder)
-        return ThisMachine(setup, budget, self.stop, replies, log)
+        return ThisMachine(setup, budget, self.stop, lambda name: TextFile(folder / name))
 
     def _checks(self, executor: Executor) -> Sequence[Check]:
         """Everything that the missing rollouts need."""

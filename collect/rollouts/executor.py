@@ -16,7 +16,7 @@ from collect.benchmarks.base import Benchmark
 from collect.benchmarks.marks import require_images, required_images
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.config import RuntimeConfig
-from collect.console import LogText, RolloutLog, log_file
+from collect.console import RolloutLog, log_name
 from collect.errors import ConfigError
 from collect.models.base import ModelBackend
 from collect.models.budget import Budget, Limits
@@ -31,7 +31,7 @@ from collect.models.config import (
 )
 from collect.models.replay import ReplayBackend
 from collect.preflight import Check, room_for_sandboxes
-from collect.rollouts.journal import Journal, JournalText, journal_header, journaled
+from collect.rollouts.journal import Journal, journal_header, journal_name, journaled
 from collect.rollouts.rollout import (
     RolloutSettings,
     RolloutSpec,
@@ -41,6 +41,7 @@ from collect.rollouts.rollout import (
 )
 from collect.rollouts.rows import RunIdentity, rows_of
 from collect.rollouts.status import NodeStatus
+from collect.store.files import RunText, TextFile
 from collect.store.records import (
     MODEL_TEACHER,
     ORACLE_TEACHER,
@@ -65,7 +66,6 @@ class RolloutWork:
 
     @property
     def label(self) -> str:
-        """Name in displays."""
         return f"{self.spec.instance.id} {self.spec.variant}"
 
     def do(self, settings: RolloutSettings) -> Rows:
@@ -78,7 +78,6 @@ class RolloutWork:
         return self.rows(RolloutTrace(failure=failure_of(error)), settings)
 
     def rows(self, trace: RolloutTrace, settings: RolloutSettings) -> Rows:
-        """The rows of a rollout that was done."""
         return rows_of(self.spec, trace, settings, self.identity, self.settings_hash)
 
 
@@ -129,8 +128,7 @@ class Setup:
 
     def log(self, work: RolloutWork) -> RolloutLog:
         """The log of a rollout in the run folder."""
-        text = log_file(self.folder, work.spec.id)
-        return RolloutLog(text if self.runtime.runner.logs else None)
+        return RolloutLog(TextFile(self.folder / log_name(work.spec.id)))
 
     def failed(self, work: RolloutWork, error: Exception) -> Rows:
         """The rows of a rollout that no node could do; opens no models."""
@@ -150,12 +148,11 @@ class ThisMachine:
         setup: Setup,
         limits: Limits,
         stop: threading.Event,
-        replies: Callable[[str], JournalText],
-        log: Callable[[str], LogText],
+        text: Callable[[str], RunText],
     ) -> None:
-        """`replies` gives a rollout's journal by its id, `log` its log."""
+        """`text` gives a journal or a log by its path in the run folder."""
         self._setup, self._limits, self._stop = setup, limits, stop
-        self._replies, self._log = replies, log
+        self._text = text
         self._backends: dict[str, ModelBackend] = {}
         self._settings: RolloutSettings | None = None
 
@@ -196,13 +193,13 @@ class ThisMachine:
     def do(self, work: RolloutWork) -> Rows:
         assert self._settings is not None, "checked before"
         spec = work.spec
-        log = RolloutLog(self._log(spec.id) if self._setup.runtime.runner.logs else None)
+        log = RolloutLog(self._text(log_name(spec.id)))
         what = {"instance": spec.instance.id, "variant": spec.variant.value}
         who = {"main": spec.main, "sub": spec.sub, "host": platform.node()}
         log.note("begun", **what, attempt=spec.attempt, **who, process=os.getpid())
         try:
             settings = replace(self._settings, log=log)
-            return do_with_journal(work, settings, self._replies(spec.id))
+            return do_with_journal(work, settings, self._text(journal_name(spec.id)))
         finally:
             log.flush()
             self._limits.note()
@@ -215,7 +212,7 @@ class ThisMachine:
             backend.close()
 
 
-def do_with_journal(work: RolloutWork, settings: RolloutSettings, text: JournalText) -> Rows:
+def do_with_journal(work: RolloutWork, settings: RolloutSettings, text: RunText) -> Rows:
     """Do a rollout with journaled models; see `RolloutWork.do`. Its seconds include those that
     replayed replies took in an earlier start."""
     journal = Journal(text, journal_header(work.settings_hash, work.spec))

@@ -4,83 +4,35 @@ the same table, with what each means and what is retried before the rollout fail
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import replace
 
 from collect import errors
-from collect.errors import FailureKind
+from collect.errors import FailureKind, RolloutError
 from collect.quantities import counted
 from collect.store.records import Rollout
 from sandbox import errors as of_sandbox
+from sandbox.errors import SandboxError
 
-
-@dataclass(frozen=True)
-class Fault:
-    """One type of failure."""
-
-    error: type[Exception]
-    goes_on: bool = False
-    """Whether the models' replies are kept, so that the next start resumes there."""
-    models_if_again: bool = False
-    """Whether the failure is attributed to the model if the same rollout, started again, ends with
-    this or a similar failure."""
-
-    @property
-    def name(self) -> str:
-        """The name in rows."""
-        return self.error.__name__
-
-
-_resumed, _repeated_once = partial(Fault, goes_on=True), partial(Fault, models_if_again=True)
-FAULTS: Sequence[Fault] = (
-    Fault(errors.ModelFailure),
-    Fault(errors.ContextTooLong),
-    Fault(errors.ContentRefused),
-    _resumed(errors.EndpointDown),
-    _resumed(errors.RateLimited),
-    _resumed(errors.InvalidReply),
-    _resumed(errors.EndpointFailure),
-    _resumed(errors.LocalModelFailed),
-    _resumed(errors.BudgetExhausted),
-    _resumed(errors.NodeLost),
-    _resumed(errors.OutOfDisk),
-    Fault(errors.RowRefused),
-    Fault(errors.InfrastructureFailure),
-    _resumed(of_sandbox.EngineDown),
-    _resumed(of_sandbox.SandboxUnavailable),
-    _resumed(of_sandbox.ImageMissing),
-    _resumed(of_sandbox.PullLimited),
-    _resumed(of_sandbox.NoRoomForImage),
-    _resumed(of_sandbox.BuildFailure),
-    _repeated_once(of_sandbox.SandboxDead),
-    _resumed(of_sandbox.NotStarted),
-    _repeated_once(of_sandbox.OutOfMemory),
-    _repeated_once(of_sandbox.DiskExceeded),
-    Fault(of_sandbox.SandboxFileError),
-    Fault(of_sandbox.FileTooLarge),
-    Fault(of_sandbox.CommandRefused),
-    Fault(of_sandbox.DebuggerError),
+BASES = (RolloutError, SandboxError)
+FAULTS: Mapping[str, type[Exception]] = {
+    name: each
+    for module in (errors, of_sandbox)
+    for name, each in vars(module).items()
+    if isinstance(each, type) and issubclass(each, BASES) and each not in BASES
+}
+"""Each type that can end a rollout, by its name in rows."""
+RESUMED = frozenset(
+    {
+        *("EndpointDown", "RateLimited", "InvalidReply", "EndpointFailure", "LocalModelFailed"),
+        *("BudgetExhausted", "NodeLost", "OutOfDisk", "EngineDown", "SandboxUnavailable"),
+        *("ImageMissing", "PullLimited", "NoRoomForImage", "BuildFailure", "NotStarted"),
+    }
 )
-"""Each type in `collect.errors` and `sandbox.errors` that can end a rollout."""
-
-
-def fault_named(failure_type: str | None) -> Fault | None:
-    """The fault for a row's `failure_type`, or None."""
-    return next((fault for fault in FAULTS if fault.name == failure_type), None)
-
-
-def goes_on(failure_type: str | None) -> bool:
-    """Whether the next start resumes a rollout with this failure. If the sandbox died, its own
-    calls may have killed it, so the rollout starts from the beginning."""
-    fault = fault_named(failure_type)
-    return fault is not None and fault.goes_on
-
-
-def broke_sandbox(failure_type: str | None) -> bool:
-    """Whether the rollout's own calls or patch may have ended its sandbox."""
-    fault = fault_named(failure_type)
-    return fault is not None and fault.models_if_again
+"""Types after which the models' replies are kept, so that the next start resumes there. If the
+sandbox died, its own calls may have killed it, so the rollout starts from the beginning."""
+BROKE_SANDBOX = frozenset({"SandboxDead", "OutOfMemory", "DiskExceeded"})
+"""Types for which the rollout's own calls or patch may be responsible."""
 
 
 def attribute_failure(row: Rollout, earlier: Rollout | None) -> Rollout:
@@ -90,7 +42,7 @@ def attribute_failure(row: Rollout, earlier: Rollout | None) -> Rollout:
     if earlier is None:
         return row
     both = (row, earlier)
-    again = all(broke_sandbox(e.failure_type) and e.main_steps + e.sub_steps > 0 for e in both)
+    again = all(e.failure_type in BROKE_SANDBOX and e.main_steps + e.sub_steps > 0 for e in both)
     same = len({(each.config_hash, each.instance_hash) for each in both}) == 1
     return replace(row, failure_kind=FailureKind.MODEL) if again and same else row
 

@@ -15,15 +15,15 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import Protocol
 
 from pydantic import TypeAdapter
 
 from collect.agents.rollout_context import RoleModel
 from collect.models.base import Completion, ConversationContext, Model, ModelBackend, Sampling
 from collect.models.replay import ReplayBackend, recording_of
-from collect.rollouts.faults import goes_on
+from collect.rollouts.faults import RESUMED
 from collect.rollouts.rollout import RolloutSpec
+from collect.store.files import RunText, TextFile
 from collect.store.messages import BROKEN, Message, ToolSchema
 from collect.store.normalising import normalised
 from collect.store.records import Conversation, Rollout
@@ -43,44 +43,10 @@ class _Entry:
 ENTRY = TypeAdapter(_Entry)
 
 
-class JournalText(Protocol):
-    """Where a journal's lines are stored."""
-
-    def read(self) -> str | None:
-        """All lines; None if there are none."""
-
-    def add(self, text: str) -> None:
-        """Append lines."""
-
-    def replace(self, text: str | None) -> None:
-        """Replace all lines, or remove them."""
-
-
-@dataclass(frozen=True)
-class JournalFile:
-    """A journal in a file. See `JournalText`."""
-
-    path: Path
-
-    def read(self) -> str | None:
-        if not self.path.exists():
-            return None
-        return self.path.read_text(encoding="utf-8", errors="replace")
-
-    def add(self, text: str) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(text)
-
-    def replace(self, text: str | None) -> None:
-        self.path.unlink(missing_ok=True)
-        if text is not None:
-            self.add(text)
-
-
-def replies_of(folder: Path, rollout_id: str) -> JournalFile:
-    """The journal of a rollout until its final row is stored."""
-    return JournalFile(folder / "journal" / f"{rollout_id}.jsonl")
+def journal_name(rollout_id: str) -> str:
+    """The path of a rollout's journal in its run's folder, where it is until the final row is
+    stored."""
+    return f"journal/{rollout_id}.jsonl"
 
 
 def journal_header(settings_hash: str, spec: RolloutSpec) -> str:
@@ -90,14 +56,14 @@ def journal_header(settings_hash: str, spec: RolloutSpec) -> str:
 
 def forget_replies(folder: Path, row: Rollout) -> None:
     """Delete the journal of a rollout that has its row, unless the next start resumes it."""
-    if not goes_on(row.failure_type):
-        replies_of(folder, row.rollout_id).replace(None)
+    if row.failure_type not in RESUMED:
+        TextFile(folder / journal_name(row.rollout_id)).replace(None)
 
 
 class Journal:
     """The replies in one rollout. Each is stored before it is acted on."""
 
-    def __init__(self, text: JournalText, settings: str) -> None:
+    def __init__(self, text: RunText, settings: str) -> None:
         """`settings` is its `journal_header`; replies recorded under another are dropped."""
         self._text, self._settings = text, settings
         self.seconds_given_back = 0.0
@@ -177,7 +143,6 @@ class JournaledBackend:
 
     @property
     def name(self) -> str:
-        """The model's name in the config."""
         return self.backend.name
 
     def open(self, context: ConversationContext) -> Model:

@@ -18,9 +18,10 @@ from collect.models.config import OracleConfig
 from collect.preflight import Finding
 from collect.rollouts.batch import Batch, settings_facts
 from collect.rollouts.executor import RolloutWork, models_of
-from collect.rollouts.journal import Journal, fork, journal_header, replies_of
+from collect.rollouts.journal import Journal, fork, journal_header, journal_name
 from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.rows import RunIdentity
+from collect.store.files import TextFile
 from collect.store.records import Role, digest
 from collect.store.run_store import RunStore
 
@@ -99,7 +100,7 @@ def fork_rollouts(
     held = set(store.rollouts.ids())
     for main in store.read_conversations(only=set(others)):
         for spec in others[main.rollout_id] if main.role is Role.MAIN else ():
-            text = replies_of(folder, spec.id)
+            text = TextFile(folder / journal_name(spec.id))
             if spec.id not in held and text.read() is None:
                 header = journal_header(digest(settings_facts(runtime, spec)), spec)
                 fork(Journal(text, header), main)

@@ -3,6 +3,7 @@ one JSON object on each line."""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import io
 import json
@@ -11,8 +12,9 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, BinaryIO, Generic, TypeVar
+from typing import IO, BinaryIO, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -53,6 +55,46 @@ def write_text(target: Path, text: str) -> None:
     """Create or replace a text file."""
     with replacing(target) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+class RunText(Protocol):
+    """A text of a run that grows by whole lines, such as a rollout's log."""
+
+    def read(self) -> str | None:
+        """All lines; None if there are none."""
+
+    def add(self, text: str) -> None:
+        """Append lines. Raises OSError if there is no room."""
+
+    def replace(self, text: str | None) -> None:
+        """Replace all lines, or remove them."""
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A `RunText` in a file."""
+
+    path: Path
+
+    def read(self) -> str | None:
+        if not self.path.exists():
+            return None
+        return self.path.read_text(encoding="utf-8", errors="replace")
+
+    def add(self, text: str) -> None:
+        lines = text.encode()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("ab", buffering=0) as file:
+            end = file.tell()
+            if file.write(lines) != len(lines):
+                # Half a line would corrupt the next one.
+                file.truncate(end)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+
+    def replace(self, text: str | None) -> None:
+        self.path.unlink(missing_ok=True)
+        if text is not None:
+            self.add(text)
 
 
 def locked(path: Path) -> IO[str]:
@@ -196,7 +238,6 @@ class WorkFile(Generic[Record]):
             temporary.write_bytes(b"\n".join([*kept, b""]))
 
     def add(self, outcome: Record) -> None:
-        """Append one outcome."""
         with self._lock:
             self.outcomes[self._key(outcome)] = outcome
             with self._path.open("a", encoding="utf-8") as file:

@@ -154,25 +154,14 @@ class RunStore:
         self.conversations.write(rollout.rollout_id, said)
         self.rollouts.write(rollout.rollout_id, row)
 
-    def remove(self, rollout_ids: Collection[str]) -> None:
-        """Remove rollouts so that they can be repeated. Nothing may be added meanwhile."""
-        if not set(self.rollouts.ids()).isdisjoint(rollout_ids):
-            self._rewrite(without=rollout_ids)
-
     def compact(self) -> None:
         """Merge the part files into one file per table. Nothing may be added meanwhile."""
-        if self.rollouts.parts():
-            self._rewrite(without=())
-        else:
-            self.conversations.drop_parts(self.conversations.parts())
-
-    def _rewrite(self, without: Collection[str]) -> None:
-        generation, rollouts = self.rollouts.next_generation(), self.rollouts.parts()
-        self.conversations.rewrite(generation, self._finished_parts(), without)
-        self.rollouts.rewrite(generation, rollouts, without)
-        self.rollouts.drop_parts(rollouts)
+        rollouts = self.rollouts.parts()
+        if rollouts:
+            generation = self.rollouts.next_generation()
+            self.conversations.rewrite(generation, self._finished_parts())
+            self.rollouts.compact()
         self.conversations.drop_parts(self.conversations.parts())
-        self.rollouts.repair()
         self.conversations.repair()
 
     def read_rollouts(self, only: Collection[str] | None = None) -> Iterator[Rollout]:

@@ -91,26 +91,20 @@ class Table:
         parts: Mapping[str, Path] | None = None,
         only: Collection[str] | None = None,
         columns: Sequence[str] | None = None,
-        without: Collection[str] = (),
     ) -> Iterator[pa.RecordBatch]:
         """All rows as Arrow batches: the compacted ones, then those of the parts.
 
         `parts`: the valid part files, if not all are. `only`: the rollouts to read, default all.
-        `columns`: the columns to read, including the rollout's id. `without`: rollouts to leave
-        out.
+        `columns`: the columns to read, including the rollout's id.
         """
         parts = self.parts() if parts is None else parts
-        superseded = pa.array([*parts, *without], pa.string())
+        superseded = pa.array(list(parts), pa.string())
         wanted = None if only is None else pa.array(list(only), pa.string())
         read = self.schema
         if columns is not None:
             read = pa.schema([self.schema.field(name) for name in columns])
         compacted = self.compacted()
-        paths = [
-            path
-            for key, path in parts.items()
-            if key not in without and (only is None or key in only)
-        ]
+        paths = [path for key, path in parts.items() if only is None or key in only]
         for path in paths if compacted is None else [compacted, *paths]:
             with _opened(path, self.schema) as file:
                 for stored in file.iter_batches(ROWS_PER_BATCH, columns=read.names):
@@ -171,14 +165,10 @@ class Table:
             self.drop_parts(parts)
             self.repair()
 
-    def rewrite(
-        self, generation: int, parts: Mapping[str, Path], without: Collection[str] = ()
-    ) -> None:
-        """Write the compacted rows and those of some parts to a new compacted file.
-
-        `without`: rollouts to leave out. The replaced files stay.
-        """
-        batches = self.batches(parts, without=without)
+    def rewrite(self, generation: int, parts: Mapping[str, Path]) -> None:
+        """Write the compacted rows and those of some parts to a new compacted file. The replaced
+        files stay."""
+        batches = self.batches(parts)
         with (
             replacing(self.folder / f"data-{generation}.parquet") as temporary,
             pq.ParquetWriter(temporary, self.schema, compression="zstd") as writer,

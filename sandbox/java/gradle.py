@@ -21,7 +21,7 @@ from sandbox.java.project import (
     run_tool,
     unknown_project,
 )
-from sandbox.shell import FOLDER, read_text, write_bytes
+from sandbox.shell import FOLDER, write_bytes
 
 LOG = f"{FOLDER}/gradle.log"
 SCRIPT = f"{FOLDER}/describe.gradle"
@@ -84,8 +84,8 @@ def build_gradle(job: BuildJob, module: Module) -> JavaProject:
             return unknown_project(job.absolute(module.folder), module)
         raise build_failed(job.sandbox, "gradle", output)
     try:
-        described: Mapping[str, Any] = json.loads(read_text(job.sandbox, DESCRIPTION))
-    except (SandboxFileError, json.JSONDecodeError) as error:
+        described: Mapping[str, Any] = json.loads(job.sandbox.read_file(DESCRIPTION))
+    except (SandboxFileError, ValueError) as error:
         raise BuildFailed(f"Gradle did not tell its class path: {error}") from error
     class_path = tuple(described["classPath"])
     steps = [

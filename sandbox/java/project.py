@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import PurePosixPath
 
-from sandbox.base import SOURCE_LIMIT, Sandbox
+from sandbox.base import SOURCE_LIMIT, CommandResult, Sandbox
 from sandbox.errors import BuildTimedOut, JavaError, JavaUnavailable, SandboxFileError
 from sandbox.java.jdk import Jdk
-from sandbox.shell import Captured, capture
+from sandbox.shell import capture
 
 BUILD_FILES = (
     "pom.xml",
@@ -129,7 +129,7 @@ class BuildJob:
     deadline: float
     """On the clock of `time.monotonic`."""
 
-    def run(self, script: str, *arguments: str, folder: str = ".") -> Captured:
+    def run(self, script: str, *arguments: str, folder: str = ".") -> CommandResult:
         """Run a script of `sh` in a folder of the workspace, until the deadline at most."""
         left = max(LEAST, self.deadline - time.monotonic())
         return capture(self.sandbox, script, *arguments, cwd=self.absolute(folder), timeout=left)
@@ -223,7 +223,7 @@ def find_module(sandbox: Sandbox, scan: Scan, file: str, tools: frozenset[str]) 
     return Module(BuildKind.PLAIN, ".", ".")
 
 
-def run_tool(job: BuildJob, module: Module, script: str, *arguments: str) -> Captured:
+def run_tool(job: BuildJob, module: Module, script: str, *arguments: str) -> CommandResult:
     """Run a script with the build tool in the build's root. Raises BuildTimedOut, JavaUnavailable
     if it exits with MISSING."""
     told = job.run(script, *arguments, folder=module.root)

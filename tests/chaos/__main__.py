@@ -220,11 +220,11 @@ class Report:
     @property
     def wrong(self) -> list[str]:
         """What must not be."""
-        known = {fault.name for fault in FAULTS}
         found = [f"left behind: {each}" for each in self.left]
         if not self.rows == self.different == self.wanted:
             found.append(f"{self.rows} rows of {self.different} rollouts, of {self.wanted}")
-        found += [f"failures without a type: {name}" for name in self.failures.keys() - known]
+        untyped = self.failures.keys() - FAULTS.keys()
+        found += [f"failures without a type: {name}" for name in untyped]
         return found
 
 

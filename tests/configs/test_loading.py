@@ -114,7 +114,10 @@ def test_a_refused_run_leaves_nothing_unless_it_has_worked(config_file: Path) ->
         ("sandbox.local=5", "sandbox.local: there is no such key"),
         ("collect=null", "collect: must be a mapping (it is null)"),
         ("collect.attempts=many", """collect.attempts: must be a whole number (it is "many")"""),
-        ("runner.logs=often", """runner.logs: must be true or false (it is "often")"""),
+        (
+            "agents.debug_run_code=often",
+            """agents.debug_run_code: must be true or false (it is "often")""",
+        ),
     ],
 )
 def test_bad_overrides_are_refused(config_file: Path, override: str, told: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sandbox.errors import SandboxFileError
-from sandbox.shell import capture, read_text, write_bytes
+from sandbox.shell import capture, write_bytes
 from tests.sandbox.conftest import OpenSandbox
 
 
@@ -22,6 +22,6 @@ def test_output_beyond_the_limit_comes_whole(open_backend: OpenSandbox) -> None:
 def test_files_outside_the_workspace(open_backend: OpenSandbox) -> None:
     box = open_backend()
     write_bytes(box, "/tmp/deep/file", b"1\n2")
-    assert read_text(box, "/tmp/deep/file") == "1\n2"
+    assert box.read_file("/tmp/deep/file") == b"1\n2"
     with pytest.raises(SandboxFileError, match="/nowhere"):
         write_bytes(box, "/nowhere/file", b"")

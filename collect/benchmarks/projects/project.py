@@ -14,15 +14,14 @@ import sys
 import tarfile
 import tempfile
 import tomllib
-import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from email.parser import BytesHeaderParser
 from fnmatch import fnmatchcase
-from functools import partial
 from pathlib import Path
+from typing import IO
 
 from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
@@ -278,7 +277,7 @@ def download_sdist(requirement: str, index_url: str) -> tuple[str, str, Path]:
     try:
         with PyPISimple(index_url) as client:
             for package in client.get_project_page(wanted.name, timeout=TIMEOUT).packages:
-                if not package.filename.endswith((".tar.gz", ".zip")):
+                if not package.filename.endswith(".tar.gz"):
                     continue
                 with suppress(InvalidSpecifier, InvalidVersion):
                     version = Version(package.version or "")
@@ -437,7 +436,6 @@ def _needed(declared: Iterable[str], extra: str) -> tuple[str, ...]:
 
 ARCHIVE_TO_TREE = 4
 """An archive may be this many times as large as its files, because of headers and padding."""
-BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error)
 
 
 def fetch(project: ProjectConfig, config: FactoryConfig) -> Source:
@@ -486,36 +484,30 @@ def _source(name: str, version: str, origin: str, files: Mapping[str, bytes]) ->
 
 def unpacked(path: Path, place: str, max_mb: int) -> dict[str, bytes]:
     """The files in the archive's single top-level folder. Raises ProjectRefused."""
-    read = _zip_members if path.suffix == ".zip" else _tar_members
     files: dict[str, bytes] = {}
     room = max_mb * MEGABYTE
     try:
-        for name, size, data in read(path, ARCHIVE_TO_TREE * room):
-            room -= size
+        for member, file in _members(path, ARCHIVE_TO_TREE * room):
+            room -= member.size
             if room < 0:
                 raise TreeTooLarge(path, max_mb)
-            top, _, inner = posixpath.normpath(name).partition("/")
+            top, _, inner = posixpath.normpath(member.name).partition("/")
             wanted = inner and top not in ("", "..") and not LEFT_OUT & set(inner.split("/"))
             if wanted and "\0" not in inner and is_utf_8(inner):
-                files[inner] = data()
+                files[inner] = file.read()
     except TreeTooLarge as error:
         raise ProjectRefused(
             f"{place}: more than {max_mb} MB of files (factory.max_tree_mb); raise it, or leave "
             "the project out"
         ) from error
-    # An encrypted member raises RuntimeError, as does an unknown compression.
-    except (*BROKEN, EOFError, OSError, RuntimeError) as error:
+    except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
         raise ProjectRefused(
             f"{place}: {path} is not a whole archive ({error}); remove it"
         ) from error
     return files
 
 
-_Members = Iterator[tuple[str, int, Callable[[], bytes]]]
-"""Name, size in bytes, and a function that returns the content."""
-
-
-def _tar_members(path: Path, most: int) -> _Members:
+def _members(path: Path, most: int) -> Iterator[tuple[tarfile.TarInfo, IO[bytes]]]:
     """Decompress to a file first: a small archive can be huge, and so can one of its headers, which
     would be read into memory."""
     with gzip.open(path) as packed, tempfile.TemporaryFile() as whole:
@@ -527,12 +519,4 @@ def _tar_members(path: Path, most: int) -> _Members:
         with tarfile.open(fileobj=whole, mode="r:") as archive:
             for member in archive:
                 if file := archive.extractfile(member) if member.isreg() else None:
-                    yield member.name, member.size, file.read
-
-
-def _zip_members(path: Path, most: int) -> _Members:
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.infolist():
-            if not member.is_dir():
-                # Read no more than the declared size.
-                yield member.filename, member.file_size, partial(archive.read, member)
+                    yield member, file

@@ -241,7 +241,6 @@ class Card(StrictRecord):
 
 
 def card_path(path: Path) -> Path:
-    """The card's path for a benchmark file."""
     return path.with_name(f"{path.name.removesuffix('.jsonl')}.card.json")
 
 

@@ -266,13 +266,13 @@ def usable_port(host: str, port: int) -> int:
         return int(held.getsockname()[1])
 
 
-def health(host: str, port: int) -> int | None:
-    """The status of the server's /health, or None if it does not answer. Uses no proxy."""
+def is_healthy(host: str, port: int) -> bool:
+    """Whether the server's /health says so. Uses no proxy."""
     connection = http.client.HTTPConnection(host, port, timeout=HEALTH_TIMEOUT)
     with closing(connection), suppress(OSError, http.client.HTTPException):
         connection.request("GET", "/health")
-        return connection.getresponse().status
-    return None
+        return connection.getresponse().status == 200
+    return False
 
 
 SHOWN_LINES = 12
@@ -292,10 +292,6 @@ def explain(trouble: str, output: str, log: Path) -> str:
 
 
 POLL_SECONDS = 0.2
-HEALTH_EVERY = 10.0
-"""Seconds between two health checks."""
-UNHEALTHY = 3
-"""Failed checks in a row after which the server counts as dead."""
 STEADY_SECONDS = 600.0
 """Seconds of uptime after which earlier deaths are forgotten."""
 BACKOFF_SECONDS, BACKOFF_MAX = 1.0, 60.0
@@ -385,7 +381,7 @@ class VllmServer:
         while time.monotonic() < deadline:
             if process.exit_status is not None:
                 return f"vLLM ended with status {process.exit_status} before it was ready"
-            if health(self._host, self._port) == 200:
+            if is_healthy(self._host, self._port):
                 return None
             if self._closed.wait(POLL_SECONDS):
                 return "vLLM was stopped before it was ready"
@@ -424,23 +420,14 @@ class VllmServer:
         """The cause of its death, or None if it was closed."""
         process = self._process
         assert process is not None
-        sick, next_look = 0, time.monotonic() + HEALTH_EVERY
-        while not self._closed.wait(POLL_SECONDS):
-            trouble = None
-            if process.exit_status is not None:
-                trouble = f"vLLM ended with status {process.exit_status} while it was in use"
-            elif time.monotonic() >= next_look:
-                status = health(self._host, self._port)
-                # A check that times out doesn't count: a busy server answers late.
-                sick = sick + 1 if status is not None and status >= 500 else 0
-                next_look = time.monotonic() + HEALTH_EVERY
-                if sick >= UNHEALTHY:
-                    trouble = "vLLM's engine is dead"
-            if trouble is not None:
-                self._ready.clear()
-                process.stop()
-                return explain(trouble, process.output(), self.log)
-        return None
+        # A server whose engine has died ends by itself.
+        while process.exit_status is None:
+            if self._closed.wait(POLL_SECONDS):
+                return None
+        self._ready.clear()
+        process.stop()
+        trouble = f"vLLM ended with status {process.exit_status} while it was in use"
+        return explain(trouble, process.output(), self.log)
 
 
 STARTED_ADVICE = "set server.tool_call_parser to the parser of the model's family"

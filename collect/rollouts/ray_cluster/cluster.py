@@ -7,8 +7,7 @@ import os
 import socket
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,12 +22,12 @@ from collect.models.budget import Budget
 from collect.preflight import Check
 from collect.quantities import counted
 from collect.rollouts.executor import RolloutWork, Rows, Setup
-from collect.rollouts.faults import fault_named
+from collect.rollouts.faults import FAULTS
 from collect.rollouts.journal import forget_replies
 from collect.rollouts.ray_cluster.shared_state import SharedState
 from collect.rollouts.ray_cluster.worker import Answer, NodeWorker
 from collect.rollouts.status import NodeStatus
-from collect.store.records import Rollout, code_version
+from collect.store.records import Rollout, code_version, digest
 from collect.threads import POLL_SECONDS, raise_if_stopped, result_unless
 from sandbox.errors import DiskExceeded, ImageMissing, OutOfMemory, SandboxDead, SandboxUnavailable
 
@@ -101,8 +100,7 @@ def nodes_with_room() -> dict[str, str]:
 
 def fault_of(row: Rollout) -> str | None:
     """The node's fault that may have ended a rollout, or None."""
-    fault = fault_named(row.failure_type)
-    error = fault.error if fault is not None else Exception
+    error = FAULTS.get(row.failure_type or "", Exception)
     if not issubclass(error, OF_A_NODE) or issubclass(error, OF_A_ROLLOUT):
         return None
     message, _, _ = (row.failure_message or "").partition("\n")
@@ -133,19 +131,15 @@ class Node:
     """Why it is or was excluded; None once a rollout has succeeded since."""
     failed_bugs: set[str] = field(default_factory=set)
     """Ids of the bugs that have failed by the node's fault since the last success."""
-    present: frozenset[str] = frozenset()
-    """Images on the node when its worker last reported."""
-    needed: Counter[str] = field(default_factory=Counter)
-    """Images that the current rollouts need, which are there or are being fetched."""
 
     @property
     def worker_name(self) -> str:
         """The last worker's name in the shared state."""
         return f"{self.id}-{self.starts}"
 
-    def started(self, worker: Any, images: frozenset[str]) -> None:
-        """A worker is ready, with these images. It has run a test, so the node works."""
-        self.starting, self.worker, self.present = False, worker, images
+    def started(self, worker: Any) -> None:
+        """A worker is ready. It has run a test, so the node works."""
+        self.starting, self.worker = False, worker
         self.reason, self.excluded_until = None, 0.0
         self.failed_bugs.clear()
 
@@ -159,19 +153,9 @@ class Node:
 
     def died(self) -> None:
         """The worker is gone."""
-        self.starting, self.worker, self.present = False, None, frozenset()
+        self.starting, self.worker = False, None
         self.start_at = time.monotonic() + min(2.0 ** min(self.deaths, 10), LONGEST_BACK_OFF)
         self.deaths += 1
-
-    def begin(self, images: Collection[str]) -> None:
-        """Assign a rollout that needs these images."""
-        self.running += 1
-        self.needed.update(images)
-
-    def end(self, images: Collection[str]) -> None:
-        """A rollout has ended or was lost."""
-        self.running -= 1
-        self.needed -= Counter(images)
 
     def report(self, fault: str | None, bug: str) -> str | None:
         """A rollout of a bug has ended; `fault` is the node's fault in it, if any. Returns what to
@@ -202,7 +186,6 @@ class Node:
 
     @property
     def status(self) -> NodeStatus:
-        """Its status for readers outside."""
         state = "ready" if self.worker is not None else "starting"
         if time.monotonic() < self.excluded_until:
             state = f"excluded: {self.reason}"
@@ -221,7 +204,6 @@ class Nodes:
 
     @property
     def all(self) -> Collection[Node]:
-        """The nodes that are alive."""
         return self._nodes.values()
 
     @property
@@ -242,18 +224,17 @@ class Nodes:
         idle = [node for node in self.all if node.worker is None and not node.starting]
         return [node for node in idle if node.start_at <= time.monotonic()]
 
-    def best(self, images: Iterable[str], avoided: Collection[str] = ()) -> Node | None:
+    def best(self, images: Sequence[str], avoided: Collection[str] = ()) -> Node | None:
         """The node for a rollout that needs these images, never one in `avoided`; None if all are
-        busy. Of the nodes that have the images, or soon will, the one with most room, unless it
-        already does half of `per_node` more than another: then that one gets the images too."""
+        busy. Each image has an order of hosts of its own, so that few hosts fetch it: the first of
+        them that is not already doing half of `per_node` more than another."""
         able = [node for node in self.all if node.id not in avoided and node.can_work]
         free = [node for node in able if node.running < self._per_node]
         least = min((node.running for node in free), default=0)
-        lead, needed = (self._per_node + 1) // 2, frozenset(images)
+        lead = (self._per_node + 1) // 2 if images else 1
 
-        def rank(node: Node) -> tuple[bool, int]:
-            has_them = needed <= node.present | node.needed.keys()
-            return not (has_them and node.running < least + lead), node.running
+        def rank(node: Node) -> tuple[bool, str]:
+            return node.running >= least + lead, digest([node.host, *images])
 
         return min(free, key=rank, default=None)
 
@@ -383,7 +364,7 @@ class Workers:
             self._let_go(worker, name)
         with self.changed:
             if found.refused is None:
-                node.started(worker, found.images or frozenset())
+                node.started(worker)
             elif told := node.unready(found.refused):
                 logger.warning(told)
             self.changed.notify_all()
@@ -403,17 +384,6 @@ def _on(node_id: str, actor: type, max_task_retries: int = 0) -> Any:
         scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False),
         max_task_retries=max_task_retries,
     )
-
-
-@dataclass(frozen=True)
-class Turn:
-    """A rollout's assignment to a node."""
-
-    node: Node
-    worker: Any
-    """Handle of the node's actor at that time."""
-    images: Sequence[str]
-    """Images that the rollout needs."""
 
 
 class RayCluster:
@@ -437,7 +407,7 @@ class RayCluster:
             except NodeLost as error:
                 raise ConfigError(str(error)) from error
             if turn is not None:
-                self._give(turn)
+                self._give(turn[0])
             self._begun = True
             return "; ".join(f"{node.host}: {node.state}" for node in self.nodes())
 
@@ -456,25 +426,23 @@ class RayCluster:
                 break
             if turn is None:
                 break
+            node, worker = turn
             try:
-                answer = self._answer(turn.worker, work)
+                answer = self._answer(worker, work)
             except LOSSES:
-                self._setup.log(work).note("lost", host=turn.node.host)
-                self._workers.lost(turn.node, turn.worker)
-                lost.append(turn.node.host)
+                self._setup.log(work).note("lost", host=node.host)
+                self._workers.lost(node, worker)
+                lost.append(node.host)
                 continue
             finally:
-                self._give(turn)
-            if answer.images is not None:
-                with self._changed:
-                    turn.node.present = answer.images
+                self._give(node)
             if answer.refused is not None:
                 raise ConfigError(answer.refused)
             if answer.rows is None:
                 raise RolloutStopped("the run is being stopped")
-            if not self._at_fault(turn.node, work, answer.rows):
+            if not self._at_fault(node, work, answer.rows):
                 return answer.rows
-            failed[turn.node.id] = answer.rows
+            failed[node.id] = answer.rows
         if failed:
             return next(reversed(failed.values()))
         if failure is None:
@@ -491,10 +459,10 @@ class RayCluster:
         self._workers.close()
         ray.shutdown()
 
-    def _take(self, work: RolloutWork, avoided: Collection[str] = ()) -> Turn | None:
-        """Wait for room on a node; None if all nodes are in `avoided`. Raises RolloutStopped;
-        before the first rollout ConfigError if no node can do rollouts, because the user is still
-        there; NodeLost if that has lasted too long."""
+    def _take(self, work: RolloutWork, avoided: Collection[str] = ()) -> tuple[Node, Any] | None:
+        """Wait for room on a node, and return it with its worker at that time; None if all nodes
+        are in `avoided`. Raises RolloutStopped; before the first rollout ConfigError if no node can
+        do rollouts, because the user is still there; NodeLost if that has lasted too long."""
         images = required_images([work.spec.instance], self._setup.runtime.sandbox)
         timeout = self._config.node_timeout
         with self._changed:
@@ -502,8 +470,8 @@ class RayCluster:
                 raise_if_stopped(self._stop)
                 node = self._nodes.best(images, avoided)
                 if node is not None:
-                    node.begin(images)
-                    return Turn(node, node.worker, images)
+                    node.running += 1
+                    return node, node.worker
                 if avoided and not self._nodes.others(avoided):
                     return None
                 ailments = "; ".join(self._nodes.ailments())
@@ -543,7 +511,7 @@ class RayCluster:
             logger.warning(told)
         return True
 
-    def _give(self, turn: Turn) -> None:
+    def _give(self, node: Node) -> None:
         with self._changed:
-            turn.node.end(turn.images)
+            node.running -= 1
             self._changed.notify_all()

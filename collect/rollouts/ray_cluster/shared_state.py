@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import defaultdict
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,9 @@ from uuid import uuid4
 
 import ray
 
-from collect.console import log_file
 from collect.errors import BudgetExhausted, ConfigError
 from collect.models.budget import Budget, Slots
-from collect.rollouts.journal import replies_of
+from collect.store.files import TextFile
 
 
 class SharedState:
@@ -25,7 +23,6 @@ class SharedState:
     call may arrive twice: slots and dollars count once; a journal or log may have a line twice."""
 
     def __init__(self, folder: Path, limit_dollars: float | None, spent: float) -> None:
-        """`folder` is the run folder."""
         self._folder = folder
         self._budget = Budget(limit_dollars, spent, folder)
         self._spent: defaultdict[str, float] = defaultdict(float)
@@ -83,21 +80,15 @@ class SharedState:
         async with self._freed:
             self._freed.notify_all()
 
-    def add_log(self, rollout_id: str, text: str) -> None:
-        """Append to a rollout's log."""
-        log_file(self._folder, rollout_id).add(text)
+    def read_text(self, name: str) -> str | None:
+        """A log or a journal, by its path in the run folder."""
+        return TextFile(self._folder / name).read()
 
-    def replies(self, rollout_id: str) -> str | None:
-        """The journal of a rollout."""
-        return replies_of(self._folder, rollout_id).read()
+    def add_text(self, name: str, text: str) -> None:
+        TextFile(self._folder / name).add(text)
 
-    def add_replies(self, rollout_id: str, text: str) -> None:
-        """Append to the journal."""
-        replies_of(self._folder, rollout_id).add(text)
-
-    def replace_replies(self, rollout_id: str, text: str | None) -> None:
-        """Replace or remove the journal."""
-        replies_of(self._folder, rollout_id).replace(text)
+    def replace_text(self, name: str, text: str | None) -> None:
+        TextFile(self._folder / name).replace(text)
 
 
 def _answered(call: Any) -> Any:
@@ -170,30 +161,18 @@ class SharedSlots:
 
 
 @dataclass(frozen=True)
-class SharedJournal:
-    """The journal of a rollout. See `collect.rollouts.journal.JournalText`."""
+class SharedText:
+    """A text in the run folder. See `collect.store.files.RunText`."""
 
     shared_state: Any
-    rollout_id: str
+    name: str
 
     def read(self) -> str | None:
-        text: str | None = _answered(self.shared_state.replies.remote(self.rollout_id))
+        text: str | None = _answered(self.shared_state.read_text.remote(self.name))
         return text
 
     def add(self, text: str) -> None:
-        _answered(self.shared_state.add_replies.remote(self.rollout_id, text))
+        _answered(self.shared_state.add_text.remote(self.name, text))
 
     def replace(self, text: str | None) -> None:
-        _answered(self.shared_state.replace_replies.remote(self.rollout_id, text))
-
-
-@dataclass(frozen=True)
-class SharedLog:
-    """The log of a rollout. See `collect.console.LogText`."""
-
-    shared_state: Any
-    rollout_id: str
-
-    def add(self, text: str) -> None:
-        with suppress(ray.exceptions.RayError):
-            ray.get(self.shared_state.add_log.remote(self.rollout_id, text))
+        _answered(self.shared_state.replace_text.remote(self.name, text))

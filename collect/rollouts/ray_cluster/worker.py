@@ -8,7 +8,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -19,11 +19,11 @@ from collect.config import RuntimeConfig
 from collect.console import log_to_stderr
 from collect.errors import ConfigError, RolloutStopped
 from collect.rollouts.executor import RolloutWork, Rows, Setup, ThisMachine
-from collect.rollouts.ray_cluster.shared_state import SharedJournal, SharedLimits, SharedLog
+from collect.rollouts.ray_cluster.shared_state import SharedLimits, SharedText
 from collect.store.records import code_version
 from collect.threads import raise_if_stopped
 from sandbox.base import retry_while_down
-from sandbox.engine import connect, engine_errors
+from sandbox.engine import connect
 from sandbox.errors import NoRoomForImage, SandboxError
 from sandbox.images import ImagePuller
 
@@ -69,17 +69,6 @@ class NodeImages:
                 self._waiting = 0
                 self._changed.notify_all()
 
-    @engine_errors()
-    def present(self) -> frozenset[str]:
-        """All names of all images, as bugs may give them: tags, also without `:latest`, and
-        digests. None if the sandbox is not a container. Raises EngineDown."""
-        if self._runtime.sandbox.backend != "docker":
-            return frozenset()
-        images = self._opened().client.api.images()
-        named = [(image["RepoTags"] or []) + (image["RepoDigests"] or []) for image in images]
-        names = {name for each in named for name in each}
-        return frozenset(names | {name.removesuffix(":latest") for name in names})
-
     def _require(self, puller: ImagePuller, image: str) -> None:
         """Fetch the image once there is room; rollouts in progress free some when they end."""
         while True:
@@ -124,8 +113,6 @@ class Answer:
     """The result of a rollout; None if it was stopped or refused."""
     refused: str | None = None
     """Why it is not ready, or no rollout of the run can be done: a ConfigError's message."""
-    images: frozenset[str] | None = None
-    """The images on the node afterwards; None if unknown."""
 
 
 class NodeWorker:
@@ -149,23 +136,20 @@ class NodeWorker:
         if version != code_version():
             told = f"StepInto {code_version()} is installed there, and {version} on the driver"
             return Answer(refused=told)
-        shared = self._shared_state
-        journal, log = partial(SharedJournal, shared), partial(SharedLog, shared)
-        limits = SharedLimits(shared, self._name)
-        executor = ThisMachine(self._setup, limits, self._stop, journal, log)
+        limits = SharedLimits(self._shared_state, self._name)
+        text = partial(SharedText, self._shared_state)
+        executor = ThisMachine(self._setup, limits, self._stop, text)
         try:
             with self._images.held(work.spec.instance):
                 for check in executor.checks([work]):
                     check.look()
-            images = self._images.present()
         except (ConfigError, SandboxError) as error:
             executor.close()
             return Answer(refused=str(error))
         self._executor = executor
-        return Answer(images=images)
+        return Answer()
 
     async def do(self, work: RolloutWork) -> Answer:
-        """Do a rollout."""
         return await self._in_thread(partial(self._do, work))
 
     def _do(self, work: RolloutWork) -> Answer:
@@ -180,17 +164,13 @@ class NodeWorker:
         except Exception as error:
             # A defect of StepInto or of this machine must not stop all nodes. The row tells it.
             return Answer(self._setup.failed(work, error))
-        images = None
-        with suppress(Exception):  # The rollout has its rows; the next one reports what is wrong.
-            images = self._images.present()
-        return Answer(rows, images=images)
+        return Answer(rows)
 
     async def stop(self) -> None:
         """End all rollouts at their next step."""
         self._stop.set()
 
     async def close(self) -> None:
-        """Free the models."""
         self._pool.shutdown()
         if self._executor is not None:
             self._executor.close()

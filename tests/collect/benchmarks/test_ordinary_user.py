@@ -13,16 +13,12 @@ HERE = Path(__file__).parent
 PYTEST = "no_verdict or no_module or replaced or honest_fix or observer"
 ATTACKS = {
     "pytest": (HERE / "test_forged_verdicts.py", f"({PYTEST}) and not container"),
-    "a script": (HERE / "local_repository/test_script_tampering.py", "not docker"),
     "Java": (HERE / "test_java_tampering.py", "not docker"),
 }
 
 
 @pytest.mark.parametrize("user", [AS_ORDINARY])
-@pytest.mark.parametrize(
-    "runner",
-    ["a script", *(pytest.param(name, marks=pytest.mark.slow) for name in ("pytest", "Java"))],
-)
+@pytest.mark.parametrize("runner", [pytest.param(name, marks=pytest.mark.slow) for name in ATTACKS])
 def test_no_verdict_is_forged_by_the_project_of_an_ordinary_user(runner: str, user: str) -> None:
     module, chosen = ATTACKS[runner]
     told = run_tests_as_ordinary(module, chosen)

@@ -11,7 +11,7 @@ import pytest
 
 from collect.benchmarks import pytest_launch, pytest_report
 from collect.benchmarks.base import Environment, Instance, TestStatus
-from collect.benchmarks.local_repository.benchmark import PytestSuite
+from collect.benchmarks.local_repository import PytestSuite
 from collect.benchmarks.pytest_run import run_pytest
 from collect.benchmarks.workspace import open_instance_sandbox
 from sandbox import Sandbox, SandboxConfig, open_sandbox

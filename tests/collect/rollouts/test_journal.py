@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from collect.models.base import Completion, Usage
-from collect.rollouts.journal import Journal, JournalFile
+from collect.rollouts.journal import Journal
+from collect.store.files import TextFile
 from collect.store.messages import Message, ToolCall
 
 
 def journal(folder: Path) -> Journal:
-    return Journal(JournalFile(folder / "journal" / "r.jsonl"), "settings")
+    return Journal(TextFile(folder / "journal" / "r.jsonl"), "settings")
 
 
 def said(content: str) -> Completion:

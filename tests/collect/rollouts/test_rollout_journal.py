@@ -14,8 +14,8 @@ from collect.agents.config import AgentsConfig
 from collect.agents.rollout_context import RoleModel
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
 from collect.rollouts.executor import RolloutWork, Rows, do_with_journal
-from collect.rollouts.journal import JournalFile
 from collect.rollouts.rollout import RolloutSettings
+from collect.store.files import TextFile
 from collect.store.messages import Message, ToolSchema
 from sandbox import SandboxConfig
 from tests.collect.models.contexts import context
@@ -67,7 +67,7 @@ def test_the_replies_that_are_given_back_took_their_time(
 ) -> None:
     def seconds(times: int) -> float:
         work = cast(RolloutWork, Asking(times))
-        row, _ = do_with_journal(work, settings, JournalFile(tmp_path / "journal"))
+        row, _ = do_with_journal(work, settings, TextFile(tmp_path / "journal"))
         return row.seconds
 
     assert seconds(2) == 1.0
@@ -79,7 +79,7 @@ def test_newer_files_of_another_owner_are_no_other_observation(
 ) -> None:
     def seconds(shown: str) -> float:
         work = cast(RolloutWork, Asking(1, shown))
-        row, _ = do_with_journal(work, settings, JournalFile(tmp_path / "journal"))
+        row, _ = do_with_journal(work, settings, TextFile(tmp_path / "journal"))
         return row.seconds
 
     assert seconds("-rw-r--r-- 1 51234 51234 120 Mar  2 10:15 a.py\n") == 1.0

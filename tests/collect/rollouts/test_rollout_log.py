@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from collect.console import LogFile, RolloutLog
+from collect.console import RolloutLog
+from collect.store.files import TextFile
 from collect.store.run_store import RunStore
 from stepinto import main
 from tests.collect.models.chat_server import Answer, ChatServer, error, frontier_at, reply
@@ -127,11 +128,6 @@ def test_a_rollout_that_is_stopped_says_so(server: ChatServer, tmp_path: Path) -
     assert told == ["begun", "sandbox_opened", "stopped"]
 
 
-def test_logs_can_be_left_out(tmp_path: Path) -> None:
-    assert collect(tmp_path, QUICKSTART, "runner.logs=false") == 0
-    assert not (tmp_path / "test" / "logs").exists()
-
-
 @pytest.mark.slow
 def test_a_log_that_can_t_be_written_fails_nothing(tmp_path: Path) -> None:
     (tmp_path / "test").mkdir()
@@ -143,27 +139,28 @@ def test_a_log_that_can_t_be_written_fails_nothing(tmp_path: Path) -> None:
 
 def test_no_half_line_stays_on_a_full_disk(tmp_path: Path) -> None:
     path = tmp_path / "logs" / "a.jsonl"
-    LogFile(path).add('{"a": 1}\n')
+    TextFile(path).add('{"a": 1}\n')
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (12, hard))
     try:
-        LogFile(path).add('{"a": 2}\n')
+        with pytest.raises(OSError, match="No space left"):
+            TextFile(path).add('{"a": 2}\n')
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, ignored)
-    LogFile(path).add('{"a": 3}\n')
+    TextFile(path).add('{"a": 3}\n')
     assert path.read_text() == '{"a": 1}\n{"a": 3}\n'
 
 
 def test_lines_go_out_in_lots() -> None:
     sent: list[str] = []
 
-    class Text:
+    class Text(TextFile):
         def add(self, text: str) -> None:
             sent.append(text)
 
-    log = RolloutLog(Text())
+    log = RolloutLog(Text(Path()))
     for _ in range(1_000):
         log.note("replied", seconds=1 / 3, role=None)
     assert len(sent) == 1, "the first at once, the others a few seconds later"

@@ -41,7 +41,6 @@ __all__ = ["lay_out"]
         ("Time: 0.012\n\nOK (1 test)", "Time: ?\n\nOK (1 test)"),
         ("====== 2 passed in 61.20s (0:01:01) ======", "= 2 passed in ? s ="),
         ("2 failed, 1 passed in 61.20s (0:01:01)", "2 failed, 1 passed in ? s"),
-        ("root 7  100 12 9 8 ? R 10:15 1:02 python -V", "? python -V"),
         ("real\t0m1.203s\nuser\t0m0.900s", "real ?\nuser ?"),
     ],
 )
@@ -120,9 +119,13 @@ COMMIT = (
 )
 COMMANDS = (
     *("ls -la", "ls -lai code", "ls -lash", "ls -ln --time-style=long-iso", "ls -l --full-time"),
-    *("find . -ls", "stat a.txt code", "date", "date -R", "ps aux", "ps -ef", "ps", "df -h"),
-    *("df .", "id", "free -m", "bash -c 'time sleep 0'", COMMIT),
-    *("$python -m pytest -p no:cacheprovider test_case.py", "$python -m unittest test_case.py"),
+    *("find . -ls", "stat a.txt code", "date", "date -R", "id"),
+    *(
+        "bash -c 'time sleep 0'",
+        COMMIT,
+        "$python -m pytest -p no:cacheprovider test_case.py",
+        "$python -m unittest test_case.py",
+    ),
 )
 
 

@@ -102,7 +102,6 @@ def test_a_rollout_without_conversations(tmp_path: Path) -> None:
 def test_an_empty_store(tmp_path: Path) -> None:
     store = RunStore.open(tmp_path / "new" / "run")
     store.compact()
-    store.remove(["0123456789abcdef"])
     assert contents(tmp_path / "new" / "run") == {}
     assert list(RunStore(tmp_path / "absent").read_rollouts()) == []
 
@@ -145,21 +144,6 @@ def test_a_later_row_supersedes(tmp_path: Path, compact: str) -> None:
     found = reopened(tmp_path)
     assert found[new.rollout_id] == (new, 1)
     assert len(found) == 2
-
-
-@pytest.mark.parametrize("compact", [False, True])
-def test_removed_rows_are_gone(tmp_path: Path, compact: bool) -> None:
-    store = RunStore.open(tmp_path)
-    first, second = fill(store, 1, 2)
-    if compact:
-        store.compact()
-    (third,) = fill(store, 3)
-    (again,) = fill(store, 1, resolved=False)
-    store.remove([again.rollout_id, third.rollout_id, "0123456789abcdef"])
-    assert contents(tmp_path) == {second.rollout_id: (second, 2)}
-    assert again.rollout_id == first.rollout_id
-    store.remove([second.rollout_id])
-    assert reopened(tmp_path) == {}
 
 
 @pytest.mark.slow
@@ -292,19 +276,6 @@ def test_a_second_crash_never_mixes_two_rollouts(tmp_path: Path, first: int) -> 
         for row, conversations in state.values():
             assert conversations == (1 if row.dollars == 5.0 else 2)
     assert [row.dollars for row, _ in states[-1].values()] == [9.0] * 4
-
-
-@pytest.mark.slow
-def test_a_crash_during_removal_touches_no_other_row(tmp_path: Path) -> None:
-    removed = {make_rollout(f"ledger-{number}").rollout_id for number in (1, 3, 4)}
-    states = crash_everywhere(
-        tmp_path, compacted_and_parts, lambda store: store.remove(sorted(removed))
-    )
-    kept = make_rollout("ledger-2").rollout_id
-    assert states[-1].keys() == {kept}
-    for state in states:
-        assert state[kept][1] == 2
-        assert all(count == 2 for _, count in state.values())
 
 
 def test_broken_files_are_named(tmp_path: Path) -> None:

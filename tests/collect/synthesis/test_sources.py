@@ -9,7 +9,6 @@ import subprocess
 import tarfile
 import threading
 import tracemalloc
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -188,20 +187,11 @@ def test_names_that_no_file_can_have_are_left_out(index: str, tmp_path: Path) ->
     assert source.files.keys() == {"kept.py"}
 
 
-@pytest.mark.parametrize("change", ["garbled", "encrypted", "unknown method"])
-def test_a_zip_file_that_can_t_be_read_is_refused(tmp_path: Path, change: str) -> None:
-    path = tmp_path / "shop-1.1.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("shop-1.1/x", "x" * 1000)
-    data = bytearray(path.read_bytes())
-    inner, listed = data.index(b"shop-1.1/x") + 10, data.index(b"PK\1\2")
-    if change == "garbled":
-        data[inner : inner + 8] = b"\xff" * 8
-    elif change == "encrypted":
-        data[6] = data[listed + 8] = 1
-    else:
-        data[8] = data[listed + 10] = 99
-    path.write_bytes(data)
+@pytest.mark.parametrize("change", [b"", b"\xff" * 8])
+def test_an_archive_that_can_t_be_read_is_refused(tmp_path: Path, change: bytes) -> None:
+    path = tmp_path / "shop-1.1.tar.gz"
+    whole = sdist("1.1", FILES)
+    path.write_bytes(whole[:60] + change)
     with pytest.raises(ProjectRefused, match="is not a whole archive"):
         unpacked(path, "shop", 20)
 

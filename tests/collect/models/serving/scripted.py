@@ -62,8 +62,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self.path == "/health":
-            sick = "SCRIPT_SICKENS" in os.environ and self.start == 1 and STATE["requests"] > 0
-            self._send(503 if sick else 200, {})
+            self._send(200, {})
         else:
             self._send(200, {"object": "list", "data": [{"id": name} for name in self.served]})
 

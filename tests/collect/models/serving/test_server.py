@@ -16,7 +16,6 @@ import pytest
 
 from collect.errors import ConfigError, InfrastructureFailure, RolloutStopped
 from collect.models.serving import server
-from collect.models.serving import server as serving
 from collect.models.serving.server import POOL
 from tests.collect.models.serving.conftest import Scripted, ask, runs
 
@@ -115,19 +114,6 @@ def test_a_server_that_dies_for_good_fails_its_requests(scripted: Scripted) -> N
     backend.close()
     fresh = scripted.open(config)
     assert ask(fresh).message.content == "I am served"
-
-
-def test_a_server_that_says_it_is_broken_is_started_again(
-    scripted: Scripted, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(serving, "HEALTH_EVERY", 0.01)
-    backend = scripted.open(scripted.config(SCRIPT_SICKENS=1))
-    deadline = time.monotonic() + 60
-    while len(scripted.starts) < 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    assert ask(backend).message.content == "I am served"
-    assert scripted.alive == scripted.starts[1]["pids"]
 
 
 def test_a_server_that_is_killed_from_outside_comes_back(scripted: Scripted) -> None:

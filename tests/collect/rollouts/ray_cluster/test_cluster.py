@@ -28,7 +28,7 @@ from collect.errors import ConfigError, FailureKind
 from collect.models.budget import SPENT, Budget
 from collect.rollouts.executor import RolloutWork, Rows, Setup
 from collect.rollouts.ray_cluster import cluster as ray_workers
-from collect.rollouts.ray_cluster.cluster import RayCluster, Turn, nodes_with_room
+from collect.rollouts.ray_cluster.cluster import RayCluster, nodes_with_room
 from collect.rollouts.rollout import RolloutSettings, RolloutSpec
 from collect.rollouts.rows import RunIdentity
 from collect.rollouts.status import read_heartbeat
@@ -468,31 +468,17 @@ def test_a_broken_node_is_excluded_and_others_do_its_rollouts(
 
 
 @pytest.mark.slow
-@pytest.mark.docker
-def test_nodes_say_which_images_they_have(nodes: RayNodes, tmp_path: Path, image: str) -> None:
-    with doing(RolloutWork, nodes, tmp_path, backend="docker", image=image) as (cluster, work):
-        all_ready(cluster)
-        for node in cluster._nodes.all:
-            assert image in node.present
-            node.present = frozenset()
-        row, _ = cluster.do(work)
-        assert row.failure_type is None
-        assert sorted(image in node.present for node in cluster._nodes.all) == [False, True]
-        assert not any(node.needed for node in cluster._nodes.all)
-
-
-@pytest.mark.slow
 def test_a_worker_is_lost_as_it_is_given_a_rollout(
     nodes: RayNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     take = RayCluster._take
     hosts: list[str] = []
 
-    def taken(cluster: RayCluster, work: RolloutWork, avoided: Collection[str] = ()) -> Turn | None:
+    def taken(cluster: RayCluster, work: RolloutWork, avoided: Collection[str] = ()) -> Any:
         turn = take(cluster, work, avoided)
         if turn is not None and not hosts:
-            hosts.append(turn.node.host)
-            cluster._workers.lost(turn.node, turn.worker)
+            hosts.append(turn[0].host)
+            cluster._workers.lost(*turn)
         return turn
 
     with doing(RolloutWork, nodes, tmp_path) as (cluster, work):

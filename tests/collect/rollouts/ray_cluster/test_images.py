@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -25,7 +26,7 @@ from collect.rollouts.ray_cluster.worker import NodeImages, NodeWorker
 from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.rows import RunIdentity
 from sandbox import SandboxConfig, images
-from sandbox.engine import local_root
+from sandbox.engine import connect, image_or_none, local_root
 from sandbox.errors import EngineDown, ImageMissing, NoRoomForImage, PullLimited, SandboxUnavailable
 from sandbox.images import GIGABYTE, ImagePuller, ImagesConfig, ImageStore
 from tests.sandbox.engine_server import EngineServer
@@ -76,25 +77,9 @@ def node(registry: Registry, tmp_path: Path) -> Node:
     return Node(registry, ImageStore(tmp_path / "images.json"))
 
 
-def test_an_image_is_present_by_all_its_names(engine: Any, node: Node) -> None:
-    engine.images.pull(node.registry.image("1"))
-    pulled = engine.images.get(node.registry.image("1"))
-    repository = f"{node.registry.repository}-latest"
-    assert pulled.tag(repository, "latest")
-    try:
-        names = node.images.present()
-    finally:
-        engine.images.remove(repository)
-    (digest,) = pulled.attrs["RepoDigests"]
-    assert {node.registry.image("1"), digest, repository, f"{repository}:latest"} <= names
-
-
 def there(node: Node) -> set[str]:
-    return {name.rpartition(":")[2] for name in node.images.present() if name in every(node)}
-
-
-def every(node: Node) -> set[str]:
-    return {node.registry.image(tag) for tag in "abc"}
+    with closing(connect()) as client:
+        return {tag for tag in "abc" if image_or_none(client, node.registry.image(tag))}
 
 
 def do(node_images: NodeImages, bug: Instance, until: threading.Event | None = None) -> None:
@@ -120,7 +105,6 @@ def test_an_image_is_fetched_once_for_all_that_need_it(node: Node) -> None:
 def test_no_image_is_needed_where_the_sandbox_is_no_container(node: Node) -> None:
     elsewhere = NodeImages(RuntimeConfig(), node.stop)
     do(elsewhere, node.bug("missing"))
-    assert elsewhere.present() == frozenset()
 
 
 @pytest.mark.docker
@@ -228,8 +212,6 @@ def test_an_engine_that_fails_is_waited_for(broken: EngineServer) -> None:
     bug = BundledBenchmark().instances()[0]
     with pytest.raises(EngineDown, match="containerd"):
         do(NodeImages(runtime(0), threading.Event()), bug)
-    with pytest.raises(EngineDown, match="containerd"):
-        NodeImages(runtime(0), threading.Event()).present()
     refuse = threading.Timer(1.5, setattr, (broken, "status", 403))
     refuse.start()
     with pytest.raises(SandboxUnavailable) as raised:
@@ -247,12 +229,12 @@ def test_an_engine_that_fails_ends_one_rollout_and_not_the_run(
     work = RolloutWork(spec, RunIdentity("test", 0), "hash")
     worker = NodeWorker(setup, None, "node-1", 1)
     stop = threading.Event()
-    worker._executor = ThisMachine(setup, Budget(None), stop, no_text, no_text)
+    worker._executor = ThisMachine(setup, Budget(None), stop, no_text)
     answer = asyncio.run(worker.do(work))
     assert answer.rows is not None
     row = answer.rows[0]
     assert (row.failure_kind, row.failure_type) == (FailureKind.INFRASTRUCTURE, "EngineDown")
 
 
-def no_text(rollout_id: str) -> Any:
+def no_text(name: str) -> Any:
     raise AssertionError("nothing is written before the image is there")

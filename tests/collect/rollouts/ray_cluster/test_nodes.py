@@ -11,12 +11,11 @@ from collect.rollouts.ray_cluster.cluster import BUGS_IN_A_ROW, LONGEST_BACK_OFF
 from tests.records import make_rollout
 
 
-def ready(per_node: int = 2, **images: set[str]) -> Nodes:
-    """Nodes with these images."""
+def ready(names: str, per_node: int = 2) -> Nodes:
     nodes = Nodes(per_node)
-    nodes.update({name: f"host-{name}" for name in images})
+    nodes.update({name: f"host-{name}" for name in names})
     for node in nodes.all:
-        node.started(object(), frozenset(images[node.id]))
+        node.started(object())
     return nodes
 
 
@@ -26,45 +25,31 @@ def given(nodes: Nodes, *images: str) -> str:
     for image in images:
         node = nodes.best([image])
         assert node is not None
-        node.begin([image])
+        node.running += 1
         chosen += node.id
     return chosen
 
 
-def test_work_goes_where_its_image_is_and_else_where_most_room_is() -> None:
-    nodes = ready(4, a={"one"}, b={"two"}, c=set())
-    assert given(nodes, "two", "two", "three", "one", "four") == "bbaac"
-    for node in nodes.all:
-        node.running = 4
-    assert nodes.best(["two"]) is None
+def test_an_image_has_its_own_nodes_and_is_not_left_to_one() -> None:
+    first = given(ready("abc", 4), *["one"] * 12)
+    assert given(ready("cab", 4), *["one"] * 12) == first, "whatever the order of the nodes"
+    assert len(set(first[:2])) == 1
+    assert [first.count(name) for name in "abc"] == [4, 4, 4]
+    preferred = {given(ready("abc", 4), f"image-{number}") for number in range(20)}
+    assert preferred == set("abc")
 
 
-def test_an_image_that_many_need_is_not_left_to_one_node() -> None:
-    nodes = ready(4, a={"one"}, b=set(), c=set())
-    assert given(nodes, *["one"] * 12) == "aabbccabcabc"
-
-
-def test_an_image_on_its_way_to_a_node_counts_as_there() -> None:
-    nodes = ready(4, a=set(), b=set())
-    assert given(nodes, "one", "two", "two", "one") == "abba"
-
-
-def test_an_image_counts_as_long_as_it_is_there() -> None:
-    nodes = ready(a=set(), b=set())
-    first, second = nodes.all
-    first.begin(["one"])
-    first.end(["one"])
-    assert nodes.best(["one"]) is first, "it is told where it is by the answer alone"
-    second.present = frozenset({"one"})
-    assert nodes.best(["one"]) is second
-    first.begin(["one"])
-    first.begin(["one"])
-    first.end(["one"])
-    assert "one" in first.needed
+def test_work_without_an_image_goes_where_most_room_is() -> None:
+    nodes = ready("abc", 4)
+    first, second, third = nodes.all
+    first.running, second.running, third.running = 2, 1, 3
+    assert nodes.best([]) is second
+    first.running = second.running = third.running = 4
+    assert nodes.best([]) is None
 
 
 def test_a_node_is_excluded_for_a_while_after_faults_in_a_row() -> None:
-    nodes = ready(a=set(), b=set())
+    nodes = ready("ab")
     first, second = nodes.all
     for _ in range(2):
         for number in range(BUGS_IN_A_ROW - 1):
@@ -86,7 +71,7 @@ def test_a_node_is_excluded_for_a_while_after_faults_in_a_row() -> None:
 
 
 def test_what_is_avoided_is_not_given() -> None:
-    nodes = ready(a={"one"}, b=set())
+    nodes = ready("ab")
     node = nodes.best(["one"], avoided={"a"})
     assert node is not None
     assert node.id == "b"
@@ -95,18 +80,18 @@ def test_what_is_avoided_is_not_given() -> None:
 
 
 def test_a_rollout_that_failed_waits_for_no_node_that_only_starts() -> None:
-    nodes = ready(a=set())
+    nodes = ready("a")
     nodes.update({"a": "host-a", "b": "host-b"})
     (starting,) = nodes.to_start()
     starting.starting = True
     assert starting.hopeful
     assert not nodes.others({"a"})
-    starting.started(object(), frozenset())
+    starting.started(object())
     assert nodes.others({"a"})
 
 
 def test_a_worker_that_could_not_get_ready_is_started_again_later() -> None:
-    nodes = ready(a=set())
+    nodes = ready("a")
     (node,) = nodes.all
     node.died()
     node.start_at, node.starting = 0.0, True
@@ -120,13 +105,13 @@ def test_a_worker_that_could_not_get_ready_is_started_again_later() -> None:
     assert node.unready("EngineDown: gone") is None, "it is told once"
     node.start_at = 0.0
     assert nodes.to_start() == [node]
-    node.started(object(), frozenset())
+    node.started(object())
     assert node.status.state == "ready"
     assert given(nodes, "one", "one") == "aa"
 
 
 def test_a_worker_that_dies_again_and_again_waits_longer() -> None:
-    (node,) = (nodes := ready(a={"one"})).all
+    (node,) = (nodes := ready("a")).all
     waits: list[int] = []
     for _ in range(2000):
         node.died()
@@ -138,11 +123,10 @@ def test_a_worker_that_dies_again_and_again_waits_longer() -> None:
     node.start_at = 0
     assert nodes.to_start() == [node]
     assert nodes.best([]) is None
-    assert not node.present
 
 
 def test_nodes_come_and_go() -> None:
-    nodes = ready(a=set(), b=set())
+    nodes = ready("ab")
     nodes.update({"b": "host-b", "c": "host-c"})
     assert [(each.host, each.state) for each in nodes.statuses] == [
         ("host-b", "ready"),
@@ -153,7 +137,7 @@ def test_nodes_come_and_go() -> None:
 
 
 def test_ailments_matter_once_all_nodes_have_one() -> None:
-    nodes = ready(a=set(), b=set())
+    nodes = ready("ab")
     first, second = nodes.all
     first.died()
     first.unready("no Docker")

@@ -7,12 +7,10 @@ import json
 import logging
 import posixpath
 import re
-import secrets
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
@@ -35,19 +33,16 @@ from collect.benchmarks.projects.project import (
     read_reasons,
     without_outputs,
 )
-from collect.benchmarks.pytest_run import ISOLATED, PytestJob, run_to_the_end, runner_in, statuses
+from collect.benchmarks.pytest_run import PytestJob, run_to_the_end, runner_in, statuses
 from collect.benchmarks.running import StoredBenchmark, run_tests
 from collect.benchmarks.workspace import open_instance_sandbox
 from collect.errors import ConfigError, the_nearest
 from collect.quantities import first_of
 from collect.store.files import StrictRecord, write_text
-from sandbox import Command, Sandbox, SandboxConfig
-from sandbox.debugger.python_session import VALUED_OPTIONS, TargetError, parse_target
+from sandbox import Sandbox, SandboxConfig
 from sandbox.environment import cache_folder
-from sandbox.errors import SandboxFileError
 from sandbox.java.lookup import Sources
 from sandbox.java.project import GRADLE_FILES, scan_workspace
-from sandbox.shell import scratch_folder
 
 logger = logging.getLogger(__name__)
 SHOWN_OUTPUT = 1500
@@ -96,69 +91,6 @@ class PytestSuite:
         )
 
 
-@dataclass(frozen=True)
-class CommandSuite:
-    """One test, named by its command: a Python script or module with its arguments. It passes if
-    it exits with 0 and its script ran to the end: see `script_launcher`."""
-
-    command: str
-    test_paths: tuple[str, ...]
-    options: ClassVar[tuple[str, ...]] = ()
-    language: ClassVar[Language] = "python"
-
-    def run_all(self, sandbox: Sandbox, timeout: float) -> SuiteRun:
-        ran = self.run(sandbox, [self.command], timeout)
-        last = (ran.output.strip().splitlines() or [""])[-1]
-        unloaded = tuple(re.findall(r"No module named .*", last))
-        if TestStatus.PASSED in ran.statuses.values():
-            unloaded = ()
-        if "unittest" in self.command and re.search(r"^Ran 0 tests in ", ran.output, re.MULTILINE):
-            unloaded = (
-                "unittest finds no tests: leave benchmark.test_command out to run them with pytest",
-            )
-        found = {} if unloaded else ran.statuses
-        return SuiteRun(found, ran.output, ran.timed_out, unloaded=unloaded)
-
-    def run(self, sandbox: Sandbox, tests: Sequence[str], timeout: float) -> TestResults:
-        """Run the command, whose result is that of these tests. Raises SandboxError."""
-        options, words = split_options(shlex.split(self.command)[1:])
-        token = secrets.token_hex(16)
-        launcher = Path(__file__).with_name("script_launcher.py").read_text()
-        launch = f"{launcher}\nmain({list(self.test_paths)!r}, {words!r})\n"
-        code = f"exec({launch!r}, {{'__name__': 'stepinto_launcher'}})"
-        with scratch_folder(sandbox) as folder:
-            path = f"{folder}/end"
-            sandbox.write_file(path, b"")
-            stdin = f"{sandbox.workspace}/{path} {token}\n".encode()
-            argv = ["sh", "-c", f'{ISOLATED}; exec "$@"', "sh"]
-            argv += [sandbox.python, *options, "-c", code]
-            result = sandbox.run(Command(argv, stdin=stdin, timeout=timeout))
-            end = ""
-            with suppress(SandboxFileError):
-                end = sandbox.read_file(path).decode(errors="replace")
-        told, _, tampered = end.partition("\n")
-        if told not in ("", token):
-            tampered = "the program wrote to the file that tells whether its script came to its end"
-        output, status = result.output, TestStatus.FAILED
-        if result.timed_out:
-            status = TestStatus.MISSING
-        elif result.exit_code == 0 and end == f"{token}\n":
-            status = TestStatus.PASSED
-        elif result.exit_code == 0 and not end:
-            output += "\nthe process ended before its script did: this counts as a failure\n"
-        found = dict.fromkeys(tests, status)
-        ended = (result.timed_out, result.seconds)
-        return TestResults(found, output, *ended, tampered=tampered or None)
-
-
-def split_options(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Python's own options, and the file or `-m MODULE` with its arguments."""
-    count = 0
-    while count < len(words) and words[count].startswith("-") and words[count] != "-m":
-        count += 2 if words[count] in VALUED_OPTIONS else 1
-    return list(words[:count]), list(words[count:])
-
-
 TEST_FOLDERS = frozenset({"test", "tests"})
 MARKERS = (b"@Test", b"@ParameterizedTest", b"@RepeatedTest", b"@TestFactory", b"TestCase")
 """Every source with a test contains one of these."""
@@ -190,7 +122,7 @@ class JavaSuite:
         return SuiteRun(results.statuses, results.output, results.timed_out, unloaded=unloaded)
 
 
-Suite = PytestSuite | CommandSuite | JavaSuite
+Suite = PytestSuite | JavaSuite
 
 
 def _java_test_files(files: Mapping[str, bytes]) -> list[str]:
@@ -207,11 +139,9 @@ BUILD_FILES = ("pom.xml", *GRADLE_FILES)
 BUILD_TOOLS = frozenset({"mvn", "mvnw", "gradle", "gradlew"})
 BUILD_WORDS = frozenset({"clean", "test", "check", "verify", "build", "-q", "--quiet"})
 """Words that a build command may contain: they don't change which tests there are."""
-SHELL = "|&;<>"
-"""Characters with which a shell would start another command, or read or write a file."""
 ACCEPTED = (
-    "give `pytest`, `python FILE` or `python -m MODULE`, with arguments, or `mvn test` or "
-    "`gradle test`; variables have a key of their own, benchmark.variables"
+    "give `pytest` or `python -m pytest` with arguments, or `mvn test` or `gradle test`; it is run "
+    "without a shell, and variables have a key of their own, benchmark.variables"
 )
 
 
@@ -240,43 +170,24 @@ def choose_suite(instance: Instance, command: str | None, java: bool) -> Suite:
 
 def _commanded(instance: Instance, command: str, java: bool) -> Suite:
     """The suite of a single plain command. Raises ValueError."""
-    lexer = shlex.shlex(command, posix=True, punctuation_chars=SHELL)
-    lexer.whitespace_split, lexer.commenters = True, ""
-    operators = [word for word in lexer if word and set(word) <= set(SHELL)]
     words = shlex.split(command)
-    if not words:
-        raise ValueError(f"it is empty: {ACCEPTED}")
-    if operators:
-        raise ValueError(
-            f"{operators[0]!r} is for a shell, and the command is run without one: give one "
-            "command, whose files the program itself opens"
-        )
-    if words[0] == "env" or re.match(r"[A-Za-z_]\w*=", words[0]):
-        raise ValueError("it sets variables: give them in benchmark.variables")
-    if posixpath.basename(words[0]) in BUILD_TOOLS:
+    program = posixpath.basename(words[0]) if words else ""
+    if program in BUILD_TOOLS:
         if strange := [word for word in words[1:] if word not in BUILD_WORDS]:
             raise ValueError(
                 f"{strange[0]} is not passed on: all tests are run; name some in "
                 "benchmark.fail_to_pass, and give options of the build tool in sandbox.java"
             )
         return _java(instance)
-    python = posixpath.basename(words[0]).startswith("python")
-    options, rest = split_options(words[1:]) if python else ([], words)
-    if python and rest[:1] == ["-m"]:
-        rest = rest[1:]
-    is_pytest = rest[:1] in (["pytest"], ["py.test"])
-    if not python and not is_pytest:
-        raise ValueError(f"no debug session can be started on it: {ACCEPTED}")
+    if program.startswith("python") and words[1:2] == ["-m"]:
+        words = words[2:]
+    if words[:1] != ["pytest"]:
+        raise ValueError(f"it is no test runner that StepInto knows: {ACCEPTED}")
     if java:
         raise ValueError(
             "it runs tests in Python, and benchmark.language is java: leave one of them out"
         )
-    if is_pytest and options:
-        raise ValueError(
-            f"Python is started without {options[0]}: leave it out; pytest has a -W of its own, "
-            "and benchmark.variables takes PYTHON..."
-        )
-    return _pytest(instance, rest[1:]) if is_pytest else _python(instance, command, words)
+    return _pytest(instance, words[1:])
 
 
 def _java(instance: Instance) -> Suite:
@@ -312,29 +223,6 @@ def _pytest(instance: Instance, words: Sequence[str]) -> Suite:
         )
     every = tuple(dict.fromkeys((*known, *own)))
     return PytestSuite(tuple(paths) or known, every, tuple(options))
-
-
-def _python(instance: Instance, command: str, words: Sequence[str]) -> Suite:
-    try:
-        target = parse_target(command)
-    except TargetError as error:
-        raise ValueError(
-            f"{error}; unittest's tests are run by pytest, without any benchmark.test_command; "
-            f"else {ACCEPTED}"
-        ) from error
-    own = list(target.names[:1]) if target.kind in ("script", "pytest") else []
-    if own and own[0] not in instance.files:
-        raise ValueError(f"{own[0]} is no file of {instance.repository}")
-    if not own:
-        # The files that `-m MODULE` runs, or the folder in which unittest looks for tests.
-        _, (_, module, *arguments) = split_options(words[1:])
-        file = module.replace(".", "/")
-        own = [f"{file}.py", f"{file}/__main__.py"]
-        if module == "unittest":
-            before = ("-s", "--start-directory", "discover")
-            own = [word.rstrip("/") for option, word in pairwise(arguments) if option in before]
-        own = [path for path in own if path not in (".", "") and _is_there(path, instance.files)]
-    return CommandSuite(command, tuple(dict.fromkeys((*find_test_paths(instance.files), *own))))
 
 
 def _is_there(path: str, files: Mapping[str, bytes]) -> bool:
@@ -432,16 +320,6 @@ class LocalRepositoryBenchmark(StoredBenchmark):
     """Whether to take the Java tests, whatever other tests there are."""
 
     def _read(self) -> Iterable[Instance]:
-        return self._found[:1]
-
-    def run_tests(self, instance: Instance, sandbox: Sandbox, tests: Iterable[str]) -> TestResults:
-        suite = self._found[1]
-        if isinstance(suite, CommandSuite):
-            return suite.run(sandbox, list(tests), self.test_timeout)
-        return super().run_tests(instance, sandbox, tests)
-
-    @cached_property
-    def _found(self) -> tuple[Instance, Suite]:
         config, told = self.config, self.config.problem_statement
         statement = None if told is None else read_statement(told)
         from_git = is_git_url(self.place) or config.commit is not None
@@ -471,13 +349,12 @@ class LocalRepositoryBenchmark(StoredBenchmark):
             bare, language=suite.language, test_paths=suite.test_paths, environment=environment
         )
         found = self._find(suite, bare)
-        instance = replace(
+        yield replace(
             bare,
             problem_statement=statement or found.statement,
             fail_to_pass=found.fail_to_pass,
             pass_to_pass=found.pass_to_pass,
         )
-        return instance, suite
 
     def _environment(self, project: ProjectConfig, source: Source, suite: Suite) -> Environment:
         """What the tests need, installed if they are in Python. Raises ConfigError."""
