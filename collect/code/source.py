@@ -38,6 +38,15 @@ def read_source(path: str, data: bytes) -> SourceFile | None:
     return JavaSource.read(data) if path.endswith(".java") else None
 
 
+def find_test(files: Mapping[str, bytes], test: str) -> tuple[str, str]:
+    """The path of a test's file, empty if it is not among these, and the name of its function:
+    of `path::Class::name[parameters]` or `package.Class$Inner#name`."""
+    where, _, name = test.partition("[")[0].replace("#", "::").partition("::")
+    ending = f"/{where.partition('$')[0].replace('.', '/')}.java"
+    java = (path for path in files if f"/{path}".endswith(ending))
+    return where if where in files else next(java, ""), name.rpartition("::")[2]
+
+
 Change = tuple[ChangedRange, ChangedRange]
 """Lines of a file, and what becomes of them in the changed file."""
 

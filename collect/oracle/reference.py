@@ -7,7 +7,7 @@ of the oracle's gain as main agent needs no debugging.
 from __future__ import annotations
 
 from collect.benchmarks.base import Instance
-from collect.code.source import NOTHING, function_at, read_source
+from collect.code.source import NOTHING, find_test, function_at, read_source
 from collect.models.config import OracleAnswer
 from collect.oracle.candidates import places_in
 from collect.oracle.scripted import ExplorationPolicy, Turns, answer_block, say
@@ -51,23 +51,14 @@ class ReferenceSubagent:
             yield from session.go_on("I go on to the next suspect.")
 
     def _first_mention(self, suspect: str) -> int:
-        """Where the test's code first mentions the suspect's function."""
+        """Where the test's code, or what follows it in its file, first mentions the suspect's
+        function."""
         path, _, line = suspect.rpartition(":")
         source = read_source(path, self._instance.files.get(path, b"")) or NOTHING
         found = function_at(source, int(line))
         name = found.name.rpartition(".")[2] if found else ""
-        text = _code_of(self._instance, self._session.test)
+        file, test = find_test(self._instance.files, self._session.test)
+        text = self._instance.files.get(file, b"").decode("utf-8", "replace")
+        text = text[max(text.find(f"{test}("), 0) :]
         position = text.find(f"{name}(")
         return position if name and position >= 0 else len(text)
-
-
-def _code_of(instance: Instance, test: str) -> str:
-    """The code of a test, `path::Class::name[parameters]` or `package.Class#method`, with all that
-    follows it in its file; the whole file if the test is not found there."""
-    path, _, name = test.partition("[")[0].replace("#", "::").partition("::")
-    wanted = path if path in instance.files else f"/{path.replace('.', '/')}.java"
-    for file, data in instance.files.items():
-        if file == path or file.endswith(wanted):
-            text = data.decode("utf-8", "replace")
-            return text[max(text.find(f"{name.rpartition('::')[2]}("), 0) :]
-    return ""

@@ -22,12 +22,11 @@ from collect.comparison import Comparison, Visit
 from collect.oracle.candidates import places_in
 from collect.oracle.root_cause import RETURNED
 from collect.oracle.scripted import ExplorationPolicy, Turns, answer_block, say
-from collect.oracle.session import FEW_VISITS, Moves, Session, Stopped, values_shown
+from collect.oracle.session import LineNavigator, Moves, Session, Stopped, values_shown
+from collect.question_records import Location
 from sandbox.text import source_lines
 
 MAX_CONTINUES = 4
-MAX_PASSES = 20
-"""Moves from the first visit of a line to the one that goes wrong."""
 IGNORES_SUSPECTS = 0.2
 """Probability of ignoring the suspects, if there are any."""
 MAX_PROBES = 3
@@ -112,23 +111,13 @@ class OracleSubagent:
 
     def _go_on(self, stop: Stopped, hit: int) -> Moves[None]:
         """From the first visit of a line to the one that goes wrong."""
-        session, place, seen = self._session, stop.place, 1
-        watch = self._source.probes(stop.line, stop.function)[:2]
-        for _ in range(MAX_PASSES):
-            if seen == hit:
-                self._stop = session.paused
-                return
-            if hit - seen > FEW_VISITS:
-                why = session.pick("many_visits", place=place)
-                yield from session.pass_visits(why, place, hit - seen, watch)
-            else:
-                yield from session.control(session.pick("not_wrong_yet"), "continue")
-            if session.paused is None:
-                break
-            if session.paused.place == place:
-                seen = max(seen + 1, session.paused.hit)
-        self._stop = None
-        self._note_outcome()
+        session, line = self._session, stop.line
+        at = Location(file=stop.file, line=line, last_line=line, function=stop.function)
+        way = LineNavigator(self._instance, session, at, hit, next_visit="not_wrong_yet")
+        there = yield from way.arrive()
+        self._stop = session.paused if there else None
+        if not there:
+            self._note_outcome()
 
     def _go_to(self, targets: list[str], what: str) -> Moves[None]:
         """Run to the first of these that is reached."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from collect.code.source import read_source
+from collect.code.source import find_test, read_source
 
 TRACEBACK_WEIGHT = 2.0
 """Weight of the traceback's innermost frame; the others have half of the next one's. The test's
@@ -81,8 +81,9 @@ def reading_rank(ranked: Sequence[Function], faulty: set[tuple[str, str]]) -> in
     return next(ranks, None)
 
 
-def test_function(files: Mapping[str, bytes], path: str, name: str) -> str:
-    """Name and source of a test; its name alone if it is not in this file."""
+def test_function(files: Mapping[str, bytes], test: str) -> str:
+    """Name and source of a test; its name alone if it is not in its file."""
+    path, name = find_test(files, test)
     lines = files.get(path, b"").decode("utf-8", "replace").splitlines()
     for each in functions_of(path, files.get(path, b"")):
         if each.called == name:
