@@ -27,7 +27,7 @@ from collect.agents.subagent_task import DebugSubagentArguments, parse_answer
 from collect.benchmarks.base import Instance
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.opening import open_benchmark, select_instances
-from collect.confirming import false_claims
+from collect.comparison import false_claims
 from collect.errors import ModelFailure
 from collect.models.base import Sampling
 from collect.models.config import OracleConfig
