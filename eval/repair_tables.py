@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from collect.benchmarks.base import Benchmark
-from collect.benchmarks.self_repair.benchmark import Card, SelfRepairBenchmark, card_path, read_card
+from collect.benchmarks.self_repair.benchmark import Card, SelfRepairBenchmark, read_card
+from collect.store.files import card_path
 from collect.store.records import Rollout
 from eval.metrics import (
     MISSING,

@@ -48,21 +48,16 @@ class Candidate:
 
     ranges: tuple[ChangedRange, ...]
     edits: tuple[Edit, ...]
-    place: str
-    """The first statement where the debugger can stop, as `file:line`."""
+    line: Line
+    """Of the first statement where the debugger can stop."""
     function: str
     """Qualified name; empty at module level."""
     kind: Kind | None = None
     """What the failing test does there; None for the right patch."""
 
     @property
-    def path(self) -> str:
-        return self.line.path
-
-    @property
-    def line(self) -> Line:
-        path, _, number = self.place.rpartition(":")
-        return Line(path, int(number))
+    def place(self) -> str:
+        return f"{self.line.path}:{self.line.number}"
 
 
 Watch = Callable[[Iterable[Line]], Reached]
@@ -108,7 +103,7 @@ def make_candidates(
 
 def _take(wrong: list[_Change], pool: Sequence[_Change], limit: int, gold: Candidate) -> None:
     """Add changes of a pool up to this number, those in other functions than the others first."""
-    functions = {(gold.path, gold.function), *(each.where for each in wrong)}
+    functions = {(gold.line.path, gold.function), *(each.where for each in wrong)}
     for repeated in (False, True):
         for change in pool:
             apart = all(change.line.place != other.line.place for other in wrong)
@@ -130,7 +125,7 @@ def gold_candidate(instance: Instance) -> Candidate:
             "for this bug, or leave it out"
         ) from error
     place = place_of(instance.files, ranges)
-    return Candidate(ranges, edits, f"{place.path}:{place.line}", place.function)
+    return Candidate(ranges, edits, Line(place.path, place.line), place.function)
 
 
 def choose(answer: str, candidates: list[Candidate], rng: random.Random) -> Candidate:
@@ -155,10 +150,10 @@ def _distance(candidate: Candidate, path: str, line: int) -> float:
     """In lines, from its changed lines or its place, which may be far below: the place of a changed
     default value is the function's first statement.
     """
-    place = candidate.line.number
+    own = ChangedRange(candidate.line.path, candidate.line.number, candidate.line.number)
     distances = [
         max(changed.start - line, line - changed.end, 0)
-        for changed in (*candidate.ranges, ChangedRange(candidate.path, place, place))
+        for changed in (*candidate.ranges, own)
         if changed.path == path or changed.path.endswith(f"/{path}") or path.endswith(changed.path)
     ]
     return min(distances, default=float("inf"))
@@ -198,7 +193,7 @@ def _wrong_candidate(instance: Instance, change: _Change, kind: Kind) -> Candida
     patch = diff_trees({path: instance.files[path]}, {path: change.text.encode()})
     edits = tuple(hunk_edits(instance.files, patch))
     ranges = (ChangedRange(path, number, number),)
-    return Candidate(ranges, edits, f"{path}:{number}", change.function, kind)
+    return Candidate(ranges, edits, Line(path, number), change.function, kind)
 
 
 def _apart(line: Line, others: Sequence[ChangedRange]) -> bool:

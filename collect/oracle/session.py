@@ -190,14 +190,12 @@ class Session:
         return values_shown("x = " + text.removeprefix(prefix))["x"]
 
     def locals(self, why: str, frame: int = 0) -> Moves[Mapping[str, str]]:
-        return (yield from self._values(why, "locals", **({"frame": frame} if frame else {})))
+        more = {"frame": frame} if frame else {}
+        return values_shown((yield from self.do(why, "debug_inspect", what="locals", **more)))
 
     def fields(self, why: str, expression: str) -> Moves[Mapping[str, str]]:
-        return (yield from self._values(why, "fields", expression=expression))
-
-    def _values(self, why: str, what: str, **more: Any) -> Moves[Mapping[str, str]]:
-        text = yield from self.do(why, "debug_inspect", what=what, **more)
-        return values_shown(text)
+        asked = {"what": "fields", "expression": expression}
+        return values_shown((yield from self.do(why, "debug_inspect", **asked)))
 
     def stack(self, why: str) -> Moves[list[Mapping[str, str]]]:
         """The frames, innermost first."""

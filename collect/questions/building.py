@@ -18,7 +18,6 @@ from itertools import zip_longest
 from pathlib import Path
 
 import yaml
-from pydantic import BaseModel, ConfigDict
 from rich.table import Table
 
 from collect.benchmarks.base import Benchmark, Instance, TestStatus
@@ -59,7 +58,6 @@ from collect.question_records import (
     Truth,
     ValueAsk,
     ValueTruth,
-    write_questions,
 )
 from collect.questions.asking import lay_out, reproducible
 from collect.questions.claims import ordinal
@@ -76,7 +74,7 @@ from collect.questions.tracing import (
     trace_test,
 )
 from collect.rollouts.progress import ProgressBar
-from collect.store.files import WorkFile
+from collect.store.files import StrictRecord, WorkFile, write_lines
 from collect.store.records import code_version, digest
 from collect.threads import run_in_threads
 from sandbox import SandboxConfig, clean_up
@@ -105,16 +103,14 @@ class NoQuestions(Exception):
     """Why nothing can be asked about a bug."""
 
 
-class Outcome(BaseModel):
+class Outcome(StrictRecord):
     """The result for one bug."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     instance_id: str
     instance_hash: str
     questions: tuple[Question, ...] = ()
-    asked: dict[Category, int] = {}
-    dropped: dict[Category, dict[Drop, int]] = {}
+    asked: Mapping[Category, int] = {}
+    dropped: Mapping[Category, Mapping[Drop, int]] = {}
     without: str | None = None
     """Why there are no questions."""
 
@@ -269,7 +265,7 @@ def build(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Built:
     if len(done) < len(instances):
         return Built(path, None)
     card = _card(config, done)
-    write_questions(path, [question for each in done for question in each.questions], card)
+    write_lines(path, (question for each in done for question in each.questions), card)
     work.remove()
     return Built(path, card)
 

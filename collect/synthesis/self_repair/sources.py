@@ -15,7 +15,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Literal, NoReturn, Self
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
 
 from collect.benchmarks.row_files import checked, file_rows, hub_rows
 from collect.benchmarks.self_repair.benchmark import (
@@ -27,14 +27,13 @@ from collect.benchmarks.self_repair.benchmark import (
     unittest_names,
 )
 from collect.errors import ConfigError
+from collect.store.files import StrictRecord
 
 SourceName = Literal["bundled", "bigcodebench", "livecodebench"]
 
 
-class SelfRepairConfig(BaseModel):
+class SelfRepairConfig(StrictRecord):
     """Which problems, who writes the solutions, and what to keep."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     source: SourceName = "bundled"
     """The source of the problems."""
