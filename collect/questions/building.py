@@ -116,15 +116,6 @@ class Outcome(StrictRecord):
 
 
 @dataclass(frozen=True)
-class Built:
-    """The result of one start."""
-
-    path: Path
-    card: Card | None
-    """None if the run was stopped before its end."""
-
-
-@dataclass(frozen=True)
 class Investigator:
     """Investigates a bug of a benchmark; each test runs twice in fresh sandboxes."""
 
@@ -233,9 +224,9 @@ def questions_path(config: QuestionsConfig, run: Path) -> Path:
     return Path(config.output) if config.output is not None else run / DEFAULT_NAME
 
 
-def build(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Built:
-    """Build the file, in the run's folder unless the config names another place. Raises
-    ConfigError, SandboxError."""
+def build(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Card | None:
+    """Build the file, in the run's folder unless the config names another place. None if the run
+    was stopped before its end. Raises ConfigError, SandboxError."""
     runtime = reproducible(runtime)
     benchmark = open_benchmark(config.benchmark, runtime.sandbox)
     instances = select_instances(config.benchmark, benchmark)
@@ -263,11 +254,11 @@ def build(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Built:
             run_in_threads(missing, investigate, runtime.runner.concurrency, threading.Event())
     done = [work.outcomes[each.hash] for each in instances if each.hash in work.outcomes]
     if len(done) < len(instances):
-        return Built(path, None)
+        return None
     card = _card(config, done)
     write_lines(path, (question for each in done for question in each.questions), card)
     work.remove()
-    return Built(path, card)
+    return card
 
 
 def _card(config: QuestionsConfig, outcomes: Sequence[Outcome]) -> Card:
