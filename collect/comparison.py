@@ -20,7 +20,6 @@ from itertools import zip_longest
 from collect.benchmarks.base import Instance
 from collect.code.patches import ChangedRange, PatchError, apply_patch
 from collect.code.source import (
-    NOTHING,
     Place,
     SourceFile,
     changed_code,
@@ -153,7 +152,7 @@ def compare_runs(instance: Instance, workspace: Workspace, test: str) -> Compari
 
 
 def _fault(files: Mapping[str, bytes], changed: ChangedRange) -> _Fault:
-    source = read_source(changed.path, files.get(changed.path, b"")) or NOTHING
+    source = read_source(changed.path, files.get(changed.path, b""))
     place = place_to_stop(source, changed)
     return _Fault(changed, place)
 
@@ -171,7 +170,7 @@ class _Watched:
         self._faults = set(self._points)
         for path, name in names:
             data = files.get(path, b"")
-            source = self._sources[path] = read_source(path, data) or NOTHING
+            source = self._sources[path] = read_source(path, data)
             own = [each for each in source.functions if name and each.name == name]
             lines = {(path, line) for each in own for line in source.stops(each)}
             text = source_lines(data.decode("utf-8", "replace"))

@@ -25,7 +25,7 @@ from collect.code.patches import (
     diff_trees,
     hunk_edits,
 )
-from collect.code.source import NOTHING, changed_code, place_of, read_source
+from collect.code.source import changed_code, place_of, read_source
 from collect.errors import ModelFailure
 from collect.oracle.scripted import PHRASES, Turns, say
 from collect.oracle.watching import Kind, Line, Reached
@@ -180,7 +180,7 @@ def _wrong_changes(instance: Instance, gold: Candidate) -> Iterator[_Change]:
             continue
         if any(path == test or path.startswith(f"{test}/") for test in instance.test_paths):
             continue
-        source = read_source(path, data) or NOTHING
+        source = read_source(path, data)
         for function in source.functions:
             for mutation in source.mutations(function):
                 line = Line(path, mutation.line, mutation.differs)

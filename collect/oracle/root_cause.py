@@ -16,7 +16,7 @@ from functools import cache, cached_property, lru_cache
 from pathlib import PurePath
 
 from collect.benchmarks.base import Instance
-from collect.code.source import NOTHING, Place, function_at, read_source
+from collect.code.source import Place, function_at, read_source
 from collect.oracle.session import MAX_SHOWN, Moves, Session, shortened
 from collect.questions.observations import NUMBERED
 from collect.questions.program import is_test_file
@@ -63,7 +63,7 @@ class Leads:
 
     def code_at(self, place: Place) -> Code:
         """The function around a place, or else the statement there, by what it assigns."""
-        source = read_source(place.path, self._files.get(place.path, b"")) or NOTHING
+        source = read_source(place.path, self._files.get(place.path, b""))
         found = function_at(source, place.line)
         if found is not None:
             return Code(place.path, found.name, found.first, found.last)
@@ -123,7 +123,7 @@ class Leads:
         return found
 
     def _functions_in(self, path: str) -> list[Code]:
-        source = read_source(path, self._files[path]) or NOTHING
+        source = read_source(path, self._files[path])
         return [Code(path, each.name, each.first, each.last) for each in source.functions]
 
     def words(self, code: Code) -> frozenset[str]:

@@ -11,7 +11,6 @@ from typing import Any
 
 from collect.benchmarks.base import Instance
 from collect.code.source import (
-    NOTHING,
     Place,
     changed_code,
     find_test,
@@ -60,7 +59,7 @@ class OracleSubagent:
         self._place = place
         data = self._instance.files[place.path]
         self._lines = source_lines(data.decode("utf-8", "replace"))
-        self._source = read_source(place.path, data) or NOTHING
+        self._source = read_source(place.path, data)
 
     def turns(self, task: str) -> Turns:
         """Read the code, run to the suspicious line, look, step, and answer."""
@@ -189,7 +188,7 @@ class OracleSubagent:
     def _is_at_fault(self, stop: Stopped) -> bool:
         """Whether it is in a function that may hold the fault; if so, keep that function."""
         for place in self._places:
-            source = read_source(place.path, self._instance.files[place.path]) or NOTHING
+            source = read_source(place.path, self._instance.files[place.path])
             found = function_at(source, stop.line)
             if (stop.file, found.name if found else "") == (place.path, place.function):
                 self._investigate(place)
@@ -293,7 +292,7 @@ class ReferenceSubagent:
         """Where the test's code, or what follows it in its file, first mentions the suspect's
         function."""
         path, _, line = suspect.rpartition(":")
-        source = read_source(path, self._instance.files.get(path, b"")) or NOTHING
+        source = read_source(path, self._instance.files.get(path, b""))
         found = function_at(source, int(line))
         name = found.name.rpartition(".")[2] if found else ""
         file, test = find_test(self._instance.files, self._session.test)

@@ -209,8 +209,8 @@ def wrong_patches(instance: Instance, files: Mapping[str, bytes]) -> Iterator[st
     seen: set[str] = set()
     for changed in changed_code(files, instance.gold_patch):
         source = read_source(changed.path, files[changed.path])
-        function = function_at(source, changed.end) if source is not None else None
-        if source is None or function is None or function.name in seen:
+        function = function_at(source, changed.end)
+        if function is None or function.name in seen:
             continue
         seen.add(function.name)
         for mutation in source.mutations(function):

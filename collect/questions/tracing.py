@@ -448,7 +448,7 @@ def root_cause(instance: Instance, trace: Trace, program: Program) -> RootCauseT
         if module is None:
             continue
         source = read_source(changed.path, module.text.encode())
-        around = function_at(source, changed.end) if source is not None else None
+        around = function_at(source, changed.end)
         name = around.name if around is not None else ""
         start, end = changed.start, changed.end
         held = [each.place for each in module.statements]

@@ -15,6 +15,7 @@ from collect.benchmarks.local import LocalBug
 from collect.benchmarks.projects.config import DifficultyConfig, HardFeature
 from collect.code.source import find_test, read_source
 from collect.synthesis.workbench import TrialRun
+from sandbox.text import source_lines
 
 Frame = tuple[str, ...]
 """Path and function, and more."""
@@ -143,7 +144,7 @@ def reading_rank(ranked: Sequence[Function], faulty: set[tuple[str, str]]) -> in
 def test_function(files: Mapping[str, bytes], test: str) -> str:
     """Name and source of a test; its name alone if it is not in its file."""
     path, name = find_test(files, test)
-    lines = files.get(path, b"").decode("utf-8", "replace").splitlines()
+    lines = source_lines(files.get(path, b"").decode("utf-8", "replace"))
     for each in functions_of(path, files.get(path, b"")):
         if each.called == name:
             return "\n".join([name, *lines[each.first - 1 : each.last]])
@@ -152,8 +153,7 @@ def test_function(files: Mapping[str, bytes], test: str) -> str:
 
 @lru_cache(maxsize=4096)
 def functions_of(path: str, data: bytes) -> Sequence[Function]:
-    source = read_source(path, data)
-    lines = data.decode("utf-8", "replace").splitlines()
+    lines = source_lines(data.decode("utf-8", "replace"))
     return [
         Function(
             path,
@@ -162,7 +162,7 @@ def functions_of(path: str, data: bytes) -> Sequence[Function]:
             each.last,
             Counter(_words("\n".join([each.name, *lines[each.first - 1 : each.last]]))),
         )
-        for each in (source.functions if source is not None else ())
+        for each in read_source(path, data).functions
     ]
 
 

@@ -48,9 +48,7 @@ def answer(location: str, text: str = "it goes wrong") -> str:
 
 
 def source(data: bytes = SOURCE) -> SourceFile:
-    read = read_source("cart.py", data)
-    assert read is not None
-    return read
+    return read_source("cart.py", data)
 
 
 @pytest.mark.parametrize(
