@@ -69,22 +69,14 @@ class Visit:
         return f"{self.file}:{self.line}"
 
 
-@dataclass(frozen=True)
-class Return:
-    """A changed function returned."""
-
-    visit: int
-    """Index of its last visit."""
-    text: str
-
-
 @dataclass
 class Run:
     """What one run showed, in order."""
 
     visits: list[Visit] = field(default_factory=list)
-    steps: list[int | Return] = field(default_factory=list)
-    """Indexes of visits, and returns."""
+    steps: list[tuple[int, str | None]] = field(default_factory=list)
+    """Indexes of visits, each first alone, and with what its function returns after its last one.
+    """
     ended: bool = False
 
 
@@ -127,9 +119,13 @@ def compare_runs(instance: Instance, workspace: Workspace, test: str) -> Compari
     files = instance.files
     try:
         fixed = apply_patch(files, instance.gold_patch)
-        faults = [_fault(files, changed) for changed in changed_code(files, instance.gold_patch)]
+        changes = changed_code(files, instance.gold_patch)
     except PatchError:
         return None
+    faults = [
+        _Fault(each, place_to_stop(read_source(each.path, files.get(each.path, b"")), each))
+        for each in changes
+    ]
     names = {(fault.place.path, fault.place.function) for fault in faults}
     runs = []
     for tree, patch in ((files, ""), (fixed, instance.gold_patch)):
@@ -145,16 +141,11 @@ def compare_runs(instance: Instance, workspace: Workspace, test: str) -> Compari
     if wrong is None:
         return Comparison()
     visit = buggy.visits[wrong]
-    returns = [each for each in buggy.steps if isinstance(each, Return)]
-    returned = next((each.text for each in returns if each.visit == wrong), None)
+    returned = next(
+        (text for index, text in buggy.steps if index == wrong and text is not None), None
+    )
     there = [f for f in faults if (f.place.path, f.place.line) == (visit.file, visit.line)]
     return Comparison(visit, returned, tuple(there))
-
-
-def _fault(files: Mapping[str, bytes], changed: ChangedRange) -> _Fault:
-    source = read_source(changed.path, files.get(changed.path, b""))
-    place = place_to_stop(source, changed)
-    return _Fault(changed, place)
 
 
 class _Watched:
@@ -191,12 +182,11 @@ class _Watched:
                 return run
             place, depth = (event.file or "", event.line or 0), event.depth or 0
             if event.return_value is not None and depth + 1 in latest:
-                returned = Return(latest.pop(depth + 1), _steady(event.return_value.text))
-                run.steps.append(returned)
+                run.steps.append((latest.pop(depth + 1), _steady(event.return_value.text)))
             if event.hit and place in self._points:
                 hits[place] += 1
                 latest[depth] = len(run.visits)
-                run.steps.append(latest[depth])
+                run.steps.append((latest[depth], None))
                 run.visits.append(self._visit(debugger, event, hits[place]))
             # A return value is seen only by a step, back to the callers that wait for it.
             action = Action.STEP_OVER if place in self._returns else Action.CONTINUE
@@ -248,15 +238,13 @@ class _Step:
 
 def _steps(run: Run, lines: Mapping[str, Mapping[int, int]]) -> Iterator[_Step]:
     """The steps to compare; `lines` are the unchanged ones, with their numbers before the patch."""
-    for step in run.steps:
-        if isinstance(step, Return):
-            function = run.visits[step.visit].function
-            yield _Step(step.visit, (function,), {"": step.text}, is_return=True)
-            continue
-        visit = run.visits[step]
+    for index, returned in run.steps:
+        visit = run.visits[index]
         line = lines[visit.file].get(visit.line)
-        if line is not None:
-            yield _Step(step, (visit.file, str(line), visit.function), visit.values)
+        if returned is not None:
+            yield _Step(index, (visit.function,), {"": returned}, is_return=True)
+        elif line is not None:
+            yield _Step(index, (visit.file, str(line), visit.function), visit.values)
 
 
 def _wrong_visit(

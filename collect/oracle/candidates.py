@@ -184,7 +184,10 @@ def _wrong_changes(instance: Instance, gold: Candidate) -> Iterator[_Change]:
         for function in source.functions:
             for mutation in source.mutations(function):
                 line = Line(path, mutation.line, mutation.differs)
-                if line.place != gold.line.place and _apart(line, gold.ranges):
+                fixed = (each for each in gold.ranges if each.path == path)
+                if line.place != gold.line.place and not any(
+                    each.start <= line.number <= each.end for each in fixed
+                ):
                     yield _Change(line, function.name, mutation.text)
 
 
@@ -194,12 +197,6 @@ def _wrong_candidate(instance: Instance, change: _Change, kind: Kind) -> Candida
     edits = tuple(hunk_edits(instance.files, patch))
     ranges = (ChangedRange(path, number, number),)
     return Candidate(ranges, edits, Line(path, number), change.function, kind)
-
-
-def _apart(line: Line, others: Sequence[ChangedRange]) -> bool:
-    return all(
-        line.path != other.path or not other.start <= line.number <= other.end for other in others
-    )
 
 
 def numbered_code(task: str) -> str:
