@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 
 from collect.benchmarks.base import Instance
 from collect.code.java_tree import JavaSource
-from collect.code.syntax import Function, named_functions, parse
+from collect.code.syntax import Function, literal, named_functions, parse
 from collect.question_records import Location
 from collect.questions.comparing import parse_value
 from sandbox.text import source_lines
@@ -207,7 +207,7 @@ def _literals(node: ast.AST) -> Iterator[str]:
 def is_literal(node: ast.expr | str) -> bool:
     """Whether an expression, parsed or as text, is a literal."""
     try:
-        ast.literal_eval(node)
+        literal(node) if isinstance(node, str) else ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return False
     return True

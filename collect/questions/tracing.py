@@ -300,7 +300,7 @@ def _assertion(
             values += event.values[:1]
     if not expressions or len(values) < len(expressions):
         return None
-    pure = all(is_pure(ast.parse(each, mode="eval").body) for each in expressions)
+    pure = all(is_pure(node) for node in map(expression, expressions) if node is not None)
     if not _fits(raised.message, [value.text for value in values], pure):
         return None
     shown = [ValueTruth(type=value.type, text=value.text) for value in values]

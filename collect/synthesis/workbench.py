@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from collect.benchmarks.projects.issue_text import read_symptom, write_issue
 from collect.benchmarks.projects.project import Project, ProjectRefused, Reason, read_reasons
 from collect.benchmarks.pytest_run import PytestJob, PytestRun, run_job, statuses
 from collect.benchmarks.workspace import with_environment
+from collect.code.syntax import parse
 from collect.store.files import StrictRecord
 from collect.synthesis.mutations.base import Mutation, apply_all
 from sandbox import SandboxConfig, open_sandbox
@@ -208,7 +208,7 @@ class PythonWorkbench:
     def edited(self, edits: Sequence[Mutation]) -> Mapping[str, bytes] | None:
         code = apply_all(edits)
         try:
-            ast.parse(code)
+            parse(code)
         except (SyntaxError, ValueError):
             return None
         return {**self.project.source.files, edits[0].path: code.encode()}
