@@ -15,7 +15,7 @@ from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Toolbox
 from collect.benchmarks.base import Benchmark, Instance, TestStatus
 from collect.benchmarks.pytest_run import section_of
-from collect.code.syntax import PythonSource
+from collect.code.source import read_source
 from collect.errors import InfrastructureFailure
 from collect.store.records import Role, StopReason
 from sandbox import Sandbox
@@ -79,8 +79,7 @@ def test_source(sandbox: Sandbox, test: str) -> str:
         data = sandbox.read_file(path, SOURCE_LIMIT)
     except SandboxFileError:
         return ""
-    source = PythonSource.read(data)
-    for each in reversed(source.functions if source is not None else ()):
+    for each in reversed(read_source(path, data).functions):
         if each.name == name.replace("::", "."):
             return numbered(data.decode("utf-8", "replace"), each.line, each.last)
     return ""
