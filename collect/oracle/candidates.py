@@ -24,6 +24,7 @@ from collect.code.patches import (
     apply_patch,
     diff_trees,
     hunk_edits,
+    outside,
 )
 from collect.code.source import changed_code, place_of, read_source
 from collect.errors import ModelFailure
@@ -175,10 +176,8 @@ class _Change:
 
 
 def _wrong_changes(instance: Instance, gold: Candidate) -> Iterator[_Change]:
-    for path, data in sorted(instance.files.items()):
+    for path, data in sorted(outside(instance.files, instance.test_paths).items()):
         if not path.endswith(SUFFIXES[instance.language]):
-            continue
-        if any(path == test or path.startswith(f"{test}/") for test in instance.test_paths):
             continue
         source = read_source(path, data)
         for function in source.functions:
