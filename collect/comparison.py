@@ -2,7 +2,8 @@
 
 Both run under the debugger and stop at every line of the functions that the gold patch changes.
 Before the first difference both have done the same, so the last visit of changed code before it is
-the one that goes wrong: earlier visits gave the right result.
+the one that goes wrong: earlier visits gave the right result. What the oracle says of place and
+value is checked against both runs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from itertools import zip_longest
 from collect.benchmarks.base import Instance
 from collect.code.patches import ChangedRange, PatchError, apply_patch
 from collect.code.source import (
-    NOTHING,
     Place,
     SourceFile,
     changed_code,
@@ -27,6 +27,9 @@ from collect.code.source import (
     place_to_stop,
     read_source,
 )
+from collect.questions.claims import places, same_file, visits
+from collect.questions.comparing import same_text
+from collect.store.records import DebugAnswer
 from sandbox import Sandbox
 from sandbox.debugger import (
     Action,
@@ -66,22 +69,14 @@ class Visit:
         return f"{self.file}:{self.line}"
 
 
-@dataclass(frozen=True)
-class Return:
-    """A changed function returned."""
-
-    visit: int
-    """Index of its last visit."""
-    text: str
-
-
 @dataclass
 class Run:
     """What one run showed, in order."""
 
     visits: list[Visit] = field(default_factory=list)
-    steps: list[int | Return] = field(default_factory=list)
-    """Indexes of visits, and returns."""
+    steps: list[tuple[int, str | None]] = field(default_factory=list)
+    """Indexes of visits, each first alone, and with what its function returns after its last one.
+    """
     ended: bool = False
 
 
@@ -124,9 +119,13 @@ def compare_runs(instance: Instance, workspace: Workspace, test: str) -> Compari
     files = instance.files
     try:
         fixed = apply_patch(files, instance.gold_patch)
-        faults = [_fault(files, changed) for changed in changed_code(files, instance.gold_patch)]
+        changes = changed_code(files, instance.gold_patch)
     except PatchError:
         return None
+    faults = [
+        _Fault(each, place_to_stop(read_source(each.path, files.get(each.path, b"")), each))
+        for each in changes
+    ]
     names = {(fault.place.path, fault.place.function) for fault in faults}
     runs = []
     for tree, patch in ((files, ""), (fixed, instance.gold_patch)):
@@ -142,16 +141,11 @@ def compare_runs(instance: Instance, workspace: Workspace, test: str) -> Compari
     if wrong is None:
         return Comparison()
     visit = buggy.visits[wrong]
-    returns = [each for each in buggy.steps if isinstance(each, Return)]
-    returned = next((each.text for each in returns if each.visit == wrong), None)
+    returned = next(
+        (text for index, text in buggy.steps if index == wrong and text is not None), None
+    )
     there = [f for f in faults if (f.place.path, f.place.line) == (visit.file, visit.line)]
     return Comparison(visit, returned, tuple(there))
-
-
-def _fault(files: Mapping[str, bytes], changed: ChangedRange) -> _Fault:
-    source = read_source(changed.path, files.get(changed.path, b"")) or NOTHING
-    place = place_to_stop(source, changed)
-    return _Fault(changed, place)
 
 
 class _Watched:
@@ -167,7 +161,7 @@ class _Watched:
         self._faults = set(self._points)
         for path, name in names:
             data = files.get(path, b"")
-            source = self._sources[path] = read_source(path, data) or NOTHING
+            source = self._sources[path] = read_source(path, data)
             own = [each for each in source.functions if name and each.name == name]
             lines = {(path, line) for each in own for line in source.stops(each)}
             text = source_lines(data.decode("utf-8", "replace"))
@@ -188,12 +182,11 @@ class _Watched:
                 return run
             place, depth = (event.file or "", event.line or 0), event.depth or 0
             if event.return_value is not None and depth + 1 in latest:
-                returned = Return(latest.pop(depth + 1), _steady(event.return_value.text))
-                run.steps.append(returned)
+                run.steps.append((latest.pop(depth + 1), _steady(event.return_value.text)))
             if event.hit and place in self._points:
                 hits[place] += 1
                 latest[depth] = len(run.visits)
-                run.steps.append(latest[depth])
+                run.steps.append((latest[depth], None))
                 run.visits.append(self._visit(debugger, event, hits[place]))
             # A return value is seen only by a step, back to the callers that wait for it.
             action = Action.STEP_OVER if place in self._returns else Action.CONTINUE
@@ -245,15 +238,13 @@ class _Step:
 
 def _steps(run: Run, lines: Mapping[str, Mapping[int, int]]) -> Iterator[_Step]:
     """The steps to compare; `lines` are the unchanged ones, with their numbers before the patch."""
-    for step in run.steps:
-        if isinstance(step, Return):
-            function = run.visits[step.visit].function
-            yield _Step(step.visit, (function,), {"": step.text}, is_return=True)
-            continue
-        visit = run.visits[step]
+    for index, returned in run.steps:
+        visit = run.visits[index]
         line = lines[visit.file].get(visit.line)
-        if line is not None:
-            yield _Step(step, (visit.file, str(line), visit.function), visit.values)
+        if returned is not None:
+            yield _Step(index, (visit.function,), {"": returned}, is_return=True)
+        elif line is not None:
+            yield _Step(index, (visit.file, str(line), visit.function), visit.values)
 
 
 def _wrong_visit(
@@ -280,3 +271,60 @@ def _wrong_visit(
         if runs is not None and (index < last or inside or not runs):
             return index
     return None
+
+
+# Check an answer of the oracle.
+
+BEFORE = r"(?:^|; |, | where )"
+"""What precedes the name of a value."""
+VALUE_END = re.compile(r"  \(|; |\.$|\. ", re.MULTILINE)
+CUT = "..."
+SOURCE = re.compile(r"`[^`]*`")
+"""Quoted code, in which `total = 3` is no value seen."""
+
+
+def false_claims(answer: DebugAnswer, comparison: Comparison) -> list[str]:
+    """What the answer says of the place, the visit and the values and is not so. What the runs
+    don't show is not counted, nor anything if it is not known where the bug goes wrong.
+    """
+    visit = comparison.visit
+    if visit is None:
+        return []
+    return [
+        *_wrong_places(answer, comparison, visit),
+        *_wrong_visits(answer, visit),
+        *_wrong_values(answer, comparison, visit),
+    ]
+
+
+def _wrong_places(answer: DebugAnswer, comparison: Comparison, visit: Visit) -> Iterator[str]:
+    spans = [(each.changed.start, each.changed.end) for each in comparison.faults]
+    spans.append((visit.line, visit.line))
+    for file, line, _ in places(answer.location):
+        if not (same_file(file, visit.file) and any(a <= line <= b for a, b in spans)):
+            yield f"it goes wrong at {visit.place}, not at {file}:{line}"
+
+
+def _wrong_visits(answer: DebugAnswer, visit: Visit) -> Iterator[str]:
+    for number in visits(answer.answer):
+        if number != visit.hit:
+            yield f"{visit.place} goes wrong on visit {visit.hit}, not {number}"
+
+
+def _wrong_values(answer: DebugAnswer, comparison: Comparison, visit: Visit) -> Iterator[str]:
+    name = visit.function.rpartition(".")[2]
+    returned = {name: comparison.returned} if comparison.returned is not None else {}
+    for text in (answer.answer, answer.evidence):
+        shown = _steady(SOURCE.sub("", text))
+        yield from _unlike(shown, visit.values, " = ")
+        yield from _unlike(shown, returned, " returned ")
+
+
+def _unlike(text: str, values: Mapping[str, str], equals: str) -> Iterator[str]:
+    for name, value in values.items():
+        for found in re.finditer(f"{BEFORE}{re.escape(name)}{equals}", text):
+            told = text[found.end() :]
+            whole = VALUE_END.split(told, maxsplit=1)[0]
+            is_start = CUT in told and value.startswith(told.partition(CUT)[0].rstrip())
+            if not (told.startswith(value) or same_text(whole, value) or is_start):
+                yield f"{name}{equals}{value[:200]}, not {whole[:200]}"

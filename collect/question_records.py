@@ -6,16 +6,16 @@ the scorer reads the second.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from collect.benchmarks.base import Language
 from collect.benchmarks.config import BenchmarkConfig
-from collect.store.files import StrictRecord, read_lines, write_text
+from collect.store.files import StrictRecord, read_lines
 
 SCHEMA_VERSION = 1
 
@@ -241,16 +241,6 @@ class Card(StrictRecord):
     versions: Mapping[str, str]
 
 
-def card_path(path: Path) -> Path:
-    return path.with_name(f"{path.name.removesuffix('.jsonl')}.card.json")
-
-
-def write_questions(path: Path, questions: Sequence[Question], card: Card) -> None:
-    """Write the card first, so that a question file always has one."""
-    write_text(card_path(path), card.model_dump_json(indent=2) + "\n")
-    write_text(path, "".join(f"{question.model_dump_json()}\n" for question in questions))
-
-
 def read_questions(path: Path) -> list[Question]:
     """Read a question file. Raises ConfigError naming the line and the field."""
     how = "make it with `stepinto bench questions`, or set questions.output to where it lies"
@@ -263,10 +253,8 @@ ANSWERING = {"answer_with", "answer_limit", "answer_shuffle_seed", "attempts", "
 """Settings that don't affect which questions are made."""
 
 
-class QuestionsConfig(BaseModel):
+class QuestionsConfig(StrictRecord):
     """Which bugs are asked about, how many questions, and who answers."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     benchmark: BenchmarkConfig = BenchmarkConfig(name="bundled")
     per_category: int = Field(default=3, ge=0)

@@ -431,7 +431,7 @@ class AloneStage:
         asking = self._asking()
         path = questions_path(asking, self.folder)
         is_missing = self.config.path is None and not path.is_file()
-        if is_missing and build(self.runtime, asking, self.folder).card is None:
+        if is_missing and build(self.runtime, asking, self.folder) is None:
             # Stopped; the next start goes on.
             return AloneReport("", None, 0, stopped=True)
         questions, notes = self._choose(path, choice.instances)

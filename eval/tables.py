@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from collect.benchmarks.base import Benchmark
-from collect.benchmarks.self_repair.benchmark import Card, SelfRepairBenchmark, card_path, read_card
+from collect.benchmarks.self_repair.benchmark import Card, SelfRepairBenchmark, read_card
 from collect.errors import FailureKind
 from collect.quantities import counted, first_of
+from collect.store.files import card_path
 from collect.store.records import Rollout
 from eval.figures import Record, TablePaths, notes, parts, table, write_results
 from eval.metrics import (

@@ -17,7 +17,7 @@ from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.subagent_task import DebugSubagentArguments, parse_answer, subagent_task
 from collect.agents.tools import Arguments, Tool, Toolbox, ToolReply
-from collect.confirming import false_claims
+from collect.comparison import false_claims
 from collect.errors import ModelFailure
 from collect.question_records import RootCauseAsk
 from collect.store.messages import ToolCall

@@ -85,7 +85,7 @@ class Difficulty(StrictRecord):
     """Number of other files, without those of tests, that these calls lead through."""
     reading_rank: int | None = None
     """Rank of the faulty function for a reader who does not run the program: see
-    `collect.synthesis.reading`. None if the faulty code is in no function."""
+    `collect.synthesis.difficulty`. None if the faulty code is in no function."""
     interacting: bool | None = None
     """Of two edits: whether the first failing test fails in another way than with each alone."""
 

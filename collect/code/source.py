@@ -28,14 +28,20 @@ class Place:
     """Qualified name; empty at module level."""
 
 
-NOTHING: SourceFile = PythonSource(ast.Module([], []), "")
-"""Stands in for a file that can't be parsed."""
+def read_source(path: str, data: bytes) -> SourceFile:
+    """What a file holds: nothing if it can't be parsed, or is in another language."""
+    read = JavaSource.read if path.endswith(".java") else PythonSource.read
+    known = path.endswith((".java", ".py"))
+    return (read(data) if known else None) or PythonSource(ast.Module([], []), "")
 
 
-def read_source(path: str, data: bytes) -> SourceFile | None:
-    if path.endswith(".py"):
-        return PythonSource.read(data)
-    return JavaSource.read(data) if path.endswith(".java") else None
+def find_test(files: Mapping[str, bytes], test: str) -> tuple[str, str]:
+    """The path of a test's file, empty if it is not among these, and the name of its function:
+    of `path::Class::name[parameters]` or `package.Class$Inner#name`."""
+    where, _, name = test.partition("[")[0].replace("#", "::").partition("::")
+    ending = f"/{where.partition('$')[0].replace('.', '/')}.java"
+    java = (path for path in files if f"/{path}".endswith(ending))
+    return where if where in files else next(java, ""), name.rpartition("::")[2]
 
 
 Change = tuple[ChangedRange, ChangedRange]
@@ -130,7 +136,7 @@ def places_of(files: Mapping[str, bytes], ranges: Sequence[ChangedRange]) -> lis
     places = []
     inside: dict[tuple[str, str], Place] = {}
     for changed in ranges:
-        source = read_source(changed.path, files[changed.path]) or NOTHING
+        source = read_source(changed.path, files[changed.path])
         place = place_to_stop(source, changed)
         places.append(place)
         if place.function:

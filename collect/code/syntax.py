@@ -163,7 +163,7 @@ class PythonSource:
     @cached_property
     def _nodes(self) -> dict[FunctionRange, Function]:
         found = {}
-        for name, node in _functions(self._tree, ""):
+        for name, node in named_functions(self._tree):
             first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
             found[FunctionRange(name, first, node.lineno, node.end_lineno or node.lineno)] = node
         return found
@@ -216,15 +216,16 @@ class PythonSource:
         return [node for node in nodes if isinstance(node, ast.stmt) and node.lineno == line]
 
 
-def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:
+def named_functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, Function]]:
+    """The functions in a tree, with the qualified names that the debugger shows."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, Function | ast.ClassDef):
             name = f"{prefix}{child.name}"
             if isinstance(child, Function):
                 yield name, child
-            yield from _functions(child, f"{name}.")
+            yield from named_functions(child, f"{name}.")
         else:
-            yield from _functions(child, prefix)
+            yield from named_functions(child, prefix)
 
 
 _Edit = tuple[int, int, int, str, str]

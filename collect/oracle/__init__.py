@@ -31,9 +31,8 @@ from collect.oracle.inspector import (
     SilentInspector,
     TerminalInspector,
 )
-from collect.oracle.reference import ReferenceSubagent
 from collect.oracle.scripted import ExplorationPolicy, Script, ScriptedModel
-from collect.oracle.subagent import OracleSubagent
+from collect.oracle.subagent import OracleSubagent, ReferenceSubagent
 from collect.oracle.watching import Kind, Line, Reached, watch
 from collect.store.records import Role
 

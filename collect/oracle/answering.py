@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from collect.benchmarks.base import Instance
 from collect.code.source import (
-    NOTHING,
     Place,
     changed_code,
     line_at_fault,
@@ -254,7 +253,7 @@ class OracleAnswerer:
             yield from session.locals(why, int(own[0]["index"]))
         search = RootCauseSearch(self._instance, session, place)
         why = yield from search.back(own, self._got)
-        source = read_source(place.path, self._instance.files[place.path]) or NOTHING
+        source = read_source(place.path, self._instance.files[place.path])
         watch = source.probes(place.line, place.function)[:2] if way.hit > 1 else []
         more = {"watch": watch} if watch else {}
         yield from session.start(why, [f"{place.path}:{place.line}"], False, **more)
@@ -263,7 +262,7 @@ class OracleAnswerer:
     def _look(self, place: Place) -> Moves[list[str]]:
         """The values that the statement uses, before and after it runs."""
         session = self._session
-        source = read_source(place.path, self._instance.files[place.path]) or NOTHING
+        source = read_source(place.path, self._instance.files[place.path])
         known = yield from session.locals("This is the code I suspect. What does it work on?")
         probes = source.probes(place.line, place.function)
         shown = [probe for probe in probes if probe in known][:MAX_PROBES]

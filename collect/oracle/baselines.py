@@ -10,7 +10,7 @@ from collect.agents.baselines.autosd import DONE, NO_EXCEPTION, NOT_COVERED
 from collect.agents.baselines.swe_agent import SUBMIT
 from collect.benchmarks.base import Instance
 from collect.code.patches import changed_ranges
-from collect.code.source import NOTHING, changed_code, place_of, read_source
+from collect.code.source import changed_code, place_of, read_source
 from collect.oracle.candidates import (
     OraclePatchCoder,
     Patching,
@@ -48,7 +48,7 @@ class OracleAutoSD(OraclePatchCoder):
         now = as_it_is(self._patching.instance, code)
         place = place_of(now.files, changed_code(now.files, now.gold_patch))
         where = f"{place.path}:{place.line}"
-        source = read_source(place.path, program(now).encode()) or NOTHING
+        source = read_source(place.path, program(now).encode())
         probes = source.probes(place.line, place.function)
         expression = probes[0] if probes else "locals()"
         opening = self._patching.rng.choice(PHRASES["autosd_opening"]).format(place=where)

@@ -24,8 +24,9 @@ from collect.code.patches import (
     apply_patch,
     diff_trees,
     hunk_edits,
+    outside,
 )
-from collect.code.source import NOTHING, changed_code, place_of, read_source
+from collect.code.source import changed_code, place_of, read_source
 from collect.errors import ModelFailure
 from collect.oracle.scripted import PHRASES, Turns, say
 from collect.oracle.watching import Kind, Line, Reached
@@ -48,21 +49,16 @@ class Candidate:
 
     ranges: tuple[ChangedRange, ...]
     edits: tuple[Edit, ...]
-    place: str
-    """The first statement where the debugger can stop, as `file:line`."""
+    line: Line
+    """Of the first statement where the debugger can stop."""
     function: str
     """Qualified name; empty at module level."""
     kind: Kind | None = None
     """What the failing test does there; None for the right patch."""
 
     @property
-    def path(self) -> str:
-        return self.line.path
-
-    @property
-    def line(self) -> Line:
-        path, _, number = self.place.rpartition(":")
-        return Line(path, int(number))
+    def place(self) -> str:
+        return f"{self.line.path}:{self.line.number}"
 
 
 Watch = Callable[[Iterable[Line]], Reached]
@@ -108,7 +104,7 @@ def make_candidates(
 
 def _take(wrong: list[_Change], pool: Sequence[_Change], limit: int, gold: Candidate) -> None:
     """Add changes of a pool up to this number, those in other functions than the others first."""
-    functions = {(gold.path, gold.function), *(each.where for each in wrong)}
+    functions = {(gold.line.path, gold.function), *(each.where for each in wrong)}
     for repeated in (False, True):
         for change in pool:
             apart = all(change.line.place != other.line.place for other in wrong)
@@ -130,7 +126,7 @@ def gold_candidate(instance: Instance) -> Candidate:
             "for this bug, or leave it out"
         ) from error
     place = place_of(instance.files, ranges)
-    return Candidate(ranges, edits, f"{place.path}:{place.line}", place.function)
+    return Candidate(ranges, edits, Line(place.path, place.line), place.function)
 
 
 def choose(answer: str, candidates: list[Candidate], rng: random.Random) -> Candidate:
@@ -155,10 +151,10 @@ def _distance(candidate: Candidate, path: str, line: int) -> float:
     """In lines, from its changed lines or its place, which may be far below: the place of a changed
     default value is the function's first statement.
     """
-    place = candidate.line.number
+    own = ChangedRange(candidate.line.path, candidate.line.number, candidate.line.number)
     distances = [
         max(changed.start - line, line - changed.end, 0)
-        for changed in (*candidate.ranges, ChangedRange(candidate.path, place, place))
+        for changed in (*candidate.ranges, own)
         if changed.path == path or changed.path.endswith(f"/{path}") or path.endswith(changed.path)
     ]
     return min(distances, default=float("inf"))
@@ -180,16 +176,17 @@ class _Change:
 
 
 def _wrong_changes(instance: Instance, gold: Candidate) -> Iterator[_Change]:
-    for path, data in sorted(instance.files.items()):
+    for path, data in sorted(outside(instance.files, instance.test_paths).items()):
         if not path.endswith(SUFFIXES[instance.language]):
             continue
-        if any(path == test or path.startswith(f"{test}/") for test in instance.test_paths):
-            continue
-        source = read_source(path, data) or NOTHING
+        source = read_source(path, data)
         for function in source.functions:
             for mutation in source.mutations(function):
                 line = Line(path, mutation.line, mutation.differs)
-                if line.place != gold.line.place and _apart(line, gold.ranges):
+                fixed = (each for each in gold.ranges if each.path == path)
+                if line.place != gold.line.place and not any(
+                    each.start <= line.number <= each.end for each in fixed
+                ):
                     yield _Change(line, function.name, mutation.text)
 
 
@@ -198,13 +195,7 @@ def _wrong_candidate(instance: Instance, change: _Change, kind: Kind) -> Candida
     patch = diff_trees({path: instance.files[path]}, {path: change.text.encode()})
     edits = tuple(hunk_edits(instance.files, patch))
     ranges = (ChangedRange(path, number, number),)
-    return Candidate(ranges, edits, f"{path}:{number}", change.function, kind)
-
-
-def _apart(line: Line, others: Sequence[ChangedRange]) -> bool:
-    return all(
-        line.path != other.path or not other.start <= line.number <= other.end for other in others
-    )
+    return Candidate(ranges, edits, Line(path, number), change.function, kind)
 
 
 def numbered_code(task: str) -> str:

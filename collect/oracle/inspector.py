@@ -19,7 +19,6 @@ from collect.agents.inspectcoder.react import STATE_HEADING
 from collect.benchmarks.base import Instance
 from collect.code.patches import ChangedRange
 from collect.code.source import (
-    NOTHING,
     Place,
     changed_code,
     code_changes,
@@ -172,7 +171,7 @@ class OracleInspector:
         """Stop at the fault, look, try a modification, propose."""
         now = as_it_is(self._instance, numbered_code(task))
         place = place_of(now.files, changed_code(now.files, now.gold_patch))
-        source = read_source(place.path, program(now).encode()) or NOTHING
+        source = read_source(place.path, program(now).encode())
         self._plan = _plan(now, place)
         # Stop at the fault, or else at the start of its function.
         lines = [place.line, *source.stops(function_at(source, place.line))[:1]]

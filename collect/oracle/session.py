@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from collect.agents.subagent_task import read_start, read_subagent_task
 from collect.benchmarks.base import Instance
-from collect.code.source import NOTHING, function_at, read_source
+from collect.code.source import function_at, read_source
 from collect.oracle.scripted import PHRASES, ExplorationPolicy, say
 from collect.question_records import Location
 from collect.store.messages import Message
@@ -190,14 +190,12 @@ class Session:
         return values_shown("x = " + text.removeprefix(prefix))["x"]
 
     def locals(self, why: str, frame: int = 0) -> Moves[Mapping[str, str]]:
-        return (yield from self._values(why, "locals", **({"frame": frame} if frame else {})))
+        more = {"frame": frame} if frame else {}
+        return values_shown((yield from self.do(why, "debug_inspect", what="locals", **more)))
 
     def fields(self, why: str, expression: str) -> Moves[Mapping[str, str]]:
-        return (yield from self._values(why, "fields", expression=expression))
-
-    def _values(self, why: str, what: str, **more: Any) -> Moves[Mapping[str, str]]:
-        text = yield from self.do(why, "debug_inspect", what=what, **more)
-        return values_shown(text)
+        asked = {"what": "fields", "expression": expression}
+        return values_shown((yield from self.do(why, "debug_inspect", **asked)))
 
     def stack(self, why: str) -> Moves[list[Mapping[str, str]]]:
         """The frames, innermost first."""
@@ -246,7 +244,7 @@ class LineNavigator:
         """`aim` continues a sentence that names the place: what to do there. `next_visit` names the
         phrases for passing a visit."""
         data = instance.files.get(place.file, b"")
-        self._source = read_source(place.file, data) or NOTHING
+        self._source = read_source(place.file, data)
         self._lines = source_lines(data.decode("utf-8", "replace"))
         self._session, self._place, self.hit, self._aim = session, place, hit, aim
         self._rng, self._habits = session.habits.rng, session.habits

@@ -11,23 +11,23 @@ from typing import Any
 
 from collect.benchmarks.base import Instance
 from collect.code.source import (
-    NOTHING,
     Place,
     changed_code,
+    find_test,
     function_at,
     places_of,
     read_source,
 )
 from collect.comparison import Comparison, Visit
+from collect.models.config import OracleAnswer
 from collect.oracle.candidates import places_in
 from collect.oracle.root_cause import RETURNED
 from collect.oracle.scripted import ExplorationPolicy, Turns, answer_block, say
-from collect.oracle.session import FEW_VISITS, Moves, Session, Stopped, values_shown
+from collect.oracle.session import LineNavigator, Moves, Session, Stopped, values_shown
+from collect.question_records import Location
 from sandbox.text import source_lines
 
 MAX_CONTINUES = 4
-MAX_PASSES = 20
-"""Moves from the first visit of a line to the one that goes wrong."""
 IGNORES_SUSPECTS = 0.2
 """Probability of ignoring the suspects, if there are any."""
 MAX_PROBES = 3
@@ -59,7 +59,7 @@ class OracleSubagent:
         self._place = place
         data = self._instance.files[place.path]
         self._lines = source_lines(data.decode("utf-8", "replace"))
-        self._source = read_source(place.path, data) or NOTHING
+        self._source = read_source(place.path, data)
 
     def turns(self, task: str) -> Turns:
         """Read the code, run to the suspicious line, look, step, and answer."""
@@ -112,23 +112,13 @@ class OracleSubagent:
 
     def _go_on(self, stop: Stopped, hit: int) -> Moves[None]:
         """From the first visit of a line to the one that goes wrong."""
-        session, place, seen = self._session, stop.place, 1
-        watch = self._source.probes(stop.line, stop.function)[:2]
-        for _ in range(MAX_PASSES):
-            if seen == hit:
-                self._stop = session.paused
-                return
-            if hit - seen > FEW_VISITS:
-                why = session.pick("many_visits", place=place)
-                yield from session.pass_visits(why, place, hit - seen, watch)
-            else:
-                yield from session.control(session.pick("not_wrong_yet"), "continue")
-            if session.paused is None:
-                break
-            if session.paused.place == place:
-                seen = max(seen + 1, session.paused.hit)
-        self._stop = None
-        self._note_outcome()
+        session, line = self._session, stop.line
+        at = Location(file=stop.file, line=line, last_line=line, function=stop.function)
+        way = LineNavigator(self._instance, session, at, hit, next_visit="not_wrong_yet")
+        there = yield from way.arrive()
+        self._stop = session.paused if there else None
+        if not there:
+            self._note_outcome()
 
     def _go_to(self, targets: list[str], what: str) -> Moves[None]:
         """Run to the first of these that is reached."""
@@ -198,7 +188,7 @@ class OracleSubagent:
     def _is_at_fault(self, stop: Stopped) -> bool:
         """Whether it is in a function that may hold the fault; if so, keep that function."""
         for place in self._places:
-            source = read_source(place.path, self._instance.files[place.path]) or NOTHING
+            source = read_source(place.path, self._instance.files[place.path])
             found = function_at(source, stop.line)
             if (stop.file, found.name if found else "") == (place.path, place.function):
                 self._investigate(place)
@@ -259,3 +249,54 @@ class OracleSubagent:
             entered = f"{function} is entered at {place}{values}"
             told = f"{entered}, but never gets to {self._never_run}, `{text}`."
         return f"{told}{self._outcome}"
+
+
+class ReferenceSubagent:
+    """A reference point, which answers by a rule without understanding the bug, see
+    `OracleConfig.answer`: how much of the oracle's gain as main agent needs no debugging."""
+
+    def __init__(self, instance: Instance, rule: OracleAnswer, habits: ExplorationPolicy) -> None:
+        self._instance, self._rule = instance, rule
+        self._rng, self._session = habits.rng, Session(habits)
+        self._named = ""
+
+    def turns(self, task: str) -> Turns:
+        """Name a suspect, after a debug session if the rule needs one."""
+        self._session.take(task)
+        suspects = places_in(self._session.question)
+        if suspects and self._rule == "random":
+            self._named = self._rng.choice(suspects)
+        elif suspects and self._rule == "source":
+            self._named = min(suspects, key=self._first_mention)
+        elif suspects and self._rule in ("first_reached", "last_reached"):
+            yield from self._stop_at(suspects)
+        yield say(self.last_word())
+
+    def last_word(self) -> str:
+        question, place = self._session.question or "as asked", self._named
+        if not place:
+            return answer_block(question, "I could not establish this.", "", "unknown")
+        return answer_block(question, f"It goes wrong at {place}.", "", place)
+
+    def _stop_at(self, suspects: list[str]) -> Moves[None]:
+        session = self._session
+        yield from session.start("I stop at every suspect.", suspects, False)
+        while session.paused is not None:
+            self._named = session.paused.place
+            if self._rule == "first_reached":
+                return
+            # Not again in every round of a loop, which would use up the steps.
+            yield from session.go_on("I go on to the next suspect.")
+
+    def _first_mention(self, suspect: str) -> int:
+        """Where the test's code, or what follows it in its file, first mentions the suspect's
+        function."""
+        path, _, line = suspect.rpartition(":")
+        source = read_source(path, self._instance.files.get(path, b""))
+        found = function_at(source, int(line))
+        name = found.name.rpartition(".")[2] if found else ""
+        file, test = find_test(self._instance.files, self._session.test)
+        text = self._instance.files.get(file, b"").decode("utf-8", "replace")
+        text = text[max(text.find(f"{test}("), 0) :]
+        position = text.find(f"{name}(")
+        return position if name and position >= 0 else len(text)

@@ -4,7 +4,7 @@ workspace and debug session, for callers that run the conversation themselves.""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -195,8 +195,3 @@ class Episode:
     def close(self) -> None:
         """End the session and remove the sandbox; safe to call twice."""
         self._open.close()
-
-
-def invalid(outcomes: Sequence[ToolOutcome]) -> int:
-    """The number of calls that were not executed because they were invalid."""
-    return sum(outcome is ToolOutcome.INVALID for outcome in outcomes)

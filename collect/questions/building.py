@@ -18,7 +18,6 @@ from itertools import zip_longest
 from pathlib import Path
 
 import yaml
-from pydantic import BaseModel, ConfigDict
 from rich.table import Table
 
 from collect.benchmarks.base import Benchmark, Instance, TestStatus
@@ -59,7 +58,6 @@ from collect.question_records import (
     Truth,
     ValueAsk,
     ValueTruth,
-    write_questions,
 )
 from collect.questions.asking import lay_out, reproducible
 from collect.questions.claims import ordinal
@@ -76,7 +74,7 @@ from collect.questions.tracing import (
     trace_test,
 )
 from collect.rollouts.progress import ProgressBar
-from collect.store.files import WorkFile
+from collect.store.files import StrictRecord, WorkFile, write_lines
 from collect.store.records import code_version, digest
 from collect.threads import run_in_threads
 from sandbox import SandboxConfig, clean_up
@@ -105,27 +103,16 @@ class NoQuestions(Exception):
     """Why nothing can be asked about a bug."""
 
 
-class Outcome(BaseModel):
+class Outcome(StrictRecord):
     """The result for one bug."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     instance_id: str
     instance_hash: str
     questions: tuple[Question, ...] = ()
-    asked: dict[Category, int] = {}
-    dropped: dict[Category, dict[Drop, int]] = {}
+    asked: Mapping[Category, int] = {}
+    dropped: Mapping[Category, Mapping[Drop, int]] = {}
     without: str | None = None
     """Why there are no questions."""
-
-
-@dataclass(frozen=True)
-class Built:
-    """The result of one start."""
-
-    path: Path
-    card: Card | None
-    """None if the run was stopped before its end."""
 
 
 @dataclass(frozen=True)
@@ -222,8 +209,8 @@ def wrong_patches(instance: Instance, files: Mapping[str, bytes]) -> Iterator[st
     seen: set[str] = set()
     for changed in changed_code(files, instance.gold_patch):
         source = read_source(changed.path, files[changed.path])
-        function = function_at(source, changed.end) if source is not None else None
-        if source is None or function is None or function.name in seen:
+        function = function_at(source, changed.end)
+        if function is None or function.name in seen:
             continue
         seen.add(function.name)
         for mutation in source.mutations(function):
@@ -237,9 +224,9 @@ def questions_path(config: QuestionsConfig, run: Path) -> Path:
     return Path(config.output) if config.output is not None else run / DEFAULT_NAME
 
 
-def build(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Built:
-    """Build the file, in the run's folder unless the config names another place. Raises
-    ConfigError, SandboxError."""
+def build(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Card | None:
+    """Build the file, in the run's folder unless the config names another place. None if the run
+    was stopped before its end. Raises ConfigError, SandboxError."""
     runtime = reproducible(runtime)
     benchmark = open_benchmark(config.benchmark, runtime.sandbox)
     instances = select_instances(config.benchmark, benchmark)
@@ -267,11 +254,11 @@ def build(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Built:
             run_in_threads(missing, investigate, runtime.runner.concurrency, threading.Event())
     done = [work.outcomes[each.hash] for each in instances if each.hash in work.outcomes]
     if len(done) < len(instances):
-        return Built(path, None)
+        return None
     card = _card(config, done)
-    write_questions(path, [question for each in done for question in each.questions], card)
+    write_lines(path, (question for each in done for question in each.questions), card)
     work.remove()
-    return Built(path, card)
+    return card
 
 
 def _card(config: QuestionsConfig, outcomes: Sequence[Outcome]) -> Card:

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from collect.code.syntax import expression
+
 RELATIVE = 1e-6
 """Relative tolerance for floats."""
 ADDRESS = re.compile(r"\s+at 0x[0-9a-fA-F]+")
@@ -71,9 +73,10 @@ def parse_value(text: str) -> object:
     stripped = text.strip()
     if "<" in stripped and not stripped.startswith("<"):
         stripped = OBJECT.sub(name_of, stripped)
+    node = expression(stripped)
     try:
-        return _value(ast.parse(stripped, mode="eval").body, objects)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return _value(node, objects) if node is not None else _as_text(text)
+    except (ValueError, RecursionError):
         return _as_text(text)
 
 

@@ -303,22 +303,15 @@ def _in_texts(words: str, seen: Observations) -> Iterator[Sighting]:
 def _has_word(text: str, words: str) -> bool:
     """Whether a text contains the words, not as part of longer ones: `12` is not in `-12`, `1.12`
     or `123`."""
-
-    def is_wordy(char: str) -> bool:
-        return char.isalnum() or char == "_"
-
-    position = text.find(words)
-    while words and position >= 0:
-        end = position + len(words)
-        before, after = text[max(0, position - 1) : position], text[end : end + 2]
-        signed = words[0].isdigit() and before in ("-", ".")
-        joined = is_wordy(words[0]) and (is_wordy(before) or signed)
-        is_fraction = words[-1].isdigit() and re.match(r"\.\d", after) is not None
-        goes_on = is_wordy(words[-1]) and (is_wordy(after[:1]) or is_fraction)
-        if not joined and not goes_on:
-            return True
-        position = text.find(words, position + 1)
-    return False
+    if not words or words not in text:
+        return False
+    before = r"(?<!\w)" if re.match(r"\w", words[0]) else ""
+    after = r"(?!\w)" if re.match(r"\w", words[-1]) else ""
+    if words[0].isdigit():
+        before = r"(?<![\w.-])"
+    if words[-1].isdigit():
+        after = r"(?!\w|\.\d)"
+    return re.search(before + re.escape(words) + after, text) is not None
 
 
 def claims_in(text: str) -> tuple[Claim, ...]:

@@ -11,14 +11,12 @@ from functools import cached_property, lru_cache
 
 from collect.benchmarks.base import Instance
 from collect.code.java_tree import JavaSource
-from collect.code.syntax import parse
+from collect.code.syntax import Function, literal, named_functions, parse
 from collect.question_records import Location
 from collect.questions.comparing import parse_value
 from sandbox.text import source_lines
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-SCOPES = (*Function.__args__, ast.ClassDef)
-NO_STOP = (*SCOPES, ast.Try, ast.Global, ast.Nonlocal)
+NO_STOP = (*Function.__args__, ast.ClassDef, ast.Try, ast.Global, ast.Nonlocal)
 LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 NESTING = (ast.For, ast.While, ast.Try, ast.With, ast.AsyncFor, ast.AsyncWith, ast.Match)
 BLOCKS = (ast.If, *NESTING)
@@ -95,17 +93,8 @@ class PythonModule(SourceModule):
 
     @cached_property
     def functions(self) -> Mapping[str, Function]:
-        """Functions by qualified name, as shown by the debugger."""
-        found: dict[str, Function] = {}
-
-        def add(node: ast.AST, prefix: str) -> None:
-            for child in ast.iter_child_nodes(node):
-                if isinstance(child, Function):
-                    found[f"{prefix}{child.name}"] = child
-                add(child, f"{prefix}{child.name}." if isinstance(child, SCOPES) else prefix)
-
-        add(self.tree, "")
-        return found
+        """By qualified name."""
+        return dict(named_functions(self.tree))
 
     @cached_property
     def statements(self) -> Sequence[Statement]:
@@ -218,7 +207,7 @@ def _literals(node: ast.AST) -> Iterator[str]:
 def is_literal(node: ast.expr | str) -> bool:
     """Whether an expression, parsed or as text, is a literal."""
     try:
-        ast.literal_eval(node)
+        literal(node) if isinstance(node, str) else ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return False
     return True

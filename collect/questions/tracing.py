@@ -15,7 +15,7 @@ from functools import cached_property
 
 from collect.benchmarks.base import Instance
 from collect.code.source import changed_code, function_at, read_source
-from collect.code.syntax import is_pure
+from collect.code.syntax import expression, is_pure
 from collect.errors import InfrastructureFailure
 from collect.question_records import (
     AssertionAsk,
@@ -94,10 +94,7 @@ class Stop:
 def _entries(name: str, value: Value) -> Iterator[Value]:
     if value.type != "dict" or value.truncated or len(value.text) > 2000:
         return
-    try:
-        node = ast.parse(value.text, mode="eval").body
-    except (SyntaxError, ValueError):
-        return
+    node = expression(value.text)
     for key, item in zip(node.keys, node.values, strict=True) if isinstance(node, ast.Dict) else ():
         if isinstance(key, ast.Constant) and isinstance(key.value, str | int):
             kind = type(item.value).__name__ if isinstance(item, ast.Constant) else ""
@@ -297,13 +294,13 @@ def _assertion(
     sides = sides_at(module.tree, frame.line) if isinstance(module, PythonModule) else None
     expressions = [each for each in sides or () if each is not None]
     values: list[Value] = []
-    for expression in expressions:
-        event = debugger.evaluate(expression, frame.index)
+    for each in expressions:
+        event = debugger.evaluate(each, frame.index)
         if event.error_kind is None and event.values and _is_askable(event.values[0]):
             values += event.values[:1]
     if not expressions or len(values) < len(expressions):
         return None
-    pure = all(is_pure(ast.parse(each, mode="eval").body) for each in expressions)
+    pure = all(is_pure(node) for node in map(expression, expressions) if node is not None)
     if not _fits(raised.message, [value.text for value in values], pure):
         return None
     shown = [ValueTruth(type=value.type, text=value.text) for value in values]
@@ -451,7 +448,7 @@ def root_cause(instance: Instance, trace: Trace, program: Program) -> RootCauseT
         if module is None:
             continue
         source = read_source(changed.path, module.text.encode())
-        around = function_at(source, changed.end) if source is not None else None
+        around = function_at(source, changed.end)
         name = around.name if around is not None else ""
         start, end = changed.start, changed.end
         held = [each.place for each in module.statements]

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,6 +131,17 @@ class StrictRecord(BaseModel):
     """The base of records on disk and of settings: immutable, and rejects unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def card_path(path: Path) -> Path:
+    """The path of the card that says how a file of records was made."""
+    return path.with_name(f"{path.name.removesuffix('.jsonl')}.card.json")
+
+
+def write_lines(path: Path, records: Iterable[BaseModel], card: BaseModel) -> None:
+    """Write a file of records; the card first, so that no such file is without one."""
+    write_text(card_path(path), card.model_dump_json(indent=2) + "\n")
+    write_text(path, "".join(f"{record.model_dump_json()}\n" for record in records))
 
 
 def read_lines(path: Path, kind: type[Record], how_to_get: str) -> list[Record]:

@@ -1,14 +1,21 @@
-"""How hard a made bug is to find: what two runs of its failing test show, one of the buggy and one
-of the correct program."""
+"""How hard a made bug is to find: by what two runs of its failing test show, one of the buggy and
+one of the correct program; and by the reading baseline."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import takewhile
 
 from collect.benchmarks.local import LocalBug
 from collect.benchmarks.projects.config import DifficultyConfig, HardFeature
+from collect.code.source import find_test, read_source
 from collect.synthesis.workbench import TrialRun
+from sandbox.text import source_lines
 
 Frame = tuple[str, ...]
 """Path and function, and more."""
@@ -63,3 +70,119 @@ def features_of(bug: LocalBug, config: DifficultyConfig) -> list[HardFeature]:
 def is_hard_enough(bug: LocalBug, config: DifficultyConfig) -> bool:
     found = features_of(bug, config)
     return set(config.required) <= set(found) and len(found) >= config.at_least
+
+
+# The reading baseline: where a reader who does not run the program looks for a bug. It ranks the
+# project's functions by the failure's traceback, by the names in the failing test, and by how
+# similar their text is to the issue's. A bug whose faulty function it ranks high needs no debugger.
+
+TRACEBACK_WEIGHT = 2.0
+"""Weight of the traceback's innermost frame; the others have half of the next one's. The test's
+names and the similarity of texts have up to 1 each."""
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of a project."""
+
+    path: str
+    name: str
+    """Qualified."""
+    first: int
+    last: int
+    words: Mapping[str, int]
+
+    @property
+    def called(self) -> str:
+        """The name that a call of it shows."""
+        owner, _, name = self.name.rpartition(".")
+        return owner.rpartition(".")[2] if name in ("__init__", "<init>") else name
+
+
+@dataclass(frozen=True)
+class Clues:
+    """What a reader has."""
+
+    issue: str
+    test: str
+    """The failing test's function and its source."""
+    traceback: Sequence[tuple[str, str, int]]
+    """Path, function and line of each frame, from the test inwards."""
+
+
+def rank_functions(
+    files: Mapping[str, bytes], paths: Iterable[str], clues: Clues
+) -> list[Function]:
+    """The functions of some files, the most suspect first."""
+    functions = [each for path in paths for each in functions_of(path, files[path])]
+    by_similarity = _similarities(functions, Counter(_words(clues.issue)))
+    named = set(_IDENTIFIER.findall(clues.test))
+    homonyms = Counter(function.called for function in functions)
+
+    def score(index: int) -> float:
+        function = functions[index]
+        by_name = 1 / math.sqrt(homonyms[function.called]) if function.called in named else 0.0
+        frames = (
+            TRACEBACK_WEIGHT / 2**distance
+            for distance, (path, _, line) in enumerate(reversed(clues.traceback))
+            if path == function.path and function.first <= line <= function.last
+        )
+        return max(frames, default=0.0) + by_name + by_similarity[index]
+
+    order = sorted(range(len(functions)), key=lambda index: (-score(index), index))
+    return [functions[index] for index in order]
+
+
+def reading_rank(ranked: Sequence[Function], faulty: set[tuple[str, str]]) -> int | None:
+    """The rank of the first of these functions, given as path and qualified name, from 1."""
+    ranks = (n for n, each in enumerate(ranked, start=1) if (each.path, each.name) in faulty)
+    return next(ranks, None)
+
+
+def test_function(files: Mapping[str, bytes], test: str) -> str:
+    """Name and source of a test; its name alone if it is not in its file."""
+    path, name = find_test(files, test)
+    lines = source_lines(files.get(path, b"").decode("utf-8", "replace"))
+    for each in functions_of(path, files.get(path, b"")):
+        if each.called == name:
+            return "\n".join([name, *lines[each.first - 1 : each.last]])
+    return name
+
+
+@lru_cache(maxsize=4096)
+def functions_of(path: str, data: bytes) -> Sequence[Function]:
+    lines = source_lines(data.decode("utf-8", "replace"))
+    return [
+        Function(
+            path,
+            each.name,
+            each.first,
+            each.last,
+            Counter(_words("\n".join([each.name, *lines[each.first - 1 : each.last]]))),
+        )
+        for each in read_source(path, data).functions
+    ]
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(text)]
+
+
+def _similarities(functions: Sequence[Function], words: Mapping[str, int]) -> list[float]:
+    """The TF-IDF cosine between each function's words and these, divided by the largest."""
+    spread = Counter(word for function in functions for word in function.words)
+    weights = {word: math.log((1 + len(functions)) / count) for word, count in spread.items()}
+
+    def vector(counts: Mapping[str, int]) -> dict[str, float]:
+        return {w: (1 + math.log(n)) * weights[w] for w, n in counts.items() if w in weights}
+
+    query = vector(words)
+    found = []
+    for function in functions:
+        own = vector(function.words)
+        length = math.sqrt(sum(weight**2 for weight in own.values())) or 1.0
+        found.append(sum(weight * own[w] for w, weight in query.items() if w in own) / length)
+    largest = max(found, default=0.0) or 1.0
+    return [each / largest for each in found]

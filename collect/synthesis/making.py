@@ -51,12 +51,19 @@ from collect.errors import ConfigError
 from collect.quantities import FunnelStep, counted, duration, funnel
 from collect.store.files import StrictRecord, WorkFile, write_text
 from collect.store.records import code_version, digest
-from collect.synthesis.difficulty import features_of, is_hard_enough, measure_distance
+from collect.synthesis.difficulty import (
+    Clues,
+    features_of,
+    is_hard_enough,
+    measure_distance,
+    rank_functions,
+    reading_rank,
+    test_function,
+)
 from collect.synthesis.java.workbench import JavaWorkbench
 from collect.synthesis.java_mutations.finding import find_java_mutations
 from collect.synthesis.mutations.base import Mutation
 from collect.synthesis.mutations.finding import chosen, combined, find_project_mutations
-from collect.synthesis.reading import Clues, rank_functions, reading_rank
 from collect.synthesis.workbench import PythonWorkbench, Suite, TrialRun, Workbench
 from collect.threads import run_in_threads
 from sandbox import SandboxConfig, clean_up
@@ -340,7 +347,7 @@ class Judge:
         issue = self.workbench.write_issue(failing, run, f"{self.config.seed}:{candidate.id}")
         if not issue:
             raise _Dropped(Step.TOLD)
-        clues = Clues(issue, self.workbench.source_of(failing[0]), run.failure)
+        clues = Clues(issue, test_function(source.files, failing[0]), run.failure)
         ranked = rank_functions(buggy, self.project.code_paths, clues)
         difficulty = Difficulty.model_validate(
             {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,9 +15,9 @@ from collect.benchmarks.projects.issue_text import read_symptom, write_issue
 from collect.benchmarks.projects.project import Project, ProjectRefused, Reason, read_reasons
 from collect.benchmarks.pytest_run import PytestJob, PytestRun, run_job, statuses
 from collect.benchmarks.workspace import with_environment
+from collect.code.syntax import parse
 from collect.store.files import StrictRecord
 from collect.synthesis.mutations.base import Mutation, apply_all
-from collect.synthesis.reading import test_function
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.errors import SandboxUnavailable
 
@@ -156,9 +155,6 @@ class Workbench(Protocol):
     def group_of(self, test: str) -> str:
         """The file or class of a test."""
 
-    def source_of(self, test: str) -> str:
-        """A test's name and source."""
-
     def write_issue(self, failing: Sequence[str], run: TrialRun, seed: str) -> str:
         """A user's bug report, from the symptom of the first of these tests alone; empty if that
         does not tell what should happen."""
@@ -212,7 +208,7 @@ class PythonWorkbench:
     def edited(self, edits: Sequence[Mutation]) -> Mapping[str, bytes] | None:
         code = apply_all(edits)
         try:
-            ast.parse(code)
+            parse(code)
         except (SyntaxError, ValueError):
             return None
         return {**self.project.source.files, edits[0].path: code.encode()}
@@ -252,10 +248,6 @@ class PythonWorkbench:
 
     def group_of(self, test: str) -> str:
         return test.partition("::")[0]
-
-    def source_of(self, test: str) -> str:
-        name = test.partition("[")[0].rpartition("::")[2]
-        return test_function(self.project.source.files, self.group_of(test), name)
 
     def write_issue(self, failing: Sequence[str], run: TrialRun, seed: str) -> str:
         reason = run.reasons[failing[0]]

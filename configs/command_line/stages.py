@@ -127,13 +127,14 @@ def make(config: RunConfig) -> int:
 
 def questions(config: RunConfig) -> int:
     """Make the questions of the config's `questions` section."""
-    from collect.questions.building import build, funnel_table
+    from collect.questions.building import build, funnel_table, questions_path
 
-    built = build(config, config.questions, config.folder)
-    if built.card is None:
+    card = build(config, config.questions, config.folder)
+    if card is None:
         return stopped()
-    console.print(funnel_table(built.card))
-    console.print(f"{counted(built.card.questions, 'question')} in {built.path}")
+    console.print(funnel_table(card))
+    path = questions_path(config.questions, config.folder)
+    console.print(f"{counted(card.questions, 'question')} in {path}")
     return 0
 
 

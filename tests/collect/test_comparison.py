@@ -11,8 +11,7 @@ from collect.agents.config import AgentsConfig, Variant
 from collect.agents.subagent_task import parse_answer
 from collect.benchmarks.base import Instance
 from collect.code.patches import diff_trees
-from collect.comparison import Comparison
-from collect.confirming import false_claims
+from collect.comparison import Comparison, false_claims
 from collect.rollouts.rollout import RolloutSettings
 from collect.store.records import DebugAnswer, Role
 from sandbox import SandboxConfig

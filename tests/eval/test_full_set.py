@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from collect.benchmarks.bundled import BundledBenchmark
-from collect.benchmarks.self_repair.benchmark import Card, SelfRepairBenchmark, card_path
+from collect.benchmarks.self_repair.benchmark import Card, SelfRepairBenchmark
 from collect.errors import ConfigError
+from collect.store.files import card_path
 from eval.metrics import Labels
 from eval.tables import full_set_of, repair_foot, repair_table
 from tests.eval.test_repair_tables import (

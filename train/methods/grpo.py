@@ -24,7 +24,6 @@ from collect.questions.answering import instances_of
 from collect.questions.asking import (
     Episode,
     EpisodeSettings,
-    invalid,
     opening_messages,
     reproducible,
     tool_schemas,
@@ -34,6 +33,7 @@ from collect.questions.scoring import score_text
 from collect.rollouts.faults import CircuitBreaker
 from collect.rollouts.rollout import failure_of
 from collect.store.messages import ToolSchema
+from collect.store.records import ToolOutcome
 from sandbox import clean_up
 from sandbox.errors import SandboxError
 from train.base_model import Tokenization, context_length, set_serving_template
@@ -241,11 +241,12 @@ def scored(
         calls = sum(len(message.get("tool_calls") or ()) for message in completion)
         # Calls that TRL could not match to a tool; the outcomes include those a tool refused.
         lost = max(calls - len(episode.outcomes), 0)
+        refused = episode.outcomes.count(ToolOutcome.INVALID)
         environment.score = Score(
             correct=float(verdict.correct and counts),
             facts=verdict.share if counts else 0.0,
             form=float(parse_answer(text) is not None),
-            invalid_calls=-(invalid(episode.outcomes) + lost) / calls if calls else 0.0,
+            invalid_calls=-(refused + lost) / calls if calls else 0.0,
         )
     environment._end()
     return environment.score

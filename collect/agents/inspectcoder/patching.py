@@ -3,7 +3,6 @@ root cause and its evidence to a patch (InspectCoder, section 2.4)."""
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Toolbox
 from collect.benchmarks.base import Benchmark, Instance, TestStatus
 from collect.benchmarks.pytest_run import section_of
-from collect.code.syntax import parse
+from collect.code.source import read_source
 from collect.errors import InfrastructureFailure
 from collect.store.records import Role, StopReason
 from sandbox import Sandbox
@@ -75,20 +74,15 @@ def _left_out(middle: str, count: str) -> str:
 
 def test_source(sandbox: Sandbox, test: str) -> str:
     """The code of a pytest test with line numbers; empty if it is not found."""
-    path, *names = test.partition("[")[0].split("::")
+    path, _, name = test.partition("[")[0].partition("::")
     try:
-        text = sandbox.read_file(path, SOURCE_LIMIT).decode("utf-8", "replace")
-        scope: ast.AST = parse(text)
-    except (SandboxFileError, SyntaxError, ValueError):
+        data = sandbox.read_file(path, SOURCE_LIMIT)
+    except SandboxFileError:
         return ""
-    for name in names:
-        inner = [n for n in ast.iter_child_nodes(scope) if getattr(n, "name", None) == name]
-        if not inner:
-            return ""
-        scope = inner[-1]
-    if not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
-        return ""
-    return numbered(text, scope.lineno, scope.end_lineno or scope.lineno)
+    for each in reversed(read_source(path, data).functions):
+        if each.name == name.replace("::", "."):
+            return numbered(data.decode("utf-8", "replace"), each.line, each.last)
+    return ""
 
 
 def numbered(code: str, first: int = 1, last: int | None = None) -> str:

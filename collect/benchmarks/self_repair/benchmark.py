@@ -25,7 +25,7 @@ from collect.code.patches import diff_trees
 from collect.code.syntax import parse
 from collect.errors import ConfigError, first_wrong_field
 from collect.quantities import FunnelStep
-from collect.store.files import StrictRecord, read_lines
+from collect.store.files import StrictRecord, card_path, read_lines
 from collect.store.records import ORACLE_TEACHER
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.text import source_lines
@@ -238,10 +238,6 @@ class Card(StrictRecord):
     def gain(self, resolve_rate: float) -> float:
         """Percentage points that this resolve rate of the bugs adds to the pass rate."""
         return resolve_rate * self.bugs / self.problems
-
-
-def card_path(path: Path) -> Path:
-    return path.with_name(f"{path.name.removesuffix('.jsonl')}.card.json")
 
 
 def read_card(path: Path) -> Card:

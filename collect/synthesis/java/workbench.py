@@ -39,7 +39,6 @@ from collect.synthesis.java.symptoms import (
 )
 from collect.synthesis.java_mutations.base import CLASSES
 from collect.synthesis.mutations.base import Mutation, apply_all
-from collect.synthesis.reading import test_function
 from collect.synthesis.workbench import Return, Suite, TrialRun, read_suite
 from sandbox import Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import BuildFailed, JavaUnavailable, SandboxUnavailable
@@ -197,11 +196,6 @@ class JavaWorkbench:
 
     def group_of(self, test: str) -> str:
         return test.partition("#")[0].partition("$")[0]
-
-    def source_of(self, test: str) -> str:
-        files, name = self.project.source.files, self.group_of(test).replace(".", "/")
-        path = next((path for path in files if f"/{path}".endswith(f"/{name}.java")), "")
-        return test_function(files, path, test.rpartition("#")[2])
 
     def write_issue(self, failing: Sequence[str], run: TrialRun, seed: str) -> str:
         files, failure = self.project.source.files, read_failure(run.traces[failing[0]])

@@ -33,7 +33,6 @@ from collect.benchmarks.self_repair.benchmark import (
     Step,
     Tester,
     Trial,
-    card_path,
     hidden_files,
     is_program,
     lay_out,
@@ -54,7 +53,7 @@ from collect.models.config import OracleConfig
 from collect.quantities import counted, first_of, funnel
 from collect.rollouts.executor import open_model
 from collect.rollouts.progress import ProgressBar
-from collect.store.files import StrictRecord, WorkFile, write_text
+from collect.store.files import StrictRecord, WorkFile, write_lines
 from collect.store.messages import Message
 from collect.store.records import ORACLE_TEACHER, code_version, digest
 from collect.synthesis.mutations.finding import find_mutations, shuffled
@@ -380,9 +379,7 @@ def build(runtime: RuntimeConfig, config: SelfRepairConfig, run: Path) -> Built:
         return Built(path, None, stopped)
     bugs = [outcome.bug for outcome in done if outcome.bug is not None]
     card = _card(config, done, bugs, early=len(problems) - len(in_dates))
-    # The card comes first, so that no benchmark file exists without one.
-    write_text(card_path(path), card.model_dump_json(indent=2) + "\n")
-    write_text(path, "".join(f"{bug.model_dump_json()}\n" for bug in bugs))
+    write_lines(path, bugs, card)
     work.remove()
     return Built(path, card)
 

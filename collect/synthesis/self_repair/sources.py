@@ -7,7 +7,6 @@ import base64
 import io
 import json
 import pickle
-import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Literal, NoReturn, Self
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
 
 from collect.benchmarks.row_files import checked, file_rows, hub_rows
 from collect.benchmarks.self_repair.benchmark import (
@@ -28,14 +27,13 @@ from collect.benchmarks.self_repair.benchmark import (
     unittest_names,
 )
 from collect.errors import ConfigError
+from collect.store.files import StrictRecord
 
-SourceName = Literal["bundled", "bigcodebench", "livecodebench", "leetcodedataset"]
+SourceName = Literal["bundled", "bigcodebench", "livecodebench"]
 
 
-class SelfRepairConfig(BaseModel):
+class SelfRepairConfig(StrictRecord):
     """Which problems, who writes the solutions, and what to keep."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     source: SourceName = "bundled"
     """The source of the problems."""
@@ -139,107 +137,6 @@ class BigCodeBench:
         )
 
 
-# LeetCodeDataset (newfacade/LeetCodeDataset): methods of a `Solution` class, tested by asserts.
-#
-# Upstream's import header becomes the prelude. Asserts that check an example from the description
-# are public, the others private.
-
-IMPORTS = "from checking import check_call, load_solution\nfrom prelude import *  # noqa: F403\n"
-PRELUDE_IMPORT = "from prelude import *\n\n\n"
-_EXAMPLE = re.compile(r"Example \d+:\s*Input: ?(.*?)\n\s*Output", re.DOTALL)
-
-
-class _LeetCodeRow(BaseModel):
-    task_id: str
-    problem_description: str
-    starter_code: str
-    prompt: str
-    completion: str
-    entry_point: str
-    test: str
-    difficulty: str | None = None
-    estimated_date: date | None = None
-
-
-class LeetCodeDataset:
-    """The source `leetcodedataset`."""
-
-    name = "leetcodedataset"
-    hub_id = "newfacade/LeetCodeDataset"
-    split = "test"
-
-    def problem(self, where: str, row: object) -> Problem:
-        task = checked(where, row, _LeetCodeRow, self.hub_id)
-        canonical = PRELUDE_IMPORT + task.completion.strip() + "\n"
-        program = parsed(where, "completion", canonical)
-        prelude = parsed(where, "prompt", task.prompt)
-        public, private = _split_tests(where, task)
-        return Problem(
-            id=task.task_id,
-            source=self.name,
-            statement=(
-                f"{task.problem_description.strip()}\n\n"
-                f"Complete this code; the names that `prelude.py` defines are imported for it:\n\n"
-                f"```python\n{task.starter_code.strip()}\n```"
-            ),
-            starter=PRELUDE_IMPORT + task.starter_code.strip() + "\n",
-            canonical=canonical,
-            entry_point=task.entry_point.replace("()", ""),
-            public_tests=numbered(IMPORTS, public),
-            private_tests=numbered(IMPORTS, private, private=True) if private else None,
-            prelude=task.prompt.strip() + "\n",
-            libraries=tuple(sorted(imported_libraries(program, prelude) - {"prelude"})),
-            published=task.estimated_date,
-            difficulty=task.difficulty,
-        )
-
-
-def _split_tests(where: str, task: _LeetCodeRow) -> tuple[list[str], list[str]]:
-    """The bodies of the public and the private tests. If no assert checks an example, as many first
-    ones are public as there are examples."""
-    tree = parsed(where, "test", task.test)
-    function = tree.body[0] if tree.body else None
-    if not isinstance(function, ast.FunctionDef) or len(tree.body) != 1:
-        raise ConfigError(f"{where}: column test: must be one function, check(candidate)")
-    asserts = [node for node in function.body if isinstance(node, ast.Assert)]
-    if len(asserts) != len(function.body) or not asserts:
-        raise ConfigError(
-            f"{where}: column test: check(candidate) must hold asserts, and only them"
-        )
-    inputs = [_bare(text) for text in _EXAMPLE.findall(task.problem_description)]
-    public = [node for node in asserts if _bare(_arguments(node)) in inputs]
-    public = public or asserts[: max(1, len(inputs))]
-    private = [node for node in asserts if node not in public]
-    return [_body(task, node) for node in public], [_body(task, node) for node in private]
-
-
-def _body(task: _LeetCodeRow, node: ast.Assert) -> str:
-    """A call that reports the actual value, or else upstream's assert."""
-    match node.test:
-        case ast.Compare(ast.Call(ast.Name("candidate"), [], keywords), [ast.Eq()], [expected]) if (
-            not any(isinstance(n, ast.Name) and n.id == "candidate" for n in ast.walk(expected))
-        ):
-            method = task.entry_point.rpartition(".")[2]
-            named = ", ".join(f"{each.arg!r}: {ast.unparse(each.value)}" for each in keywords)
-            return f"check_call({method!r}, {{{named}}}, {ast.unparse(expected)})"
-    source = ast.get_source_segment(task.test, node) or ast.unparse(node)
-    return f"candidate = load_solution().{task.entry_point}\n{source}"
-
-
-def _arguments(node: ast.Assert) -> str:
-    """The candidate's arguments in the description's format: `n = 4, queries = [[0,3]]`."""
-    named = []
-    for part in ast.walk(node):
-        match part:
-            case ast.Call(ast.Name("candidate"), [], keywords):
-                named += [f"{keyword.arg}={ast.unparse(keyword.value)}" for keyword in keywords]
-    return ", ".join(named)
-
-
-def _bare(text: str) -> str:
-    return re.sub(r"[\s\"']", "", text)
-
-
 # LiveCodeBench publishes private tests as JSON, or as base64 of zlib of a pickled JSON string. A
 # pickle can call anything, so the unpickler refuses to look up any name.
 
@@ -267,24 +164,15 @@ def decode_tests(where: str, column: str, text: str) -> object:
             raise ValueError(f"more than {MAX_BYTES} bytes when decompressed")
         if not decompressor.eof:
             raise ValueError("the compressed data is cut off")
-        value = _unpickled(data)
+        value = _StringsOnly(io.BytesIO(data)).load()
         if not isinstance(value, str):
             raise ValueError(f"the pickle holds {type(value).__name__}, not text")
         return json.loads(value)
-    except (zlib.error, pickle.UnpicklingError, ValueError, RecursionError) as error:
+    except Exception as error:  # Broken data makes the unpickler raise anything.
         raise ConfigError(
             f"{where}: column {column}: neither JSON nor base64 of zlib of a pickled string of "
             f"JSON: {error}"
         ) from error
-
-
-def _unpickled(data: bytes) -> object:
-    try:
-        return _StringsOnly(io.BytesIO(data)).load()
-    except pickle.UnpicklingError:
-        raise
-    except Exception as error:  # Broken data makes the unpickler raise anything.
-        raise ValueError(f"not a pickle: {error}") from error
 
 
 # LiveCodeBench (livecodebench/code_generation_lite): contest problems with private tests.
@@ -401,8 +289,8 @@ def _value(where: str, text: str) -> Any:
 
 
 PROBLEMS = Path(__file__).parent / "bundled" / "problems"
-SOURCES: dict[str, BigCodeBench | LiveCodeBench | LeetCodeDataset] = {
-    source.name: source for source in (BigCodeBench(), LiveCodeBench(), LeetCodeDataset())
+SOURCES: dict[str, BigCodeBench | LiveCodeBench] = {
+    source.name: source for source in (BigCodeBench(), LiveCodeBench())
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collect.code.source import Place
-from collect.oracle.leads import Leads
+from collect.oracle.root_cause import Leads
 
 FILES = {
     "shop/cart.py": b"""\

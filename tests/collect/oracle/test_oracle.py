@@ -48,9 +48,7 @@ def answer(location: str, text: str = "it goes wrong") -> str:
 
 
 def source(data: bytes = SOURCE) -> SourceFile:
-    read = read_source("cart.py", data)
-    assert read is not None
-    return read
+    return read_source("cart.py", data)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +106,7 @@ def test_candidates_are_in_the_bugs_own_language() -> None:
     other = next(each for each in INSTANCES.values() if each.language == "java")
     mixed = replace(bug, files={**bug.files, **other.files})
     for seed in range(5):
-        paths = {each.path for each in make_candidates(mixed, 4, random.Random(seed))}
+        paths = {each.line.path for each in make_candidates(mixed, 4, random.Random(seed))}
         assert all(path.endswith(".py") for path in paths)
 
 

@@ -23,13 +23,13 @@ from collect.question_records import (
     ReachTruth,
     RootCauseTruth,
     ValueTruth,
-    card_path,
     read_questions,
 )
 from collect.questions.answering import instances_of
 from collect.questions.building import Chooser, Investigator, build
 from collect.questions.program import Program
 from collect.questions.tracing import Runs, Trace, root_cause_finding, trace_test
+from collect.store.files import card_path
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.debugger import DebugLimits, open_debugger
 

@@ -41,9 +41,8 @@ def only(instances: list[str]) -> str:
 def stopped_in_buggy_function(conversation: Conversation) -> bool:
     instance = INSTANCES[conversation.instance_id]
     gold = gold_candidate(instance)
-    path = gold.path
+    path = gold.line.path
     source = read_source(path, instance.files[path])
-    assert source is not None
     for row in conversation.events:
         event = row.event
         if event.stop_reason in (StopReason.BREAKPOINT, StopReason.STEP) and event.file == path:

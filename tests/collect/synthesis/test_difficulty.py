@@ -14,9 +14,9 @@ from collect.benchmarks.projects.config import (
     ProjectConfig,
 )
 from collect.benchmarks.projects.project import arrange, fetch
+from collect.synthesis.difficulty import Clues, rank_functions, reading_rank
 from collect.synthesis.making import Candidate, Judge, Outcome, Selection, Step
 from collect.synthesis.mutations.base import Mutation
-from collect.synthesis.reading import Clues, rank_functions, reading_rank
 from collect.synthesis.workbench import PythonWorkbench
 from sandbox import SandboxConfig
 from tests.collect.synthesis.sample import write_project

@@ -42,9 +42,6 @@ class Failing:
     def group_of(self, test: str) -> str:
         return test
 
-    def source_of(self, test: str) -> str:
-        return test
-
     def write_issue(self, failing: object, run: TrialRun, seed: str) -> str:
         return ""
 

@@ -25,23 +25,6 @@ BIGCODEBENCH = {
     "doc_struct": "{}",
     "libs": "['math']",
 }
-LEETCODE = {
-    "task_id": "pair-sum",
-    "question_id": 1,
-    "difficulty": "Easy",
-    "problem_description": "Add two numbers.\n\nExample 1:\n\nInput: a = 1, b = 2\nOutput: 3\n"
-    "Explanation: 1 + 2\n\nExample 2:\n\nInput: a = 0,  b = 0\nOutput: 0\n\nConstraints: none",
-    "starter_code": "class Solution:\n    def add(self, a: int, b: int) -> int:\n        ",
-    "estimated_date": "2024-09-01",
-    "prompt": "from typing import *\n\n\ndef same(a, b):\n    return a == b\n",
-    "completion": "class Solution:\n    def add(self, a: Optional[int], b: int) -> int:\n"
-    "        total = a + b\n        return total\n",
-    "entry_point": "Solution().add",
-    "test": "def check(candidate):\n    assert candidate(a = 5,b = 7) == 12\n"
-    "    assert candidate(a = 1,b = 2) == 3\n    assert same(candidate(a = 2,b = 2), 4)\n"
-    "    assert candidate(a = 0,b = 0) == 0\n",
-    "input_output": [],
-}
 
 
 def packed(tests: object) -> str:

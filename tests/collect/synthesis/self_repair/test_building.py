@@ -16,12 +16,12 @@ from collect.benchmarks.self_repair.benchmark import (
     Step,
     Tester,
     Trial,
-    card_path,
     read_bugs,
     read_card,
 )
 from collect.config import RuntimeConfig
 from collect.errors import ConfigError
+from collect.store.files import card_path
 from collect.synthesis.self_repair.building import Built, Funnel, Outcome, SolutionsFile, build
 from collect.synthesis.self_repair.sources import LiveCodeBench, SelfRepairConfig
 from sandbox import SandboxConfig

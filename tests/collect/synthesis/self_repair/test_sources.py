@@ -14,7 +14,6 @@ from collect.benchmarks.self_repair.benchmark import Problem
 from collect.errors import ConfigError
 from collect.synthesis.self_repair.sources import (
     BigCodeBench,
-    LeetCodeDataset,
     LiveCodeBench,
     SelfRepairConfig,
     SourceName,
@@ -22,7 +21,6 @@ from collect.synthesis.self_repair.sources import (
 )
 from tests.collect.synthesis.self_repair.rows import (
     BIGCODEBENCH,
-    LEETCODE,
     functional_row,
     lines_file,
     packed,
@@ -57,28 +55,6 @@ def test_every_kind_of_file_reads_the_same(tmp_path: Path) -> None:
     parquet.write_table(table, tmp_path / "rows.parquet")
     assert read_one("bigcodebench", tmp_path / "rows.csv") == expected
     assert read_one("bigcodebench", tmp_path / "rows.parquet") == expected
-
-
-def test_leetcode_examples_are_the_public_tests(tmp_path: Path) -> None:
-    problem = read_one("leetcodedataset", lines_file(tmp_path / "rows.jsonl", LEETCODE))
-    assert problem.entry_point == "Solution.add"
-    assert problem.published == date(2024, 9, 1)
-    assert problem.prelude == LEETCODE["prompt"]
-    assert problem.canonical == f"from prelude import *\n\n\n{LEETCODE['completion']}"
-    assert problem.public_tests.names == ("test_1", "test_2")
-    assert "check_call('add', {'a': 1, 'b': 2}, 3)" in problem.public_tests.code
-    assert "check_call('add', {'a': 0, 'b': 0}, 0)" in problem.public_tests.code
-    assert problem.private_tests is not None
-    assert problem.private_tests.names == ("test_private_1", "test_private_2")
-    # What is no plain comparison stays as it was.
-    assert "assert same(candidate(a = 2,b = 2), 4)" in problem.private_tests.code
-
-
-def test_a_description_without_examples_makes_the_first_assert_public(tmp_path: Path) -> None:
-    row = {**LEETCODE, "problem_description": "Add two numbers."}
-    problem = read_one("leetcodedataset", lines_file(tmp_path / "rows.jsonl", row))
-    assert problem.public_tests.names == ("test_1",)
-    assert "{'a': 5, 'b': 7}, 12" in problem.public_tests.code
 
 
 def test_livecodebench_on_standard_input(tmp_path: Path) -> None:
@@ -116,13 +92,6 @@ def test_upstream_has_no_canonical_solution(tmp_path: Path) -> None:
         (BigCodeBench(), {**BIGCODEBENCH, "test": "x = ("}, "column test: not Python"),
         (BigCodeBench(), {**BIGCODEBENCH, "test": "x = 1"}, "column test: holds no class"),
         (BigCodeBench(), {**BIGCODEBENCH, "libs": "[m]"}, "column libs: not a list"),
-        (LeetCodeDataset(), {**LEETCODE, "test": "x = 1"}, "column test: must be one function"),
-        (
-            LeetCodeDataset(),
-            {**LEETCODE, "test": "def check(candidate):\n    x = 1\n"},
-            "column test: .* asserts, and only them",
-        ),
-        (LeetCodeDataset(), {**LEETCODE, "estimated_date": "soon"}, "column estimated_date"),
         (LiveCodeBench(), stdin_row(metadata="{"), "column metadata: not JSON"),
         (
             LiveCodeBench(),

@@ -9,11 +9,10 @@ import pytest
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.self_repair.benchmark import Problem, Tester, Trial, node_ids
 from collect.synthesis.self_repair.building import read_failure
-from collect.synthesis.self_repair.sources import BigCodeBench, LeetCodeDataset, LiveCodeBench
+from collect.synthesis.self_repair.sources import BigCodeBench, LiveCodeBench
 from sandbox import SandboxConfig
 from tests.collect.synthesis.self_repair.rows import (
     BIGCODEBENCH,
-    LEETCODE,
     functional_row,
     stdin_row,
 )
@@ -39,7 +38,6 @@ def message(trial: Trial) -> str:
     "problem",
     [
         BigCodeBench().problem("row", BIGCODEBENCH),
-        LeetCodeDataset().problem("row", LEETCODE),
         LiveCodeBench().problem("row", stdin_row()),
         LiveCodeBench().problem("row", functional_row()),
     ],
