@@ -5,6 +5,7 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import stepinto.probe.wire.Fields;
 
 /**
  * One signed line of JSON for each test as it ends, so that what a test does to the program can't
@@ -80,7 +81,7 @@ final class Report {
 
     /** A test that had to fail did so, or did not: `text` tells what it did. */
     synchronized void canary(String name, String text) {
-        write("{\"canary\":" + quoted(name) + ",\"status\":" + quoted(text) + "}");
+        write(new Fields().with("canary", name).with("status", text).toString());
     }
 
     /** Nothing more will come; the program is about to end with this exit code. */
@@ -121,20 +122,16 @@ final class Report {
 
     private static String text(
             String test, String invocation, String status, String message, Double seconds) {
-        StringBuilder line = new StringBuilder("{\"test\":").append(quoted(test));
+        Fields fields = new Fields().with("test", test);
         if (invocation != null) {
-            line.append(",\"invocation\":").append(quoted(invocation));
+            fields.put("invocation", invocation);
         }
-        line.append(",\"status\":").append(quoted(status));
+        fields.put("status", status);
         if (message != null) {
             boolean whole = message.length() <= MAX_MESSAGE;
-            String shown = whole ? message : message.substring(0, MAX_MESSAGE) + "...";
-            line.append(",\"message\":").append(quoted(shown));
+            fields.put("message", whole ? message : message.substring(0, MAX_MESSAGE) + "...");
         }
-        if (seconds != null) {
-            line.append(",\"seconds\":").append(seconds);
-        }
-        return line.append('}').toString();
+        return (seconds == null ? fields : fields.with("seconds", seconds)).toString();
     }
 
     private static String trace(Throwable error) {
@@ -146,20 +143,6 @@ final class Report {
             return error.getClass().getName();
         }
         return text.toString();
-    }
-
-    private static String quoted(String text) {
-        StringBuilder quoted = new StringBuilder("\"");
-        for (char c : text.toCharArray()) {
-            if (c == '"' || c == '\\') {
-                quoted.append('\\').append(c);
-            } else if (c >= ' ' && c < 127) {
-                quoted.append(c);
-            } else {
-                quoted.append(String.format("\\u%04x", (int) c));
-            }
-        }
-        return quoted.append('"').toString();
     }
 
     /**

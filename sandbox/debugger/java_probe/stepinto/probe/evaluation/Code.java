@@ -7,6 +7,7 @@ import com.sun.source.util.Trees;
 import java.io.IOException;
 import java.io.StringWriter;
 import java.util.*;
+import javax.lang.model.SourceVersion;
 import javax.tools.*;
 import stepinto.probe.program.EvaluationFailed;
 
@@ -25,6 +26,13 @@ final class Code {
     private final String head;
     private CompilationUnitTree unit;
     private SourcePositions positions;
+
+    /** Names joined by dots: most of what is asked for, and no work for a parser. */
+    private Code(String names) {
+        text = names;
+        head = EXPRESSION;
+        steps = Collections.singletonList(new Expression.Path(names));
+    }
 
     private Code(String text, String head, String tail) throws EvaluationFailed {
         this.text = text;
@@ -53,7 +61,7 @@ final class Code {
         if (plain.isEmpty()) {
             throw new EvaluationFailed("there is no expression; write one");
         }
-        return new Code(plain, EXPRESSION, "\n; }");
+        return SourceVersion.isName(plain) ? new Code(plain) : new Code(plain, EXPRESSION, "\n; }");
     }
 
     /** The last semicolon may be missing. */

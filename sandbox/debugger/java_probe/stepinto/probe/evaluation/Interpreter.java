@@ -4,6 +4,7 @@ import com.sun.jdi.Value;
 import com.sun.source.tree.*;
 import com.sun.source.util.SimpleTreeVisitor;
 import java.util.*;
+import javax.lang.model.SourceVersion;
 import stepinto.probe.program.EvaluationFailed;
 
 /** Makes of parsed Java what can be carried out through the debug interface. */
@@ -27,8 +28,6 @@ final class Interpreter extends SimpleTreeVisitor<Expression, Void> {
             OPERATORS.put(words[at], words[at + 1]);
         }
     }
-
-    private static final List<String> NO_NAMES = Arrays.asList("this", "super", "class");
 
     /** An expression, declarations of variables, and expressions that are statements. */
     static List<Expression> steps(List<Tree> trees) {
@@ -188,8 +187,7 @@ final class Interpreter extends SimpleTreeVisitor<Expression, Void> {
     @Override
     public Expression visitIdentifier(IdentifierTree tree, Void none) {
         String name = tree.getName().toString();
-        return name.equals("this")
-                ? self(null) : new Expression.Path(Collections.singletonList(name));
+        return name.equals("this") ? self(null) : new Expression.Path(name);
     }
 
     @Override
@@ -203,10 +201,8 @@ final class Interpreter extends SimpleTreeVisitor<Expression, Void> {
         if (name.equals("this")) {
             return self(TypeName.of(owner));
         }
-        List<String> names = Arrays.asList(tree.toString().split("\\."));
-        boolean path = tree.toString().matches("[\\p{javaJavaIdentifierPart}.]+");
-        if (path && Collections.disjoint(names, NO_NAMES)) {
-            return new Expression.Path(names);
+        if (SourceVersion.isName(tree.toString())) {
+            return new Expression.Path(tree.toString());
         }
         return new Expression.Member(isSuper(owner) ? self(null) : of(owner), name);
     }
