@@ -1,10 +1,9 @@
 package stepinto.runner;
 
 import java.io.*;
-import java.lang.reflect.InvocationTargetException;
-import java.lang.reflect.Method;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.function.BiConsumer;
 import stepinto.probe.wire.Fields;
 
 /**
@@ -19,7 +18,7 @@ final class Report {
     private final LastLines last;
     /** The tests under way, and when each began, in nanoseconds. */
     private final Map<String, Long> running = new LinkedHashMap<String, Long>();
-    private Observer observer;
+    private BiConsumer<String, Boolean> observer;
     private int failures;
     private int tests;
     private int lines;
@@ -39,14 +38,14 @@ final class Report {
         return last != null;
     }
 
-    /** Tell of each test as it starts and ends. */
-    void observe(Observer told) {
+    /** Tell of each test as it starts, with null, and as it ends: whether it failed. */
+    void observe(BiConsumer<String, Boolean> told) {
         observer = told;
     }
 
     synchronized void started(String test) {
         if (observer != null) {
-            observer.started(test);
+            observer.accept(test, null);
         }
         running.put(test, System.nanoTime());
         if (last != null) {
@@ -99,7 +98,7 @@ final class Report {
             failures++;
         }
         if (observer != null && began != null) {
-            observer.ended(test, status.equals("failed"));
+            observer.accept(test, status.equals("failed"));
         }
         write(text(test, invocation, status, message, seconds));
     }
@@ -174,44 +173,6 @@ final class Report {
                 file.write(text.getBytes("US-ASCII"));
             } catch (IOException error) {
                 System.err.println("can't write the report: " + error);
-            }
-        }
-    }
-
-    /**
-     * A class of the program that hears of each test: its static methods {@code started(String
-     * test)} and {@code ended(String test, boolean failed)}.
-     */
-    static final class Observer {
-        private final Method started;
-        private final Method ended;
-
-        private Observer(Method started, Method ended) {
-            this.started = started;
-            this.ended = ended;
-        }
-
-        static Observer of(String className) throws ReflectiveOperationException {
-            Class<?> type = Class.forName(className);
-            return new Observer(type.getMethod("started", String.class),
-                    type.getMethod("ended", String.class, boolean.class));
-        }
-
-        void started(String test) {
-            call(started, test);
-        }
-
-        void ended(String test, boolean failed) {
-            call(ended, test, failed);
-        }
-
-        private static void call(Method method, Object... arguments) {
-            try {
-                method.invoke(null, arguments);
-            } catch (IllegalAccessException error) {
-                throw new IllegalStateException(error);
-            } catch (InvocationTargetException error) {
-                throw new IllegalStateException(error.getCause());
             }
         }
     }
