@@ -261,6 +261,21 @@ final class SnippetSource {
             return super.visitUnary(tree, none);
         }
 
+        /** The code's own method returns a value, lambdas and methods in it need not. */
+        @Override
+        public Void visitReturn(ReturnTree tree, Void none) {
+            TreePath path = getCurrentPath();
+            while (!(path.getLeaf() instanceof LambdaExpressionTree)
+                    && !(path.getLeaf() instanceof MethodTree)) {
+                path = path.getParentPath();
+            }
+            if (tree.getExpression() == null && code.start(path.getLeaf()) < 0) {
+                int end = code.start(tree) + "return".length();
+                edits.put(end, new Edit(end, " null"));
+            }
+            return super.visitReturn(tree, none);
+        }
+
         @Override
         public Void visitIdentifier(IdentifierTree tree, Void none) {
             used.add(tree.getName().toString());
