@@ -37,7 +37,7 @@ final class Code {
     private Code(String text, String head, String tail) throws EvaluationFailed {
         this.text = text;
         this.head = head;
-        List<Expression> found = null;
+        List<Expression> found;
         try {
             Tree member = parse(tail);
             if (member instanceof VariableTree) {
@@ -82,7 +82,9 @@ final class Code {
             throw new IllegalArgumentException(impossible);
         }
         for (Diagnostic<?> problem : problems.getDiagnostics()) {
-            throw syntaxError(problem);
+            if (problem.getKind() == Diagnostic.Kind.ERROR) {
+                throw syntaxError(problem);
+            }
         }
         positions = Trees.instance(task).getSourcePositions();
         List<? extends Tree> types = unit.getTypeDecls();

@@ -4,6 +4,7 @@ import com.sun.jdi.VMDisconnectedException;
 import com.sun.jdi.Value;
 import com.sun.jdi.VirtualMachine;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import stepinto.probe.program.EvaluationFailed;
 import stepinto.probe.program.Stack.FrameAt;
@@ -15,8 +16,8 @@ import stepinto.probe.threads.Invoker;
  * Evaluates Java expressions and code in a paused frame.
  *
  * <p>Plain Java is interpreted: carried out through the debug interface, which is fast and sees
- * private members. What the interpreter does not know is compiled and brought into the program. What the code raises is an error of the evaluation and leaves the program where it
- * is.
+ * private members. What the interpreter does not know is compiled and brought into the program.
+ * What the code raises is an error of the evaluation and leaves the program where it is.
  */
 public final class Evaluator {
     private static final int REMEMBERED = 100;
@@ -26,7 +27,7 @@ public final class Evaluator {
     final Calls calls;
     final Operators operators;
     private final Snippets snippets;
-    private final Map<String, Code> parsed = new HashMap<>();
+    private final Map<String, List<Expression>> parsed = new HashMap<>();
     private Map<String, Scope.Declared> declared = new HashMap<>();
 
     public Evaluator(VirtualMachine machine, ValueText values, Invoker invoker, Program program) {
@@ -67,26 +68,30 @@ public final class Evaluator {
     }
 
     private Operand operand(String expression, FrameAt at) throws EvaluationFailed {
-        Code code = parsed.get(expression);
-        if (code == null) {
-            code = Code.expression(expression);
+        // What a pattern declares is gone with the expression.
+        Scope scope = new Scope(at, this, new HashMap<>(declared));
+        List<Expression> steps = parsed.get(expression);
+        if (steps != null) {
+            return run(null, steps, scope);
+        }
+        Code code = Code.expression(expression);
+        if (code.steps != null) {
             if (parsed.size() >= REMEMBERED) {
                 parsed.clear();
             }
-            parsed.put(expression, code);
+            parsed.put(expression, code.steps);
         }
-        // What a pattern declares is gone with the expression.
-        return run(code, new Scope(at, this, new HashMap<>(declared)));
+        return run(code, code.steps, scope);
     }
 
-    /** The value of an expression, or of the last step. */
-    private Operand run(Code code, Scope scope) throws EvaluationFailed {
+    /** The value of the last of some steps; of the code as a whole if they are null. */
+    private Operand run(Code code, List<Expression> steps, Scope scope) throws EvaluationFailed {
         try {
-            if (code.steps == null) {
+            if (steps == null) {
                 return snippets.run(code, scope);
             }
             Operand last = null;
-            for (Expression step : code.steps) {
+            for (Expression step : steps) {
                 last = step.evaluate(scope);
             }
             return last;
@@ -113,14 +118,14 @@ public final class Evaluator {
      */
     public void runCode(String code, FrameAt at) throws EvaluationFailed {
         Scope scope = new Scope(at, this, declared);
-        Code parsedCode = Code.statements(code);
-        for (String name : parsedCode.declared().keySet()) {
+        Code read = Code.statements(code);
+        for (String name : read.declared().keySet()) {
             if (scope.local(name) != null) {
                 throw new EvaluationFailed(
                         name + " is a local variable of the frame already; assign it without a"
                                 + " type, or take another name");
             }
         }
-        run(parsedCode, scope);
+        run(read, read.steps, scope);
     }
 }
