@@ -155,8 +155,8 @@ def run_built(
 ) -> BuiltRun:
     """Run tests, or whole classes, of a built module in one JVM; `timeout` is in seconds.
 
-    `observer` names a class of the program that is notified of each test: see the runner's
-    `Observer.java`. Raises JavaUnavailable, SandboxError.
+    `observer` names a class of the program, a `BiConsumer<String, Boolean>` that takes each test as
+    it starts, with null, and as it ends: whether it failed. Raises JavaUnavailable, SandboxError.
     """
     key = secrets.token_bytes(32)
     letters = "".join(secrets.choice(string.ascii_lowercase) for _ in range(256))

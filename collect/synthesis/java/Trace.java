@@ -1,6 +1,7 @@
 package stepinto_trace;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -13,6 +14,7 @@ import java.util.Deque;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.function.BiConsumer;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
@@ -28,7 +30,7 @@ import java.util.stream.IntStream;
  * calls so far, the effect, the stack), and a line {@code end} for each invocation: all calls,
  * those at the last entry of a faulty method, the entries, and the depth of the last one.
  */
-public final class Trace {
+public final class Trace implements BiConsumer<String, Boolean> {
     private static final int MAX_ENTRIES = 1000;
     private static final boolean[] HITS =
             new boolean[Integer.getInteger("stepinto.trace.size", 0)];
@@ -47,7 +49,19 @@ public final class Trace {
     private static final List<String> LINES = new ArrayList<>();
     private static Object result;
 
-    private Trace() {}
+    /** A test begins, or with a truth value has ended: whether it failed. */
+    @Override
+    public void accept(String test, Boolean failed) {
+        try {
+            if (failed == null) {
+                started(test);
+            } else {
+                ended(test, failed);
+            }
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+    }
 
     /** A statement is about to run. */
     public static void at(int statement) {
@@ -102,8 +116,7 @@ public final class Trace {
         }
     }
 
-    /** A test begins. */
-    public static void started(String test) throws IOException {
+    private static void started(String test) throws IOException {
         Arrays.fill(HITS, false);
         if (test.equals(TEST) && !measured) {
             if (CLASSES.isEmpty()) {
@@ -114,8 +127,7 @@ public final class Trace {
         }
     }
 
-    /** A test has ended. */
-    public static void ended(String test, boolean failed) throws IOException {
+    private static void ended(String test, boolean failed) throws IOException {
         measuring = null;
         if (HITS.length > 0) {
             write(test + "\t" + IntStream.range(0, HITS.length).filter(i -> HITS[i])

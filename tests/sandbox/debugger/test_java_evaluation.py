@@ -143,12 +143,12 @@ FAILURES = {
     "5 = a": "only a variable, a field or an array element can be assigned",
     "1 +": "syntax error: an expression is needed where it ends after '1 +'",
     "a b": "syntax error: the end or an operator is needed where there is 'b' after 'a'",
-    '"open': "is not closed",
-    "3000000000": "too large; write a long with L",
+    '"open': "syntax error: unclosed string literal",
+    "3000000000": "too large at its start; write a long with L",
     "": "there is no expression",
     "list.stream().map(n -> n > lits).count()": "no variable, field or class is named lits here",
     "list.stream().foo(n -> n)": "does not compile: cannot find symbol; symbol: method foo",
-    "(" * 1000 + "1" + ")" * 1000: "nested too deeply",
+    "(" * 10_000 + "1" + ")" * 10_000: "nested too deeply",
 }
 
 
@@ -214,6 +214,8 @@ def test_code_has_variables_loops_and_output(shop: JavaBench) -> None:
     assert said.output == "10\n8\n9\n"
     named = "Runnable said = new Runnable() { public void run() { System.out.println(f); } };"
     assert run(f"{named} said.run();", 0).output == "text\n"
+    early = run("for (int n : stock) { if (n > 1) return; System.out.println(n); }", 0)
+    assert early.output == "1\n"
     again = run("int a = 3;", 0)
     assert again.error is not None
     assert "a is a local variable of the frame already" in again.error

@@ -46,11 +46,9 @@ abstract class Framework {
         if (platform) {
             return new PlatformFramework();
         }
-        if (isTestCase(type)) {
-            return new JUnit3Framework();
-        }
         throw new Selection.NoSuchTestException(type.getName()
-                + " is written for no test framework on the class path (JUnit 3, 4 or 5, TestNG)");
+                + " is written for no test framework on the class path (JUnit 4, which runs"
+                + " those of JUnit 3 too, JUnit 5, TestNG)");
     }
 
     static boolean present(String className) {

@@ -1,10 +1,10 @@
 package stepinto.runner;
 
 import java.io.*;
-import java.lang.reflect.InvocationTargetException;
-import java.lang.reflect.Method;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.function.BiConsumer;
+import stepinto.probe.wire.Fields;
 
 /**
  * One signed line of JSON for each test as it ends, so that what a test does to the program can't
@@ -18,7 +18,7 @@ final class Report {
     private final LastLines last;
     /** The tests under way, and when each began, in nanoseconds. */
     private final Map<String, Long> running = new LinkedHashMap<String, Long>();
-    private Observer observer;
+    private BiConsumer<String, Boolean> observer;
     private int failures;
     private int tests;
     private int lines;
@@ -38,14 +38,14 @@ final class Report {
         return last != null;
     }
 
-    /** Tell of each test as it starts and ends. */
-    void observe(Observer told) {
+    /** Tell of each test as it starts, with null, and as it ends: whether it failed. */
+    void observe(BiConsumer<String, Boolean> told) {
         observer = told;
     }
 
     synchronized void started(String test) {
         if (observer != null) {
-            observer.started(test);
+            observer.accept(test, null);
         }
         running.put(test, System.nanoTime());
         if (last != null) {
@@ -80,7 +80,7 @@ final class Report {
 
     /** A test that had to fail did so, or did not: `text` tells what it did. */
     synchronized void canary(String name, String text) {
-        write("{\"canary\":" + quoted(name) + ",\"status\":" + quoted(text) + "}");
+        write(new Fields().with("canary", name).with("status", text).toString());
     }
 
     /** Nothing more will come; the program is about to end with this exit code. */
@@ -98,7 +98,7 @@ final class Report {
             failures++;
         }
         if (observer != null && began != null) {
-            observer.ended(test, status.equals("failed"));
+            observer.accept(test, status.equals("failed"));
         }
         write(text(test, invocation, status, message, seconds));
     }
@@ -121,20 +121,16 @@ final class Report {
 
     private static String text(
             String test, String invocation, String status, String message, Double seconds) {
-        StringBuilder line = new StringBuilder("{\"test\":").append(quoted(test));
+        Fields fields = new Fields().with("test", test);
         if (invocation != null) {
-            line.append(",\"invocation\":").append(quoted(invocation));
+            fields.put("invocation", invocation);
         }
-        line.append(",\"status\":").append(quoted(status));
+        fields.put("status", status);
         if (message != null) {
             boolean whole = message.length() <= MAX_MESSAGE;
-            String shown = whole ? message : message.substring(0, MAX_MESSAGE) + "...";
-            line.append(",\"message\":").append(quoted(shown));
+            fields.put("message", whole ? message : message.substring(0, MAX_MESSAGE) + "...");
         }
-        if (seconds != null) {
-            line.append(",\"seconds\":").append(seconds);
-        }
-        return line.append('}').toString();
+        return (seconds == null ? fields : fields.with("seconds", seconds)).toString();
     }
 
     private static String trace(Throwable error) {
@@ -146,20 +142,6 @@ final class Report {
             return error.getClass().getName();
         }
         return text.toString();
-    }
-
-    private static String quoted(String text) {
-        StringBuilder quoted = new StringBuilder("\"");
-        for (char c : text.toCharArray()) {
-            if (c == '"' || c == '\\') {
-                quoted.append('\\').append(c);
-            } else if (c >= ' ' && c < 127) {
-                quoted.append(c);
-            } else {
-                quoted.append(String.format("\\u%04x", (int) c));
-            }
-        }
-        return quoted.append('"').toString();
     }
 
     /**
@@ -191,44 +173,6 @@ final class Report {
                 file.write(text.getBytes("US-ASCII"));
             } catch (IOException error) {
                 System.err.println("can't write the report: " + error);
-            }
-        }
-    }
-
-    /**
-     * A class of the program that hears of each test: its static methods {@code started(String
-     * test)} and {@code ended(String test, boolean failed)}.
-     */
-    static final class Observer {
-        private final Method started;
-        private final Method ended;
-
-        private Observer(Method started, Method ended) {
-            this.started = started;
-            this.ended = ended;
-        }
-
-        static Observer of(String className) throws ReflectiveOperationException {
-            Class<?> type = Class.forName(className);
-            return new Observer(type.getMethod("started", String.class),
-                    type.getMethod("ended", String.class, boolean.class));
-        }
-
-        void started(String test) {
-            call(started, test);
-        }
-
-        void ended(String test, boolean failed) {
-            call(ended, test, failed);
-        }
-
-        private static void call(Method method, Object... arguments) {
-            try {
-                method.invoke(null, arguments);
-            } catch (IllegalAccessException error) {
-                throw new IllegalStateException(error);
-            } catch (InvocationTargetException error) {
-                throw new IllegalStateException(error.getCause());
             }
         }
     }

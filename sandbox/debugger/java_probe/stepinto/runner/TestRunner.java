@@ -4,16 +4,17 @@ import java.io.File;
 import java.io.IOException;
 import java.security.NoSuchAlgorithmException;
 import java.util.*;
+import java.util.function.BiConsumer;
 
 /**
  * Runs tests with whichever framework they are written for.
  *
  * <p>Usage: {@code TestRunner [--report] [--observer CLASS] TEST...}, a test being
  * {@code pkg.Class}, {@code pkg.Class#method}, or the class of a program that checks itself, the
- * observer as {@link Report.Observer} tells. With {@code --report} it reads three lines from its
- * standard input, where the program can't see them: the report's file, the key that signs it, in
- * hex, and random letters. The exit code is 0 where all tests passed, 1 where one failed, 2 where
- * there is no such test.
+ * observer a {@code BiConsumer} as {@link Report#observe} takes it. With {@code --report} it reads
+ * three lines from its standard input, where the program can't see them: the report's file, the key
+ * that signs it, in hex, and random letters. The exit code is 0 where all tests passed, 1 where one
+ * failed, 2 where there is no such test.
  */
 public final class TestRunner {
     static final int PASSED = 0;
@@ -25,6 +26,7 @@ public final class TestRunner {
 
     private TestRunner() {}
 
+    @SuppressWarnings("unchecked")
     public static void main(String[] arguments)
             throws IOException, NoSuchAlgorithmException, ReflectiveOperationException {
         Report report = new Report();
@@ -44,7 +46,10 @@ public final class TestRunner {
         }
         Canaries canaries = report.isKept() ? new Canaries(report, letters) : null;
         Surroundings surroundings = new Surroundings();
-        report.observe(observer == null ? null : Report.Observer.of(observer));
+        if (observer != null) {
+            report.observe((BiConsumer<String, Boolean>)
+                    Class.forName(observer).getConstructor().newInstance());
+        }
         int code = PASSED;
         for (int i = 0; i < names.size(); i++) {
             surroundings.restore();

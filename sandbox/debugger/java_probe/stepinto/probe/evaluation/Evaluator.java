@@ -4,8 +4,8 @@ import com.sun.jdi.VMDisconnectedException;
 import com.sun.jdi.Value;
 import com.sun.jdi.VirtualMachine;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
-import stepinto.probe.evaluation.Parser.NeedsCompiler;
 import stepinto.probe.program.EvaluationFailed;
 import stepinto.probe.program.Stack.FrameAt;
 import stepinto.probe.program.Program;
@@ -15,10 +15,9 @@ import stepinto.probe.threads.Invoker;
 /**
  * Evaluates Java expressions and code in a paused frame.
  *
- * <p>Plain Java is interpreted: parsed here, and carried out through the debug interface, which is
- * fast and sees private members. What the interpreter does not know is compiled and brought into
- * the program. What the code raises is an error of the evaluation and leaves the program where it
- * is.
+ * <p>Plain Java is interpreted: carried out through the debug interface, which is fast and sees
+ * private members. What the interpreter does not know is compiled and brought into the program.
+ * What the code raises is an error of the evaluation and leaves the program where it is.
  */
 public final class Evaluator {
     private static final int REMEMBERED = 100;
@@ -28,7 +27,7 @@ public final class Evaluator {
     final Calls calls;
     final Operators operators;
     private final Snippets snippets;
-    private final Map<String, Expression> parsed = new HashMap<>();
+    private final Map<String, List<Expression>> parsed = new HashMap<>();
     private Map<String, Scope.Declared> declared = new HashMap<>();
 
     public Evaluator(VirtualMachine machine, ValueText values, Invoker invoker, Program program) {
@@ -53,40 +52,51 @@ public final class Evaluator {
      *     wrong with it, or that it did not end in time
      */
     public Value evaluate(String expression, FrameAt at) throws EvaluationFailed {
-        Operand operand = operand(expression, new Scope(at, this, declared));
+        Operand operand = operand(expression, at);
         return operand.isType() ? operand.type.classObject() : operand.value;
     }
 
     public boolean condition(String expression, FrameAt at) throws EvaluationFailed {
-        Operand operand = operand(expression, new Scope(at, this, declared));
-        boolean truth = operators.truth(operand, "the condition");
+        boolean truth = operators.truth(operand(expression, at), "the condition");
         calls.release();
         return truth;
     }
 
     /** Whether a text is an expression at all; what its names mean only a frame tells. */
     public static void check(String expression) throws EvaluationFailed {
-        try {
-            Parser.whole(expression);
-        } catch (NeedsCompiler construct) {
-            return; // left to the compiler, which has to see the frame's variables
-        }
+        Code.expression(expression);
     }
 
-    private Operand operand(String expression, Scope scope) throws EvaluationFailed {
-        scope.enterBlock(); // what a pattern declares is gone with the expression
-        try {
-            Expression found = parsed.get(expression);
-            if (found == null) {
-                found = Parser.whole(expression);
-                if (parsed.size() >= REMEMBERED) {
-                    parsed.clear();
-                }
-                parsed.put(expression, found);
+    private Operand operand(String expression, FrameAt at) throws EvaluationFailed {
+        // What a pattern declares is gone with the expression.
+        Scope scope = new Scope(at, this, new HashMap<>(declared));
+        List<Expression> steps = parsed.get(expression);
+        if (steps != null) {
+            return run(null, steps, scope);
+        }
+        Code code = Code.expression(expression);
+        if (code.steps != null) {
+            if (parsed.size() >= REMEMBERED) {
+                parsed.clear();
             }
-            return found.evaluate(scope);
-        } catch (NeedsCompiler construct) {
-            return snippets.evaluate(expression, construct, scope);
+            parsed.put(expression, code.steps);
+        }
+        return run(code, code.steps, scope);
+    }
+
+    /** The value of the last of some steps; of the code as a whole if they are null. */
+    private Operand run(Code code, List<Expression> steps, Scope scope) throws EvaluationFailed {
+        try {
+            if (steps == null) {
+                return snippets.run(code, scope);
+            }
+            Operand last = null;
+            for (Expression step : steps) {
+                last = step.evaluate(scope);
+            }
+            return last;
+        } catch (StackOverflowError overflow) {
+            throw new EvaluationFailed("the code is nested too deeply");
         } catch (RuntimeException problem) {
             throw unforeseen(problem);
         }
@@ -108,12 +118,14 @@ public final class Evaluator {
      */
     public void runCode(String code, FrameAt at) throws EvaluationFailed {
         Scope scope = new Scope(at, this, declared);
-        try {
-            StatementParser.Statement.all(scope, StatementParser.all(code));
-        } catch (NeedsCompiler construct) {
-            snippets.runCode(code, construct, scope);
-        } catch (RuntimeException problem) {
-            throw unforeseen(problem);
+        Code read = Code.statements(code);
+        for (String name : read.declared().keySet()) {
+            if (scope.local(name) != null) {
+                throw new EvaluationFailed(
+                        name + " is a local variable of the frame already; assign it without a"
+                                + " type, or take another name");
+            }
         }
+        run(read, read.steps, scope);
     }
 }

@@ -1,6 +1,7 @@
 package stepinto.probe.evaluation;
 
 import com.sun.jdi.*;
+import java.util.Arrays;
 import java.util.List;
 import stepinto.probe.program.EvaluationFailed;
 
@@ -67,10 +68,10 @@ interface Expression {
 
     /** {@code a.b.c}: a variable or a class, and members of it. */
     final class Path implements Expression {
-        final List<String> names;
+        private final List<String> names;
 
-        Path(List<String> names) {
-            this.names = names;
+        Path(String names) {
+            this.names = Arrays.asList(names.split("\\."));
         }
 
         @Override
@@ -96,7 +97,7 @@ interface Expression {
         public Variable variable(Scope scope) throws EvaluationFailed {
             int last = names.size() - 1;
             if (last > 0) {
-                Operand owner = new Path(names.subList(0, last)).evaluate(scope);
+                Operand owner = new Path(String.join(".", names.subList(0, last))).evaluate(scope);
                 return Operations.field(scope, owner, names.get(last));
             }
             Variable found = scope.variable(names.get(0));

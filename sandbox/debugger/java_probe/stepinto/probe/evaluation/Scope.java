@@ -7,7 +7,6 @@ import stepinto.probe.program.Stack.FrameAt;
 import stepinto.probe.program.Nearest;
 import stepinto.probe.program.Program;
 import stepinto.probe.program.Variables;
-import stepinto.probe.threads.Invoker;
 
 /**
  * Where an expression is evaluated: the paused frame, what the code itself has declared, and what
@@ -32,20 +31,20 @@ final class Scope {
     /** The class whose code the frame runs. */
     final ReferenceType here;
 
-    private final Deque<Map<String, Declared>> blocks = new ArrayDeque<>();
-    private final Invoker invoker;
+    /** The variables that the code declared. */
+    final Map<String, Declared> declared;
+
     private ObjectReference self;
     private boolean selfRead;
 
     Scope(FrameAt at, Evaluator evaluator, Map<String, Declared> declared)
             throws EvaluationFailed {
         this.at = at;
-        invoker = evaluator.invoker;
         types = evaluator.types;
         calls = evaluator.calls;
         operators = evaluator.operators;
         here = at.frame().location().declaringType();
-        blocks.push(declared);
+        this.declared = declared;
     }
 
     /** A variable that the code itself declared. */
@@ -102,42 +101,14 @@ final class Scope {
         return operators.truth(expression.evaluate(this), role);
     }
 
-    /** Loops of the evaluated code itself end here when they run too long. */
-    void checkTime() throws EvaluationFailed {
-        if (invoker.isLate()) {
-            throw new EvaluationFailed("the code did not end in time and was interrupted", true);
-        }
-    }
-
-    void enterBlock() {
-        blocks.push(new HashMap<String, Declared>());
-    }
-
-    void leaveBlock() {
-        blocks.pop();
-    }
-
     void declare(String name, TypeName type, Operand value) throws EvaluationFailed {
-        if (blocks.peek().containsKey(name) && blocks.size() > 1) {
-            throw new EvaluationFailed("the variable " + name + " is declared twice");
-        }
-        blocks.peek().put(name, new Declared(type, value, this));
-    }
-
-    /** The variables that the code declared, the innermost of each name. */
-    Map<String, Declared> declared() {
-        Map<String, Declared> found = new LinkedHashMap<>();
-        for (Map<String, Declared> block : blocks) {
-            block.forEach(found::putIfAbsent);
-        }
-        return found;
+        declared.put(name, new Declared(type, value, this));
     }
 
     /** The variable of a name; null if there is none. */
     Expression.Variable variable(String name) throws EvaluationFailed {
-        Declared declared = declared().get(name);
-        if (declared != null) {
-            return declared;
+        if (declared.containsKey(name)) {
+            return declared.get(name);
         }
         LocalVariable local = local(name);
         return local != null ? Slot.local(this, local) : field(name);
@@ -191,7 +162,7 @@ final class Scope {
     /** What to answer to a name that means nothing here. */
     EvaluationFailed unknown(String name) throws EvaluationFailed {
         StackFrame frame = at.frame();
-        Set<String> names = new LinkedHashSet<>(declared().keySet());
+        Set<String> names = new LinkedHashSet<>(declared.keySet());
         String locals = "";
         try {
             for (LocalVariable variable : frame.visibleVariables()) {

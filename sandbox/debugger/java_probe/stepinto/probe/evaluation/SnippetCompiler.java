@@ -12,9 +12,12 @@ import stepinto.probe.program.ClassFile;
 
 /** Compiles code against the classes of the program, with the JDK's own compiler. */
 final class SnippetCompiler {
-    private final VirtualMachine machine;
+    static final JavaCompiler COMPILER = ToolProvider.getSystemJavaCompiler();
     /** Kept, for it knows the JDK's own classes by then. */
-    private JavaFileManager standard;
+    static final JavaFileManager FILES =
+            COMPILER.getStandardFileManager(null, Locale.ROOT, StandardCharsets.UTF_8);
+
+    private final VirtualMachine machine;
 
     SnippetCompiler(VirtualMachine machine) {
         this.machine = machine;
@@ -27,17 +30,10 @@ final class SnippetCompiler {
      * @throws NotCompiled with the compiler's first error
      */
     Map<String, byte[]> compile(String source, boolean open) throws NotCompiled {
-        JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
-        if (compiler == null) {
-            throw new NotCompiled("it takes a JDK to run this, and here is only a JRE");
-        }
-        if (standard == null) {
-            standard = compiler.getStandardFileManager(null, Locale.ROOT, StandardCharsets.UTF_8);
-        }
         DiagnosticCollector<JavaFileObject> problems = new DiagnosticCollector<>();
-        ProgramFiles files = new ProgramFiles(standard, open);
+        ProgramFiles files = new ProgramFiles(FILES, open);
         try {
-            boolean done = compiler.getTask(
+            boolean done = COMPILER.getTask(
                     null, files, problems, options(), null,
                     Collections.singletonList(new Source(source))).call();
             if (!done) {
@@ -104,7 +100,7 @@ final class SnippetCompiler {
         return "the code does not compile";
     }
 
-    private static final class Source extends SimpleJavaFileObject {
+    static final class Source extends SimpleJavaFileObject {
         private final String text;
 
         Source(String text) {

@@ -1,10 +1,12 @@
 package stepinto.probe.evaluation;
 
 import com.sun.jdi.*;
+import com.sun.source.tree.*;
+import com.sun.source.util.TreePath;
+import com.sun.source.util.TreePathScanner;
 import java.util.*;
-import stepinto.probe.evaluation.Lexer.Token;
+import java.util.regex.Pattern;
 import stepinto.probe.program.EvaluationFailed;
-import stepinto.probe.program.Primitives;
 import stepinto.probe.program.SourceTypes;
 import stepinto.probe.program.Variables;
 import stepinto.probe.program.Variables.Named;
@@ -12,9 +14,8 @@ import stepinto.probe.program.Variables.Named;
 /** The source of a class whose one method does what a snippet does in a frame. */
 final class SnippetSource {
     private static final String OUT = "out$";
-    private static final List<String> AFTER_DECLARED = Arrays.asList("=", ";", ",", ":", ")", "->");
-    private static final List<String> IN_ARGUMENTS =
-            Arrays.asList("<", ">", ",", ".", "?", "[", "]", "&");
+    /** What stands before a label of a switch: a constant whose enum is known without a name. */
+    private static final Pattern CASE = Pattern.compile("\\bcase\\s+([\\w.]+\\s*,\\s*)*$");
 
     /**
      * A method that makes lambdas work in a hidden class, for its source.
@@ -50,10 +51,12 @@ final class SnippetSource {
     private final String code;
     private final List<Scope.Level> levels;
 
-    SnippetSource(Scope scope, String snippet) throws EvaluationFailed {
+    SnippetSource(Scope scope, Code snippet) throws EvaluationFailed {
         this.scope = scope;
         this.levels = scope.levels();
         Map<String, Variable> locals = locals();
+        // What an earlier code declared may be declared anew.
+        locals.keySet().removeAll(snippet.declared().keySet());
         Names names = new Names(snippet, locals.keySet());
         this.code = names.rewritten();
         for (int level = 0; level < levels.size(); level++) {
@@ -100,7 +103,7 @@ final class SnippetSource {
         } catch (AbsentInformationException absent) {
             found.clear();
         }
-        for (Map.Entry<String, Scope.Declared> each : scope.declared().entrySet()) {
+        for (Map.Entry<String, Scope.Declared> each : scope.declared.entrySet()) {
             Scope.Declared variable = each.getValue();
             String type = variable.source == null ? nameable(variable.type) : variable.source;
             found.put(each.getKey(), new Variable(
@@ -214,10 +217,11 @@ final class SnippetSource {
      * Rewrites code so that it means the same in a class of its own: {@code this}, and the members
      * that it names without an owner, get one.
      */
-    private final class Names {
-        private final List<Token> tokens;
-        private final String source;
+    private final class Names extends TreePathScanner<Void, Void> {
+        private final Code code;
+        private final List<TreePath> identifiers = new ArrayList<>();
         private final Set<String> declared = new HashSet<>();
+        private final TreeMap<Integer, Edit> edits = new TreeMap<>();
 
         /** Names that the code assigns, the frame's or its own. */
         final Set<String> assigned = new HashSet<>();
@@ -225,115 +229,96 @@ final class SnippetSource {
         final Set<String> used = new HashSet<>();
 
         /** @param locals names that need no owner */
-        Names(String source, Set<String> locals)
-                throws EvaluationFailed {
-            this.source = source;
-            this.tokens = Lexer.tokens(source);
+        Names(Code code, Set<String> locals) {
+            this.code = code;
             declared.addAll(locals);
-            for (int at = 0; at < tokens.size(); at++) {
-                if (tokens.get(at).kind == Token.Kind.NAME) {
-                    used.add(tokens.get(at).text);
-                    look(at);
-                }
-            }
+            scan(code.unit(), null);
         }
 
-        private Token token(int at) {
-            return at < 0 ? new Token(Token.Kind.END, "", null, 0)
-                    : tokens.get(Math.min(at, tokens.size() - 1));
+        @Override
+        public Void visitVariable(VariableTree tree, Void none) {
+            declared.add(tree.getName().toString());
+            return super.visitVariable(tree, none);
         }
 
-        private void look(int at) {
-            Token before = token(at - 1);
-            Token after = token(at + 1);
-            boolean typed = isTyped(at);
-            if (after.is("->") || inLambdaHead(at)
-                    || (typed && AFTER_DECLARED.contains(after.text))) {
-                declared.add(token(at).text);
-            }
-            boolean steps = before.is("++") || before.is("--") || after.is("++") || after.is("--");
-            boolean shifts = after.is(">") && token(at + 2).is(">")
-                    && (token(at + 3).is("=") || token(at + 4).is("="));
-            boolean assigns = after.kind == Token.Kind.OPERATOR && after.text.endsWith("=")
-                    && !Arrays.asList("==", "!=", "<=").contains(after.text);
-            if (steps || assigns || shifts) {
-                assigned.add(token(at).text);
-            }
+        @Override
+        public Void visitAssignment(AssignmentTree tree, Void none) {
+            assigned.add(tree.getVariable().toString());
+            return super.visitAssignment(tree, none);
         }
 
-        /** Whether a type stands before a name, as where it is declared. */
-        private boolean isTyped(int at) {
-            Token before = token(at - 1);
-            boolean primitive =
-                    before.kind == Token.Kind.KEYWORD && Primitives.isPrimitive(before.text);
-            return primitive || before.kind == Token.Kind.NAME || closesArguments(at - 1)
-                    || before.is("]") || before.is("...");
+        @Override
+        public Void visitCompoundAssignment(CompoundAssignmentTree tree, Void none) {
+            assigned.add(tree.getVariable().toString());
+            return super.visitCompoundAssignment(tree, none);
         }
 
-        /** Whether a token is the end of type arguments, and no comparison. */
-        private boolean closesArguments(int end) {
-            int depth = 0;
-            for (int at = end; at > 0; at--) {
-                Token token = token(at);
-                boolean fits = token.kind == Token.Kind.NAME || token.kind == Token.Kind.KEYWORD
-                        || IN_ARGUMENTS.contains(token.text);
-                depth += token.is(">") ? 1 : token.is("<") ? -1 : 0;
-                if (!fits || depth == 0) {
-                    return fits && at < end;
-                }
+        @Override
+        public Void visitUnary(UnaryTree tree, Void none) {
+            if (tree.getKind().name().endsWith("CREMENT")) {
+                assigned.add(tree.getExpression().toString());
             }
-            return false;
+            return super.visitUnary(tree, none);
         }
 
-        /** The first of the names between commas that one is among. */
-        private int firstListed(int at) {
-            int first = at;
-            while (token(first - 1).is(",") && token(first - 2).kind == Token.Kind.NAME) {
-                first -= 2;
+        /** The code's own method returns a value, lambdas and methods in it need not. */
+        @Override
+        public Void visitReturn(ReturnTree tree, Void none) {
+            TreePath path = getCurrentPath();
+            while (!(path.getLeaf() instanceof LambdaExpressionTree)
+                    && !(path.getLeaf() instanceof MethodTree)) {
+                path = path.getParentPath();
             }
-            return first;
+            if (tree.getExpression() == null && code.start(path.getLeaf()) < 0) {
+                int end = code.start(tree) + "return".length();
+                edits.put(end, new Edit(end, " null"));
+            }
+            return super.visitReturn(tree, none);
         }
 
-        /** Among the names in {@code (a, b) ->}. */
-        private boolean inLambdaHead(int at) {
-            int start = firstListed(at);
-            int end = at;
-            while (token(end + 1).is(",") && token(end + 2).kind == Token.Kind.NAME) {
-                end += 2;
+        @Override
+        public Void visitIdentifier(IdentifierTree tree, Void none) {
+            used.add(tree.getName().toString());
+            identifiers.add(getCurrentPath());
+            return null;
+        }
+
+        @Override
+        public Void visitMemberSelect(MemberSelectTree tree, Void none) {
+            String outer = tree.getIdentifier().contentEquals("this")
+                    ? outerThis(tree.getExpression().toString()) : null;
+            if (outer == null) {
+                return super.visitMemberSelect(tree, none);
             }
-            return token(start - 1).is("(") && token(end + 1).is(")") && token(end + 2).is("->");
+            edits.put(code.start(tree), new Edit(code.end(tree), outer));
+            return null;
         }
 
         String rewritten() {
-            StringBuilder text = new StringBuilder();
-            int copied = 0;
-            for (int at = 0; at < tokens.size(); at++) {
-                Token token = tokens.get(at);
-                String outer = outerThis(at);
-                if (outer != null) {
-                    text.append(source, copied, token.start).append(outer);
-                    at += 2;
-                    copied = tokens.get(at).start + tokens.get(at).text.length();
-                    continue;
+            for (TreePath path : identifiers) {
+                IdentifierTree tree = (IdentifierTree) path.getLeaf();
+                String name = tree.getName().toString();
+                int start = code.start(tree);
+                if (name.equals("this")) {
+                    edits.put(start, new Edit(code.end(tree), instance(0)));
+                } else if (start >= 0 && !CASE.matcher(code.text.substring(0, start)).find()) {
+                    Tree parent = path.getParentPath().getLeaf();
+                    boolean call = parent instanceof MethodInvocationTree
+                            && ((MethodInvocationTree) parent).getMethodSelect() == tree;
+                    edits.put(start, new Edit(start, owner(name, call)));
                 }
-                String owner = owner(at);
-                if (owner == null) {
-                    continue;
-                }
-                text.append(source, copied, token.start).append(owner);
-                copied = token.start + (token.is("this") ? token.text.length() : 0);
             }
-            return text.append(source.substring(copied)).toString();
+            StringBuilder text = new StringBuilder(code.text);
+            edits.descendingMap().forEach((start, edit) ->
+                    text.replace(start, edit.end, edit.text));
+            return text.toString();
         }
 
         /** The parameter that stands for {@code Outer.this} here; null if there is none. */
-        private String outerThis(int at) {
-            boolean fits = tokens.get(at).kind == Token.Kind.NAME
-                    && token(at + 1).is(".") && token(at + 2).is("this") && !token(at - 1).is(".");
-            for (int level = 0; fits && level < levels.size(); level++) {
-                String name = levels.get(level).type.name();
-                boolean named = SourceTypes.dotted(name).endsWith("." + token(at).text)
-                        || name.equals(token(at).text);
+        private String outerThis(String outer) {
+            for (int level = 0; level < levels.size(); level++) {
+                String name = SourceTypes.dotted(levels.get(level).type.name());
+                boolean named = name.endsWith("." + outer) || name.equals(outer);
                 if (named && levels.get(level).instance != null) {
                     return instance(level);
                 }
@@ -341,48 +326,21 @@ final class SnippetSource {
             return null;
         }
 
-        /** Whether a name is a label of a switch: a constant whose enum is known without a name. */
-        private boolean isCase(int at) {
-            return token(firstListed(at) - 1).is("case");
-        }
-
-        /** What to write before a name, or in place of {@code this}; null for nothing. */
-        private String owner(int at) {
-            Token token = tokens.get(at);
-            boolean qualified = token(at - 1).is(".") || token(at - 1).is("::");
-            if (token.is("this")) {
-                return qualified ? null : instance(0);
+        /** What to write before a name; empty for nothing. */
+        private String owner(String name, boolean call) {
+            if (!call && declared.contains(name)) {
+                return "";
             }
-            if (token.kind != Token.Kind.NAME || qualified) {
-                return null;
-            }
-            String type = ofClass(token.text);
-            boolean owned = type != null || token(at - 1).is("new") || token(at - 1).is("@")
-                    || isCase(at);
-            if (owned) {
-                return isCase(at) ? null : type;
-            }
-            boolean call = token(at + 1).is("(");
-            boolean declaration = call && isTyped(at);
-            boolean none = declaration || !call && declared.contains(token.text);
-            return none ? null : ofMember(token.text, call);
-        }
-
-        /** Nested classes of a package are imported; those without a package can't be. */
-        private String ofClass(String name) {
-            boolean mayBe = Character.isUpperCase(name.charAt(0)) && !declared.contains(name);
-            for (int level = 0; mayBe && level < levels.size(); level++) {
-                ReferenceType outer = levels.get(level).type;
-                boolean imported = outer.name().indexOf('.') >= 0;
-                if (!imported && scope.types.find(outer.name() + "$" + name, outer) != null) {
-                    return type(level) + ".";
+            boolean mayBeClass = Character.isUpperCase(name.charAt(0)) && !call;
+            for (int level = 0; level < levels.size(); level++) {
+                Scope.Level each = levels.get(level);
+                // Nested classes of a package are imported; those without a package can't be.
+                boolean imported = each.type.name().indexOf('.') >= 0;
+                String nested = each.type.name() + "$" + name;
+                if (mayBeClass && !imported && scope.types.find(nested, each.type) != null) {
+                    return type(level);
                 }
             }
-            return null;
-        }
-
-        /** A method or a field of the class, or of one around it. */
-        private String ofMember(String name, boolean call) {
             for (int level = 0; level < levels.size(); level++) {
                 Scope.Level each = levels.get(level);
                 List<Method> methods =
@@ -391,10 +349,10 @@ final class SnippetSource {
                         : methods.isEmpty() ? null : methods.get(0);
                 if (member != null && (call || member.isStatic() || each.instance != null)) {
                     boolean instance = !member.isStatic() && each.instance != null;
-                    return (instance ? instance(level) : type(level)) + ".";
+                    return instance ? instance(level) + "." : type(level);
                 }
             }
-            return null;
+            return "";
         }
 
         private String instance(int level) {
@@ -403,7 +361,18 @@ final class SnippetSource {
         }
 
         private String type(int level) {
-            return SourceTypes.dotted(levels.get(level).type.name());
+            return SourceTypes.dotted(levels.get(level).type.name()) + ".";
+        }
+    }
+
+    /** What stands in place of the text up to an end. */
+    private static final class Edit {
+        final int end;
+        final String text;
+
+        Edit(int end, String text) {
+            this.end = end;
+            this.text = text;
         }
     }
 }

@@ -7,7 +7,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.*;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import stepinto.probe.evaluation.Parser.NeedsCompiler;
 import stepinto.probe.program.ClassFile.ConstantPool;
 import stepinto.probe.program.EvaluationFailed;
 import stepinto.probe.program.Primitives;
@@ -33,40 +32,34 @@ final class Snippets {
         this.compiler = new SnippetCompiler(types.machine);
     }
 
-    /** The value of an expression; JDI's void value for a call of a void method. */
-    Operand evaluate(String expression, NeedsCompiler construct, Scope scope)
-            throws EvaluationFailed {
-        check(construct, scope);
-        String trimmed = expression.trim().replaceAll(";+$", "");
-        SnippetSource source = new SnippetSource(scope, trimmed);
+    /**
+     * The value of an expression; JDI's void value for a call of a void method, and for statements.
+     * The variables that statements declare are there for the code after them.
+     */
+    Operand run(Code code, Scope scope) throws EvaluationFailed {
+        if (scope.here.classLoader() == null || TypeNames.isPlatform(scope.here.name())) {
+            throw new EvaluationFailed(
+                    "this has to be compiled, which is not possible in code of the JDK; take a"
+                            + " frame of the program");
+        }
+        SnippetSource source = new SnippetSource(scope, code);
+        Map<String, TypeName> kept = code.declared();
+        boolean expression = code.isExpression();
         try {
-            return run(source, source.ofExpression(), NONE, scope);
+            String text = expression
+                    ? source.ofExpression() : source.ofStatements(kept.keySet());
+            return run(source, text, kept, scope);
         } catch (NotCompiled failure) {
+            if (!expression && kept.isEmpty()) {
+                throw failure.reason(scope);
+            }
+            // An expression may have no value. If the end of statements is not reached, or a
+            // variable has no value there, none can be kept.
             try {
                 run(source, source.ofStatements(NONE.keySet()), NONE, scope);
                 return Operand.of(types.machine.mirrorOfVoid());
             } catch (NotCompiled again) {
-                throw failure.reason(scope);
-            }
-        }
-    }
-
-    /** Runs statements; the variables that they declare are there for the code after them. */
-    void runCode(String code, NeedsCompiler construct, Scope scope) throws EvaluationFailed {
-        check(construct, scope);
-        SnippetSource source = new SnippetSource(scope, code);
-        Map<String, TypeName> kept = StatementParser.declared(code);
-        try {
-            run(source, source.ofStatements(kept.keySet()), kept, scope);
-        } catch (NotCompiled failure) {
-            if (kept.isEmpty()) {
-                throw failure.reason(scope);
-            }
-            // If the end is not reached, or a variable has no value there, none can be kept.
-            try {
-                run(source, source.ofStatements(NONE.keySet()), NONE, scope);
-            } catch (NotCompiled again) {
-                throw again.reason(scope);
+                throw (expression ? failure : again).reason(scope);
             }
         }
     }
@@ -84,14 +77,6 @@ final class Snippets {
             Matcher unknown = UNKNOWN.matcher(getMessage());
             return unknown.find()
                     ? scope.unknown(unknown.group(1)) : new EvaluationFailed(getMessage());
-        }
-    }
-
-    private static void check(NeedsCompiler construct, Scope scope) throws EvaluationFailed {
-        if (scope.here.classLoader() == null || TypeNames.isPlatform(scope.here.name())) {
-            throw new EvaluationFailed(
-                    construct.getMessage() + " can't be evaluated in code of the JDK; take a frame"
-                            + " of the program");
         }
     }
 

@@ -2,6 +2,7 @@ package stepinto.probe.evaluation;
 
 import com.sun.jdi.ReferenceType;
 import com.sun.jdi.Value;
+import com.sun.source.tree.Tree;
 import java.util.Collections;
 import stepinto.probe.program.EvaluationFailed;
 import stepinto.probe.program.Primitives;
@@ -14,23 +15,20 @@ final class TypeName {
     private final String name;
     private final int dimensions;
 
-    TypeName(String name, int dimensions) {
-        this(name, dimensions, name + brackets(dimensions));
-    }
-
-    private TypeName(String name, int dimensions, String source) {
-        this.name = name;
-        this.dimensions = dimensions;
+    private TypeName(String source) {
         this.source = source;
+        String erased = source;
+        for (String before = ""; !before.equals(erased); ) {
+            before = erased;
+            erased = erased.replaceAll("<[^<>]*>", "");
+        }
+        name = erased.replace("[]", "");
+        dimensions = (erased.length() - name.length()) / 2;
     }
 
-    TypeName array(int more) {
-        return new TypeName(name, dimensions + more, source + brackets(more));
-    }
-
-    /** The same type, as it stands in the source. */
-    TypeName written(String text) {
-        return new TypeName(name, dimensions, text);
+    /** With null for {@code var}. */
+    static TypeName of(Tree type) {
+        return new TypeName(type == null ? "var" : type.toString());
     }
 
     boolean isVar() {

@@ -56,10 +56,10 @@ public final class Target {
     }
 
     /** The command with which the virtual machine connects to a port, suspended. */
-    public List<String> debugCommand(int port) {
+    public List<String> debugCommand(String port) {
         List<String> words = new ArrayList<>(command);
         if (attach) {
-            words.replaceAll(word -> word.replace("{port}", Integer.toString(port)));
+            words.replaceAll(word -> word.replace("{port}", port));
         } else {
             String agent = "-agentlib:jdwp=transport=dt_socket,server=n,suspend=y,address=";
             words.addAll(1, Arrays.asList(agent + "127.0.0.1:" + port, CRASHES));

@@ -38,7 +38,6 @@ final class Containers {
         array("Arrays$ArrayList", "a", null);
         array("ImmutableCollections$ListN", "elements", null);
         array("concurrent.CopyOnWriteArrayList", "array", null);
-        add("ImmutableCollections$List12", this::oneOrTwo);
         add("LinkedList", (object, type) -> {
             List<Value> read = heap.values(object, type, "first", "size");
             return nodes(Shape.LIST, read.get(0), null, read.get(1), null, "item", "next");
@@ -91,20 +90,6 @@ final class Containers {
         int size = Heap.number(count);
         return new Contents(
                 shape, size, start -> new Nodes(first, heads, size, names).from(start));
-    }
-
-    /** If there is only one item, the other field holds a marker or null. */
-    private Contents oneOrTwo(ObjectReference object, ReferenceType type) {
-        List<Item> items = new ArrayList<>();
-        for (Value value : heap.values(object, type, "e0", "e1")) {
-            boolean none = value == null || value.type().name().equals("java.lang.Object");
-            if (items.isEmpty() || !none) {
-                items.add(new Item(null, value));
-            }
-        }
-        int size = items.size();
-        return new Contents(
-                Shape.LIST, size, start -> items.listIterator(Math.min(start, size)));
     }
 
     /** What another object holds, on which this one is a view. */

@@ -78,7 +78,7 @@ public final class Invoker {
     }
 
     /** Whether the action being answered is out of time. */
-    public boolean isLate() {
+    private boolean isLate() {
         return System.nanoTime() > actionDeadline;
     }
 

@@ -141,8 +141,15 @@ public final class Fields extends LinkedHashMap<String, Object> {
         }
     }
 
-    /** Write a value as one line of ASCII. */
-    static void write(Object value, StringBuilder out) {
+    /** One line of ASCII. */
+    @Override
+    public String toString() {
+        StringBuilder text = new StringBuilder();
+        write(this, text);
+        return text.toString();
+    }
+
+    private static void write(Object value, StringBuilder out) {
         if (value instanceof Map) {
             char before = '{';
             for (Map.Entry<?, ?> field : ((Map<?, ?>) value).entrySet()) {

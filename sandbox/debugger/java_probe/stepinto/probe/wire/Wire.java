@@ -84,9 +84,7 @@ public final class Wire implements Runnable {
     }
 
     private synchronized void write(Object id, Fields fields) throws IOException {
-        StringBuilder line = new StringBuilder(nonce).append(' ');
-        Fields.write(fields.with("id", id), line);
-        send(line.append('\n').toString());
+        send(nonce + ' ' + fields.with("id", id) + '\n');
     }
 
     private void send(String line) throws IOException {

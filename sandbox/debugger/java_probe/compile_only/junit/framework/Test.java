@@ -1,5 +1,0 @@
-package junit.framework;
-
-public interface Test {
-    void run(TestResult result);
-}

@@ -1,5 +1,0 @@
-package junit.framework;
-
-public abstract class TestCase implements Test {
-    public native String getName();
-}
