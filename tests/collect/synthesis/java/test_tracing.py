@@ -57,7 +57,7 @@ public class Till extends ArrayList<Integer> {
 
     public static void main(String[] arguments) throws Exception {
         limit = Integer.parseInt(arguments[0]);
-        stepinto_trace.Trace.started("shop.TillTest#test");
+        new stepinto_trace.Trace().accept("shop.TillTest#test", null);
         Item item = new Item("pen", 1);
         item.add();
         Runnable later = () -> item.add(2, 2);
@@ -68,7 +68,7 @@ public class Till extends ArrayList<Integer> {
         } catch (IllegalStateException expected) {
             item.add(-5);
         }
-        stepinto_trace.Trace.ended("shop.TillTest#test", true);
+        new stepinto_trace.Trace().accept("shop.TillTest#test", true);
     }
 }
 """
