@@ -344,7 +344,8 @@ class Judge:
         edits = tuple(
             EditRecord.model_validate(part, from_attributes=True) for part in candidate.parts
         )
-        issue = self.workbench.write_issue(failing, run, f"{self.config.seed}:{candidate.id}")
+        seed = f"{self.config.seed}:{candidate.id}"
+        issue = self.workbench.write_issue(failing, run, buggy, seed)
         if not issue:
             raise _Dropped(Step.TOLD)
         clues = Clues(issue, test_function(source.files, failing[0]), run.failure)
