@@ -139,13 +139,24 @@ class Meter:
                 if own and (self.scene is None or id(entry.frame.raw) in self.callers):
                     self.scene = self.look_at(entry.frame.raw, path, line)
 
+    def members(self, test: object, read: set[str]) -> dict[str, object]:
+        """The attributes and methods of the test's object that its code reads, as `self.NAME`."""
+        found: dict[str, Any] = {}
+        pending = sorted(read)
+        while pending:
+            name = pending.pop()
+            if f"self.{name}" not in found:
+                with suppress(Exception):
+                    found[f"self.{name}"] = getattr(test, name)
+                    code = found[f"self.{name}"].__code__
+                    if code.co_filename.startswith(self.test_paths):
+                        pending += sorted(names_of(code))
+        return found
+
     def look_at(self, frame: FrameType, path: str, line: int) -> dict[str, object]:
-        own, test = frame.f_locals, frame.f_locals.get("self")
-        read = names_of(frame.f_code)
+        own, read = frame.f_locals, names_of(frame.f_code)
         known = {name: value for name, value in frame.f_globals.items() if name in read} | own
-        for name in read:
-            with suppress(Exception):
-                known[f"self.{name}"] = getattr(test, name)
+        known |= self.members(own.get("self"), read)
         values = {name: self.sources.of(value) for name, value in known.items()}
         return {
             "path": path[len(WORKSPACE) :],
