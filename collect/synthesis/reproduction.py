@@ -54,7 +54,8 @@ class Trees:
 def _run(code: str, sandbox: Sandbox) -> Ending | None:
     argv = [sandbox.python, "-W", "ignore", "-"]
     environment, source = {"PYTHONHASHSEED": "0"}, (_SHOWING + code).encode()
-    result = sandbox.run(Command(argv, env=environment, stdin=source, timeout=SECONDS))
+    # Outside the workspace, without the tests' files.
+    result = sandbox.run(Command(argv, "/tmp", environment, source, SECONDS))
     if result.timed_out:
         return None
     output = _ADDRESS.sub("0x…", result.output)
@@ -72,7 +73,7 @@ def reproduce(symptom: Symptom, trees: Trees) -> tuple[Claim, dict[str, str]] | 
     None if no part shows the bug and what should happen."""
     claim = read_claim(symptom)
     for code in failing_inputs(symptom):
-        endings = trees.run(code)
+        endings = trees.run(code) if trees.buggy.workspace not in code else None
         told = _told(claim, *endings, symptom) if endings is not None else None
         if told is not None and endings is not None:
             shown = {"snippet": _reduced(code, endings, trees), "exception": endings[0].exception}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -11,11 +12,7 @@ from typing import Protocol
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.projects.config import FactoryConfig
 from collect.benchmarks.projects.failing_input import Scene
-from collect.benchmarks.projects.issue_text import (
-    compose,
-    read_symptom,
-    write_issue,
-)
+from collect.benchmarks.projects.issue_text import compose, read_symptom, write_issue
 from collect.benchmarks.projects.project import Project, ProjectRefused, Reason, read_reasons
 from collect.benchmarks.pytest_run import PytestJob, PytestRun, run_job, statuses
 from collect.benchmarks.workspace import with_environment
@@ -275,10 +272,11 @@ class PythonWorkbench:
         claim, shown = found
         return compose(claim, tests, {"project": symptom.project, **shown}, seed)
 
-    def _opened(self, files: Mapping[str, bytes]) -> Sandbox:
-        opened = open_sandbox(with_environment(self.sandbox, self.project.environment))
-        opened.write_files(files)
-        return opened
+    @contextmanager
+    def _opened(self, files: Mapping[str, bytes]) -> Iterator[Sandbox]:
+        with open_sandbox(with_environment(self.sandbox, self.project.environment)) as opened:
+            opened.write_files(files)
+            yield opened
 
 
 def watched(job: PytestJob, **told: object) -> PytestJob:

@@ -222,6 +222,7 @@ def read_symptom(
         ast.get_source_segment(module, node) or ""
         for node in tree.body
         if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and not node.level)
+        if not any(map(_OF_TESTS.search, _modules(node)))
     )
     # The test's function: the one that the frame is in, or else the one with the test's name.
     name = inside.function if inside else names[-1]
@@ -303,6 +304,11 @@ def _helpers(tree: ast.Module) -> Iterator[str]:
         elif isinstance(node, ast.Import):
             names = [alias for alias in node.names if _is_foreign(alias.name)]
             yield from (alias.asname or alias.name for alias in names)
+
+
+def _modules(node: ast.Import | ast.ImportFrom) -> list[str]:
+    names = [alias.name for alias in node.names]
+    return names if isinstance(node, ast.Import) else [node.module or ""]
 
 
 def _is_foreign(module: str) -> bool:
