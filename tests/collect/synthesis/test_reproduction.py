@@ -68,12 +68,12 @@ class TestShelf:
 
 @pytest.fixture
 def rows():
-    return [3, 1]
+    return lambda: [3, 1]
 
 
 @pytest.mark.parametrize("order", [Order.DOWN])
 def test_order(rows, order):
-    numbers = list(rows)
+    numbers = rows()
     assert ordered(numbers, order) == [3, 1]
 
 
