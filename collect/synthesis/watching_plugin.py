@@ -272,9 +272,9 @@ class Sources:
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return None
-        opening, closing = {list: "[]", tuple: "()"}.get(type(value), "{}")
+        brackets = {list: "[]", tuple: "()"}.get(type(value), "{}")
         comma = "," if isinstance(value, tuple) and len(known) == 1 else ""
-        return f"{opening}{', '.join(known)}{comma}{closing}"
+        return f"{brackets[0]}{', '.join(known)}{comma}{brackets[1]}"
 
     def imported(self, value: Any) -> str | None:
         """The name of a function or class that is not of the tests, from the outermost package

@@ -91,7 +91,7 @@ def definitions(scene: Scene) -> dict[str, str]:
     for name, source in scene.definitions.items():
         node = ast.parse(source).body[0]
         if name.startswith("self.") and isinstance(node, ast.FunctionDef):
-            node = _Replacing(values, {}).visit(node)
+            _Replacing(values, {}).visit(node)
             node.decorator_list.clear()
             arguments = node.args.args
             if arguments and arguments[0].arg == "self":
