@@ -205,8 +205,8 @@ class Step(StrEnum):
     REPEATS = "the same tests fail for the same reason again"
     OTHERS_PASS = "other tests pass"
     FIXED = "its tests pass without the edit"
-    EACH = "of several edits, each changes how a test fails"
-    TOLD = "a user can tell what should happen"
+    EACH = "of several edits, each changes how the issue's test fails"
+    TOLD = "a part of the test shows a user what should happen"
     HARD = "as hard to find as wanted"
     NEW = "no like bug before it"
     WANTED = "not more bugs of its function or project than wanted"
@@ -305,11 +305,15 @@ class Judge:
         return others[: max(wanted, 0)]
 
     def _interact(self, candidate: Candidate, failing: Sequence[str], run: TrialRun) -> bool:
-        """Whether several edits make the first test fail in another way than each of them alone."""
+        """Whether several edits make the first test fail in another way than each of them alone.
+
+        Drops edits whose other failures the issue does not tell: where the first test passes, all
+        must pass."""
         trees = [self.workbench.edited([part]) for part in candidate.parts]
         alone = [self._run(tree, failing).reasons for tree in trees if tree is not None]
         wrong = {test: run.reasons[test] for test in failing}
-        if len(alone) < len(trees) or wrong in alone:
+        untold = any(reasons and failing[0] not in reasons for reasons in alone)
+        if len(alone) < len(trees) or wrong in alone or untold:
             raise _Dropped(Step.EACH)
         return all(reasons.get(failing[0]) != wrong[failing[0]] for reasons in alone)
 
@@ -344,7 +348,8 @@ class Judge:
         edits = tuple(
             EditRecord.model_validate(part, from_attributes=True) for part in candidate.parts
         )
-        issue = self.workbench.write_issue(failing, run, f"{self.config.seed}:{candidate.id}")
+        seed = f"{self.config.seed}:{candidate.id}"
+        issue = self.workbench.write_issue(failing, run, buggy, seed)
         if not issue:
             raise _Dropped(Step.TOLD)
         clues = Clues(issue, test_function(source.files, failing[0]), run.failure)

@@ -29,10 +29,12 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import date, datetime, time, timedelta
+from enum import Enum
 from hashlib import blake2b
-from inspect import CO_VARARGS, CO_VARKEYWORDS
+from inspect import CO_VARARGS, CO_VARKEYWORDS, getsource
 from math import isfinite
-from types import FrameType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from textwrap import dedent
+from types import CodeType, FrameType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 import pytest
@@ -47,10 +49,7 @@ MAX_OBJECTS = 2000
 """Objects of one effect that are looked at."""
 UNSEEN = ("__repr__", "__str__", "__format__", "__eq__", "__ne__", "__hash__")
 """Methods that showing and comparing values calls."""
-MAX_CALLS = 6
-"""Calls of the tests that are told."""
-MAX_REPR = 5000
-MAX_SOURCE = 400
+MAX_SOURCE = 600
 """Characters of a value that are told."""
 MAX_DEPTH = 12
 """Objects inside objects that are looked at."""
@@ -102,7 +101,6 @@ class Meter:
     ) -> None:
         self.test = test
         self.scopes = scopes
-        self.running = False
         self.test_paths = tuple(WORKSPACE + path for path in tests)
         self.calls = 0
         self.entries = 0
@@ -117,23 +115,18 @@ class Meter:
         self.scene: dict[str, object] | None = None
         self.parameters: dict[int, dict[str, str]] = {}
         """The parameters of each active function of the tests, as source, by its frame."""
-        self.compared: tuple[str, str] | None = None
-        self.innermost: dict[str, str] = {}
-        """The variables of the innermost function of the tests, as their representations."""
         self.callers: set[int] = set()
         """The functions of the tests that called the project, by their frames."""
-        self.public_calls: deque[str] = deque(maxlen=MAX_CALLS)
+        self.sources = Sources(self.test_paths)
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
         if item.nodeid != self.test:
             yield
             return
-        self.running = True
         sys.setprofile(self.profile)
         yield
         sys.setprofile(None)
-        self.running = False
 
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
         if item.nodeid == self.test and call.excinfo is not None:
@@ -143,29 +136,36 @@ class Meter:
                 if is_project(path):
                     self.failure.append((path[len(WORKSPACE) :], entry.name, line))
                 own = path.startswith(self.test_paths)
-                if own:
-                    self.innermost = reprs(entry.frame.raw.f_locals)
                 if own and (self.scene is None or id(entry.frame.raw) in self.callers):
                     self.scene = self.look_at(entry.frame.raw, path, line)
-                if entry.frame.raw.f_globals.get("__name__") == "unittest.case":
-                    given = entry.frame.raw.f_locals
-                    if {"first", "second"} <= given.keys():
-                        self.compared = repr(given["first"]), repr(given["second"])
 
-    def pytest_assertrepr_compare(self, left: object, right: object) -> None:
-        if self.running:
-            self.compared = repr(left), repr(right)
+    def members(self, test: object, read: set[str]) -> dict[str, object]:
+        """The attributes and methods of the test's object that its code reads, as `self.NAME`."""
+        found: dict[str, Any] = {}
+        pending = sorted(read)
+        while pending:
+            name = pending.pop()
+            if f"self.{name}" not in found:
+                with suppress(Exception):
+                    found[f"self.{name}"] = getattr(test, name)
+                    code = found[f"self.{name}"].__code__
+                    if code.co_filename.startswith(self.test_paths):
+                        pending += sorted(names_of(code))
+        return found
 
     def look_at(self, frame: FrameType, path: str, line: int) -> dict[str, object]:
-        own = frame.f_locals
-        shared = {n: frame.f_globals[n] for n in frame.f_code.co_names if n in frame.f_globals}
-        values = {name: source_of(value) for name, value in {**shared, **own}.items()}
-        known = {name: text for name, text in values.items() if text is not None}
+        own, read = frame.f_locals, names_of(frame.f_code)
+        known = {name: value for name, value in frame.f_globals.items() if name in read} | own
+        known |= self.members(own.get("self"), read)
+        values = {name: self.sources.of(value) for name, value in known.items()}
         return {
             "path": path[len(WORKSPACE) :],
             "line": line,
-            "values": {**known, **self.parameters.get(id(frame), {})},
+            "values": {name: text for name, text in values.items() if text is not None}
+            | self.parameters.get(id(frame), {}),
             "types": {name: type(value).__name__ for name, value in own.items()},
+            "definitions": self.sources.definitions(known),
+            "imports": sorted(self.sources.imports),
         }
 
     def profile(self, frame: FrameType, event: str, argument: object) -> None:
@@ -178,16 +178,12 @@ class Meter:
             caller = frame.f_back.f_code.co_filename if frame.f_back is not None else ""
             if code.co_filename.startswith(self.test_paths):
                 given = arguments_of(frame)
-                texts = {name: source_of(value) for name, value in given.items()}
+                texts = {name: self.sources.of(value) for name, value in given.items()}
                 known = {name: text for name, text in texts.items() if text is not None}
                 self.parameters[id(frame)] = known
                 self.callers.discard(id(frame))  # A frame before it had the same address.
             if caller.startswith(self.test_paths) and code.co_name not in UNSEEN:
                 self.callers.add(id(frame.f_back))
-                call = call_of(frame)
-                own = code.co_filename.startswith(self.test_paths)
-                if not own and call not in list(self.public_calls)[-1:]:
-                    self.public_calls.append(call)
             if faulty:
                 self.entries += 1
                 self.at_last_entry = self.calls
@@ -217,13 +213,7 @@ class Meter:
             "returns": [(self.calls - calls, *rest) for calls, *rest in self.returns],
             "stacks": list(self.stacks),
             "failure": self.failure,
-            "scene": self.scene
-            and {
-                **self.scene,
-                "compared": self.compared,
-                "innermost": self.innermost,
-                "calls": list(self.public_calls),
-            },
+            "scene": self.scene,
         }
         write(found)
 
@@ -243,37 +233,80 @@ def arguments_of(frame: FrameType) -> dict[str, object]:
     return {name: values.get(name) for name in (*code.co_varnames[:count], *code.co_freevars)}
 
 
-def call_of(frame: FrameType) -> str:
-    """The call of a function, as source with what is no built-in value as `<Class>`."""
-    given = dict(list(arguments_of(frame).items())[: frame.f_code.co_argcount])
-    name = frame.f_code.co_name
-    owner = given.pop("self", None) if "self" in given else given.pop("cls", None)
-    if owner is not None:
-        kind = owner.__name__ if isinstance(owner, type) else type(owner).__name__
-        name = kind if name == "__init__" else f"{kind}.{name}"
-    texts = (source_of(value) or f"<{type(value).__name__}>" for value in given.values())
-    return f"{name}({', '.join(texts)})"
+def names_of(code: CodeType) -> set[str]:
+    """The global names and attributes that code reads, also in its functions and classes."""
+    inner = (names_of(each) for each in code.co_consts if isinstance(each, CodeType))
+    return set(code.co_names).union(*inner)
 
 
-def reprs(variables: dict[str, object]) -> dict[str, str]:
-    found = {}
-    for name, value in variables.items():
-        with suppress(Exception):
-            found[name] = repr(value)[:MAX_REPR]
-    return found
+class Sources:
+    """Values as source, with the imports that it needs."""
 
+    def __init__(self, test_paths: tuple[str, ...]) -> None:
+        self.test_paths = test_paths
+        self.imports: set[str] = set()
 
-def source_of(value: Any, depth: int = 0) -> str | None:
-    """Source of a value of built-in types; None for others, and for long ones."""
-    kind = type(value)
-    text: str | None = None
-    if value is None or kind in (bool, int, str, bytes) or (kind is float and isfinite(value)):
-        text = repr(value)
-    elif depth < MAX_DEPTH and kind in (list, tuple, dict, set) and value != set():
-        parts: Any = [*value, *value.values()] if kind is dict else value
-        if all(source_of(part, depth + 1) is not None for part in parts):
+    def of(self, value: Any, depth: int = 0) -> str | None:
+        """The source of a value of built-in types, a member of an enumeration, or a function or
+        class that a program can import; None for others, and for long ones."""
+        kind = type(value)
+        text: str | None = None
+        if value is None or kind in (bool, int, str, bytes):
             text = repr(value)
-    return text if text is not None and len(text) <= MAX_SOURCE else None
+        elif kind is float:
+            text = repr(value) if isfinite(value) else f"float('{value}')"
+        elif kind in (list, tuple, dict, set) and value != set() and depth < MAX_DEPTH:
+            text = self.of_parts(value, depth + 1)
+        elif isinstance(value, Enum) and (name := self.of(kind)) is not None:
+            named = value.name is not None and value.name.isidentifier()
+            text = f"{name}.{value.name}" if named else f"{name}({value.value!r})"
+        elif isinstance(value, (type, FunctionType)):
+            text = self.imported(value)
+        return text if text is not None and len(text) <= MAX_SOURCE else None
+
+    def of_parts(self, value: Any, depth: int) -> str | None:
+        parts = [self.of(part, depth) for part in value]
+        if isinstance(value, dict):
+            of_values = [self.of(part, depth) for part in value.values()]
+            parts = [k and v and f"{k}: {v}" for k, v in zip(parts, of_values, strict=True)]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
+        brackets = {list: "[]", tuple: "()"}.get(type(value), "{}")
+        comma = "," if isinstance(value, tuple) and len(known) == 1 else ""
+        return f"{brackets[0]}{', '.join(known)}{comma}{brackets[1]}"
+
+    def imported(self, value: Any) -> str | None:
+        """The name of a function or class that is not of the tests, from the outermost package
+        that has it."""
+        name, module = value.__name__, str(value.__module__)
+        for place in (module.partition(".")[0], module):
+            found = sys.modules.get(place)
+            path = str(getattr(found, "__file__", ""))
+            if getattr(found, name, None) is value and not path.startswith(self.test_paths):
+                if place != "builtins":
+                    self.imports.add(f"from {place} import {name}")
+                return str(name)
+        return None
+
+    def definitions(self, known: dict[str, object]) -> dict[str, str]:
+        """The source of those functions and classes that the tests define, and of those that these
+        read, by name."""
+        found: dict[str, str] = {}
+        pending = list(known.items())
+        while pending:
+            name, value = pending.pop()
+            function: Any = getattr(value, "__func__", value)
+            if not isinstance(function, (type, FunctionType)) or name in found:
+                continue
+            with suppress(Exception):
+                source = dedent(getsource(function))
+                read = names_of(compile(source, "", "exec"))
+                module = sys.modules[function.__module__]
+                if str(module.__file__).startswith(self.test_paths):
+                    found[name] = source
+                    pending += [each for each in vars(module).items() if each[0] in read]
+        return found
 
 
 class Contents:

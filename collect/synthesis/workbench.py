@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -11,14 +12,15 @@ from typing import Protocol
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.projects.config import FactoryConfig
 from collect.benchmarks.projects.failing_input import Scene
-from collect.benchmarks.projects.issue_text import read_symptom, write_issue
+from collect.benchmarks.projects.issue_text import compose, read_symptom, write_issue
 from collect.benchmarks.projects.project import Project, ProjectRefused, Reason, read_reasons
 from collect.benchmarks.pytest_run import PytestJob, PytestRun, run_job, statuses
 from collect.benchmarks.workspace import with_environment
 from collect.code.syntax import parse
 from collect.store.files import StrictRecord
 from collect.synthesis.mutations.base import Mutation, apply_all
-from sandbox import SandboxConfig, open_sandbox
+from collect.synthesis.reproduction import Trees, reproduce
+from sandbox import Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxUnavailable
 
 WATCHED = "watched.json"
@@ -155,9 +157,11 @@ class Workbench(Protocol):
     def group_of(self, test: str) -> str:
         """The file or class of a test."""
 
-    def write_issue(self, failing: Sequence[str], run: TrialRun, seed: str) -> str:
+    def write_issue(
+        self, failing: Sequence[str], run: TrialRun, files: Mapping[str, bytes], seed: str
+    ) -> str:
         """A user's bug report, from the symptom of the first of these tests alone; empty if that
-        does not tell what should happen."""
+        does not tell what should happen. `run` is on the buggy `files`."""
 
 
 @dataclass(frozen=True)
@@ -241,26 +245,38 @@ class PythonWorkbench:
         )
 
     def _run(self, files: Mapping[str, bytes], job: PytestJob, timeout: float) -> PytestRun:
-        environment = with_environment(self.sandbox, self.project.environment)
-        with open_sandbox(environment) as opened:
-            opened.write_files(files)
+        with self._opened(files) as opened:
             return run_job(opened, job, timeout)
 
     def group_of(self, test: str) -> str:
         return test.partition("::")[0]
 
-    def write_issue(self, failing: Sequence[str], run: TrialRun, seed: str) -> str:
-        reason = run.reasons[failing[0]]
+    def write_issue(
+        self, failing: Sequence[str], run: TrialRun, files: Mapping[str, bytes], seed: str
+    ) -> str:
+        reason, correct = run.reasons[failing[0]], self.project.source.files
         symptom = read_symptom(
             self.project.source.name,
             failing,
-            files=self.project.source.files,
+            files=correct,
             exception=reason.type,
             message=reason.message,
             output=run.output,
             scene=run.scene,
         )
-        return write_issue(symptom, seed, names_test=self.config.issue_names_test)
+        tests = failing if self.config.issue_names_test else ()
+        with self._opened(files) as buggy, self._opened(correct) as right:
+            found = reproduce(symptom, Trees(buggy, right))
+        if found is None:
+            return write_issue(symptom, seed) if tests else ""
+        claim, shown = found
+        return compose(claim, tests, {"project": symptom.project, **shown}, seed)
+
+    @contextmanager
+    def _opened(self, files: Mapping[str, bytes]) -> Iterator[Sandbox]:
+        with open_sandbox(with_environment(self.sandbox, self.project.environment)) as opened:
+            opened.write_files(files)
+            yield opened
 
 
 def watched(job: PytestJob, **told: object) -> PytestJob:

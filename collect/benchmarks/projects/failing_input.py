@@ -37,12 +37,10 @@ class Scene:
     values when the function was called."""
     types: Mapping[str, str] = field(default_factory=dict)
     """The class of each variable."""
-    compared: tuple[str, str] | None = None
-    """Representations of both sides of the last comparison that failed."""
-    innermost: Mapping[str, str] = field(default_factory=dict)
-    """The variables of the traceback's innermost function in a test's file, as representations."""
-    calls: tuple[str, ...] = ()
-    """The last calls that tests made of the project's functions, with the values of arguments."""
+    definitions: Mapping[str, str] = field(default_factory=dict)
+    """Source of the tests' own functions and classes that the code reads, by the name there."""
+    imports: Sequence[str] = ()
+    """The import statements that `values` need."""
 
 
 # Values in place of variables.
@@ -56,13 +54,10 @@ def with_values(
     values: dict[str, ast.expr] = {}
     renamed: dict[str, str] = {}
     if scene is not None:
-        names = _variables(function, failing)
+        names, inner = _variables(function, failing, scene.values)
         read = names_in(function)
-        values = {
-            name: ast.parse(text, mode="eval").body
-            for name, text in scene.values.items()
-            if names.get(name, True)
-        }
+        fixed = {name for name, replaceable in names.items() if not replaceable} | inner
+        values = {name: tree for name, tree in _trees(scene).items() if name not in fixed}
         taken = {*dir(builtins), *(read - names.keys())}
         for name, is_constant in names.items():
             if not is_constant:
@@ -81,15 +76,48 @@ def with_values(
     return changed, None if failing is None else after[before.index(failing)]
 
 
-def _variables(function: ast.FunctionDef, failing: ast.stmt | None) -> dict[str, bool]:
-    """The function's variables, in order, and whether a value of the run can replace each."""
+def _trees(scene: Scene) -> dict[str, ast.expr]:
+    """What stands for names of the test, and for the attributes and methods of its object."""
+    methods = [name for name in scene.definitions if name.startswith("self.")]
+    texts = {name: name.removeprefix("self.") for name in methods} | dict(scene.values)
+    return {name: ast.parse(text, mode="eval").body for name, text in texts.items()}
+
+
+def definitions(scene: Scene) -> dict[str, str]:
+    """The code of the tests' own functions and classes, by name; without methods that need the
+    test's object."""
+    found = {}
+    values = {name: tree for name, tree in _trees(scene).items() if name.startswith("self.")}
+    for name, source in scene.definitions.items():
+        node = ast.parse(source).body[0]
+        if name.startswith("self.") and isinstance(node, ast.FunctionDef):
+            _Replacing(values, {}).visit(node)
+            node.decorator_list.clear()
+            arguments = node.args.args
+            if arguments and arguments[0].arg == "self":
+                del arguments[0]
+            if "self" in names_in(node):
+                continue
+        found[name.removeprefix("self.")] = ast.unparse(node)
+    return found
+
+
+def _variables(
+    function: ast.FunctionDef, failing: ast.stmt | None, values: Mapping[str, str]
+) -> tuple[dict[str, bool], set[str]]:
+    """The function's variables, in order, and those of its lambdas, inner functions and classes.
+
+    A value of the run can replace a variable if it is bound once, to a constant or to what comes
+    from a parameter that is no value, such as a fixture.
+    """
     arguments = function.args
     parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     found = {each.arg: True for each in parameters if each.arg not in ("self", "cls")}
+    fixtures = found.keys() - values.keys()
     constant: set[ast.AST] = set()
     inner: set[str] = set()
     for node in ast.walk(function):
-        if isinstance(node, ast.Assign) and _is_atom(node.value):
+        if isinstance(node, ast.Assign) and (_is_atom(node.value) or names_in(node) & fixtures):
             constant.update(target for target in node.targets if isinstance(target, ast.Name))
         elif isinstance(node, ast.For) and any(part is failing for part in ast.walk(node)):
             constant.update(ast.walk(node.target))
@@ -99,8 +127,8 @@ def _variables(function: ast.FunctionDef, failing: ast.stmt | None) -> dict[str,
             inner.update(part.id for part in ast.walk(node) if _is_bound(part))
     for node in ast.walk(function):
         if _is_bound(node):
-            found[node.id] = found.get(node.id, True) and node in constant
-    return {name: replaceable for name, replaceable in found.items() if name not in inner}
+            found[node.id] = node.id not in found and node in constant
+    return {name: each for name, each in found.items() if name not in inner}, inner
 
 
 def _is_bound(node: ast.AST) -> TypeGuard[ast.Name]:
@@ -142,13 +170,26 @@ class _Replacing(ast.NodeTransformer):
             return self.values[node.id]
         return ast.Name(self.renamed.get(node.id, node.id), node.ctx)
 
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        if isinstance(node.ctx, ast.Load) and (value := self.values.get(ast.unparse(node))):
+            return value
+        return ast.Attribute(self.visit(node.value), node.attr, node.ctx)
+
 
 # The statements that the failing one needs.
 
 
-def snippet(function: ast.FunctionDef, failing: ast.stmt, last: str, imports: Sequence[str]) -> str:
-    """The program, with the imports that it needs, and `last` in place of the failing statement.
-    Empty if it is too long, or needs more than imports, such as fixtures."""
+def snippet(
+    function: ast.FunctionDef,
+    failing: ast.stmt,
+    last: str,
+    imports: Sequence[str],
+    defined: Mapping[str, str],
+    *,
+    whole: bool,
+) -> str:
+    """The program, with the imports and definitions that it needs, and `last` in place of the
+    failing statement. Empty if it is too long, or needs more, such as fixtures."""
     before, end = _run_up(function.body, failing, ast.parse(last).body)
     needed = set().union(*map(names_in, end))
     own = set().union(*map(_bound, before))
@@ -160,10 +201,16 @@ def snippet(function: ast.FunctionDef, failing: ast.stmt, last: str, imports: Se
         read = names_in(effect)
         if isinstance(effect, ast.Assign) and ast.unparse(effect.value) in last:
             continue
-        if _bound(effect) & needed or (read & needed & own and _has_effect(effect)):
+        bound = _bound(effect)
+        if whole or bound & needed or (read & needed & own and _has_effect(effect)):
+            if isinstance(effect, ast.Assign) and isinstance(effect.targets[0], ast.Name):
+                needed -= bound
             needed |= read
             kept.append(ast.unparse(effect))
     code = "\n".join([*reversed(kept), *map(ast.unparse, end)])
+    left = dict(defined)
+    while names := sorted(unbound(ast.parse(code)) & left.keys()):
+        code = "\n\n".join([*map(left.pop, names), code])
     used = _imports(code, imports)
     if used is None or len(code) > MAX_SNIPPET or code.count("\n") >= MAX_LINES:
         return ""
@@ -212,9 +259,7 @@ def _without_check(node: ast.stmt) -> ast.stmt | None:
     checked = node.test if isinstance(node, ast.Assert) else getattr(node, "value", node)
     parts = [part for part in ast.iter_child_nodes(checked) if isinstance(part, ast.expr)]
     for part in (checked, *parts) if isinstance(node, ast.Assert) else parts[1:]:
-        if isinstance(part, ast.Attribute):
-            return ast.Expr(part)
-        if isinstance(part, ast.Call) and ast.unparse(part.func) not in dir(builtins):
+        if isinstance(part, ast.Attribute | ast.Subscript | ast.Call):
             return ast.Expr(part)
     return None
 
@@ -251,7 +296,7 @@ def _imports(code: str, imports: Sequence[str]) -> list[str] | None:
     tree = ast.parse(code)
     if any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree)):
         return None  # of the tests' own package
-    needed = _unbound(tree)
+    needed = unbound(tree)
     used: list[str] = []
     for line in imports:
         statement = ast.parse(line).body[0]
@@ -265,7 +310,7 @@ def _imports(code: str, imports: Sequence[str]) -> list[str] | None:
     return None if needed else used
 
 
-def _unbound(tree: ast.Module) -> set[str]:
+def unbound(tree: ast.Module) -> set[str]:
     """Names that are read before the code itself assigns them."""
     needed: set[str] = set()
     bound = set(dir(builtins))

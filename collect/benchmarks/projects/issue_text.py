@@ -9,17 +9,23 @@ import random
 import re
 import string
 import sys
-import textwrap
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple, TypeGuard
 
 from collect.benchmarks.base import Language
-from collect.benchmarks.projects.failing_input import EQUAL, Scene, is_check, snippet, with_values
+from collect.benchmarks.projects.failing_input import (
+    EQUAL,
+    Scene,
+    definitions,
+    is_check,
+    snippet,
+    with_values,
+)
 from collect.benchmarks.pytest_run import section_of
 
 # Comparisons and exceptions that tests check, and how pytest and unittest print their failures.
@@ -183,10 +189,8 @@ class Symptom:
     """The tree of `source`."""
     failing: ast.stmt | None = None
     """The failing statement in it."""
-    compared: tuple[str, str] | None = None
-    """Both sides of the comparison that failed, if the run told them."""
-    calls: tuple[str, ...] = ()
-    """The test's last calls of the project's functions, if the run told them."""
+    definitions: Mapping[str, str] = field(default_factory=dict)
+    """Source of the tests' own functions and classes that the test needs, if the run told it."""
 
 
 def read_symptom(
@@ -218,6 +222,7 @@ def read_symptom(
         ast.get_source_segment(module, node) or ""
         for node in tree.body
         if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and not node.level)
+        if not any(map(_OF_TESTS.search, _modules(node)))
     )
     # The test's function: the one that the frame is in, or else the one with the test's name.
     name = inside.function if inside else names[-1]
@@ -230,9 +235,9 @@ def read_symptom(
         around = [node for node in inner[1:] if _is_around(node, inside)]
         around.sort(key=lambda node: (node.end_lineno or 0) - node.lineno)
         failing = around[0] if around else None
-    compared = _compared(scene, frames[-1] if frames else None)
     if function is not None:
         function, failing = with_values(function, failing, scene)
+    own = definitions(scene) if scene is not None else {}
     blocks = [
         node
         for node in (ast.walk(function) if function is not None else ())
@@ -246,7 +251,7 @@ def read_symptom(
         project=project,
         tests=tuple(tests),
         source=source,
-        imports=imports,
+        imports=(*imports, *(scene.imports if scene is not None else ())),
         exception=exception,
         message=re.sub(rf"^(?:\w+\.)*{re.escape(exception)}(?:: |\n|$)", "", message),
         statement=ast.unparse(failing) if failing is not None else "",
@@ -256,21 +261,8 @@ def read_symptom(
         hidden=frozenset(name for frame in outside for name in frame.names()) - shown - _KNOWN,
         function=function,
         failing=failing,
-        compared=compared,
-        calls=scene.calls if scene is not None else (),
+        definitions=own,
     )
-
-
-def _compared(scene: Scene | None, last: _Frame | None) -> tuple[str, str] | None:
-    """Both sides of the comparison that failed: as pytest compared them, or the variables that a
-    helper of the tests compares, in the order of its parameters."""
-    if scene is None or scene.compared is not None or last is None:
-        return scene.compared if scene is not None else None
-    code = textwrap.dedent(_CARETS.sub("", last.code))
-    both = sides(next(iter(_parsed(code).body), None))
-    names = {ast.unparse(side) for side in both or ()}
-    values = [text for name, text in scene.innermost.items() if name in names]
-    return (values[0], values[1]) if len(values) == 2 else None
 
 
 class _Frame(NamedTuple):
@@ -312,6 +304,11 @@ def _helpers(tree: ast.Module) -> Iterator[str]:
         elif isinstance(node, ast.Import):
             names = [alias for alias in node.names if _is_foreign(alias.name)]
             yield from (alias.asname or alias.name for alias in names)
+
+
+def _modules(node: ast.Import | ast.ImportFrom) -> list[str]:
+    names = [alias.name for alias in node.names]
+    return names if isinstance(node, ast.Import) else [node.module or ""]
 
 
 def _is_foreign(module: str) -> bool:
@@ -370,46 +367,66 @@ class Claim:
         return bool(self.expected or self.condition) or self.outcome is Outcome.ERROR
 
 
-def read_claim(symptom: Symptom) -> Claim:
-    """The first failing test's claim, without anything that only the traceback shows."""
+class Checked(NamedTuple):
+    """What a failing statement checks or evaluates."""
+
+    statement: ast.AST | None
+    """It, or the last one of its block."""
+    subject: ast.expr | None
+    """The expression that goes wrong; None if it is constant."""
+    given: Mapping[str, ast.expr]
+    """The test's variables before it."""
+    is_value: bool
+    """Whether it compares the subject with an expected value."""
+    value_first: bool
+    """Whether the expected value is on the left."""
+
+
+def checked(symptom: Symptom) -> Checked:
     statement = next(iter(_parsed(symptom.statement).body), None)
     inner = statement.body[-1] if isinstance(statement, ast.With) else statement
     given = assignments(symptom.source, symptom.line)
     both = sides(inner)
     written = tuple(is_written(side, given) for side in both) if both else ()
+    subject = _subject(inner, given)
     if both:
-        subject: ast.expr | None = both[1] if written == (True, False) else both[0]
-    else:
-        subject = _subject(inner, given)
-    constant = subject is not None and is_constant(subject, given)
+        subject = both[1] if written == (True, False) else both[0]
+    if subject is not None and is_constant(subject, given):
+        subject = None
+    # If both sides are computed, neither is the expected value.
+    is_value = is_equality(inner) and written != (False, False)
     subject = _inlined(subject, symptom, given)
-    call = "" if constant else _code(subject or inner)
-    function = _called(subject or inner, given, symptom.helpers)
+    return Checked(inner, subject, given, is_value, written == (True, False))
+
+
+def read_claim(symptom: Symptom) -> Claim:
+    """The first failing test's claim, without anything that only the traceback shows."""
+    statement, subject, given, is_value, value_first = checked(symptom)
+    call = _code(subject)
+    function = _called(subject or statement, given, symptom.helpers | symptom.definitions.keys())
     expected = symptom.expected_exception
     if expected and _NOT_RAISED.search(symptom.message):
         return Claim(Outcome.NO_ERROR, call, function, expected)
     if expected and (texts := _MESSAGES.search(symptom.message)):
-        wanted, actual = (_shown(text, symptom) for text in texts.groups())
+        wanted, actual = (visible(text, symptom) for text in texts.groups())
         return Claim(Outcome.WRONG_MESSAGE, call, function, wanted, actual)
     if symptom.exception not in ("AssertionError", "Failed"):
-        message = _shown(symptom.message.split("\n")[0], symptom)
+        message = visible(symptom.message.split("\n")[0], symptom)
         if expected:
             return Claim(Outcome.WRONG_ERROR, call, function, expected, message=message)
-        value = _shown(_expected_value(symptom, inner), symptom)
+        value = visible(_expected_value(symptom, statement), symptom)
         return Claim(Outcome.ERROR, call, function, value, message=message)
-    # If both sides are computed, neither is the expected value.
-    if is_equality(inner) and written != (False, False):
-        values = _excerpts(*(symptom.compared or printed_values(symptom.message)))
-        told = symptom.compared is not None
-        actual, expected = (_shown(value, symptom, printed=told) for value in values)
-        if written == (True, False):
+    if is_value:
+        values = excerpts(*printed_values(symptom.message))
+        actual, expected = (visible(value, symptom) for value in values)
+        if value_first:
             actual, expected = expected, actual
         if expected and actual and expected != actual:
             return Claim(Outcome.WRONG_VALUE, call, function, expected, actual)
-    return Claim(Outcome.UNMET, call, function, condition=_condition(inner))
+    return Claim(Outcome.UNMET, call, function, condition=_code(_condition(statement)))
 
 
-def _excerpts(one: str, other: str) -> tuple[str, str]:
+def excerpts(one: str, other: str) -> tuple[str, str]:
     """Two values; of long ones, what is around their first difference."""
     if max(len(one), len(other)) <= MAX_CHARACTERS:
         return one, other
@@ -478,19 +495,18 @@ def _subject(statement: ast.AST | None, given: Mapping[str, ast.expr]) -> ast.ex
     return None
 
 
-def _condition(statement: ast.AST | None) -> str:
-    """The condition of an assertion, as an expression."""
+def _condition(statement: ast.AST | None) -> ast.expr | None:
+    """The condition of an assertion."""
     if isinstance(statement, ast.Assert):
-        return _code(statement.test)
+        return statement.test
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         call = statement.value
         form = CONDITIONS.get(name_of(call.func))
         texts = [ast.unparse(arg) for arg in call.args]
         starred = any(isinstance(argument, ast.Starred) for argument in call.args)
         if form is not None and not starred and len(texts) > form.count("{1}"):
-            condition = form.format(*texts)
-            return _code(ast.parse(condition, mode="eval").body)
-    return ""
+            return ast.parse(form.format(*texts), mode="eval").body
+    return None
 
 
 def _called(node: ast.AST | None, given: Mapping[str, ast.expr], helpers: frozenset[str]) -> str:
@@ -513,7 +529,7 @@ def _called(node: ast.AST | None, given: Mapping[str, ast.expr], helpers: frozen
     return next(filter(None, (_called(source, {}, helpers) for source in sources)), "")
 
 
-def _shown(text: str, symptom: Symptom, *, printed: bool = False) -> str:
+def visible(text: str, symptom: Symptom, *, printed: bool = False) -> str:
     """The text; empty if it is long, or has a name or an address that no user would see. Classes in
     a value that is `printed` are seen."""
     text = _LOCAL.sub("", text)
@@ -529,44 +545,45 @@ def _shown(text: str, symptom: Symptom, *, printed: bool = False) -> str:
 # The report.
 
 
-def failing_input(symptom: Symptom, claim: Claim) -> str:
-    """A short program that fails; empty if the test needs more than can be shown."""
+def failing_inputs(symptom: Symptom) -> Iterator[str]:
+    """Short programs that may fail, from the simplest on; none if the test needs more than can be
+    shown."""
     function, node = symptom.function, symptom.failing
     if function is None or node is None:
-        return ""
+        return
+    statement, subject, _, is_value, _ = checked(symptom)
+    value, condition = getattr(statement, "value", None), _condition(statement)
+    lasts = []
     if isinstance(node, ast.With) and raising(node):
         node = node.body[-1]
-        last = ast.unparse(node)
-    elif isinstance(node, ast.Return):
-        last = ast.unparse(node.value or ast.Constant(None))
-    elif not is_check(node) or not claim.call or claim.outcome is Outcome.UNMET:
-        last = ast.unparse(node)
-    else:
+    elif raising(node) and subject is not None:
+        lasts = [ast.unparse(subject)]
+    elif is_value and subject is not None:
         # Only the expression that the assertion checks.
-        last = f"print({claim.call})" if claim.outcome is Outcome.WRONG_VALUE else claim.call
-    return snippet(function, node, last, symptom.imports)
+        lasts = [f"print({ast.unparse(subject)})"]
+    elif not is_check(node) and isinstance(value, ast.Call):
+        lasts = [f"print({ast.unparse(value)})"]
+    if condition is not None:
+        lasts.append(f"assert {ast.unparse(condition)}")
+    for whole in (False, True):
+        for last in lasts or [ast.unparse(node)]:
+            parts = function, node, last, symptom.imports, symptom.definitions
+            if code := snippet(*parts, whole=whole):
+                yield code
 
 
 _LEFT_OUT = ("found", "closing")
 """Optional parts of a text once it has named the test."""
 
 
-def write_issue(symptom: Symptom, seed: str, *, names_test: bool = True) -> str:
+def write_issue(symptom: Symptom, seed: str) -> str:
     """A bug report: what was called, what happened, what was expected. Deterministic for a seed.
 
-    It has no name that only the traceback shows, and no message or value that contains one. Empty
-    if it may not name the test and could not tell what should happen.
+    It has no name that only the traceback shows, and no message or value that contains one.
     """
-    claim = read_claim(symptom)
-    code = failing_input(symptom, claim)
-    if not code and symptom.calls:
-        if re.search(r"\bself\b", claim.call + claim.condition):
-            claim = replace(claim, call="", condition="")
-        code = "\n".join(["# called one after another:", *symptom.calls])
-    if not names_test and not (claim.tells and (code or claim.call)):
-        return ""
-    shown = {"project": symptom.project, "exception": symptom.exception, "snippet": code}
-    return compose(claim, symptom.tests if names_test else (), shown, seed)
+    shown = {"project": symptom.project, "exception": symptom.exception}
+    shown["snippet"] = next(failing_inputs(symptom), "")
+    return compose(read_claim(symptom), symptom.tests, shown, seed)
 
 
 def compose(

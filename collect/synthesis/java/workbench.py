@@ -197,7 +197,9 @@ class JavaWorkbench:
     def group_of(self, test: str) -> str:
         return test.partition("#")[0].partition("$")[0]
 
-    def write_issue(self, failing: Sequence[str], run: TrialRun, seed: str) -> str:
+    def write_issue(
+        self, failing: Sequence[str], run: TrialRun, files: Mapping[str, bytes], seed: str
+    ) -> str:
         files, failure = self.project.source.files, read_failure(run.traces[failing[0]])
         test_files = [path for path in files if is_below(path, self.project.test_paths)]
         symptom = read_java_symptom(failing[0], failure, files, test_files)

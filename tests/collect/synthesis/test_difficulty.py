@@ -130,6 +130,7 @@ AT_MOST_FOUR = edit("amount * rate", "min(amount, 4) * rate", "to_grams")
 ONE_LESS = edit("rate.factor", "rate.factor - 1", "to_grams")
 TWO_LESS = edit("1000)", "1000) - 2", "limited")
 LIMIT = edit("1000)", "45)", "limited")
+NOTHING_SMALL = edit("1000)", "1000) if amount > 10 else 0", "limited")
 
 
 @pytest.fixture(scope="module")
@@ -187,6 +188,11 @@ def test_edits_interact_if_they_fail_otherwise_together(judge: Judge) -> None:
     assert both.difficulty.interacting is True
     # The limit changes nothing any more.
     assert judged(judge, AT_MOST_FOUR, LIMIT).dropped_at is Step.EACH
+
+
+def test_no_failure_of_several_edits_outlives_the_one_that_the_issue_tells(judge: Judge) -> None:
+    # Without the first edit, only another test than that of the issue fails.
+    assert judged(judge, AT_MOST_FOUR, NOTHING_SMALL).dropped_at is Step.EACH
 
 
 @pytest.mark.parametrize(
