@@ -272,7 +272,7 @@ class Sources:
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return None
-        brackets = {list: "[]", tuple: "()"}.get(type(value), "{}")
+        brackets = "[]" if isinstance(value, list) else "()" if isinstance(value, tuple) else "{}"
         comma = "," if isinstance(value, tuple) and len(known) == 1 else ""
         return f"{brackets[0]}{', '.join(known)}{comma}{brackets[1]}"
 
