@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
+import posixpath
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import secrets
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -110,6 +114,92 @@ def read_records(path: Path | None, hub_id: str | None, split: str | None) -> di
     rows = row_files.open_rows(files, hub_id, "benchmark.path", split=split)
     published = "SWE-bench or SWE-bench-Live"
     return row_files.checked_by_id(rows, Record, published, lambda record: record.instance_id)
+
+
+PLUGIN_NAME = "stepinto_confirmation"
+MAX_SESSIONS = 64
+"""Maximum number of pytest sessions in one run of a record."""
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """The pytest plugin that confirms a log, which any program can write to: for one run, in a
+    folder of the sandbox.
+
+    Upstream's rules still apply: the log is graded, and a runner that loads no plugin (Django's,
+    SymPy's, tox, Java's) is trusted. If pytest loaded it, a pass counts only if pytest reported it,
+    and a session that did not end confirms nothing.
+    """
+
+    folder: str
+    """Absolute path."""
+    key: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
+
+    def lay_out(self, sandbox: Sandbox) -> None:
+        """Write the plugin. Raises SandboxError."""
+        plugin = Path(__file__).with_name("confirming_plugin.py").read_bytes()
+        write_bytes(sandbox, f"{self.folder}/{PLUGIN_NAME}.py", plugin)
+        write_bytes(sandbox, f"{self.folder}/key", self.key.encode())
+
+    @property
+    def settings(self) -> str:
+        """A shell command that makes every later pytest load the plugin."""
+        return (
+            f'export PYTHONPATH="{self.folder}${{PYTHONPATH:+:$PYTHONPATH}}" '
+            f'PYTEST_ADDOPTS="-p {PLUGIN_NAME} ${{PYTEST_ADDOPTS-}}"'
+        )
+
+    def check(
+        self, sandbox: Sandbox, statuses: Mapping[str, TestStatus]
+    ) -> tuple[dict[str, TestStatus], str | None]:
+        """The confirmed statuses of the requested tests, and evidence that the program interfered
+        with the run."""
+        left = _read(sandbox, f"{self.folder}/key")
+        # Each session has left the key of the next one.
+        key, sessions = self.key, list[str]()
+        while key != left:
+            if len(sessions) >= MAX_SESSIONS:
+                changed = "the program changed a file that pytest's own report rests on"
+                return dict(statuses), changed
+            sessions.append(key)
+            key = hashlib.sha256(key.encode()).hexdigest()
+        if not sessions:
+            return dict(statuses), None
+        passed: set[str] = set()
+        whole = True
+        for number, key in enumerate(sessions):
+            seal, _, text = _read(sandbox, f"{self.folder}/report-{number}").partition(" ")
+            expected = hmac.digest(key.encode(), text.encode(), "sha256").hex()
+            if not seal:
+                whole = False
+            elif not hmac.compare_digest(seal.encode(), expected.encode()):
+                return dict(statuses), "the program wrote to the report of pytest's own plugin"
+            else:
+                passed.update(json.loads(text))
+        strange = list(_unconfirmed(statuses, passed))
+        found = {**statuses, **dict.fromkeys(strange, TestStatus.FAILED)}
+        told = f"the log says that {strange[0]} passed, and pytest did not" if strange else None
+        return found, told if whole else None
+
+
+def _unconfirmed(statuses: Mapping[str, TestStatus], passed: set[str]) -> Iterator[str]:
+    """Tests that passed in the log more often than pytest reported for their file and function:
+    logs and upstream's ids cut and rewrite parameters and folders."""
+    left = Counter(map(_function, passed))
+    counted: set[str] = set()
+    for test, status in statuses.items():
+        name = test.split(" <- ")[0]
+        if status is TestStatus.PASSED and "::" in test and name not in counted:
+            counted.add(name)
+            if left[_function(test)] < 1:
+                yield test
+            left[_function(test)] -= 1
+
+
+def _function(test: str) -> str:
+    """`test_cart.py::CartTest::test_total`, without folder and parameters."""
+    path, _, names = test.partition("[")[0].replace("::()", "").partition("::")
+    return f"{posixpath.basename(path)}::{names.split(' ')[0]}"
 
 
 # How to run the tests of SWE-bench's own repositories if a record does not say so. The commands are
@@ -217,13 +307,16 @@ def run_record_tests(
     """
     lay_out_patch(sandbox, record.test_patch, record.test_files, record.base_commit)
     with scratch_folder(sandbox, "/tmp") as folder:
-        write_bytes(sandbox, f"{folder}/run.sh", _script(record, folder).encode())
+        confirmation = Confirmation(f"{folder}/plugin")
+        confirmation.lay_out(sandbox)
+        script = _script(record, folder, confirmation.settings)
+        write_bytes(sandbox, f"{folder}/run.sh", script.encode())
         result = sandbox.run(Command(["sh", "-c", _RUN, "sh", folder], timeout=timeout))
         log, statuses = _graded(record, sandbox, folder, result.timed_out)
+        found, tampered = confirmation.check(sandbox, statuses_of(tests, statuses))
     shown = BoundedOutput(sandbox.config.output_limit)
     shown.add(log.encode())
-    found = statuses_of(tests, statuses)
-    return TestResults(found, shown.text(), result.timed_out, result.seconds)
+    return TestResults(found, shown.text(), result.timed_out, result.seconds, tampered=tampered)
 
 
 def check_runnable(record: Record) -> None:
@@ -269,17 +362,22 @@ def status_of(test: str, statuses: Mapping[str, TestStatus]) -> TestStatus | Non
     return found[0] if len({status is TestStatus.PASSED for status in found}) == 1 else None
 
 
-def _script(record: Record, folder: str) -> str:
+def _script(record: Record, folder: str, settings: str) -> str:
+    """The whole script; `settings` is a command that only pytest needs, before the tests."""
     lines: list[str] = []
     if record.eval_script:
         # The record's script, changed to keep the exit code of its test command.
         kept = f'echo "$TESTS_EXIT_CODE" >{folder}/exit'
         for line in record.eval_script.split("\n"):
+            if BEGIN in line and "pytest" in record.eval_script:
+                lines.append(settings)
             lines += ["TESTS_EXIT_CODE=$?", line, kept] if END in line else [line]
     else:
         tests = [*(record.test_cmds or run_commands(record))]
         lines += [] if record.is_live else setup_commands(record)
         lines += record.rebuild_cmds
+        if any("pytest" in command for command in tests):
+            lines.append(settings)
         if record.print_cmds:
             # The printing commands may need the same shell settings as the tests.
             lines += ["{", *tests, f"}} >{folder}/tests 2>&1"]
