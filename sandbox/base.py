@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -108,6 +109,9 @@ class SandboxConfig(BaseModel):
     secrets."""
     java: JavaConfig = JavaConfig()
     """The JDK and the build tools' options, for bugs in Java."""
+    unsafe: bool = False
+    """Run commands on the host itself if bubblewrap is missing. Model-chosen commands then have the
+    rights of the user who started StepInto."""
 
     @model_validator(mode="after")
     def _packages_are_local(self) -> Self:
@@ -272,6 +276,12 @@ def retry_while_down(request: Callable[[], Answer], patience: float) -> Answer:
                 raise
         time.sleep(wait)
         wait = min(2 * wait, LONGEST_WAIT)
+
+
+def backend_name(config: SandboxConfig) -> str:
+    """The backend's name in records; `local-unsafe` if commands run on the host itself."""
+    on_host = config.backend == "local" and config.unsafe and shutil.which("bwrap") is None
+    return "local-unsafe" if on_host else config.backend
 
 
 def clean_up(config: SandboxConfig) -> None:

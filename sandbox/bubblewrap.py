@@ -60,8 +60,9 @@ ANSWERS = Path(__file__).parents[1] / "collect"
 interpreter's folders, which the sandbox sees."""
 
 INSTALL_HINT = (
-    "the local sandbox needs bubblewrap (bwrap): install it (apt-get install bubblewrap), or set "
-    "sandbox.backend: docker"
+    "the local sandbox needs bubblewrap (bwrap): install it (apt-get install bubblewrap), set "
+    "sandbox.backend: docker, or set sandbox.unsafe: true to run model-chosen commands "
+    "unsandboxed, with your own rights"
 )
 
 

@@ -58,6 +58,7 @@ def readable_below(workspace: str, path: str) -> tuple[str, str]:
     Raises SandboxFileError as `below` does.
     """
     full = posixpath.normpath(posixpath.join(workspace, path))
+    # An unsafe sandbox has its workspace below /tmp.
     temporary = full.startswith("/tmp/") and not full.startswith(f"{workspace}/")
     return ("/tmp", below("/tmp", full)) if temporary else (workspace, below(workspace, path))
 

@@ -23,6 +23,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -36,6 +37,7 @@ from sandbox.bubblewrap import (
     choose_uid,
     filter_program,
     find_interpreter,
+    limit_arguments,
     require_filters,
 )
 from sandbox.environment import (
@@ -67,16 +69,21 @@ END_GRACE = 5.0
 
 
 class LocalSandbox(Sandbox):
-    """A `Sandbox` on this machine."""
+    """A `Sandbox` on this machine.
+
+    With `config.unsafe`, and only if bubblewrap is missing, commands run on the host itself: limits
+    and time-outs apply to the command's descendants; isolation and `read_only` do not.
+    """
 
     def __init__(self, config: SandboxConfig) -> None:
         self.config, self.image_digest = config, None
         interpreter = find_interpreter(config.python or sys.executable)
         self.python = interpreter.executable
         program = shutil.which("bwrap")
-        if program is None:
+        if program is None and not config.unsafe:
             raise SandboxUnavailable(INSTALL_HINT)
-        require_filters()
+        if program:
+            require_filters()
         self._packages: str | None = None
         visible = config
         if config.packages:
@@ -84,8 +91,10 @@ class LocalSandbox(Sandbox):
             readable = (*config.readable_paths, self._packages)
             visible = config.model_copy(update={"readable_paths": readable})
         self._owned = OwnedFolder()
-        self._uid = choose_uid()
-        self._bubblewrap = Bubblewrap(visible, interpreter, self._owned.path, self._uid, program)
+        self._uid = choose_uid() if program else os.geteuid()
+        self._bubblewrap = Bubblewrap(
+            visible, interpreter, self._owned.path, self._uid, program or ""
+        )
         try:
             self._bubblewrap.prepare()
         except BaseException:
@@ -93,10 +102,13 @@ class LocalSandbox(Sandbox):
             raise
         largest = config.file_size_mb * 1024 * 1024
         self._folder = SandboxFolder(self._owned.path / "workspace", self._uid, largest)
-        self._temporary = SandboxFolder(self._owned.path / "tmp", self._uid, largest)
-        self.workspace = WORKSPACE
+        temporary = self._owned.path / "tmp" if program else Path("/tmp")
+        self._temporary = SandboxFolder(temporary, self._uid, largest)
+        self.workspace = WORKSPACE if program else str(self._folder.root)
         self._running = RunningProcesses(config, self._owned.path)
         self._closed = False
+        if program is None:
+            warnings.warn("sandbox.unsafe: commands run on the host unsandboxed", stacklevel=2)
 
     def run(self, command: Command) -> CommandResult:
         self._require_open()
@@ -177,10 +189,12 @@ class LocalSandbox(Sandbox):
         ignored = [s for s in IGNORED_IN_BACKGROUND if signal.getsignal(s) is signal.SIG_IGN]
         names = ",".join(each.name.removeprefix("SIG") for each in ignored)
         reset = [f"--default-signal={names}"] if names else []
+        is_wrapped = bool(self._bubblewrap.program)
+        temporary = "/tmp" if is_wrapped else str(self._owned.path / "tmp")
         variables = {
             "PATH": f"{Path(self.python).parent}:{SYSTEM_PATH}",
-            "HOME": HOME,
-            "TMPDIR": "/tmp",
+            "HOME": HOME if is_wrapped else f"{temporary}/home",
+            "TMPDIR": temporary,
             **BASE_ENVIRONMENT,
             **configured_environment(self.config, self.workspace, self._packages),
             **command.env,
@@ -188,10 +202,15 @@ class LocalSandbox(Sandbox):
         settings = [f"{name}={value}" for name, value in variables.items()]
         folder = command.cwd or self.workspace
         inner = [*session, "env", *reset, "-C", folder, *settings, *command_argv(command)]
-        with memory_file("seccomp", filter_program()) as rules:
-            status, filter_fd = os.pipe(), rules.fileno()
-            wrapped = self._bubblewrap.arguments(status[1], filter_fd, command.read_only)
-            process = start([*wrapped, *inner], stdin, output, status, filter_fd)
+        if is_wrapped:
+            with memory_file("seccomp", filter_program()) as rules:
+                status, filter_fd = os.pipe(), rules.fileno()
+                wrapped = self._bubblewrap.arguments(status[1], filter_fd, command.read_only)
+                argv = [*wrapped, *inner]
+                process = start(argv, stdin=stdin, output=output, status=status, passed=[filter_fd])
+        else:
+            argv = [*limit_arguments(self.config), *inner]
+            process = start(argv, stdin=stdin, output=output, new_group=not interactive)
         self._running.add(process)
         return process
 
@@ -200,6 +219,8 @@ class LocalSandbox(Sandbox):
         if "exit-code" in process.status:
             return process.status["exit-code"]
         self._running.require()
+        if not self._bubblewrap.program:
+            return code if code >= 0 else 128 - code
         if code < 0 or self._closed:
             raise SandboxDead(f"the sandbox was killed from outside (bubblewrap ended with {code})")
         raise SandboxUnavailable(f"bubblewrap could not make the sandbox: {kept.text().strip()}")
@@ -215,9 +236,9 @@ class LocalSandbox(Sandbox):
 class HostProcess:
     """A started process, its pidfd, and bubblewrap's status reports."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], status_fd: int) -> None:
+    def __init__(self, popen: subprocess.Popen[bytes], status_fd: int | None) -> None:
         self._popen = popen
-        self._status_fd: int | None = status_fd
+        self._status_fd = status_fd
         self._inner_pidfd: int | None = None
         self._ending = threading.Lock()
         self._ended = False
@@ -235,10 +256,14 @@ class HostProcess:
         return self._popen.poll()
 
     def kill(self) -> None:
-        """Kill the process with its PID namespace."""
+        """Kill the process with its PID namespace, or if unsandboxed with its group."""
         self._popen.kill()
-        with self._ending, contextlib.suppress(ProcessLookupError):
-            if not self._ended and self._inner_pidfd is not None:
+        with self._ending, contextlib.suppress(ProcessLookupError, PermissionError):
+            if self._ended:
+                return
+            if self._inner_pidfd is None:
+                os.killpg(self.pid, signal.SIGKILL)
+            else:
                 # During start-up, killing the outer process does not yet kill the inner one.
                 signal.pidfd_send_signal(self._inner_pidfd, signal.SIGKILL)
 
@@ -280,11 +305,18 @@ class HostProcess:
 
 
 def start(
-    argv: Sequence[str], stdin: int, output: int, status: tuple[int, int], passed: int
+    argv: Sequence[str],
+    *,
+    stdin: int,
+    output: int,
+    status: tuple[int, int] | None = None,
+    passed: Sequence[int] = (),
+    new_group: bool = True,
 ) -> HostProcess:
-    """Start bubblewrap on the given descriptors, with an empty environment.
+    """Start a process on the given descriptors, with an empty environment.
 
-    `status` is the read and write end of a pipe; the process gets the write end, and `passed`.
+    `status` is the read and write end of a pipe; the process gets the write end, and the
+    descriptors in `passed`. Without `new_group` the process must start its own session.
     """
     try:
         popen = subprocess.Popen(
@@ -293,15 +325,17 @@ def start(
             stdout=output,
             stderr=output,
             env={},
-            process_group=0,
-            pass_fds=(passed, status[1]),
+            process_group=0 if new_group else None,
+            pass_fds=(*passed, *(() if status is None else (status[1],))),
         )
     except BaseException:
-        os.close(status[0])
+        if status is not None:
+            os.close(status[0])
         raise
     finally:
-        os.close(status[1])
-    return HostProcess(popen, status[0])
+        if status is not None:
+            os.close(status[1])
+    return HostProcess(popen, None if status is None else status[0])
 
 
 def collect(process: HostProcess, output: int, deadline: float, kept: BoundedOutput) -> bool:
@@ -324,7 +358,7 @@ def collect(process: HostProcess, output: int, deadline: float, kept: BoundedOut
             poller.unregister(output)
     process.kill()
     process.finish()
-    # Bounded, since a process that is slow to die may still hold the pipe.
+    # Bounded, since an unsandboxed child may still hold the pipe.
     end = time.monotonic() + 1
     while time.monotonic() < end and wait_readable(output, 0.05) and _read_chunk(output, kept):
         pass

@@ -26,6 +26,7 @@ from collect.quantities import first_of
 from collect.store.files import StrictRecord
 from collect.threads import run_in_threads
 from sandbox import Command, SandboxConfig, open_sandbox
+from sandbox.base import backend_name
 from sandbox.engine import connect, digest_of, find_image, image_or_none
 from sandbox.environment import cache_folder
 from sandbox.errors import (
@@ -155,7 +156,7 @@ class EnvironmentFingerprint:
                 "the docker sandbox needs an image: set sandbox.image, or use a benchmark whose "
                 "instances name one"
             )
-        parts = [config.backend, what, *([config.python] if docker and config.python else [])]
+        parts = [backend_name(config), what, *([config.python] if docker and config.python else [])]
         own = config.model_dump(include={"packages", "import_paths", "environment"})
         own = {name: value for name, value in own.items() if value}
         parts += [json.dumps(own, sort_keys=True)] if own else []

@@ -45,6 +45,7 @@ from collect.errors import (
 )
 from collect.store.records import Role, StopReason, TestRow
 from sandbox import Sandbox, SandboxConfig
+from sandbox.base import backend_name
 from sandbox.debugger import Debugger, open_debugger
 from sandbox.errors import BuildFailure, SandboxError, SandboxFileError
 
@@ -103,7 +104,7 @@ class RolloutSettings:
         """A fresh sandbox for agents, see `open_instance_sandbox`."""
         started = time.monotonic()
         sandbox = open_instance_sandbox(self.sandbox, instance)
-        seconds, opened = time.monotonic() - started, self.sandbox.backend
+        seconds, opened = time.monotonic() - started, backend_name(self.sandbox)
         digest = sandbox.image_digest
         self.log.note("sandbox_opened", seconds=seconds, backend=opened, image_digest=digest)
         return sandbox

@@ -24,6 +24,7 @@ from collect.store.records import (
     code_version,
     combined_teacher,
 )
+from sandbox.base import backend_name
 from sandbox.debugger import DebugEvent, StopReason
 
 _PROC = r"/proc/(?:self|\d|\$|\{|['\"%])"
@@ -155,7 +156,7 @@ def rows_of(
         sub_model=spec.sub or "",
         teacher=combined_teacher(role_model.teacher for role_model in role_models),
         sampling=json.dumps({log.role.value: json.loads(log.sampling) for log in logs}),
-        sandbox=settings.sandbox.backend,
+        sandbox=backend_name(settings.sandbox),
         image_digest=trace.image_digest,
         code_version=code_version(),
         code_commit=code_commit(),

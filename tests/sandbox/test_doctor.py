@@ -47,6 +47,7 @@ def test_nothing_installed_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     checks = by_name(check_machine())
     assert not checks["bubblewrap"].found
     assert "apt-get install bubblewrap" in checks["bubblewrap"].detail
+    assert "unsafe: true" in checks["bubblewrap"].detail
     assert not checks["Docker engine"].found
     assert "DOCKER_HOST" in checks["Docker engine"].detail
 

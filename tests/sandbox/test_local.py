@@ -1,4 +1,4 @@
-"""What only the local sandbox promises: the host's files, leftovers, users."""
+"""What only the local sandbox promises: the host's files, leftovers, users, unsafe mode."""
 
 from __future__ import annotations
 
@@ -208,6 +208,29 @@ def test_leftovers_of_the_dead_are_removed_and_of_the_living_are_not(
 def test_without_bubblewrap_it_says_how_to_go_on(no_bubblewrap: None, temporary: Path) -> None:
     with pytest.raises(SandboxUnavailable, match="apt-get install bubblewrap"):
         open_sandbox(SandboxConfig())
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.filterwarnings("ignore:sandbox.unsafe")
+def test_unsafe_runs_commands_on_the_host(no_bubblewrap: None, temporary: Path) -> None:
+    os.environ["STEPINTO_TEST_SECRET"] = "s3cret"
+    with LocalSandbox(SandboxConfig(unsafe=True, command_timeout=30)) as box:
+        assert Path(box.workspace).is_dir()
+        box.write_file("a/b", b"1")
+        assert shell(box, "pwd; cat a/b; env").startswith(f"{box.workspace}\n1")
+        assert "s3cret" not in shell(box, "env")
+        result = box.run(Command(["bash", "-c", "sleep 1014 & sleep 1014"], timeout=0.3))
+        assert (result.exit_code, result.timed_out) == (124, True)
+        assert shell(box, "sleep 1014 & echo started") == "started\n"
+        _wait_until(lambda: not _matching("sleep 1014"))
+        assert box.run(Command(["bash", "-c", "kill -9 $$"])).exit_code == 137
+        assert box.run(Command(["no-such-program"])).exit_code == 127
+        terminal = box.spawn(Command(["bash", "-c", "read line; echo got $line; exit 4"]))
+        terminal.send_line(b"it")
+        assert terminal.read_line(30) == b"got it"
+        with pytest.raises(EOFError):
+            terminal.read_line(30)
+        assert terminal.close() == 4
     assert list(temporary.iterdir()) == []
 
 
