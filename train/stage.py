@@ -117,7 +117,8 @@ def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | Non
         started = time.monotonic()
         trainer.train(resume_from_checkpoint=str(resume) if resume else None)
         seconds = time.monotonic() - started
-        if config.eval_every is not None and trainer.state.global_step % config.eval_every:
+        measured = {point.step for point in eval_curve(trainer.state.log_history)}
+        if config.eval_every is not None and trainer.state.global_step not in measured:
             trainer.evaluate()
     # A quantized base model, or a part of a model, is no whole one in full precision.
     if (config.lora is not None and config.lora.quantize is not None) or sharded():
