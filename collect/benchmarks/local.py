@@ -65,6 +65,8 @@ class Difficulty(StrictRecord):
     failing_tests: int
     covering_tests: int
     """Number of tests that run the faulty code, failing or not."""
+    reaching_tests: int | None = None
+    """How many of these were run."""
     on_traceback: bool | None = None
     """Whether the faulty function is in the failure's traceback; None if unknown."""
     entries: int | None = None
@@ -76,6 +78,9 @@ class Difficulty(StrictRecord):
     """Calls of the project's and the test's functions from the end of that entry to the end of the
     test; from the beginning of the last entry, if `right_entries` is None. None if the faulty code
     is in no function, or another thread ran it."""
+    functions: int | None = None
+    """Number of the project's functions that the test runs, in the correct program; Python
+    only."""
     call_depth: int | None = None
     """Call depth from the test to the faulty function at that entry."""
     call_distance: int | None = None

@@ -11,11 +11,33 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
 
+from collect.benchmarks.base import Language
 from collect.benchmarks.local import LocalBug
 from collect.benchmarks.projects.config import DifficultyConfig, HardFeature
 from collect.code.source import find_test, read_source
 from collect.synthesis.workbench import TrialRun
 from sandbox.text import source_lines
+
+_AT_SIGHT: Mapping[Language, str] = {
+    "python": """
+        cut_comparison dropped_recursive_result early_return inverted_test lost_update
+        mutable_default negated_condition nested_yield off_by_one reset_in_loop reversed_callbacks
+        shared_state swallowed_exception swapped_arguments swapped_results unguarded_statement
+        wrong_arithmetic_operator wrong_boolean_operator wrong_boundary wrong_division
+        wrong_fallback wrong_flag wrong_function wrong_length wrong_loop_control wrong_slice_end
+        wrong_start wrong_unit
+    """,
+    "java": """
+        dropped_cast dropped_offset early_return ignored_result integer_division lossy_comparison
+        missing_break negated_condition off_by_one_bound overwritten_total reference_equality
+        reversed_comparison self_assignment swapped_arguments swapped_branches unconditional
+        wrong_arithmetic_operator wrong_boolean_operator wrong_constant wrong_flag
+        wrong_loop_control wrong_method wrong_rounding wrong_start
+    """,
+}
+"""Kinds of edit that look wrong to whoever reads the function."""
+_WRONG_RESULTS = ("AssertionError", "AssertionFailedError", "ComparisonFailure")
+"""What tests raise if a result is not what they expect."""
 
 Frame = tuple[str, ...]
 """Path and function, and more."""
@@ -28,12 +50,13 @@ def measure_distance(
     pairs = enumerate(zip(buggy.returns, correct.returns, strict=False))
     right = next((i for i, (one, other) in pairs if one.effect != other.effect), None)
     if right is None:
-        return dict(buggy.distance)
+        return {**buggy.distance, "functions": correct.distance.get("functions")}
     wrong = buggy.returns[right]
     path = _between(wrong.stack, [frame[:2] for frame in buggy.failure])
     files = {file for file, *_ in path if not is_test(file)} - {wrong.stack[-1][0]}
     return {
         **buggy.distance,
+        "functions": correct.distance.get("functions"),
         "right_entries": right,
         "calls_to_failure": wrong.calls_to_end,
         "call_depth": len(wrong.stack) - 1,
@@ -49,6 +72,11 @@ def _between(stack: Sequence[Frame], other: Sequence[Frame]) -> list[Frame]:
     return [*other[: common - 1 : -1], *stack[common - 1 :]]
 
 
+def is_natural(kind: str, language: Language) -> bool:
+    """Whether code with an edit of this kind reads like correct code."""
+    return kind not in _AT_SIGHT[language].split()
+
+
 def features_of(bug: LocalBug, config: DifficultyConfig) -> list[HardFeature]:
     """What makes a bug hard to find. What was not measured doesn't."""
     measured = bug.difficulty
@@ -62,6 +90,12 @@ def features_of(bug: LocalBug, config: DifficultyConfig) -> list[HardFeature]:
         HardFeature.EARLY: (measured.calls_to_failure or 0) >= config.calls_to_failure,
         HardFeature.STATE: any(edit.category == "state" for edit in bug.edits),
         HardFeature.INTERACTING: bool(measured.interacting),
+        HardFeature.NATURAL: bool(bug.edits)
+        and all(is_natural(e.kind, bug.language) for e in bug.edits),
+        HardFeature.WIDE: (measured.functions or 0) >= config.functions,
+        HardFeature.RARE: (measured.reaching_tests or 0)
+        >= (1 + config.passing_per_failing) * measured.failing_tests,
+        HardFeature.SILENT: bug.failure is not None and bug.failure.type in _WRONG_RESULTS,
         HardFeature.UNREADABLE: (measured.reading_rank or 0) > config.top_k,
     }
     return [feature for feature in HardFeature if has[feature]]
@@ -136,9 +170,18 @@ def rank_functions(
 
 
 def reading_rank(ranked: Sequence[Function], faulty: set[tuple[str, str]]) -> int | None:
-    """The rank of the first of these functions, given as path and qualified name, from 1."""
-    ranks = (n for n, each in enumerate(ranked, start=1) if (each.path, each.name) in faulty)
-    return next(ranks, None)
+    """The rank of the first of these functions, given as path and qualified name, from 1. For a
+    method that is gone, or a class, it is that of the class's first one."""
+    names = {(each.path, each.name) for each in ranked}
+    classes = {(path, name.rpartition(".")[0]) for path, name in faulty - names} | (faulty - names)
+
+    def is_faulty(function: Function) -> bool:
+        owner = function.name.rpartition(".")[0]
+        return (function.path, function.name) in faulty or (
+            owner != "" and (function.path, owner) in classes
+        )
+
+    return next((n for n, each in enumerate(ranked, start=1) if is_faulty(each)), None)
 
 
 def test_function(files: Mapping[str, bytes], test: str) -> str:

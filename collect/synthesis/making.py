@@ -55,6 +55,7 @@ from collect.synthesis.difficulty import (
     Clues,
     features_of,
     is_hard_enough,
+    is_natural,
     measure_distance,
     rank_functions,
     reading_rank,
@@ -126,7 +127,13 @@ def find_candidates(project: Project, suite: Suite, config: FactoryConfig) -> Ca
             except (ConfigError, UnicodeDecodeError):
                 unread.append(path)
     seed = f"{config.seed}:{project.source.name}"
-    reached = [mutation for mutation in mutations if _reaching(mutation, suite)]
+    natural = HardFeature.NATURAL in config.difficulty.required
+    reached = [
+        mutation
+        for mutation in mutations
+        if _reaching(mutation, suite)
+        and (not natural or is_natural(mutation.kind, project.language))
+    ]
     per_scope = config.bugs_per_function * TRIES_PER_FUNCTION
     single = chosen(reached, seed, config.candidates_per_project, per_scope=per_scope)
     pairs = _pairs(single, seed, round(config.combined_share * len(single)))
@@ -196,7 +203,7 @@ class Step(StrEnum):
     """The steps that an edit must pass, in order."""
 
     JUDGED = "its tests leave sandbox and factory whole"
-    PARSES = "still a program that parses"
+    PARSES = "still a program that parses, with no name left unused"
     LOADS = "its code and tests still compile and load"
     ENDS = "its tests end"
     FAILS = "a test fails"
@@ -358,6 +365,7 @@ class Judge:
             {
                 "failing_tests": len(failing),
                 "covering_tests": candidate.covering,
+                "reaching_tests": len(candidate.tests),
                 "reading_rank": reading_rank(ranked, _places(candidate.parts)),
                 **run.distance,
             }

@@ -9,12 +9,12 @@ for the lines. `watch.json` next to it has either of
   no test.
 - `test` (a node id) and `scopes`: the path relative to the workspace, name, first and last line of
   each faulty function, or of module-level code (without a name). The result has
-  `calls_to_failure`, `entries`, `call_depth` and `on_traceback`; `returns`, for each return of a
-  faulty function the calls before it, the number of its stack in `stacks`, and its effect; and
-  `failure`, the stack of the failure; and `scene`, what the failing code of the tests (below the
-  paths `tests`) shows: see `collect.benchmarks.projects.failing_input.Scene`. A stack is a list
-  of path and function, outermost first, with the line for the failure; it has only frames of the
-  project and its tests.
+  `calls_to_failure`, `entries`, `functions` (how many of the project's ran), `call_depth` and
+  `on_traceback`; `returns`, for each return of a faulty function the calls before it, the number
+  of its stack in `stacks`, and its effect; and `failure`, the stack of the failure; and `scene`,
+  what the failing code of the tests (below the paths `tests`) shows: see
+  `collect.benchmarks.projects.failing_input.Scene`. A stack is a list of path and function,
+  outermost first, with the line for the failure; it has only frames of the project and its tests.
 
 It writes the result to `watched.json`.
 """
@@ -103,6 +103,8 @@ class Meter:
         self.scopes = scopes
         self.test_paths = tuple(WORKSPACE + path for path in tests)
         self.calls = 0
+        self.functions: set[CodeType] = set()
+        """Those of the project that ran, without the tests'."""
         self.entries = 0
         self.at_last_entry = 0
         self.depth = 0
@@ -175,6 +177,8 @@ class Meter:
         faulty = self.is_faulty(code.co_filename, code.co_name, code.co_firstlineno)
         if event == "call":
             self.calls += 1
+            if not code.co_filename.startswith(self.test_paths):
+                self.functions.add(code)
             caller = frame.f_back.f_code.co_filename if frame.f_back is not None else ""
             if code.co_filename.startswith(self.test_paths):
                 given = arguments_of(frame)
@@ -208,6 +212,7 @@ class Meter:
         found: dict[str, object] = {
             "calls_to_failure": self.calls - self.at_last_entry if entered else None,
             "entries": self.entries if entered else None,
+            "functions": len(self.functions),
             "call_depth": self.depth if entered else None,
             "on_traceback": self.on_traceback,
             "returns": [(self.calls - calls, *rest) for calls, *rest in self.returns],

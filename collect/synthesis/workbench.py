@@ -16,9 +16,9 @@ from collect.benchmarks.projects.issue_text import compose, read_symptom, write_
 from collect.benchmarks.projects.project import Project, ProjectRefused, Reason, read_reasons
 from collect.benchmarks.pytest_run import PytestJob, PytestRun, run_job, statuses
 from collect.benchmarks.workspace import with_environment
-from collect.code.syntax import parse
 from collect.store.files import StrictRecord
 from collect.synthesis.mutations.base import Mutation, apply_all
+from collect.synthesis.mutations.traces import leaves_trace
 from collect.synthesis.reproduction import Trees, reproduce
 from sandbox import Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxUnavailable
@@ -139,7 +139,8 @@ class Workbench(Protocol):
         """Run the unedited project's suite twice. Raises ProjectRefused, SandboxError."""
 
     def edited(self, edits: Sequence[Mutation]) -> Mapping[str, bytes] | None:
-        """The whole edited tree; None if it is no longer a valid program."""
+        """The whole edited tree; None if it is no longer a valid program, or if the edits leave a
+        name unused."""
 
     def run(
         self,
@@ -212,7 +213,8 @@ class PythonWorkbench:
     def edited(self, edits: Sequence[Mutation]) -> Mapping[str, bytes] | None:
         code = apply_all(edits)
         try:
-            parse(code)
+            if leaves_trace(edits[0].source, code):
+                return None
         except (SyntaxError, ValueError):
             return None
         return {**self.project.source.files, edits[0].path: code.encode()}

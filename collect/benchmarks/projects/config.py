@@ -76,6 +76,15 @@ class HardFeature(StrEnum):
     """State that is shared, stale or not reset: an edit of the category `state`."""
     INTERACTING = "interacting"
     """Two edits, which fail together in another way than each alone."""
+    NATURAL = "natural"
+    """The edited code reads like correct code: something is left out, say. If it is required, only
+    such edits are tried."""
+    WIDE = "wide"
+    """The failing test runs many functions of the project."""
+    RARE = "rare"
+    """Few of the tests that reach the edited code fail."""
+    SILENT = "silent"
+    """No error is raised: a result is wrong."""
     UNREADABLE = "unreadable"
     """A reader of the source, the failing test and its traceback looks elsewhere first."""
 
@@ -95,6 +104,10 @@ class DifficultyConfig(BaseModel):
     """`repeated`: minimum number of entries that end right before the first wrong one."""
     calls_to_failure: int = Field(default=30, ge=1)
     """`early`: minimum number of calls after the value went wrong."""
+    functions: int = Field(default=30, ge=1)
+    """`wide`: minimum number of functions that the failing test runs."""
+    passing_per_failing: int = Field(default=4, ge=1)
+    """`rare`: minimum number of passing tests that reach the edited code, for each failing one."""
     top_k: int = Field(default=3, ge=1)
     """`unreadable`: the faulty function is not among the reader's first `top_k`."""
 

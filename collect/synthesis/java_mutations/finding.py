@@ -455,6 +455,17 @@ def skipped_cleanup(node: Node, variables: Variables) -> Edits:
         yield Edit(before.end_byte, node.end_byte)
 
 
+@kind("inheritance", "method_declaration")
+def dropped_override(node: Node, variables: Variables) -> Edits:
+    """A method that is inherited instead."""
+    before = node.prev_sibling
+    while before is not None and before.type.endswith("comment"):
+        before = before.prev_sibling
+    marks = node.named_children[0].named_children
+    if before is not None and any(text_of(each) == "@Override" for each in marks):
+        yield Edit(before.end_byte, node.end_byte)
+
+
 @kind("order", "expression_statement")
 def swapped_statements(node: Node, variables: Variables) -> Edits:
     """Two steps run in the wrong order."""
@@ -618,15 +629,15 @@ def find_java_mutations(code: str, path: str = "") -> list[Mutation]:
 
 
 def _visited(root: Node) -> Iterator[tuple[Node, Node]]:
-    """The nodes inside classes, each with its innermost method or class."""
+    """The nodes inside classes, each with its innermost method or class; a method is its own."""
     pending: list[tuple[Node, Node | None]] = [(root, None)]
     while pending:
         node, scope = pending.pop()
         if _left_alone(node):
             continue
-        if scope is not None:
-            yield node, scope
         inner = node if node.type in CLASSES | METHODS else scope
+        if scope is not None:
+            yield node, node if node.type in METHODS else scope
         pending += [(child, inner) for child in reversed(node.named_children)]
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from functools import cached_property
 from types import ModuleType
 from typing import Any, TypeVar, get_args, get_type_hints
@@ -211,7 +212,9 @@ def without(items: Sequence[Node], index: int) -> list[Node]:
     left: list[Node] = spliced(items, index, 1)
     if left and index == len(left):
         last = items[index]
-        assert isinstance(last, cst.Arg | cst.BaseElement | cst.SubscriptElement), last
+        assert isinstance(
+            last, cst.Arg | cst.BaseElement | cst.BaseDictElement | cst.SubscriptElement
+        ), last
         left[-1] = left[-1].with_changes(comma=last.comma)
     return left
 
@@ -223,6 +226,60 @@ def exchanged(items: Sequence[Valued], index: int) -> list[Valued]:
     changed[index] = first.with_changes(value=second.value)
     changed[index + 1] = second.with_changes(value=first.value)
     return changed
+
+
+def lazy(node: cst.Call | cst.ListComp) -> Replacements:
+    """An iterator for a new list of the same items."""
+    match node:
+        case cst.ListComp(elt, for_in):
+            left = cst.LeftParen(node.lbracket.whitespace_after)
+            right = cst.RightParen(node.rbracket.whitespace_before)
+            yield cst.GeneratorExp(elt, for_in, [left], [right])
+        case cst.Call(cst.Name("list" | "tuple"), [arg]):
+            if isinstance(arg.value, cst.GeneratorExp):
+                left = cst.LeftParen(node.whitespace_before_args)
+                right = cst.RightParen(arg.whitespace_after_arg)
+                yield cst.GeneratorExp(arg.value.elt, arg.value.for_in, [left], [right])
+            elif calls(arg.value, "map", "filter", "zip", "reversed", "enumerate", "iter"):
+                yield arg.value
+
+
+# Names that are alike.
+
+MAX_NAMES = 2
+"""Limit of other names tried in one place, the most similar first."""
+_OPPOSITE_NAMES = """
+    start end, start stop, left right, first last, low high, lo hi, min max, minimum maximum,
+    lower upper, old new, width height, row column, row col, rows cols, source target, src dst,
+    head tail, key value, keys values, prev next, previous current, parent child, prefix suffix,
+    before after, succ pred, open close, hits misses, begin end, input output, true false,
+    year month, month day, hour minute, minute second
+"""
+_OPPOSITE_WORDS = [set(pair.split()) for pair in _OPPOSITE_NAMES.split(",")]
+
+
+def alike(name: str, others: Iterable[str]) -> list[str]:
+    """Names that are easily confused with this one, the most similar first."""
+    scored = [(likeness(name, other), other) for other in others if other != name]
+    scored.sort(key=lambda pair: -pair[0])
+    return [other for score, other in scored[:MAX_NAMES] if score >= 0.6]
+
+
+def likeness(one: str, other: str) -> float:
+    """Similarity from 0 to 1."""
+    words, other_words = ([w for w in name.lower().split("_") if w] for name in (one, other))
+    if len(words) == len(other_words):
+        differing = [{a, b} for a, b in zip(words, other_words, strict=True) if a != b]
+        if len(differing) == 1 and differing[0] in _OPPOSITE_WORDS:
+            return 1.0
+        if len(differing) == 1 and len(words) > 1:
+            return 0.9
+    if len(one) <= 2 and len(other) <= 2:
+        # Short neighbouring names: i and j, x and y, a and b, x1 and x2.
+        return 0.9 if abs(ord(one[0]) - ord(other[0])) <= 1 or one[0] == other[0] else 0.0
+    if one + "s" == other or other + "s" == one:
+        return 0.8
+    return SequenceMatcher(None, one, other).ratio()
 
 
 # Positions of syntax nodes in the source, and the text of a replacement.

@@ -3,15 +3,16 @@ their place."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from difflib import SequenceMatcher
+from collections.abc import Iterator
 from itertools import pairwise
 
 import libcst as cst
 
 from collect.synthesis.mutations.base import (
+    MAX_NAMES,
     Replacements,
     Surroundings,
+    alike,
     both_ways,
     called_name,
     calls,
@@ -20,6 +21,8 @@ from collect.synthesis.mutations.base import (
     is_empty,
     is_read,
     kind,
+    lazy,
+    likeness,
     mentions,
     minus_one,
     one_way,
@@ -54,18 +57,7 @@ def used_up_iterator(node: cst.Call | cst.ListComp, around: Surroundings) -> Rep
         return
     if not _iterated_twice(target.value, around):
         return
-    match node:
-        case cst.ListComp(elt, for_in):
-            left = cst.LeftParen(node.lbracket.whitespace_after)
-            right = cst.RightParen(node.rbracket.whitespace_before)
-            yield cst.GeneratorExp(elt, for_in, [left], [right])
-        case cst.Call(cst.Name("list" | "tuple"), [arg]):
-            if isinstance(arg.value, cst.GeneratorExp):
-                left = cst.LeftParen(node.whitespace_before_args)
-                right = cst.RightParen(arg.whitespace_after_arg)
-                yield cst.GeneratorExp(arg.value.elt, arg.value.for_in, [left], [right])
-            elif calls(arg.value, "map", "filter", "zip", "reversed", "enumerate", "iter"):
-                yield arg.value
+    yield from lazy(node)
 
 
 @kind("boundary")
@@ -534,23 +526,12 @@ def wrong_length(node: cst.Call, around: Surroundings) -> Replacements:
 
 # Mistakes in names: a variable, attribute or key replaced by a similar one.
 
-MAX_NAMES = 2
-"""Limit of other names tried in one place, the most similar first."""
-_OPPOSITE_NAMES = """
-    start end, start stop, left right, first last, low high, lo hi, min max, minimum maximum,
-    lower upper, old new, width height, row column, row col, rows cols, source target, src dst,
-    head tail, key value, keys values, prev next, previous current, parent child, prefix suffix,
-    before after, succ pred, open close, hits misses, begin end, input output, true false,
-    year month, month day, hour minute, minute second
-"""
-_OPPOSITE_WORDS = [set(pair.split()) for pair in _OPPOSITE_NAMES.split(",")]
-
 
 @kind("name")
 def confused_variable(node: cst.Name, around: Surroundings) -> Replacements:
     """A variable replaced by one with a similar name."""
     if is_read(node, around.parent) and node.value in around.names:
-        for name in _alike(node.value, around.names):
+        for name in alike(node.value, around.names):
             yield node.with_changes(value=name)
 
 
@@ -561,7 +542,7 @@ def confused_attribute(node: cst.Attribute, around: Surroundings) -> Replacement
     written = isinstance(parent, cst.AssignTarget | cst.AugAssign | cst.Attribute)
     called = isinstance(parent, cst.Call) and parent.func is node
     if name in around.scope.attributes and not written and not called:
-        for other in _alike(name, around.scope.attributes):
+        for other in alike(name, around.scope.attributes):
             yield node.with_changes(attr=cst.Name(other))
 
 
@@ -574,32 +555,8 @@ def confused_key(node: cst.SimpleString, around: Surroundings) -> Replacements:
         ):
             others = dict.fromkeys(_keys_of(mapping, around))
             near = [key for key in others if key != node.value]
-            near.sort(key=lambda key: -_likeness(key, node.value))
+            near.sort(key=lambda key: -likeness(key, node.value))
             yield from (node.with_changes(value=key) for key in near[:MAX_NAMES])
-
-
-def _alike(name: str, others: Iterable[str]) -> list[str]:
-    """Names that are easily confused with this one, the most similar first."""
-    scored = [(_likeness(name, other), other) for other in others if other != name]
-    scored.sort(key=lambda pair: -pair[0])
-    return [other for score, other in scored[:MAX_NAMES] if score >= 0.6]
-
-
-def _likeness(one: str, other: str) -> float:
-    """Similarity from 0 to 1."""
-    words, other_words = ([w for w in name.lower().split("_") if w] for name in (one, other))
-    if len(words) == len(other_words):
-        differing = [{a, b} for a, b in zip(words, other_words, strict=True) if a != b]
-        if len(differing) == 1 and differing[0] in _OPPOSITE_WORDS:
-            return 1.0
-        if len(differing) == 1 and len(words) > 1:
-            return 0.9
-    if len(one) <= 2 and len(other) <= 2:
-        # Short neighbouring names: i and j, x and y, a and b, x1 and x2.
-        return 0.9 if abs(ord(one[0]) - ord(other[0])) <= 1 or one[0] == other[0] else 0.0
-    if one + "s" == other or other + "s" == one:
-        return 0.8
-    return SequenceMatcher(None, one, other).ratio()
 
 
 def _keys_of(mapping: cst.BaseExpression, around: Surroundings) -> Iterator[str]:

@@ -500,6 +500,7 @@ def _as_class_attribute(statement: cst.CSTNode) -> cst.Assign | None:
 
 _CLEARING = re.compile(r"(?:clear|cache_clear|invalidate\w*|_?reset\w*|_?clear\w*|expire|discard)$")
 _KEYED = re.compile(r"cache|memo|seen|visited", re.IGNORECASE)
+_KEY_MAKERS = re.compile(r"_?key$|__hash__$", re.IGNORECASE)
 _COPIES = ("copy.copy", "copy.deepcopy", "deepcopy")
 _MAKERS = ("__init__", "__new__", "__setstate__", "__post_init__")
 
@@ -588,6 +589,8 @@ def _is_key(around: Surroundings) -> bool:
     match around.parents:
         case [cst.Assign([cst.AssignTarget(target), *_]), *_]:
             return dotted(target).endswith("key")
+        case [cst.Return(), *_] if around.scope.function is not None:
+            return bool(_KEY_MAKERS.search(around.scope.function.name.value))
         case [cst.Index(), _, cst.Subscript(mapping), *_]:
             return bool(_KEYED.search(dotted(mapping)))
     return False

@@ -14,7 +14,7 @@ from collect.benchmarks.projects.config import (
     ProjectConfig,
 )
 from collect.benchmarks.projects.project import arrange, fetch
-from collect.synthesis.difficulty import Clues, rank_functions, reading_rank
+from collect.synthesis.difficulty import Clues, features_of, rank_functions, reading_rank
 from collect.synthesis.making import Candidate, Judge, Outcome, Selection, Step
 from collect.synthesis.mutations.base import Mutation
 from collect.synthesis.workbench import PythonWorkbench
@@ -162,6 +162,8 @@ def test_distance_is_counted_from_the_first_entry_that_goes_wrong(bug: LocalBug)
     assert bug.difficulty == Difficulty(
         failing_tests=2,
         covering_tests=3,
+        reaching_tests=3,
+        functions=6,
         on_traceback=False,
         entries=12,
         right_entries=5,
@@ -179,6 +181,18 @@ def test_an_issue_has_values_of_the_run_and_no_name_of_the_tests(bug: LocalBug) 
     assert "`'   40 g'`" in text
     assert "`'   50 g'`" in text
     assert not re.search(r"test|check|given|found|numbers", text)
+
+
+def test_what_makes_a_bug_rare_silent_and_natural(bug: LocalBug) -> None:
+    config = DifficultyConfig(passing_per_failing=1, functions=6)
+    found = features_of(bug, config)
+    assert {HardFeature.SILENT, HardFeature.WIDE} <= set(found)
+    assert HardFeature.RARE not in found
+    assert bug.difficulty is not None
+    one = bug.difficulty.model_copy(update={"failing_tests": 1})
+    assert HardFeature.RARE in features_of(bug.model_copy(update={"difficulty": one}), config)
+    seen = bug.edits[0].model_copy(update={"kind": "off_by_one"})
+    assert HardFeature.NATURAL not in features_of(bug.model_copy(update={"edits": (seen,)}), config)
 
 
 def test_edits_interact_if_they_fail_otherwise_together(judge: Judge) -> None:
@@ -202,8 +216,8 @@ def test_no_failure_of_several_edits_outlives_the_one_that_the_issue_tells(judge
         (DifficultyConfig(required=(HardFeature.REPEATED, HardFeature.OTHER_FILE)), True),
         (DifficultyConfig(required=(HardFeature.REPEATED,), right_entries=6), False),
         (DifficultyConfig(required=(HardFeature.INTERACTING,)), False),
-        (DifficultyConfig(at_least=6, top_k=20), True),
-        (DifficultyConfig(at_least=7, top_k=20), False),
+        (DifficultyConfig(at_least=8, top_k=20), True),
+        (DifficultyConfig(at_least=9, top_k=20), False),
     ],
 )
 def test_bugs_are_selected_by_their_features(

@@ -102,6 +102,14 @@ def test_edits_of_several_lines() -> None:
     assert (early.scope, early.scope_lines) == ("Cart.change", (8, 13))
 
 
+def test_a_method_that_is_inherited_instead() -> None:
+    method = "\n\n    /** So. */\n    @Override\n    int f() {\n        return n;\n    }"
+    code = f"class A {{\n    int n;{method}\n}}\n"
+    [edit] = [m for m in find_java_mutations(code) if m.kind == "dropped_override"]
+    assert edit.apply() == "class A {\n    int n;\n}\n"
+    assert (edit.line, edit.scope, edit.scope_lines) == (5, "A.f", (5, 8))
+
+
 def test_every_kind_is_told_by_name_and_chosen_by_its_category() -> None:
     names = [kind.name for kind in JAVA_KINDS]
     assert len(set(names)) == len(names)

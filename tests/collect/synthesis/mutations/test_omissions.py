@@ -1,0 +1,164 @@
+"""The kinds whose result reads like correct code, and what edits leave behind."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from collect.synthesis.difficulty import _AT_SIGHT, is_natural
+from collect.synthesis.java_mutations.finding import JAVA_KINDS
+from collect.synthesis.mutations.finding import KINDS, find_project_mutations
+from collect.synthesis.mutations.traces import leaves_trace
+
+CODE = """\
+class Base:
+    limit = 3
+
+    def close(self):
+        return None
+
+
+class Table(Base):
+    limit = 5
+    WORDS = ("a", "b", "c")
+
+    def __init__(self, rows):
+        self.rows = list(map(str, rows))
+        self.first_row, self.last_row = 0, 1
+
+    def __eq__(self, other):
+        return self.rows == other.rows
+
+    def close(self):
+        return self.rows
+
+    def put(self, key, item):
+        key = key.strip()
+        self.seen[key] = item
+        self.last = item
+        self.notify(item)
+
+    def first(self, node):
+        return node.first_child + node.last_child + self.row_key(node)
+
+    def row_keys(self, node):
+        return [each.name for each in node]
+
+    def row_key(self, node):
+        return (node.row, node.column)
+
+
+PATTERN = re.compile(r"(?:<=|<|\\|)x")
+"""
+
+
+def changes(kind: str) -> list[tuple[str, str]]:
+    """What the kind's edits remove and add, without what is left."""
+    found = []
+    for edit in find_project_mutations(CODE):
+        if edit.kind == kind:
+            found.append((CODE[edit.start : edit.end].strip(), edit.text.strip()))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "removed"),
+    [
+        (
+            "dropped_update",
+            [
+                "key = key.strip()",
+                "self.seen[key] = item",
+                "self.last = item",
+                "self.notify(item)",
+            ],
+        ),
+        ("dropped_entry", ['a", "', 'b", "', ', "c"']),
+    ],
+)
+def test_what_is_left_out(kind: str, removed: list[str]) -> None:
+    assert changes(kind) == [(text, "") for text in removed]
+
+
+def test_alternatives() -> None:
+    edits = find_project_mutations(CODE)
+    last: dict[str, list[str]] = {
+        kind: [] for kind in ("dropped_alternative", "swapped_alternatives")
+    }
+    for edit in edits:
+        if edit.kind in last:
+            last[edit.kind].append(edit.apply().rsplit('"', 2)[1])
+    assert last == {
+        "dropped_alternative": [r"(?:<|\|)x", r"(?:<=|\|)x", r"(?:<=|\|)x", r"(?:<=|<)x"],
+        "swapped_alternatives": [r"(?:<|<=|\|)x", r"(?:<=|\||<)x"],
+    }
+
+
+def test_what_is_inherited_instead() -> None:
+    headers = [text.split("\n")[0] for text, _ in changes("dropped_override")]
+    assert headers == ["limit = 5", "def __eq__(self, other):", "def close(self):"]
+
+
+def test_other_orders() -> None:
+    assert [text for _, text in changes("swapped_entries")] == ['b", "a', 'c", "b']
+    edits = find_project_mutations(CODE)
+    reordered = [edit.apply() for edit in edits if edit.kind == "reordered_statements"]
+    assert any("self.notify(item)\n        self.last = item" in code for code in reordered)
+    assert not any("self.seen[key] = item\n        key =" in code for code in reordered)
+
+
+def test_like_names() -> None:
+    assert len(changes("confused_member")) == 2 + 2
+    assert changes("confused_method") == [("", "s")]
+
+
+def test_lists_that_become_iterators() -> None:
+    texts = [text for text, _ in changes("lazy_result")]
+    assert len(texts) == 2
+    assert texts[0].startswith("list(map")
+
+
+def test_a_part_of_a_key_is_forgotten() -> None:
+    assert len(changes("forgetful_key")) == 2
+
+
+FLAG = """\
+def f(rows):
+    {1} = False
+    for row in rows:
+        if {1}:
+            return row
+        {1} = {0}
+    g()
+"""
+TRACES = [
+    ("import os\nos.getcwd()", "import os\n", True),
+    ("def f(a, b):\n    a = b\n    return a", "def f(a, b):\n    return a", True),
+    ("def f(a):\n    b = a\n    return b", "def f(a):\n    b = a\n    return a", True),
+    ("def _g(): pass\n_g()", "def _g(): pass", True),
+    ("def f(a, b):\n    g(a)\n    return a", "def f(a, b):\n    return a", False),
+    ("import os", "import os\nx = 1", False),
+    (FLAG.format("True", "a"), FLAG.format("False", "a"), True),
+    (FLAG.format("True", "a.on"), FLAG.format("False", "a.on"), True),
+    (
+        "def f(a):\n    b = []\n    b.append(a)\n    return b, a",
+        "def f(a):\n    b = []\n    return b, a",
+        True,
+    ),
+    (FLAG.format("f()", "a"), FLAG.format("g()", "a"), False),
+    ("def f(a, b):\n    g(a, b, a.c)", "def f(a, b):\n    g(a, a, b.c)", True),
+    ("def f():\n    # count it\n    count()\n    g()", "def f():\n    # count it\n    g()", True),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "expected"), TRACES)
+def test_what_is_left_unused(before: str, after: str, expected: bool) -> None:
+    assert leaves_trace(textwrap.dedent(before), textwrap.dedent(after)) is expected
+
+
+def test_kinds_that_look_wrong_are_known_ones() -> None:
+    assert set(_AT_SIGHT["python"].split()) <= KINDS.keys()
+    assert set(_AT_SIGHT["java"].split()) <= {kind.name for kind in JAVA_KINDS}
+    assert is_natural("lost_update", "java")
+    assert not is_natural("lost_update", "python")
