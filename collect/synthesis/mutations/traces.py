@@ -38,6 +38,11 @@ def _changing(code: str) -> set[tuple[str, str]]:
     collection, or fills, with the function. An attribute may be set anywhere."""
     values: dict[tuple[str, str], set[object]] = {}
     fixed: dict[ast.AST, str] = {}
+
+    def stored(target: ast.AST) -> set[object]:
+        """One constant, or two for any value."""
+        return {fixed[target]} if target in fixed else {target, "other"}
+
     tree = parse(code)
     functions = [each for each in ast.walk(tree) if isinstance(each, _FUNCTIONS)]
     for function in functions:
@@ -46,12 +51,10 @@ def _changing(code: str) -> set[tuple[str, str]]:
                 case ast.Assign([target], value) if _is_fixed(value):
                     fixed[target] = ast.dump(value)
                 case ast.Name(name, ast.Store()):
-                    found = {fixed.get(node, node), fixed.get(node, "other")}
-                    values.setdefault((function.name, name), set()).update(found)
+                    values.setdefault((function.name, name), set()).update(stored(node))
                 case ast.Attribute(attr=name, ctx=ast.Store()):
-                    found = {fixed.get(node, node), fixed.get(node, "other")}
                     for reader in functions:
-                        values.setdefault((reader.name, name), set()).update(found)
+                        values.setdefault((reader.name, name), set()).update(stored(node))
                 case ast.Call(ast.Attribute(ast.Name(name))) | ast.Subscript(
                     ast.Name(name), ctx=ast.Store()
                 ):
