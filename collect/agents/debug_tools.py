@@ -15,7 +15,15 @@ from pydantic import Field
 from collect.agents.tools import Answered, Arguments, Tool, ToolReply
 from collect.store.messages import ToolCall, arguments_object
 from collect.store.records import ToolOutcome
-from sandbox.debugger import Action, BreakpointRequest, DebugEvent, Debugger, ErrorKind, Launch
+from sandbox.debugger import (
+    Action,
+    BreakpointRequest,
+    DebugEvent,
+    Debugger,
+    DebugLimits,
+    ErrorKind,
+    Launch,
+)
 from sandbox.debugger.records import CONTROL_ACTIONS
 from sandbox.debugger.rendering import render
 
@@ -220,7 +228,7 @@ class BreakpointArguments(Arguments):
         Field(
             description="What to do. collect: run on past the next hits of a location, not the "
             "stop it is at, without stopping at other lines' breakpoints, and answer with a table "
-            "of the values of `watch` at each; hits count from the program's start."
+            "of the values of `watch` at each, numbered from the program's start."
         ),
     ]
     location: Annotated[
@@ -239,7 +247,14 @@ class BreakpointArguments(Arguments):
             description="Expressions whose values each of its hits shows, but no step from there."
         ),
     ] = ()
-    hits: Annotated[int, Field(ge=1, description="For collect: pause at the last of so many.")] = 20
+    hits: Annotated[
+        int,
+        Field(
+            ge=1,
+            description="For collect: pause at the last of so many further hits; a table has at "
+            f"most {DebugLimits().max_values}.",
+        ),
+    ] = 20
     temporary: Annotated[bool, Field(description="For set: remove it once hit.")] = False
     number: Annotated[int | None, Field(description="For remove: the breakpoint's number.")] = None
 

@@ -291,13 +291,14 @@ class DebugEvent:
     def hit(self) -> tuple[Breakpoint, ...]:
         """The breakpoints at which it stopped. A start lists all, including those not hit and those
         that other threads have reached; an overloaded function's may be at several lines."""
-        if self.stop_reason not in (StopReason.BREAKPOINT, StopReason.EXCEPTION):
+        entry = self.stop_reason is StopReason.ENTRY
+        if not entry and self.stop_reason not in (StopReason.BREAKPOINT, StopReason.EXCEPTION):
             return ()
         if self.action not in (Action.START, Action.RESTART):
             return self.breakpoints
         hit = tuple(point for point in self.breakpoints if point.hits)
         here = tuple(point for point in hit if (point.file, point.line) == (self.file, self.line))
-        return here or hit
+        return here if entry else here or hit
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ FUNCTION (REASON)`.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 
 from sandbox.debugger.records import (
@@ -41,6 +41,13 @@ HEADINGS = {
     Action.RAW: ("", ""),
 }
 """By action: the heading above the results, and the text if there are none."""
+STATES = {
+    State.START: "not started",
+    State.RUNTIME: "paused",
+    State.RUNTIME_ERROR: "paused at an exception",
+    State.POST_MORTEM: "post mortem, since an exception ended the run",
+    State.DONE: "ended",
+}
 
 
 def render(event: DebugEvent, names: Mapping[Action, str] | None = None) -> str:
@@ -63,7 +70,7 @@ def render(event: DebugEvent, names: Mapping[Action, str] | None = None) -> str:
 
 def render_snapshot(snapshot: Snapshot) -> str:
     """The session's whole state, in the form of InspectCoder's listing 3, outermost frame first."""
-    lines = [f"State: {snapshot.state}"]
+    lines = [f"State: {STATES[snapshot.state]}"]
     if snapshot.frames:
         lines.append("Current stack trace:")
     for number, frame in enumerate(reversed(snapshot.frames), 1):
@@ -100,13 +107,12 @@ def _headline(event: DebugEvent) -> str:
 def _reason(event: DebugEvent) -> str:
     if event.stop_reason is StopReason.BREAKPOINT:
         hit = event.hit
-        again = f", hit {hit[0].hits}" if len(hit) == 1 and hit[0].hits > 1 else ""
         # Whether the program stays at the last hit collected, rather than at another stop.
         last = [(hit.number, hit.file, hit.line) for hit in event.collected[-1:]]
         stays = any((point.hits, event.file, event.line) in last for point in hit)
         if event.action is Action.COLLECT and stays:
             return f"collected hit {event.collected[-1].number}"
-        return "breakpoint " + ", ".join(str(point.number) for point in hit) + again
+        return _numbers(hit)
     if event.stop_reason is StopReason.INTERRUPTED:
         return "interrupted: the time-out passed while it ran"
     if event.state is State.POST_MORTEM:
@@ -118,8 +124,13 @@ def _reason(event: DebugEvent) -> str:
 
 def _raised(event: DebugEvent) -> str:
     """The exception breakpoints that were hit."""
-    hit = [str(point.number) for point in event.breakpoints if point.exception and point.hits]
-    return f", breakpoint {', '.join(hit)}" if hit else ""
+    hit = [point for point in event.breakpoints if point.exception and point.hits]
+    return f", {_numbers(hit)}" if hit else ""
+
+
+def _numbers(hit: Sequence[Breakpoint]) -> str:
+    again = f", hit {hit[0].hits}" if len(hit) == 1 and hit[0].hits > 1 else ""
+    return "breakpoint " + ", ".join(str(point.number) for point in hit) + again
 
 
 def _around_the_stop(event: DebugEvent, names: Mapping[Action, str]) -> Iterable[str]:

@@ -73,6 +73,8 @@ STILL_OPEN = "the session that was open goes on"
 OPEN_ENDED = "the session that was open has ended"
 ALSO_THERE = ("is there already", "is at this line too")
 """Ends of notes about other breakpoints that mean nothing to one that is set to collect."""
+PASSED = (StopReason.ENTRY, StopReason.BREAKPOINT)
+"""Stops that collecting runs past."""
 TEST_FAILED = "the test failed before the next"
 CAME_FIRST: Mapping[StopReason | None, str] = {
     StopReason.BREAKPOINT: "another stop came first",
@@ -156,7 +158,8 @@ class Debugger:
     def collect(self, request: BreakpointRequest, hits: int) -> DebugEvent:
         """Run to the `hits`-th hit of a breakpoint and evaluate `request.watch` at each, by default
         what is watched there. An exception breakpoint, an exception that ends the test, the
-        program's end and the limits end it earlier; other breakpoints only count their hits.
+        program's end and the limits end it earlier; it passes the test's entry, and other
+        breakpoints, which only count their hits.
 
         The breakpoint is removed afterwards, unless it was there before.
         """
@@ -411,7 +414,7 @@ class Debugger:
         while True:
             stop = self._ask(Action.CONTINUE, {}, max(deadline - time.monotonic(), 0.0))
             hit = next((point for point in stop.hit if point.number == number), None)
-            if hit is None and stop.stop_reason is StopReason.BREAKPOINT:
+            if hit is None and stop.stop_reason in PASSED:
                 if time.monotonic() < deadline:
                     output += stop.output
                     notes |= dict.fromkeys(stop.notes)

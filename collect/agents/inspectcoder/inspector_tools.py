@@ -47,7 +47,7 @@ INSPECTION = "interact_code/inspection"
 MODIFICATION = "interact_code/modification"
 RAN_OUT = (
     "The test ran to its end without an exception and was started again: the session is paused "
-    "where the test begins, and nothing that interact_code changed is left."
+    "where the test begins."
 )
 STARTED_AGAIN = "The test was started again: the session is paused where it begins."
 

@@ -101,8 +101,10 @@ EXPRESSIONS = {
     ),
     "map.keySet().stream().map(String::length).reduce(0, Integer::sum)": ("6", "Integer"),
     "((Function<Integer, Integer>) n -> secret(n) + item.price).apply(4)": ("16", "Integer"),
-    "new Object() { int z = 3; }.z": ("3", "Integer"),
-    "list.stream().map(n -> new Item(n)).mapToInt(n -> n.price).sum() + LIMIT": ("16", "Integer"),
+    "new Object() { int z = 3; }.z": ("3", "int"),
+    "list.stream().map(n -> new Item(n)).mapToInt(n -> n.price).sum() + LIMIT": ("16", "int"),
+    "list.stream().filter(n -> n > a).count()": ("2", "long"),
+    "list.stream().filter(n -> n > 9).findAny().orElse(null)": ("null", "null"),
     "switch (Color.GREEN) { case RED -> 1; case GREEN -> count; }": ("7", "Integer"),
     'switch (a) { case 1 -> "one"; default -> "other"; }': ('"one"', "String"),
 }

@@ -344,6 +344,56 @@ def test_a_finally_block_that_swallows_or_holds_a_breakpoint(java_bench: JavaBen
     assert (event.state, event.function) == (State.POST_MORTEM, "Program.tidies")
 
 
+PASSED_ON = """
+    public class Program {
+        static void deep(int n) {
+            if (n == 0) {
+                throw new IllegalStateException("bottom");  // @bottom
+            }
+            try {
+                deep(n - 1);
+            } finally {
+                System.out.println(n);  // @finally
+            }
+        }
+        public static void main(String[] args) {
+            try {
+                deep(2);
+            } catch (IllegalStateException error) {
+                System.out.println(error);  // @caught
+            }
+        }
+    }
+"""
+
+
+def test_an_exception_that_finally_blocks_pass_on_stops_once(java_bench: JavaBench) -> None:
+    java_bench.write({PROGRAM: PASSED_ON})
+    event = java_bench.start(BreakpointRequest(exception="IllegalStateException"))
+    assert event.line == java_bench.line("bottom")
+    out = [java_bench.debugger.control(Action.STEP_OUT) for _ in range(3)]
+    assert [(event.stop_reason, event.line, event.depth) for event in out] == [
+        (StopReason.STEP, java_bench.line("finally"), 3),
+        (StopReason.STEP, java_bench.line("finally"), 2),
+        (StopReason.STEP, java_bench.line("caught"), 1),
+    ]
+    assert out[0].notes == ("Program.deep was left; this is an outer call of it",)
+    (point,) = java_bench.debugger.list_breakpoints().breakpoints
+    assert point.hits == 1
+    assert go_on(java_bench).state is State.DONE
+
+
+def test_a_step_out_passes_what_a_finally_block_raises_again(java_bench: JavaBench) -> None:
+    java_bench.write({PROGRAM: PASSED_ON})
+    java_bench.start(java_bench.at("bottom"))
+    java_bench.debugger.control(Action.STEP_OVER)
+    out = [java_bench.debugger.control(Action.STEP_OUT) for _ in range(2)]
+    assert [(event.stop_reason, event.depth) for event in out] == [
+        (StopReason.STEP, 3),
+        (StopReason.STEP, 2),
+    ]
+
+
 def test_a_condition_that_fails_stops_and_says_so(shapes: JavaBench) -> None:
     event = shapes.start(shapes.at("area", condition="missing > 1"))
     assert event.line == shapes.line("area")

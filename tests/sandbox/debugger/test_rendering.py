@@ -139,6 +139,8 @@ def test_an_exception_breakpoint() -> None:
     event = replace(STOP, stop_reason=StopReason.EXCEPTION, breakpoints=(point,), output="")
     assert render(event).splitlines()[0].endswith("in Cart.total (exception, breakpoint 2)")
     assert "Breakpoints:" not in render(event)
+    again = replace(event, breakpoints=(replace(point, hits=3),))
+    assert render(again).splitlines()[0].endswith("(exception, breakpoint 2, hit 3)")
     ended = replace(event, state=State.POST_MORTEM, action=Action.START, breakpoints=(other, point))
     lines = render(ended).splitlines()
     assert lines[0].endswith("(post mortem: an exception ended the run, breakpoint 2)")

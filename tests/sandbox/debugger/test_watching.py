@@ -138,6 +138,18 @@ def test_other_breakpoints_do_not_end_collecting(bench: Workbench | JavaBench) -
     assert (ended.stop_reason, len(ended.collected)) == (StopReason.EXITED, 3)
 
 
+def test_collecting_passes_the_tests_entry(java_bench: JavaBench) -> None:
+    text = JAVA.replace("static int add", "static { add(0, 0); } // @early\n    static int add")
+    java_bench.write({"Program.java": text})
+    java_bench.start(java_bench.at("early"), stop_at_entry=True)
+    event = java_bench.debugger.collect(java_bench.at("add", watch=("n",)), 3)
+    assert [hit.values[0].text for hit in event.collected] == ["0", "1", "2"]
+    java_bench.debugger.restart()
+    first = BreakpointRequest(file="Program.java", line=java_bench.line("call") - 2)
+    event = java_bench.debugger.collect(first, 1)
+    assert len(event.collected) == 1, "the entry's own line"
+
+
 def test_an_exception_breakpoint_ends_collecting(open_python: Callable[..., Workbench]) -> None:
     bench = open_python()
     bench.script("""

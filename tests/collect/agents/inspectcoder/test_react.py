@@ -17,7 +17,7 @@ from collect.store.messages import Message, ToolCall
 from collect.store.records import ToolOutcome
 
 BLOCK = 'set_breakpoint(3)\ncontrol_execution("continue")'
-FORM = ReactForm(lambda: "State: runtime")
+FORM = ReactForm(lambda: "State: paused")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_plan_may_hold_a_block_of_code() -> None:
 def test_a_reply_without_action_is_told_so(reply: str) -> None:
     with pytest.raises(UnreadableAction, match="no action"):
         action_block(reply)
-    with pytest.raises(MalformedAction, match=r"(?s)no action.*### THOUGHT.*State: runtime"):
+    with pytest.raises(MalformedAction, match=r"(?s)no action.*### THOUGHT.*State: paused"):
         FORM.calls(Message("assistant", reply), 1)
 
 
@@ -82,7 +82,7 @@ def test_one_observation_tells_of_all_calls_in_order() -> None:
         '> interact_code("print(\\"a\\")")\nNameError\n\n'
         "(2 more actions were left out after this error.)\n\n"
         "You have 1 steps left; propose a repair within them.\n\n"
-        "## PDB Session State\nState: runtime"
+        "## PDB Session State\nState: paused"
     )
     assert (row.tool_outcome, row.seconds) == (ToolOutcome.ERROR, 1.0)
 

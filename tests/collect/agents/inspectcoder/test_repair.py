@@ -78,7 +78,7 @@ def test_a_failed_patch_is_the_next_round_s_program() -> None:
     assert ".lower()" not in task
     assert "1. The root cause of the bug is line 14.\nThen: test_solution.py::" in task
     assert " failed: AssertionError" in task or " failed: assert " in task
-    assert "at most 19 more steps" in second_inspector.rows[0].message.content
+    assert "19 steps left" in second_inspector.rows[0].message.content
     scratchpad = second_coder.rows[1].message.content
     assert scratchpad.index("## Code Version 1") < scratchpad.index("## Code Version 2")
     assert ".lower()" not in trace.patch.replace('-        word = word.strip(".,").lower()', "")
@@ -151,7 +151,7 @@ def test_a_failing_experiment_ends_post_mortem_and_is_restarted() -> None:
     trace = repair(Variant.INSPECTCODER, scripted(steps, [program(CORRECT)]))
     failed, refused, again = observations(trace)
     assert "post mortem: an exception ended the run" in failed
-    assert "State: post_mortem" in failed
+    assert "State: post mortem, since an exception" in failed
     assert "not possible post mortem" in refused
     allowed = "control_execution restart, interact_code, set_breakpoint, propose_repair"
     assert f"The debugger now allows: {allowed}\n" in refused
@@ -176,7 +176,10 @@ def test_a_changed_program_can_be_tried_to_the_end_of_the_test() -> None:
         act('propose_repair("x")'),
     ]
     trace = repair(Variant.INSPECTCODER, scripted(steps, [program(CORRECT)]))
-    assert "The test ran to its end without an exception" in observations(trace)[0]
+    told = observations(trace)[0]
+    assert "The test ran to its end without an exception" in told
+    assert "the files are as they were" in told
+    assert "nothing that interact_code changed is left" not in told, "once is enough"
 
 
 def test_tools_called_in_one_message_show_the_session_s_state_once_after_the_last() -> None:

@@ -287,7 +287,8 @@ final class Runner {
                     Breakpoint point = (Breakpoint) owner;
                     boolean program = escape.caughtByProgram() || escape.leavesProgram();
                     boolean escapes = !escape.caughtByProgram() && !escape.programGoesOn();
-                    if (program && (escapes || !point.uncaught)) {
+                    boolean wanted = program && (escapes || !point.uncaught);
+                    if (wanted && !point.thrownAgain(event)) {
                         points.add(point);
                     }
                 }

@@ -2,10 +2,13 @@ package stepinto.probe.evaluation;
 
 import com.sun.jdi.PathSearchingVirtualMachine;
 import com.sun.jdi.VirtualMachine;
+import com.sun.source.tree.ReturnTree;
+import com.sun.source.util.*;
 import java.io.*;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.util.*;
+import javax.lang.model.type.TypeMirror;
 import javax.tools.*;
 import stepinto.probe.evaluation.Snippets.NotCompiled;
 import stepinto.probe.program.ClassFile;
@@ -23,23 +26,38 @@ final class SnippetCompiler {
         this.machine = machine;
     }
 
+    /** A snippet's class files, by the names of their classes. */
+    static final class Compiled {
+        final Map<String, byte[]> files;
+
+        /** Whether the value that its method returns as an object is of a primitive type. */
+        final boolean primitive;
+
+        Compiled(Map<String, byte[]> files, boolean primitive) {
+            this.files = files;
+            this.primitive = primitive;
+        }
+    }
+
     /**
-     * The class files of a source, by the names of their classes.
+     * Compiles the source of a snippet.
      *
      * @param open whether the source may use private members
      * @throws NotCompiled with the compiler's first error
      */
-    Map<String, byte[]> compile(String source, boolean open) throws NotCompiled {
+    Compiled compile(String source, boolean open) throws NotCompiled {
         DiagnosticCollector<JavaFileObject> problems = new DiagnosticCollector<>();
         ProgramFiles files = new ProgramFiles(FILES, open);
         try {
-            boolean done = COMPILER.getTask(
+            JavacTask task = (JavacTask) COMPILER.getTask(
                     null, files, problems, options(), null,
-                    Collections.singletonList(new Source(source))).call();
-            if (!done) {
+                    Collections.singletonList(new Source(source)));
+            ResultType result = new ResultType(Trees.instance(task));
+            task.addTaskListener(result);
+            if (!task.call()) {
                 throw new NotCompiled(first(problems, source));
             }
-            return files.made;
+            return new Compiled(files.made, result.primitive);
         } catch (RuntimeException | StackOverflowError error) {
             throw new NotCompiled("the compiler failed: " + error);
         } catch (OutOfMemoryError error) {
@@ -98,6 +116,40 @@ final class SnippetCompiler {
                     + shown.replaceAll("this\\$\\d+", "this");
         }
         return "the code does not compile";
+    }
+
+    /** Learns the type of what the first return of a source returns, as an object. */
+    private static final class ResultType extends TreePathScanner<Boolean, Void>
+            implements TaskListener {
+        private final Trees trees;
+        boolean primitive;
+
+        ResultType(Trees trees) {
+            this.trees = trees;
+        }
+
+        @Override
+        public void finished(TaskEvent event) {
+            boolean analyzed = event.getKind() == TaskEvent.Kind.ANALYZE;
+            if (analyzed && event.getTypeElement().toString().contains(Calls.SNIPPET)) {
+                primitive = scan(new TreePath(event.getCompilationUnit()), null);
+            }
+        }
+
+        @Override
+        public Boolean visitReturn(ReturnTree tree, Void none) {
+            if (tree.getExpression() == null) {
+                return false;
+            }
+            TypeMirror type =
+                    trees.getTypeMirror(new TreePath(getCurrentPath(), tree.getExpression()));
+            return type != null && type.getKind().isPrimitive();
+        }
+
+        @Override
+        public Boolean reduce(Boolean later, Boolean first) {
+            return first == null ? later : first;
+        }
     }
 
     static final class Source extends SimpleJavaFileObject {

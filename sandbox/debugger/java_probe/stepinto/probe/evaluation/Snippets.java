@@ -7,6 +7,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.*;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import stepinto.probe.evaluation.SnippetCompiler.Compiled;
 import stepinto.probe.program.ClassFile.ConstantPool;
 import stepinto.probe.program.EvaluationFailed;
 import stepinto.probe.program.Primitives;
@@ -23,7 +24,7 @@ final class Snippets {
     private final Calls calls;
     private final SnippetCompiler compiler;
     private final Loader loader = new Loader();
-    private final Map<String, ReferenceType> defined = new HashMap<>();
+    private final Map<String, Defined> defined = new HashMap<>();
     private int number;
 
     Snippets(Types types, Calls calls) {
@@ -84,15 +85,15 @@ final class Snippets {
             SnippetSource source, String text, Map<String, TypeName> kept, Scope scope)
             throws EvaluationFailed, NotCompiled {
         String key = scope.here.name() + "\n" + text;
-        ReferenceType type = defined.get(key);
-        if (type == null) {
-            type = define(text, scope.here);
+        Defined snippet = defined.get(key);
+        if (snippet == null) {
+            snippet = define(text, scope.here);
             if (defined.size() >= REMEMBERED) {
                 defined.clear();
             }
-            defined.put(key, type);
+            defined.put(key, snippet);
         }
-        Method method = type.methodsByName("run").get(0);
+        Method method = snippet.type.methodsByName("run").get(0);
         List<Value> arguments = new ArrayList<>();
         for (SnippetSource.Variable variable : source.variables) {
             arguments.add(variable.value);
@@ -103,7 +104,8 @@ final class Snippets {
         arguments.add(out);
         Operand result;
         try {
-            result = Operand.of(calls.invoke(null, type, method, arguments));
+            Value value = calls.invoke(null, snippet.type, method, arguments);
+            result = Operand.of(snippet.primitive ? scope.operators.unbox(value) : value);
         } finally {
             assign(source.assigned, out, scope);
         }
@@ -115,13 +117,26 @@ final class Snippets {
         return result;
     }
 
-    private ReferenceType define(String text, ReferenceType host)
+    /** A compiled snippet in the program. */
+    private static final class Defined {
+        final ReferenceType type;
+
+        /** Whether its value, an object, stands for a primitive one. */
+        final boolean primitive;
+
+        Defined(ReferenceType type, boolean primitive) {
+            this.type = type;
+            this.primitive = primitive;
+        }
+    }
+
+    private Defined define(String text, ReferenceType host)
             throws EvaluationFailed, NotCompiled {
         String name = Calls.SNIPPET + ++number;
         boolean hides = loader.hides();
-        Map<String, byte[]> made = compiler.compile(text.replace(Calls.SNIPPET, name), hides);
+        Compiled made = compiler.compile(text.replace(Calls.SNIPPET, name), hides);
         byte[] main = null;
-        for (Map.Entry<String, byte[]> each : made.entrySet()) {
+        for (Map.Entry<String, byte[]> each : made.files.entrySet()) {
             if (each.getKey().endsWith(name)) {
                 main = each.getValue();
             } else {
@@ -129,7 +144,9 @@ final class Snippets {
                 loader.define(each.getValue(), host);
             }
         }
-        return hides ? loader.defineHidden(main, host) : loader.define(main, host);
+        ReferenceType type =
+                hides ? loader.defineHidden(main, host) : loader.define(main, host);
+        return new Defined(type, made.primitive);
     }
 
     private void assign(List<SnippetSource.Variable> assigned, ArrayReference out, Scope scope)

@@ -2,6 +2,7 @@ package stepinto.probe.stops;
 
 import com.sun.jdi.*;
 import com.sun.jdi.event.BreakpointEvent;
+import com.sun.jdi.event.ExceptionEvent;
 import com.sun.jdi.request.BreakpointRequest;
 import com.sun.jdi.request.EventRequest;
 import java.util.*;
@@ -254,6 +255,8 @@ public final class BreakpointTable {
         /** Of a function breakpoint: name and descriptor of its methods. */
         final Set<String> methods = new HashSet<>();
         final List<EventRequest> requests = new ArrayList<>();
+        /** Of an exception breakpoint, the event that it was last due at. */
+        private ExceptionEvent last;
         /** Whether an answer has called it pending. */
         boolean calledPending;
         /** Whether it was removed, as a temporary one is once hit. */
@@ -276,6 +279,15 @@ public final class BreakpointTable {
 
         boolean pending() {
             return requests.isEmpty() && !removed;
+        }
+
+        /** Whether the exception is the last one once more, passed on by other code. */
+        public boolean thrownAgain(ExceptionEvent event) {
+            boolean again = last != null
+                    && last.exception().equals(event.exception())
+                    && !last.location().equals(event.location());
+            last = again ? last : event;
+            return again;
         }
 
         /** Whether it would stop exactly where another one does. */

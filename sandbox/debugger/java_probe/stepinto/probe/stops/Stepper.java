@@ -205,6 +205,10 @@ public final class Stepper {
             }
             try {
                 if (direct || place.method().locationsOfLine(place.lineNumber()).contains(place)) {
+                    boolean same = depth < base && from.equals(Program.function(place));
+                    if (same && returns.left == null) {
+                        notes.add(from + " was left; this is an outer call of it");
+                    }
                     return true;
                 }
             } catch (AbsentInformationException absent) {
@@ -244,9 +248,10 @@ public final class Stepper {
         return mine && place.lineNumber() > 0 && program.shows(place);
     }
 
-    /** Whether an exception in the step's thread leaves or enters the frame it began in. */
+    /** Whether an exception leaves or enters the frame that a step over or into began in. */
     public boolean interestedIn(Escape escape) {
-        if (phase == Phase.IDLE || exceptions == null || !escape.thread.equals(thread)) {
+        boolean looks = phase != Phase.IDLE && !action.equals(OUT) && exceptions != null;
+        if (!looks || !escape.thread.equals(thread)) {
             return false;
         }
         if (++exceptionsSeen > MANY_EXCEPTIONS) {
