@@ -228,7 +228,7 @@ class BreakpointArguments(Arguments):
         Field(
             description="What to do. collect: run on past the next hits of a location, not the "
             "stop it is at, without stopping at other lines' breakpoints, and answer with a table "
-            "of the values of `watch` at each, numbered from the program's start."
+            "of the values of `watch` at each."
         ),
     ]
     location: Annotated[
