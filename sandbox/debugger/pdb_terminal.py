@@ -1,15 +1,15 @@
 """pdb's own terminal, typed at line by line: InspectCoder's ablation "without InspectWare".
 
 pdb runs by its own `main`, but reads its commands from the terminal, not from standard input, which
-the program would consume. The program prints to the same terminal, so most prompts are recognised
-by what pdb prints before them, the others by the silence after them. A main thread that sleeps or
-waits for a lock ignores Ctrl-C and is killed.
+the program would consume. Whenever it waits for a line it first prints a secret mark, so nothing
+that the program prints is taken for a prompt. A main thread that sleeps or waits for a lock ignores
+Ctrl-C and is killed.
 """
 
 from __future__ import annotations
 
 import json
-import re
+import secrets
 import signal
 import time
 from dataclasses import dataclass
@@ -29,21 +29,20 @@ SECOND_PROMPT = 0.05
 """Seconds to wait for a second prompt, after a Ctrl-C that met a prompt."""
 KEPT = 256 * 1024
 """Bytes kept of one reply while it is read; the middle of a longer one is cut."""
-TAIL = 4096
-"""Bytes at the end of a reply that are searched for a prompt."""
-SETTLE = 0.002
-"""Seconds of silence after a clear prompt: a chunk may end inside a value that quotes one."""
-QUIET = 1.0
-"""Seconds of silence after a possible prompt, or after output behind a prompt."""
 
 # pdb clears the namespace of `__main__`, where this runs; `.pdbrc` may hold anything.
 RUN_PDB = """\
 def run():
     import pdb, sys
-    terminal, screen = open("/dev/tty"), sys.stdout
+    terminal, screen, mark = open("/dev/tty"), sys.stdout, sys.argv.pop(1)
+    class Lines:
+        def readline(self):
+            screen.write(mark)
+            screen.flush()
+            return terminal.readline()
     class Pdb(pdb.Pdb):
         def __init__(self, *arguments, **named):
-            named.update(stdin=terminal, stdout=screen, readrc=False)
+            named.update(stdin=Lines(), stdout=screen, readrc=False)
             super().__init__(*arguments, **named)
     pdb.Pdb = Pdb
     pdb.main()
@@ -58,29 +57,8 @@ ENVIRONMENT = {
 PYTEST_OPTIONS = "-s -q --pdb -p no:cacheprovider"
 """Passed in the environment, since pdb 3.13.0 would parse them on the command line."""
 
-# A recursive `debug` command adds brackets; `commands` has its own prompt.
-PROMPT = re.compile(r"(?:\(+Pdb\)+|\(com\)|(?:^|\n|\.\.\.   )\.\.\.  ) $")
-PASSED = re.compile(r"(?:^|\n)\(+Pdb\)+ ")
-"""A prompt with output behind it."""
-CONTINUED = re.compile(r"(?:^|\n|\.\.\.   )\.\.\.   $")
+CONTINUED = "...   "
 """The continuation prompt of a statement, since 3.13."""
-STOP = re.compile(
-    r"^> \S[^\n]*\(\d+\)[\w<>.]+\(\)(?:->[^\n]*)?\n(?:-> [^\n]*\n)?\(+Pdb\)+ ", re.MULTILINE
-)
-COMPLAINT = re.compile(r"(?:^|\n)\*\*\* [^\n]*\n\(+Pdb\)+ $")
-RUN_COMMANDS = frozenset(
-    ["c", "cont", "continue", "n", "next", "s", "step", "r", "return", "unt", "until"]
-)
-
-
-class Prompt(Enum):
-    """Whether pdb waits for a command."""
-
-    NONE = auto()
-    PASSED = auto()
-    """It does, and a thread of the program has printed something after the prompt."""
-    PERHAPS = auto()
-    SURE = auto()
 
 
 class End(Enum):
@@ -125,7 +103,9 @@ class PdbTerminal:
         """Start or restart pdb; it pauses before the program's first line."""
         self.close()
         began = time.monotonic()
-        self._prompt = PromptReader(self._sandbox.spawn(pdb_command(self._sandbox, self._test)))
+        mark = secrets.token_hex(16)
+        terminal = self._sandbox.spawn(pdb_command(self._sandbox, self._test, mark))
+        self._prompt = PromptReader(terminal, mark.encode("ascii"))
         reply = self._read(self._limits.start_timeout)
         answer = self._answer(Action.START, reply)
         if reply.end is End.EXIT:
@@ -167,19 +147,18 @@ class PdbTerminal:
             reply += self._read(max(deadline - time.monotonic(), LEAST_WAIT), line)
             if reply.end is not End.PROMPT:
                 return reply
-        if len(lines) > 1 and CONTINUED.search(reply.text):
+        if len(lines) > 1 and reply.text.endswith(CONTINUED):
             reply += self._read(max(deadline - time.monotonic(), LEAST_WAIT), "")
         return reply
 
     def _read(self, timeout: float, line: str | None = None) -> Reply:
         """The reply to a line, or to the start; after the time-out the program is interrupted."""
         assert self._prompt is not None
-        running = line is None or line.strip().partition(" ")[0] in RUN_COMMANDS
         typed = b"" if line is None else line.encode("utf-8", "replace") + b"\n"
-        reply = self._prompt.ask(typed, timeout, running)
+        reply = self._prompt.ask(typed, timeout)
         if reply.end is not End.SILENT:
             return reply
-        reply += self._prompt.ask(b"\x03", self._limits.interrupt_grace, running=True)
+        reply += self._prompt.ask(b"\x03", self._limits.interrupt_grace)
         if reply.end is not End.PROMPT:
             return reply
         again = self._prompt.ask(b"", SECOND_PROMPT)
@@ -216,31 +195,36 @@ class PdbTerminal:
 
 
 class PromptReader:
-    """A terminal at which lines are typed, and text up to pdb's prompt is read."""
+    """A terminal at which lines are typed, and text is read up to the mark behind a prompt."""
 
-    def __init__(self, terminal: Terminal) -> None:
+    def __init__(self, terminal: Terminal, mark: bytes) -> None:
         self._terminal = terminal
-        self._data = bytearray()
+        self._mark = mark
+        self._data = b""
         self._cut = 0
 
-    def ask(self, typed: bytes, timeout: float, running: bool = False) -> Reply:
+    def ask(self, typed: bytes, timeout: float) -> Reply:
         """Type, if there is anything to type, and read up to the next prompt. Earlier unread output
-        is part of the reply. `running`: whether this lets the program run on."""
+        is part of the reply."""
+        deadline, end = time.monotonic() + timeout, End.PROMPT
         try:
             while typed and (chunk := self._terminal.read_available(0)):
                 self._add(chunk)
-            try:
+            if typed:
+                self._data = self._data.replace(self._mark, b"")
                 self._terminal.send(typed)
-            except SandboxDead:
-                raise EOFError from None
-            end = self._wait(time.monotonic() + timeout, running)
-        except EOFError:
+            while self._mark not in self._data and end is End.PROMPT:
+                left = deadline - time.monotonic()
+                self._add(self._terminal.read_available(max(left, 0.0)))
+                end = End.PROMPT if left > 0 or self._mark in self._data else End.SILENT
+        except (EOFError, SandboxDead):
             end = End.EXIT
-        data, cut = self._data, self._cut
-        self._data, self._cut = bytearray(), 0
+        said, _, self._data = self._data.partition(self._mark)
+        cut, self._cut = self._cut, 0
         if cut:
-            data[KEPT // 2 : KEPT // 2] = b"\n... %d bytes are not shown ...\n" % cut
-        text = data.decode("utf-8", "replace").replace("\r\n", "\n")
+            note = b"\n... %d bytes are not shown ...\n" % cut
+            said = said[: KEPT // 2] + note + said[KEPT // 2 :]
+        text = said.decode("utf-8", "replace").replace("\r\n", "\n")
         return Reply(text, cut > 0, end)
 
     def exit_code(self, timeout: float = 2.0) -> int:
@@ -253,51 +237,21 @@ class PromptReader:
     def close(self) -> None:
         self._terminal.close()
 
-    def _wait(self, deadline: float, running: bool) -> End:
-        """Read until there is a prompt. Raises EOFError."""
-        passed = float("inf")
-        silences = {Prompt.SURE: SETTLE, Prompt.PERHAPS: QUIET, Prompt.PASSED: QUIET}
-        while True:
-            prompt = recognise(self._data[-TAIL:].decode("utf-8", "replace"), running)
-            now = time.monotonic()
-            if prompt is Prompt.PASSED:
-                passed = min(passed, now)
-            if now > passed + QUIET:
-                return End.PROMPT
-            left = max(deadline - now, 0.0)
-            chunk = self._terminal.read_available(min(silences.get(prompt, left), left))
-            if chunk:
-                self._add(chunk)
-            elif prompt is not Prompt.NONE:
-                return End.PROMPT
-            if not chunk or now > deadline:
-                return End.SILENT
-
     def _add(self, chunk: bytes) -> None:
         self._data += chunk
-        if len(self._data) > 2 * KEPT:
+        if len(self._data) > 2 * KEPT and self._mark not in self._data:
             self._cut += len(self._data) - KEPT
-            del self._data[KEPT // 2 : -KEPT // 2]
+            self._data = self._data[: KEPT // 2] + self._data[-KEPT // 2 :]
 
 
-def pdb_command(sandbox: Sandbox, test: str) -> Command:
-    """The command that runs pdb on a pytest test without standard input."""
+def pdb_command(sandbox: Sandbox, test: str, mark: str) -> Command:
+    """The command that runs pdb on a pytest test without standard input; pdb prints the mark
+    whenever it waits for a line."""
     script = 'exec "$@" </dev/null'
-    program = (sandbox.python, "-c", RUN_PDB, "-m", "pytest", test)
+    program = (sandbox.python, "-c", RUN_PDB, mark, "-m", "pytest", test)
     own = sandbox.config.environment.get("PYTEST_ADDOPTS", "")
     environment = {**ENVIRONMENT, "PYTEST_ADDOPTS": f"{own} {PYTEST_OPTIONS}".strip()}
     return Command(("sh", "-c", script, "sh", *program), env=environment)
-
-
-def recognise(text: str, running: bool) -> Prompt:
-    """Whether pdb waits for a command. If the program was running, pdb prints where it stops."""
-    stops = list(STOP.finditer(text))
-    if not PROMPT.search(text):
-        seen = stops or (not running and PASSED.search(text))
-        return Prompt.PASSED if seen else Prompt.NONE
-    if running and not (stops and stops[-1].end() == len(text)) and not COMPLAINT.search(text):
-        return Prompt.PERHAPS
-    return Prompt.SURE
 
 
 def why_untypable(text: str) -> str | None:

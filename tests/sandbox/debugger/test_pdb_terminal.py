@@ -12,7 +12,7 @@ from sandbox import Command, SandboxConfig, open_sandbox
 from sandbox.base import Sandbox
 from sandbox.container import ContainerSandbox
 from sandbox.debugger import DebugEvent, DebugLimits, ErrorKind, State, StopReason
-from sandbox.debugger.pdb_terminal import PdbTerminal, Prompt, recognise
+from sandbox.debugger.pdb_terminal import PdbTerminal
 from tests.interpreters import each_version, find_interpreter
 
 LIMITS = DebugLimits(start_timeout=30, action_timeout=15, interrupt_grace=2)
@@ -208,16 +208,6 @@ def test_a_thread_that_goes_on_printing_hides_no_prompt(bench: Bench) -> None:
     assert "-> assert n == 2" in bench.typed("c")
     assert "1" in bench.typed("p n")
     assert time.monotonic() - began < LIMITS.action_timeout
-
-
-def test_prompts_are_told_from_what_looks_like_one() -> None:
-    stop = "> /workspace/a.py(3)total()\n-> return result\n"
-    assert recognise(f"{stop}(Pdb) ", True) is Prompt.SURE
-    assert recognise("3\n(Pdb) ", False) is Prompt.SURE
-    assert recognise("printed\n(Pdb) ", True) is Prompt.PERHAPS
-    assert recognise(f"{stop}(Pdb) chatter\n", True) is Prompt.PASSED
-    assert recognise("chatter\n", True) is Prompt.NONE
-    assert recognise("*** NameError: name 'x'\n(Pdb) ", True) is Prompt.SURE
 
 
 @pytest.mark.slow
