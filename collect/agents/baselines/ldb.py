@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -388,48 +388,17 @@ def _indent(line: str) -> str:
 
 
 # The prompt asks for JSON objects with `block`, `correct` and `explanation`. Models also write
-# Python literals, omit fields, put the objects under block names, break quotes, or answer in prose.
-FIELD = re.compile(
-    r"""\b(?:block\b["']?\s*:\s*["'\[]*(?:BLOCK[-_ ]?)?|BLOCK[-_ ]?(?=\d{1,6}["']?\s*:\s*\{))"""
-    r"""(?P<block>\d{1,6})|\bcorrect\b["']?\s*:\s*["']?(?P<correct>\w+)""",
+# Python literals, put the objects under block names, break quotes, or answer in prose.
+WRONG = re.compile(
+    r"block[\W_]{1,8}(?:block[-_ ]?)?(\d{1,6})\W{1,40}(?:(?:feedback|verdict)\W{1,4})?"
+    r"(?:correct\W{1,8}(?:false|no|incorrect|wrong|0)|incorrect|wrong)\b",
     re.IGNORECASE,
 )
-PROSE = re.compile(
-    r"BLOCK[-_ ]?(?P<block>\d{1,6})\W+(?:(?:feedback|verdict)\W*)?"
-    r"\b(?P<word>incorrect|correct|wrong)\b",
-    re.IGNORECASE,
-)
-TRUTH = {
-    **dict.fromkeys(("true", "yes", "correct", "right", "1"), True),
-    **dict.fromkeys(("false", "no", "incorrect", "wrong", "0"), False),
-}
 
 
-class Verdict(NamedTuple):
-    """A model's verdict on one block."""
-
-    block: int | None
-    """Its number, or None if the reply does not say."""
-    correct: bool | None
-    """None if it can't be read."""
-
-
-def parse_verdicts(reply: str) -> list[Verdict]:
-    """The verdicts of a reply, in order; empty if it has none."""
-    found: list[Verdict] = []
-    block = None
-    for mark in FIELD.finditer(reply):
-        if mark["block"] is not None:
-            block = int(mark["block"])
-        else:
-            found.append(Verdict(block, TRUTH.get(mark["correct"].lower())))
-            block = None
-    if found:
-        return found
-    return [
-        Verdict(int(mark["block"]), mark["word"].lower() == "correct")
-        for mark in PROSE.finditer(reply)
-    ]
+def wrong_blocks(reply: str) -> list[str]:
+    """The numbers of the blocks that a reply finds incorrect, in order."""
+    return list(dict.fromkeys(WRONG.findall(reply)))
 
 
 class Ldb:
@@ -456,9 +425,7 @@ class Ldb:
             agent.run(attempt_message(context, current, request))
             return patch_of(agent.log.final_answer, code)
         agent.run(attempt_message(context, current, request))
-        wrong = [each for each in parse_verdicts(agent.log.final_answer) if each.correct is False]
-        numbers = dict.fromkeys(each.block for each in wrong if each.block is not None)
-        names = ", ".join(f"BLOCK-{number}" for number in numbers)
+        names = ", ".join(f"BLOCK-{n}" for n in wrong_blocks(agent.log.final_answer))
         found = prompt("ldb/found", blocks=names) + " " if names else ""
         agent.run(found + prompt("ldb/repair"))
         return patch_of(agent.log.final_answer, code)

@@ -16,7 +16,7 @@ from collect.agents.baselines.autosd import (
     UnreadableExperiment,
     parse_experiment,
 )
-from collect.agents.baselines.ldb import Verdict, parse_verdicts
+from collect.agents.baselines.ldb import wrong_blocks
 from collect.agents.baselines.swe_agent import BashForm
 from collect.agents.inspectcoder.code_blocks import program_of
 from collect.agents.inspectcoder.react import ReactForm
@@ -71,11 +71,11 @@ def test_experiments(text: str) -> None:
 )
 def test_verdicts(text: str) -> None:
     with in_time():
-        assert parse_verdicts(text) == []
+        assert wrong_blocks(text) == []
 
 
 def test_verdicts_after_what_can_not_be_read() -> None:
-    assert parse_verdicts('{x} {y}\n{"block": 1, "correct": true}') == [Verdict(1, True)]
+    assert wrong_blocks('{x} {y}\n{"block": 1, "correct": false}') == ["1"]
 
 
 def test_a_program_without_end_is_none() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from collect.agents.baselines.ldb import parse_verdicts
+from collect.agents.baselines.ldb import wrong_blocks
 from collect.agents.config import Variant
 from collect.store.records import StopReason
 from tests.repair_bug import FAULT_LINE, repair
@@ -17,16 +17,15 @@ def test_the_oracle_marks_the_faulty_block_and_repairs() -> None:
     [log] = trace.logs
     assert log.patch_attempt == 1
     asked, reply = log.rows[1].message.content, log.rows[2].message.content
-    verdicts = parse_verdicts(reply)
-    assert len(verdicts) == asked.count("\n[BLOCK-")
-    wrong = [each for each in verdicts if each.correct is False]
+    assert len(reply.splitlines()) == asked.count("\n[BLOCK-")
+    wrong = wrong_blocks(reply)
     assert wrong
     explained = {
         each["block"]: each["explanation"] for each in map(json.loads, reply.splitlines()) if each
     }
     for each in wrong:
-        explanation = explained[f"BLOCK-{each.block}"]
+        explanation = explained[f"BLOCK-{each}"]
         assert f"solution.py:{FAULT_LINE}" in explanation
-        block = asked.partition(f"\n[BLOCK-{each.block}]\n")[2].partition("[BLOCK-")[0]
+        block = asked.partition(f"\n[BLOCK-{each}]\n")[2].partition("[BLOCK-")[0]
         assert "count >= counts[best]" in block
         assert block.splitlines()[0].strip().removeprefix("# ") in explanation

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from collect.agents.baselines.ldb import Verdict, parse_verdicts
+from collect.agents.baselines.ldb import wrong_blocks
 
-RIGHT, WRONG = Verdict(0, True), Verdict(1, False)
 REPLIES = {
     "one a line": (
         '{"block": "BLOCK-0", "correct": true, "explanation": "It sets up."}\n'
@@ -52,34 +51,26 @@ REPLIES = {
 
 @pytest.mark.parametrize("form", REPLIES)
 def test_verdicts_are_read_in_any_form(form: str) -> None:
-    assert parse_verdicts(REPLIES[form]) == [RIGHT, WRONG]
+    assert wrong_blocks(REPLIES[form]) == ["1"]
 
 
-@pytest.mark.parametrize(
-    ("reply", "verdicts"),
-    [
-        ('{"block": "BLOCK-2", "correct": false}', [Verdict(2, False)]),
-        ('{"block": "BLOCK-2", "explanation": "Hm."}', []),
-        ('{"correct": "maybe", "explanation": null}', [Verdict(None, None)]),
-        ('{"block": "BLOCK-2", "correct": fal', [Verdict(2, None)]),
-        (
-            '{"block": "BLOCK-2", "correct": False, "explanation": "cut o',
-            [Verdict(2, False)],
-        ),
-    ],
-)
-def test_missing_fields_are_left_open(reply: str, verdicts: list[Verdict]) -> None:
-    assert parse_verdicts(reply) == verdicts
+def test_a_reply_that_was_cut_keeps_its_verdicts() -> None:
+    assert wrong_blocks('{"block": "BLOCK-2", "correct": False, "explanation": "cut o') == ["2"]
+    assert wrong_blocks('{"block": "BLOCK-2", "correct": fal') == []
 
 
 @pytest.mark.parametrize(
     "reply",
-    ["", "{", "[]", "{}" * 100, "All is correct.", "[" * 5_000, "{" * 5_000, "{'a': " * 3_000],
+    [
+        *("", "{", "[]", "{}" * 100, "All is correct.", "[" * 5_000, "{" * 5_000, "{'a': " * 3_000),
+        '{"block": "BLOCK-2", "explanation": "Hm."}',
+        '{"correct": "maybe", "explanation": null}',
+    ],
 )
 def test_what_holds_no_verdict_gives_none(reply: str) -> None:
-    assert parse_verdicts(reply) == []
+    assert wrong_blocks(reply) == []
 
 
 def test_one_good_object_among_broken_ones_is_kept() -> None:
     reply = '{"block": "BLOCK-0", "correct": yes\n{"block": "BLOCK-1", "correct": false}'
-    assert Verdict(1, False) in parse_verdicts(reply)
+    assert wrong_blocks(reply) == ["1"]
