@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 
 from collect.agents.config import Variant
 from collect.agents.inspectcoder.react import UnreadableAction, action_block, parse_actions
@@ -28,7 +29,7 @@ from collect.questions.grounding import (
 from collect.questions.observations import last_part, observed
 from collect.rollouts.rollout import FAIL_TO_PASS, PASS_TO_PASS
 from collect.store.records import Conversation, Role, Rollout, StopReason, ToolOutcome
-from sandbox.debugger import INSPECTIONS, LAUNCHES, Action
+from sandbox.debugger import INSPECTIONS, LAUNCHES, Action, DebugEvent
 from sandbox.debugger import StopReason as DebugStopReason
 
 LOOKS = (*INSPECTIONS, Action.RAW)
@@ -41,86 +42,31 @@ UNREADABLE = "unreadable action"
 
 @dataclass(frozen=True)
 class Session:
+    """What an agent that debugs did."""
+
     answers: bool
     """Whether it reports to another agent; not where the main agent debugs by itself."""
-    failed: bool
-    """Its model could not go on, or gave nothing at all."""
-    out_of_steps: bool
-    calls: int
-    """Answers to its calls, and to what should have been one."""
-    not_done: int
-    """Calls that were invalid, or refused by the debugger's state."""
-    launches: int
-    stops: int
-    inspections: int
-    late_inspections: int
-    """Inspections after the program had stopped anywhere but at the start of the test."""
-    breakpoints: bool
-    """Whether any was set on a line or a function."""
-    breakpoint_hits: int
-    well_formed: bool
-    """Whether there is an answer in the form that the main agent reads, or a plan."""
-    ungrounded: int
-    """Claims of the answer that the conversation did not observe."""
-    misread: int
-    """Ungrounded claims that give a name a value other than the observed one."""
+    modes: tuple[str, ...]
+    """All modes of `ANSWER_MODES` that hold, the primary one first; none: nothing is wrong."""
     touched: bool | None
     """Whether the patch changed the place that the answer reports; None: not known."""
-    sees_debugger: bool = True
-    """Whether events tell what its debugger did: not of none, nor of a raw terminal."""
 
 
-def session_of(
-    conversation: Conversation, tests: Sequence[str], changed: Sequence[ChangedRange]
-) -> Session:
-    """The facts of a conversation. `tests` are the bug's, `changed` what the patch changes."""
-    events = [row.event for row in conversation.events]
-    outcomes = [row.tool_outcome for row in conversation.messages if row.tool_outcome is not None]
-    files = TestFiles(tests)
-    answers = conversation.role is not Role.MAIN
-    claims = ground(conversation, files) if answers else Grounding()
-    stopped = conversation.stop_reason is StopReason.FAILURE
-    if conversation.role is Role.DEBUG_SUBAGENT:
-        well_formed = conversation.answer is not None
-    else:
-        well_formed = any(text.strip() for text in answer_texts(conversation))
-    inspections = late_inspections = 0
-    is_late = False
-    for event in events:
-        is_late |= event.stops_program and event.stop_reason is not DebugStopReason.ENTRY
-        looked = event.action in LOOKS or bool(event.values or event.collected)
-        if looked and event.error_kind is None:
-            inspections += 1
-            late_inspections += is_late
-    return Session(
-        answers=answers,
-        failed=answers and (stopped or not conversation.final_answer.strip()),
-        out_of_steps=conversation.stop_reason is StopReason.STEP_LIMIT,
-        calls=len(outcomes),
-        not_done=sum(outcome in NOT_DONE for outcome in outcomes),
-        launches=sum(event.action in LAUNCHES for event in events),
-        stops=sum(event.stops_program for event in events),
-        inspections=inspections,
-        late_inspections=late_inspections,
-        breakpoints=any(not b.exception for event in events for b in event.breakpoints),
-        breakpoint_hits=sum(event.stop_reason is DebugStopReason.BREAKPOINT for event in events),
-        well_formed=well_formed,
-        ungrounded=claims.counts[Support.UNGROUNDED],
-        misread=_misread(conversation, claims, files),
-        touched=fix_touched_location(conversation, changed) if answers else None,
-        sees_debugger=conversation.variant not in UNSEEN_DEBUGGERS,
-    )
+def _looks(event: DebugEvent) -> bool:
+    """Whether it has read state."""
+    looked = event.action in LOOKS or bool(event.values or event.collected)
+    return looked and event.error_kind is None
 
 
-def _misread(conversation: Conversation, claims: Grounding, tests: TestFiles) -> int:
-    """How many ungrounded values are given to a name that was seen with other ones."""
+def _misread(conversation: Conversation, claims: Grounding, tests: TestFiles) -> bool:
+    """Whether an ungrounded value is given to a name that was seen with other ones."""
     doubted = {
         each.text
         for each in claims.claims
         if each.kind is ClaimKind.VALUE and each.grounded is Support.UNGROUNDED
     }
     if not doubted:
-        return 0
+        return False
     seen = observed(conversation, len(conversation.messages), tests)
     stated = {
         (str(claim), claim.name)
@@ -128,7 +74,7 @@ def _misread(conversation: Conversation, claims: Grounding, tests: TestFiles) ->
         for claim in claims_in(text[:MAX_CHARACTERS])
         if claim.kind is ClaimKind.VALUE and claim.name
     }
-    return sum(text in doubted and bool(seen.values.get(last_part(n))) for text, n in stated)
+    return any(text in doubted and bool(seen.values.get(last_part(n))) for text, n in stated)
 
 
 def tools_by_step(conversation: Conversation) -> Iterator[tuple[int, str]]:
@@ -246,26 +192,47 @@ ANSWER_MODES = {name: MODES[name] for name in OF_ANSWERS}
 """Those of a rollout that are also ways in which a single answer fails."""
 
 
-def modes_of_answer(session: Session) -> list[str]:
-    """All modes that hold, the primary one first; none: nothing is wrong with it."""
-    sees_debugger = session.sees_debugger
-    nothing_seen = sees_debugger and session.stops == session.inspections == 0
-    at_entry_only = session.stops > 0 and not session.late_inspections
-    no_answer = session.answers and not session.failed and not session.well_formed
+def session_of(
+    conversation: Conversation, tests: Sequence[str], changed: Sequence[ChangedRange]
+) -> Session:
+    """`tests` are the bug's, `changed` what the patch changes."""
+    events, files = [row.event for row in conversation.events], TestFiles(tests)
+    outcomes = [row.tool_outcome for row in conversation.messages if row.tool_outcome is not None]
+    answers = conversation.role is not Role.MAIN
+    claims = ground(conversation, files) if answers else Grounding()
+    if conversation.role is Role.DEBUG_SUBAGENT:
+        well_formed = conversation.answer is not None
+    else:
+        well_formed = any(text.strip() for text in answer_texts(conversation))
+    stopped = conversation.stop_reason is StopReason.FAILURE
+    failed = answers and (stopped or not conversation.final_answer.strip())
+    no_answer = answers and not failed and not well_formed
+    stopped_once = any(event.stops_program for event in events)
+    past_entry = dropwhile(
+        lambda each: not each.stops_program or each.stop_reason is DebugStopReason.ENTRY, events
+    )
+    looked_late = any(map(_looks, past_entry))
+    launched = any(event.action in LAUNCHES for event in events)
+    # Events tell nothing of no debugger, nor of a raw terminal.
+    sees_debugger = conversation.variant not in UNSEEN_DEBUGGERS
+    nothing_seen = sees_debugger and not stopped_once and not any(map(_looks, events))
+    has_points = any(not point.exception for event in events for point in event.breakpoints)
+    hit = any(event.stop_reason is DebugStopReason.BREAKPOINT for event in events)
     holds = {
-        "subagent_error": session.failed,
-        "unusable_calls": session.answers and 0 < session.calls == session.not_done,
-        "session_failed": nothing_seen and session.launches > 0,
-        "static_analysis": nothing_seen and session.launches == 0 and session.answers,
+        "subagent_error": failed,
+        "unusable_calls": answers and bool(outcomes) and all(each in NOT_DONE for each in outcomes),
+        "session_failed": nothing_seen and launched,
+        "static_analysis": nothing_seen and not launched and answers,
         "breakpoint_never_hit": (
-            sees_debugger and at_entry_only and session.breakpoints and session.breakpoint_hits == 0
+            sees_debugger and stopped_once and not looked_late and has_points and not hit
         ),
-        "out_of_steps": no_answer and session.out_of_steps,
+        "out_of_steps": no_answer and conversation.stop_reason is StopReason.STEP_LIMIT,
         "no_answer": no_answer,
-        "misread_value": session.misread > 0,
-        "ungrounded": session.ungrounded > 0,
+        "misread_value": _misread(conversation, claims, files),
+        "ungrounded": claims.counts[Support.UNGROUNDED] > 0,
     }
-    return [name for name in ANSWER_MODES if holds[name]]
+    touched = fix_touched_location(conversation, changed) if answers else None
+    return Session(answers, tuple(name for name in ANSWER_MODES if holds[name]), touched)
 
 
 def modes_of_rollout(
@@ -284,12 +251,7 @@ def modes_of_rollout(
         never_debugged = not rollout.debug_calls
     else:
         never_debugged = bool(rollout.sub_model) and not rollout.sub_calls
-    answers = list(map(modes_of_answer, sessions))
-    sound = [
-        session.touched
-        for session, modes in zip(sessions, answers, strict=True)
-        if session.answers and not modes
-    ]
+    sound = [each.touched for each in sessions if each.answers and not each.modes]
     near_gold = any(
         same_file(change.path, place.path)
         and change.start <= place.end + NEAR_LINES
@@ -318,6 +280,7 @@ def modes_of_rollout(
     }
     # An answer's mode is the rollout's if no session has an answer without any.
     holds |= {
-        name: all(answers) and any(name in modes for modes in answers) for name in ANSWER_MODES
+        name: all(each.modes for each in sessions) and any(name in each.modes for each in sessions)
+        for name in ANSWER_MODES
     }
     return [name for name in MODES if holds[name]]

@@ -27,7 +27,6 @@ from eval.qualitative.failure_modes import (
     MODES,
     NOT_DONE,
     OF_TABLE_4,
-    modes_of_answer,
     modes_of_rollout,
     session_of,
     tools_by_step,
@@ -110,7 +109,7 @@ def _look_at(
             sessions.append(session_of(each, tests, changed))
             if each.role is not Role.MAIN:
                 result.tools[arm].update(tools_by_step(each))
-    answers = tuple([*modes_of_answer(each), SOUND][0] for each in sessions if each.answers)
+    answers = tuple([*each.modes, SOUND][0] for each in sessions if each.answers)
     modes = modes_of_rollout(rollout, sessions, changed, gold.get(instance, ()))
     told = () if rollout.resolved else tuple(modes)
     result.findings.append(

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from collect.questions.grounding import changed_by
 from collect.store.records import Conversation, Role, StopReason, ToolOutcome
-from eval.qualitative.failure_modes import Session as Facts
-from eval.qualitative.failure_modes import modes_of_answer, session_of
+from eval.qualitative.failure_modes import session_of
 from sandbox.debugger import Action, Breakpoint, ErrorKind, State, Value
 from sandbox.debugger import StopReason as DebugStopReason
 from tests.format.sessions import Session, failed, raised, see, stop
@@ -18,12 +17,8 @@ PATCH = (
 )
 
 
-def facts(conversation: Conversation) -> Facts:
-    return session_of(conversation, TESTS, changed_by(PATCH))
-
-
 def modes(conversation: Conversation) -> list[str]:
-    return modes_of_answer(facts(conversation))
+    return list(session_of(conversation, TESTS, changed_by(PATCH)).modes)
 
 
 def launched() -> Session:
@@ -33,43 +28,41 @@ def launched() -> Session:
     return Session().debug(entry, test=TESTS[0]).debug(see(("rate", "0.5"), ("total", "80")))
 
 
-def test_no_event_tells_of_a_raw_terminal() -> None:
-    held = launched().answer("`rate` is 0.5.", "rate = 0.5", "shop/cart.py:42")
-    assert facts(held).sees_debugger
-    assert not facts(replace(held, variant="inspectcoder_no_inspectware")).sees_debugger
+def test_of_a_raw_terminal_only_the_answer_tells() -> None:
+    held = Session().answer("`rate` is 0.75.", "rate = 0.75", "shop/cart.py:42")
+    assert modes(held) == ["static_analysis", "ungrounded"]
+    assert modes(replace(held, variant="inspectcoder_no_inspectware")) == ["ungrounded"]
 
 
 def test_a_sound_answer() -> None:
     held = launched().answer("`rate` is 0.5.", "rate = 0.5", "shop/cart.py:42")
-    found = facts(held)
-    assert (found.launches, found.stops, found.inspections) == (1, 1, 1)
-    assert (found.breakpoints, found.breakpoint_hits) == (True, 1)
-    assert (found.well_formed, found.ungrounded, found.touched) == (True, 0, True)
     assert modes(held) == []
+    assert session_of(held, TESTS, changed_by(PATCH)).touched
 
 
 def test_a_misread_value_is_one_that_was_seen_with_another() -> None:
     held = launched().answer("`rate` is 0.75 there.", "rate = 0.75", "shop/cart.py:42")
-    assert facts(held).misread == 1
     assert modes(held) == ["misread_value", "ungrounded"]
 
 
 def test_values_watched_at_a_stop_are_an_inspection() -> None:
-    watched = stop(values=(Value("rate", "", "0.5"),))
+    point = Breakpoint(1, "shop/cart.py", 99)
+    watched = stop(values=(Value("rate", "", "0.5"),), stop_reason=DebugStopReason.STEP)
+    watched = replace(watched, breakpoints=(point,))
     held = Session().debug(watched).answer("`rate` is 0.5.", "rate = 0.5", "shop/cart.py:42")
-    assert (facts(held).stops, facts(held).inspections, facts(held).late_inspections) == (1, 1, 1)
+    assert modes(held) == []
+    unwatched = Session().debug(replace(watched, values=())).answer("It is not reached.")
+    assert modes(unwatched) == ["breakpoint_never_hit"]
 
 
 def test_a_made_up_value_is_of_something_never_seen() -> None:
     held = launched().answer("`discount` is 0.75.", "discount = 0.75", "shop/cart.py:42")
-    assert facts(held).misread == 0
     assert modes(held) == ["ungrounded"]
 
 
 def test_a_session_that_never_started() -> None:
     refused = replace(failed(ErrorKind.NO_SUCH_TEST, Action.START), state=State.START)
     held = Session().debug(refused, test="x").answer("I do not know.")
-    assert facts(held).launches == 1
     assert modes(held) == ["session_failed"]
 
 
@@ -126,11 +119,10 @@ def test_an_empty_answer_is_a_failed_request() -> None:
 def test_a_plan_is_an_answer() -> None:
     plan = "The root cause is at shop/cart.py:42. To fix the bug, multiply by 3."
     held = replace(launched().answer(""), role=Role.INSPECTOR, answer=None, final_answer=plan)
-    assert facts(held).well_formed
     assert modes(held) == []
 
 
 def test_a_main_agent_that_debugs_by_itself_answers_nobody() -> None:
     held = replace(launched().answer("`rate` is 7."), role=Role.MAIN, answer=None)
-    assert not facts(held).answers
+    assert not session_of(held, TESTS, []).answers
     assert modes(held) == []
