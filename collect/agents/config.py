@@ -83,19 +83,6 @@ class RepairConfig(BaseModel):
     """Seconds for LDB's traced run of the failing test; after that there is no trace. Tracing makes
     a loop about a hundred times slower, or more if its variables are long lists.
     """
-    ldb_lines: int = Field(default=30, ge=1)
-    """Maximum blocks of a trace at LDB's line level, half from its start and half from its end.
-    This and the next four defaults are from LDB's published code.
-    """
-    ldb_blocks: int = Field(default=10, ge=1)
-    """Maximum blocks at block level."""
-    ldb_functions: int = Field(default=1, ge=1)
-    """Maximum blocks at function level; a single one is the last."""
-    ldb_block_lines: int = Field(default=30, ge=2)
-    """Maximum lines of a block, from its start and end."""
-    ldb_value_chars: int = Field(default=100, ge=20)
-    """Maximum characters of a comment with all variables; the middle of a longer one is left out.
-    """
 
 
 class AgentsConfig(BaseModel):

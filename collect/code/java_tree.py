@@ -60,8 +60,20 @@ def text_of(node: Node | None) -> str:
     return ((node.text if node else None) or b"").decode("utf-8", "replace")
 
 
+def fields(node: Node | None, *names: str) -> list[Node]:
+    """A node's children by their field names in the grammar; empty if it lacks one of them."""
+    found = [node.child_by_field_name(name) if node is not None else None for name in names]
+    there = [each for each in found if each is not None]
+    return there if len(there) == len(names) else []
+
+
+def field_text(node: Node, name: str) -> str:
+    """The text of a node's child; empty if it has none of this field name."""
+    return text_of(node.child_by_field_name(name))
+
+
 def called_name(call: Node) -> str:
-    return text_of(call.child_by_field_name("name"))
+    return field_text(call, "name")
 
 
 def has_modifier(declaration: Node, word: str) -> bool:
@@ -74,22 +86,19 @@ def declarators(node: Node) -> list[Node]:
     return node.children_by_field_name("declarator")
 
 
-def declared_name(declarator: Node) -> Node | None:
-    return declarator.child_by_field_name("name")
+def declared_in(node: Node) -> Iterator[tuple[str, str]]:
+    """The variables, fields or parameters that a node declares, with their type."""
+    for its_type in fields(node, "type"):
+        for declared in (node, *declarators(node)):
+            yield from ((text_of(name), text_of(its_type)) for name in fields(declared, "name"))
 
 
 def declared_types(root: Node) -> dict[str, str]:
     """Types of variables and fields by name, without generics; no names with several types."""
-    types: dict[str, set[str]] = {}
+    types = defaultdict[str, set[str]](set)
     for node in walk(root):
-        declared = node.child_by_field_name("type")
-        if declared is None:
-            continue
-        kind = text_of(declared).partition("<")[0]
-        own = node.child_by_field_name("name")
-        for name in [own, *map(declared_name, declarators(node))]:
-            if name is not None and node.type != "method_declaration":
-                types.setdefault(text_of(name), set()).add(kind)
+        for name, kind in declared_in(node) if node.type != "method_declaration" else ():
+            types[name].add(kind.partition("<")[0])
     return {name: kinds.pop() for name, kinds in types.items() if len(kinds) == 1}
 
 
@@ -199,10 +208,9 @@ class JavaSource:
         found: dict[str, None] = {}
         for statement in bodies:
             # Names that the statement declares have no value before it.
-            names = [declared_name(each) for node in walk(statement) for each in declarators(node)]
-            if statement.type in ("for_statement", "enhanced_for_statement"):
-                names.append(statement.child_by_field_name("name"))
-            declared = {text_of(name) for name in names if name is not None}
+            parts = [each for node in walk(statement) for each in declarators(node)]
+            parts += [statement] if statement.type == "enhanced_for_statement" else []
+            declared = {field_text(each, "name") for each in parts}
             for header in _headers(statement):
                 for node in _same_scope(header):
                     if self._is_worth_it(node, declared):
@@ -211,17 +219,17 @@ class JavaSource:
 
     def assigned(self, line: int) -> list[str]:
         """Assignment targets at a line that can be read without effect."""
-        targets: list[Node | None] = []
+        targets: list[Node] = []
         for statement in self._at_line(line):
             if statement.type == "local_variable_declaration":
-                targets += map(declared_name, declarators(statement))
+                targets += [n for each in declarators(statement) for n in fields(each, "name")]
             elif statement.type == "expression_statement":
                 expression = statement.named_children[0]
                 if expression.type == "assignment_expression":
-                    targets.append(expression.child_by_field_name("left"))
+                    targets += fields(expression, "left")
                 elif expression.type == "update_expression":
                     targets += expression.named_children[:1]
-        return [_one_line(target) for target in targets if target and self._is_pure(target)]
+        return [_one_line(target) for target in targets if self._is_pure(target)]
 
     def mutations(self, function: FunctionRange) -> Iterator[Mutation]:
         source = self._root.text or b""
@@ -253,10 +261,10 @@ class JavaSource:
                 yield Mutation(line_of(changed), new.decode("utf-8", "replace"), differs)
 
     def _differs(self, node: Node, operator: str) -> str:
-        left, right = (node.child_by_field_name(name) for name in ("left", "right"))
-        if left is None or right is None or not self._is_pure(node):
+        if not self._is_pure(node):
             return ""
-        return f"({_one_line(node)}) != (({_one_line(left)}) {operator} ({_one_line(right)}))"
+        left, right = map(_one_line, fields(node, "left", "right"))
+        return f"({_one_line(node)}) != (({left}) {operator} ({right}))"
 
     def _at_line(self, line: int) -> list[Node]:
         return [node for node in walk(self._root) if _is_stop(node) and line_of(node) == line]
@@ -288,11 +296,9 @@ class JavaSource:
         return kind in READABLE and called in READING and not reorders
 
     def _can_swap(self, node: Node) -> bool:
-        left, operator, right = (
-            node.child_by_field_name(name) for name in ("left", "operator", "right")
-        )
-        if node.type != "binary_expression" or left is None or operator is None or right is None:
+        if node.type != "binary_expression":
             return False
+        left, operator, right = fields(node, "left", "operator", "right")
         sign = text_of(operator)
         if left.end_point.row != right.start_point.row or sign not in SWAPPED:
             return False
@@ -316,7 +322,7 @@ def _functions(node: Node, prefix: str) -> Iterator[tuple[str, Node]]:
     anonymous = 0
     for child in node.named_children:
         inner = prefix
-        named = text_of(child.child_by_field_name("name"))
+        named = field_text(child, "name")
         if child.type in TYPES:
             inner = f"{prefix}{named}."
         elif child.type == "class_body" and node.type == "object_creation_expression":
@@ -340,7 +346,7 @@ def _has_code(node: Node) -> bool:
 
 
 def _has_values(declaration: Node) -> bool:
-    return any(each.child_by_field_name("value") for each in declarators(declaration))
+    return any(fields(each, "value") for each in declarators(declaration))
 
 
 def _is_stop(node: Node) -> bool:
@@ -363,7 +369,7 @@ def _may_not_run(node: Node) -> bool:
     """Whether its statement may be executed without it, or in another scope."""
     while node.parent is not None and not _is_stop(node):
         around = node.parent
-        operator = text_of(around.child_by_field_name("operator"))
+        operator = field_text(around, "operator")
         guarded = around.type == "ternary_expression" or operator in ("&&", "||")
         if around.type == "lambda_expression" or (guarded and node != around.named_children[0]):
             return True
@@ -377,18 +383,16 @@ def _parent_type(node: Node) -> str:
 
 def _headers(statement: Node) -> Iterator[Node]:
     """The expressions that a statement evaluates first; for an assignment, its right side."""
-    values: list[Node | None] = [statement]
+    values = [statement]
     if statement.type.endswith("_declaration"):
-        values = [each.child_by_field_name("value") for each in declarators(statement)]
+        values = [value for each in declarators(statement) for value in fields(each, "value")]
     elif statement.type in HEADERS:
-        values = [statement.child_by_field_name(name) for name in HEADERS[statement.type]]
+        values = [value for name in HEADERS[statement.type] for value in fields(statement, name)]
     elif statement.type.endswith("_statement"):
-        values = [*statement.named_children[:1]]
+        values = statement.named_children[:1]
     for value in values:
-        if value is not None:
-            is_assignment = value.type == "assignment_expression"
-            right = value.child_by_field_name("right") if is_assignment else None
-            yield right or value
+        is_assignment = value.type == "assignment_expression"
+        yield from fields(value, "right") if is_assignment else [value]
 
 
 def _same_scope(node: Node) -> Iterator[Node]:

@@ -258,4 +258,8 @@ class WorkFile(Generic[Record]):
         """Remove the file once the finished file contains everything."""
         self._path.unlink()
         self._lock_path.unlink()
+        self.close()
+
+    def close(self) -> None:
+        """Keep the file, and let other processes write it."""
         self._held.close()

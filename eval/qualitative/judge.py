@@ -6,7 +6,6 @@ Its replies are kept in the run's folder, so that a second start pays for none o
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,7 +32,7 @@ from collect.rollouts.batch import model_facts
 from collect.rollouts.executor import open_model
 from collect.rollouts.faults import CircuitBreaker
 from collect.rollouts.progress import ProgressBar
-from collect.store.files import StrictRecord, locked, read_lines, replacing
+from collect.store.files import StrictRecord, WorkFile
 from collect.store.messages import Message
 from collect.store.records import digest
 from collect.threads import run_in_threads
@@ -173,43 +172,32 @@ class Judge:
         self._runtime, self._name = runtime, config.model
         self._instances = {(each.benchmark, each.id): each for each in instances}
         self._model = runtime.model_config_of(config.model)
-        self._path = folder / FILE
-        self._known: dict[str, Judgement] = {}
+        self._folder = folder
         self._reasons: dict[str, None] = {}
         self._in_a_row = CircuitBreaker(runtime.runner.give_up_after, "request")
-        self._stop, self._lock = threading.Event(), threading.Lock()
+        self._stop = threading.Event()
 
     def judge(self, items: Sequence[Item]) -> JudgeReport:
         """Ask for what has no reply yet, and give all replies."""
         facts = model_facts(self._model)
         keyed = [(digest([facts, prompt_for(item)]), item) for item in items]
-        with closing(locked(self._path.with_name(f".{FILE}.lock"))):
-            if self._path.is_file():
-                self._read()
+        advice = "another version; remove it, and every item is judged anew"
+        work = WorkFile(self._folder / FILE, "", Judgement, lambda each: each.key, advice)
+        known = work.outcomes
+        with closing(work):
             # Each prompt is asked once, whatever number of items it is of.
-            missing = {key: item for key, item in keyed if key not in self._known}
+            missing = {key: item for key, item in keyed if key not in known}
             if missing:
-                self._ask(missing, len({key for key, _ in keyed}))
-        judged = [(item, self._known[key].label) for key, item in keyed if key in self._known]
+                self._ask(missing, len({key for key, _ in keyed}), work)
+        judged = [(item, known[key].label) for key, item in keyed if key in known]
         left = len(items) - len(judged)
         return JudgeReport(
             self._name, tuple(judged), left, tuple(self._reasons), self._stop.is_set()
         )
 
-    def _read(self) -> None:
-        held = self._path.read_bytes()
-        # A line that was cut, by a kill or a full disk, is asked for once more.
-        whole = b"".join(line for line in held.splitlines(keepends=True) if _is_whole(line))
-        if whole != held:
-            with replacing(self._path) as temporary:
-                temporary.write_bytes(whole)
-        advice = "remove it, and every item is judged anew"
-        self._known = {each.key: each for each in read_lines(self._path, Judgement, advice)}
-
-    def _ask(self, missing: Mapping[str, Item], total: int) -> None:
-        spent = read_spent(self._path.parent)
+    def _ask(self, missing: Mapping[str, Item], total: int, work: WorkFile[Judgement]) -> None:
         runner = self._runtime.runner
-        budget = Budget(runner.budget_dollars, spent, self._path.parent)
+        budget = Budget(runner.budget_dollars, read_spent(self._folder), self._folder)
         with (
             closing(open_model(self._name, self._model, budget, self._stop)) as backend,
             ProgressBar("questions", total, total - len(missing)) as bar,
@@ -218,12 +206,9 @@ class Judge:
             def ask(entry: tuple[str, Item]) -> None:
                 judgement = self._reply(*entry, backend)
                 budget.note()
-                with self._lock:
-                    if judgement is not None:
-                        self._in_a_row.count(None)
-                        self._known[judgement.key] = judgement
-                        with self._path.open("a", encoding="utf-8") as file:
-                            file.write(judgement.model_dump_json() + "\n")
+                if judgement is not None:
+                    self._in_a_row.count(None)
+                    work.add(judgement)
                 bar.advance()
 
             run_in_threads(missing.items(), ask, runner.concurrency, self._stop)
@@ -244,17 +229,8 @@ class Judge:
         except (BudgetExhausted, InfrastructureFailure) as failure:
             # Go on, unless the budget is spent or nothing works any more.
             reason = f"{type(failure).__name__}: {failure}"
-            with self._lock:
-                self._reasons[reason] = None
+            self._reasons[reason] = None
             if self._in_a_row.count(reason) or isinstance(failure, BudgetExhausted):
                 self._stop.set()
             return None
         return Judgement(key=key, id=item.id, label=label, reply=text, dollars=dollars)
-
-
-def _is_whole(line: bytes) -> bool:
-    try:
-        json.loads(line)
-    except ValueError:
-        return False
-    return line.endswith(b"\n")

@@ -274,20 +274,13 @@ NO_EXPERIMENT = (
 WARN_AT = 2
 
 
-@dataclass(frozen=True)
-class Trial:
-    """One turn of the scientific method; parts that the model omitted are empty."""
+Trial = dict[str, str]
+"""One turn of the scientific method: the parts that the model gave, by name, in order."""
 
-    hypothesis: str = ""
-    prediction: str = ""
-    experiment: str = ""
-    observation: str = ""
-    conclusion: str = ""
 
-    @property
-    def rejected(self) -> bool:
-        verdict = VERDICT.search(self.conclusion)
-        return verdict is not None and verdict.lastgroup == "rejected"
+def is_rejected(conclusion: str) -> bool:
+    verdict = VERDICT.search(conclusion)
+    return verdict is not None and verdict.lastgroup == "rejected"
 
 
 class ScientificForm(TextForm):
@@ -351,14 +344,13 @@ def trials_of(messages: Sequence[Message]) -> list[Trial]:
         if message.role == "assistant":
             parts = dict(sections(message.content))
             if trials and parts.get("conclusion"):
-                conclusion = parts["conclusion"].removesuffix(DONE).rstrip()
-                trials[-1] = replace(trials[-1], conclusion=conclusion)
-            new = {name: parts.get(name, "") for name in ("hypothesis", "prediction", "experiment")}
-            if any(new.values()):
-                trials.append(Trial(**new))
+                trials[-1]["conclusion"] = parts["conclusion"].removesuffix(DONE).rstrip()
+            names = ("hypothesis", "prediction", "experiment")
+            if new := {name: parts[name] for name in names if parts.get(name)}:
+                trials.append(new)
         elif message.role == "user" and trials and message.content.startswith("Observation:"):
             observed = message.content.removeprefix("Observation:").partition("\n\nYou have ")[0]
-            trials[-1] = replace(trials[-1], observation=observed.strip())
+            trials[-1]["observation"] = observed.strip()
     return trials
 
 
@@ -366,8 +358,8 @@ def debugging_log(trials: Sequence[Trial]) -> str:
     """The log for the Patch Coder, without rejected hypotheses."""
     texts: list[str] = []
     for trial in trials:
-        if not trial.rejected:
-            lines = [f"{name.capitalize()}: {text}" for name, text in vars(trial).items() if text]
+        if not is_rejected(trial.get("conclusion", "")):
+            lines = [f"{name.capitalize()}: {text}" for name, text in trial.items() if text]
             texts.append("\n".join([f"Attempt {len(texts) + 1}.", *lines]))
     return "\n\n".join(texts) or "No hypothesis about the cause was supported by an experiment."
 

@@ -10,7 +10,7 @@ import ast
 import json
 import posixpath
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -45,9 +45,8 @@ class Statement:
     first: int
     """Line number, from 1."""
     last: int
-    block: int
     leads: bool
-    """Whether it starts a block."""
+    """Whether it starts a block. Else it continues that of the statement before it."""
     declares: bool = False
     """Whether it is a definition or import outside all functions."""
     managed: tuple[int, int] | None = None
@@ -62,75 +61,34 @@ def statements_of(code: str) -> Mapping[int, Statement]:
     and at `with`, `try` and `match`. Comprehensions and lambdas belong to their statement. Each
     function and class has its own blocks.
     """
-    reader = _Reader()
-    reader.scope(parse(code).body, outside=True)
-    return reader.found
+    found: dict[int, Statement] = {}
+    for statement in _statements(parse(code).body, outside=True, leads=True):
+        found.setdefault(statement.first, statement)
+    return found
 
 
-class _Reader:
-    """Visits a program in line order."""
-
-    def __init__(self) -> None:
-        self.found: dict[int, Statement] = {}
-        self._count = 0
-        self._block = 0
-        self._leads = True
-        """Whether the next statement starts a block."""
-
-    def scope(self, body: Sequence[ast.stmt], outside: bool) -> None:
-        """Visit a function, class or module. The block around a definition continues after it."""
-        around = self._block
-        self._begin_block()
-        for statement in body:
-            self._statement(statement, outside)
-        self._block, self._leads = around, False
-
-    def _begin_block(self) -> None:
-        self._block = self._count
-        self._count += 1
-        self._leads = True
-
-    def _statement(self, node: ast.stmt, outside: bool) -> None:
-        if isinstance(node, LOOPS | REGIONS):
-            self._begin_block()
-        declares = outside and isinstance(node, DECLARATIONS)
+def _statements(body: Sequence[ast.stmt], outside: bool, leads: bool) -> Iterator[Statement]:
+    """Those of a body, in line order; `leads`: whether its first one starts a block."""
+    for node in body:
         managed = None
         if isinstance(node, ast.With | ast.AsyncWith):
             managed = node.body[0].lineno, node.end_lineno or node.lineno
-        self._add(_first_line(node), _header_end(node), declares, managed)
+        declares = outside and isinstance(node, DECLARATIONS)
+        leads |= isinstance(node, LOOPS | REGIONS)
+        yield Statement(_first_line(node), _header_end(node), leads, declares, managed)
+        leads = isinstance(node, ENDS_OF_BLOCKS | LOOPS | REGIONS | ast.If)
         if isinstance(node, DEFINITIONS):
-            self.scope(node.body, outside=isinstance(node, ast.ClassDef))
-        elif isinstance(node, ENDS_OF_BLOCKS):
-            self._begin_block()
+            # The block around a definition continues after it.
+            yield from _statements(node.body, isinstance(node, ast.ClassDef), leads=True)
         elif isinstance(node, LOOPS | REGIONS | ast.If):
-            self._parts(node, outside)
-            self._begin_block()
-
-    def _add(
-        self, first: int, last: int, declares: bool = False, managed: tuple[int, int] | None = None
-    ) -> None:
-        if first not in self.found:
-            leads = self._leads
-            self.found[first] = Statement(first, last, self._block, leads, declares, managed)
-            self._leads = False
-
-    def _parts(self, node: ast.stmt, outside: bool) -> None:
-        """Visit the bodies of a compound statement."""
-        goes_on = isinstance(node, ast.With | ast.AsyncWith | ast.Try | ast.TryStar)
-        self._body(getattr(node, "body", ()), outside, leads=not goes_on)
-        for part in [*getattr(node, "cases", ()), *getattr(node, "handlers", ())]:
-            self._begin_block()
-            header = part.pattern.lineno if isinstance(part, ast.match_case) else part.lineno
-            self._add(header, max(header, part.body[0].lineno - 1))
-            self._body(part.body, outside)
-        self._body(getattr(node, "orelse", ()), outside)
-        self._body(getattr(node, "finalbody", ()), outside)
-
-    def _body(self, body: Sequence[ast.stmt], outside: bool, leads: bool = True) -> None:
-        if body and leads:
-            self._begin_block()
-        for statement in body:
-            self._statement(statement, outside)
+            goes_on = isinstance(node, ast.With | ast.AsyncWith | ast.Try | ast.TryStar)
+            yield from _statements(getattr(node, "body", ()), outside, leads=not goes_on)
+            for part in [*getattr(node, "cases", ()), *getattr(node, "handlers", ())]:
+                line = part.pattern.lineno if isinstance(part, ast.match_case) else part.lineno
+                yield Statement(line, max(line, part.body[0].lineno - 1), leads=True)
+                yield from _statements(part.body, outside, leads=True)
+            for name in ("orelse", "finalbody"):
+                yield from _statements(getattr(node, name, ()), outside, leads=True)
 
 
 def _first_line(node: ast.stmt) -> int:
@@ -251,6 +209,12 @@ class Level(StrEnum):
     """One call from outside the program, with everything that it executes."""
 
 
+# From LDB's published code.
+MOST_BLOCKS = {Level.LINE: 30, Level.BLOCK: 10, Level.FUNCTION: 1}
+BLOCK_LINES = 30
+COMMENT_CHARS = 100
+
+
 @dataclass
 class Block:
     """A piece of the trace."""
@@ -279,16 +243,13 @@ def blocks_of(trace: Sequence[Step], code: str, level: Level) -> list[Block]:
     if level is Level.FUNCTION:
         return _calls(steps)
     blocks: list[Block] = []
-    under_way: dict[int, tuple[int, Block]] = {}
+    under_way: dict[int, Block] = {}
     for step in steps:
-        statement = statements[step.line]
-        number, block = under_way.get(step.activation, (-1, None))
-        goes_on = number == statement.block and not statement.leads and level is Level.BLOCK
-        if block is None or not goes_on:
-            block = Block()
-            blocks.append(block)
-            under_way[step.activation] = (statement.block, block)
-        block.add(step)
+        leads = level is Level.LINE or statements[step.line].leads
+        if leads or step.activation not in under_way:
+            under_way[step.activation] = Block()
+            blocks.append(under_way[step.activation])
+        under_way[step.activation].add(step)
     return blocks
 
 
@@ -433,11 +394,7 @@ class Ldb:
     def _trace(self, current: Round) -> str:
         """The trace as text. Raises TraceUnavailable, SandboxError."""
         context, code, test = self._context, current.version.code, current.version.failing.id
-        config = context.config.repair
-        timeout, solution = config.ldb_trace_timeout, context.instance.solution
+        timeout, solution = context.config.repair.ldb_trace_timeout, context.instance.solution
         trace = trace_test(context.sandbox, solution, code, test, timeout=timeout)
-        counts = (config.ldb_lines, config.ldb_blocks, config.ldb_functions)
-        most = dict(zip(Level, counts, strict=True))
         blocks = blocks_of(trace, code, self._level)
-        limits = (most[self._level], config.ldb_block_lines, config.ldb_value_chars)
-        return trace_text(blocks, code, *limits)
+        return trace_text(blocks, code, MOST_BLOCKS[self._level], BLOCK_LINES, COMMENT_CHARS)

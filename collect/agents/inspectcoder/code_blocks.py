@@ -70,23 +70,16 @@ def with_imports_of(previous: str, code: str) -> str:
     except SyntaxError:
         return code
     used = {node.id for node in nodes if isinstance(node, ast.Name)} - _defined(code) | {"*"}
-    futures = [f"{line}\n" for line in missing if FUTURE in line]
     # The name that a single import binds is the first part of its last word.
-    others = [
+    added = [
         f"{line}\n"
-        for line in missing
-        if FUTURE not in line and line.rpartition(" ")[2].partition(".")[0] in used
+        for line in sorted(missing, key=lambda line: FUTURE not in line)
+        if FUTURE in line or line.rpartition(" ")[2].partition(".")[0] in used
     ]
-    return _inserted(_inserted(code, others, after_futures=True), futures, after_futures=False)
-
-
-def _inserted(code: str, added: list[str], after_futures: bool) -> str:
-    """A program with lines inserted after its docstring, and if wanted its future imports."""
     lines, end = source_lines(code, keepends=True), 0
     for node in parse(code).body:
         docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        future = isinstance(node, ast.ImportFrom) and node.module == FUTURE
-        if not docstring and not (future and after_futures):
+        if not docstring and not (isinstance(node, ast.ImportFrom) and node.module == FUTURE):
             break
         end = node.end_lineno or end
     return "".join([*lines[:end], *added, *lines[end:]])

@@ -16,12 +16,11 @@ from pydantic import TypeAdapter
 from tree_sitter import Node
 
 from collect.benchmarks.projects.project import Project, ProjectRefused, is_below
-from collect.code.java_tree import has_modifier, line_of, parse, text_of, walk, words
+from collect.code.java_tree import field_text, has_modifier, line_of, parse, text_of, walk, words
 from collect.synthesis.java_mutations.base import (
     BLOCKS,
     CLASSES,
     METHODS,
-    field_text,
     parameters_of,
 )
 from collect.synthesis.java_mutations.finding import scope_name
@@ -155,12 +154,6 @@ def _built(project: Project, sandbox: Sandbox, test_class: str) -> JavaProject:
 
 COMPILE_TIMEOUT = 120.0
 """Seconds."""
-_COMPILE = r"""
-output=$1; names=$2; shift 2
-set -f
-cd "$output" 2>/dev/null && { set +f; rm -f $names; set -f; cd "$OLDPWD"; }
-exec "$@"
-"""
 
 
 class Compilation:
@@ -204,8 +197,7 @@ class Compilation:
             quoted = [json.dumps(word, ensure_ascii=False) for word in words]
             write_bytes(self._job.sandbox, arguments, "\n".join(quoted).encode())
             argv = [self._job.jdk.javac, *FAST, f"@{arguments}"]
-            patterns = " ".join(_class_files(self._files[path]))
-            result = self._job.run(_COMPILE, step.output, patterns, *argv)
+            result = self._job.run('exec "$@"', *argv)
             if result.exit_code != 0:
                 raise BuildFailed(f"the edited file does not compile:\n{result.output}", True)
 
@@ -251,16 +243,6 @@ def _outside_bodies(source: bytes) -> bytes:
         else:
             pending += reversed(node.named_children)
     return re.sub(rb"\s+", b" ", b"".join([*parts, source[position:]]))
-
-
-def _class_files(source: bytes) -> Iterator[str]:
-    """Patterns of a file's class files, in the classes folder."""
-    root = parse(source)
-    folder = _package_of(root).replace(".", "/")
-    for node in root.named_children:
-        if node.type in CLASSES | {"annotation_type_declaration"}:
-            path = posixpath.join(folder, field_text(node, "name"))
-            yield from (f"{path}.class", f"{path}$*.class")
 
 
 # Instrument Java source to record which statements and methods run, with the same line numbers.

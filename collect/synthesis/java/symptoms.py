@@ -15,13 +15,22 @@ from collect.benchmarks.java_run import enclosing_classes
 from collect.benchmarks.projects.failing_input import MAX_LINES, MAX_SNIPPET
 from collect.benchmarks.projects.issue_text import MAX_CHARACTERS, Claim, Outcome
 from collect.benchmarks.projects.project import Reason
-from collect.code.java_tree import called_name, declarators, line_of, parse, text_of, walk, words
+from collect.code.java_tree import (
+    called_name,
+    declarators,
+    declared_in,
+    field_text,
+    fields,
+    line_of,
+    parse,
+    text_of,
+    walk,
+    words,
+)
 from collect.synthesis.java_mutations.base import (
     METHODS,
     arguments_of,
     around,
-    field_text,
-    fields,
     parameters_of,
 )
 
@@ -161,8 +170,7 @@ def read_java_symptom(
     outside = dict.fromkeys(parameters_of(method), "") if method is not None else {}
     for node in nodes:
         if node.type == "field_declaration":
-            named_here = (field_text(each, "name") for each in declarators(node))
-            outside |= dict.fromkeys(named_here, field_text(node, "type"))
+            outside |= dict(declared_in(node))
     hidden = {
         word
         for frame in failure.frames

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from collect.code.java_tree import declarators, declared_name, has_modifier, text_of, walk, words
+from collect.code.java_tree import (
+    declarators,
+    declared_in,
+    field_text,
+    fields,
+    has_modifier,
+    text_of,
+    walk,
+    words,
+)
 from collect.synthesis.mutations.base import MutationKind
 
 METHODS = words("method_declaration constructor_declaration compact_constructor_declaration")
@@ -30,18 +39,6 @@ Edits = Iterator[Edit]
 def kind(category: str, nodes: str) -> Callable[[Callable[[Node, Variables], Edits]], MutationKind]:
     """Make a function a kind of its own name, for these types of node."""
     return lambda find: MutationKind(find.__name__, category, tuple(nodes.split()), find)
-
-
-def fields(node: Node | None, *names: str) -> list[Node]:
-    """A node's children by their field names in the grammar; empty if it lacks one of them."""
-    found = [node.child_by_field_name(name) if node is not None else None for name in names]
-    there = [each for each in found if each is not None]
-    return there if len(there) == len(names) else []
-
-
-def field_text(node: Node, name: str) -> str:
-    """The text of a node's child; empty if it has none of this field name."""
-    return text_of(node.child_by_field_name(name))
 
 
 def arguments_of(call: Node) -> list[Node]:
@@ -105,11 +102,10 @@ class Variables:
 
     def __init__(self, root: Node) -> None:
         self._final = {
-            text_of(name)
+            name
             for node in walk(root)
             if node.type == "field_declaration" and has_modifier(node, "final")
-            for name in map(declared_name, declarators(node))
-            if name is not None
+            for name, _ in declared_in(node)
         }
         self._fields = {
             node.id: dict(_members(node)) for node in walk(root) if node.type in CLASSES
@@ -122,7 +118,7 @@ class Variables:
         child, outer = node, node.parent
         while outer is not None and outer.type not in CLASSES:
             for declared in _declared_before(outer, child):
-                for name, its_type in _named(declared):
+                for name, its_type in declared_in(declared):
                     found.setdefault(name, its_type)
             child, outer = outer, outer.parent
         return found
@@ -158,16 +154,7 @@ def _members(node: Node) -> Iterator[tuple[str, str]]:
         if member.type == "enum_body_declarations":
             pending += member.named_children
         elif member.type.endswith(("field_declaration", "_parameter")):
-            yield from _named(member)
-
-
-def _named(declared: Node) -> Iterator[tuple[str, str]]:
-    its_type = declared.child_by_field_name("type")
-    if its_type is not None:
-        own = declared.child_by_field_name("name")
-        for name in [own, *map(declared_name, declarators(declared))]:
-            if name is not None:
-                yield text_of(name), text_of(its_type)
+            yield from declared_in(member)
 
 
 def _declared_before(outer: Node, child: Node) -> Iterator[Node]:

@@ -16,7 +16,7 @@ from collect.models.budget import SPENT
 from collect.models.config import OpenAIConfig, OracleConfig, Prices, Retries
 from eval.config import JudgeConfig
 from eval.metrics import Arm
-from eval.qualitative.judge import FILE, Item, Judge, JudgeReport, check_judge, read_label
+from eval.qualitative.judge import Item, Judge, JudgeReport, check_judge, read_label
 from tests.collect.models.chat_server import ChatServer, error, reply
 
 QUESTIONS = ("What is `rate`?", "Why is it wrong?", "Is line 3 reached?")
@@ -135,7 +135,7 @@ def test_it_stays_within_the_budget(server: ChatServer, tmp_path: Path) -> None:
 def test_a_line_that_was_cut_off_is_asked_again(server: ChatServer, tmp_path: Path) -> None:
     server.will_answer(reply("label: root_cause"))
     judge(runtime(server), tmp_path)
-    path = tmp_path / FILE
+    path = tmp_path / "judgements.work.jsonl"
     path.write_text(path.read_text()[:-20])
     assert judge(runtime(server), tmp_path).missing == 0
     assert len(server.requests) == 4
@@ -144,7 +144,7 @@ def test_a_line_that_was_cut_off_is_asked_again(server: ChatServer, tmp_path: Pa
 def test_a_line_may_be_cut_within_a_character(server: ChatServer, tmp_path: Path) -> None:
     server.will_answer(reply("label: root_cause"), reply("naïve"))
     judge(runtime(server), tmp_path)
-    path = tmp_path / FILE
+    path = tmp_path / "judgements.work.jsonl"
     written = path.read_bytes()
     path.write_bytes(written[: written.rindex("ï".encode()) + 1])
     assert judge(runtime(server), tmp_path).missing == 0

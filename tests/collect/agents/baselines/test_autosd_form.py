@@ -9,9 +9,9 @@ import pytest
 from collect.agents.baselines.autosd import (
     DONE,
     ScientificForm,
-    Trial,
     debugging_log,
     is_done,
+    is_rejected,
     trials_of,
 )
 from collect.agents.tools import Answered, MalformedAction, ToolReply
@@ -87,9 +87,8 @@ def test_the_log_leaves_out_what_was_rejected() -> None:
         Message("assistant", f"Conclusion: The hypothesis is supported. {DONE}"),
     ]
     trials = trials_of(messages)
-    assert [trial.rejected for trial in trials] == [True, False, False]
-    assert trials[0].observation == "1"
-    assert trials[1].observation == ""
+    assert trials[0]["observation"] == "1"
+    assert "observation" not in trials[1]
     log = debugging_log(trials)
     assert log.count("Attempt") == 2
     assert log.endswith(
@@ -113,8 +112,8 @@ def test_the_log_leaves_out_what_was_rejected() -> None:
     ],
 )
 def test_verdicts(conclusion: str, rejected: bool) -> None:
-    assert Trial(conclusion=conclusion).rejected is rejected
+    assert is_rejected(conclusion) is rejected
 
 
 def test_a_log_of_nothing_but_rejections_says_so() -> None:
-    assert "No hypothesis" in debugging_log([Trial("h", conclusion="rejected")])
+    assert "No hypothesis" in debugging_log([{"hypothesis": "h", "conclusion": "rejected"}])

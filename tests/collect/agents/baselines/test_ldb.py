@@ -84,12 +84,3 @@ def test_without_a_trace_the_program_is_asked_for_at_once() -> None:
     [asked] = said(trace)
     assert "There is no execution trace of this test: the traced run ended with exit" in asked
     assert "[BLOCK-" not in asked
-
-
-def test_limits_are_those_of_the_config() -> None:
-    backend = scripted(VERDICTS, program(CORRECT))
-    trace = repair(Variant.LDB_BLOCK, backend, ldb_blocks=3, ldb_value_chars=40)
-    shown = said(trace)[0].partition("## Execution Trace\n")[2]
-    assert shown.count("[BLOCK-") == 3
-    comments = [line.strip() for line in shown.splitlines() if line.strip().startswith("#")]
-    assert max(map(len, comments)) <= len("# ") + 40 + len("...")
