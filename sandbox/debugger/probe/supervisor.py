@@ -11,7 +11,6 @@ import signal
 import sys
 import termios
 import time
-from collections import deque
 from typing import Callable
 
 from .diagnosis import (
@@ -62,10 +61,6 @@ class Pending:
         looked = self.deadline - LOOK if not self.first_at else self.next_signal
         return float(min(self.next_signal, looked, self.deadline + self.grace))
 
-    def interrupt_now(self) -> None:
-        """Interrupt before the deadline, as the host asks."""
-        self.deadline = self.next_signal = min(self.deadline, time.monotonic() + LOOK)
-
     def keep_time(self) -> None:
         """Look at the program shortly before the deadline, and interrupt it from then on."""
         now = time.monotonic()
@@ -98,40 +93,28 @@ class OutputRing:
 
     def __init__(self, limit: int) -> None:
         self.half = max(limit // 2, 1)
-        self.clear()
-
-    def clear(self) -> None:
-        self.head = b""
-        self.tail: deque[bytes] = deque()
-        self.tail_size = 0
+        self.data = b""
         self.cut = 0
 
     def add(self, data: bytes) -> None:
-        room = self.half - len(self.head)
-        self.head += data[:room]
-        rest = data[room:] if room < len(data) else b""
-        if rest:
-            self.tail.append(rest)
-            self.tail_size += len(rest)
-        while self.tail and self.tail_size - len(self.tail[0]) >= self.half:
-            dropped = len(self.tail.popleft())
-            self.tail_size -= dropped
-            self.cut += dropped
+        self.data += data
+        extra = len(self.data) - 2 * self.half
+        if extra > 0:
+            self.data = self.data[: self.half] + self.data[-self.half :]
+            self.cut += extra
 
     def take(self) -> tuple[str, bool]:
         """Return the text, and whether its middle was cut; then start over.
 
         Escapes characters that could affect a terminal.
         """
-        tail = b"".join(self.tail)
-        extra = max(len(tail) - self.half, 0)
-        cut = self.cut + extra
-        head = self.head.decode("utf-8", "replace")
-        end = tail[extra:].decode("utf-8", "replace")
-        self.clear()
-        middle = f"\n... {cut} bytes cut ...\n" if cut else ""
-        text = (head + middle + end).replace("\r\n", "\n")
-        return text.translate(CONTROL), bool(cut)
+        parts, cut = [self.data], self.cut
+        if cut:
+            note = f"\n... {cut} bytes cut ...\n".encode("ascii")
+            parts = [self.data[: self.half], note, self.data[self.half :]]
+        self.data, self.cut = b"", 0
+        text = "".join(part.decode("utf-8", "replace") for part in parts)
+        return text.replace("\r\n", "\n").translate(CONTROL), bool(cut)
 
 
 MEMORY_ENDS = (signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV)
@@ -255,10 +238,8 @@ class Supervisor:
                 self.nonce = message["nonce"].encode("ascii")
                 self.ring = OutputRing(message["output_chars"])
                 self._send({"id": message["id"], "version": sys.version.split()[0]})
-            elif message["action"] != "interrupt":
+            else:
                 self._forward(message)
-            elif self.pending is not None:
-                self.pending.interrupt_now()
         return True
 
     def _forward(self, message: Json) -> None:
@@ -270,7 +251,7 @@ class Supervisor:
         try:
             write_all(self.requests, b"\n" + encode(message))
         except OSError:
-            self.pending.interrupt_now()
+            self.pending.deadline = time.monotonic()  # the program closed the link
 
     def _on_answer(self) -> bool:
         try:
