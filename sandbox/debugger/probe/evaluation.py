@@ -14,7 +14,6 @@ from typing import Any, Callable
 from .breakpoints import Breakpoint
 from .interpreter import (
     assign_locals,
-    delete_locals,
     frame_locals,
     import_standard,
     qualified_name,
@@ -466,8 +465,10 @@ def take_back(frame: types.FrameType, before: dict[str, Any], inner: Any) -> lis
     for name in (set(changed) & set(outer)).difference(own) if optimized else ():
         if changed[name] is not outer[name]:
             notes.append(f"the program's own {name} is global and unchanged: use `global {name}`")
-    if deleted and not delete_locals(frame, deleted):
-        version = "{}.{}".format(*sys.version_info)
+    if not optimized:
+        for name in deleted:
+            del frame.f_locals[name]
+    elif deleted:
         listed = ", ".join(deleted)
-        notes.append(f"CPython {version} can't delete variables of a running frame: {listed} stay")
+        notes.append(f"variables of a running function can't be deleted: {listed} stay")
     return notes

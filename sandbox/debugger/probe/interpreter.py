@@ -273,20 +273,3 @@ def keep_cells(frame: types.FrameType | None) -> None:
     """
     if frame is not None and sys.version_info < (3, 12):
         _ = frame.f_locals
-
-
-def delete_locals(frame: types.FrameType, names: list[str]) -> bool:
-    """Delete variables of a running frame; False if CPython can't.
-
-    From 3.12 on its bytecode does not check whether a variable that was once set still exists.
-    """
-    optimized = frame.f_code.co_flags & 0x1
-    if optimized and sys.version_info >= (3, 12):
-        return False
-    variables = frame.f_locals
-    for name in names:
-        del variables[name]
-    if optimized:
-        ctypes = import_standard("ctypes")
-        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(1))
-    return True
