@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -315,9 +315,7 @@ class Lookup(Sources):
             what = "main class" if named.main else "test"
             shown = named.name + (f"#{named.method}" if named.method else "")
             simple = re.split(r"[./$]", named.name.removesuffix(".java"))
-            same = self._same_methods(simple, named.method)
-            nearest = f"; the nearest: {', '.join(same)}" if same else ""
-            nearest = nearest or self._nearest_classes(*simple[-2:])
+            nearest = self._nearest_classes(*simple[-2:])
             raise NoSuchTest(f"there is no {what} {shown}{nearest}; {ACCEPTED}")
 
         def rank(candidate: Candidate) -> tuple[bool, bool, int]:
@@ -445,16 +443,6 @@ class Lookup(Sources):
             for method in each.methods
             if method.test
         ]
-
-    def _same_methods(self, names: Sequence[str], method: str | None) -> list[str]:
-        """The tests of this name in the files of these classes, if another nested class has it."""
-        return [
-            f"{each.name}#{method}"
-            for path in self.paths
-            if posixpath.basename(path).removesuffix(".java") in names
-            for each in self.outline(path).classes
-            if method and each.method(method)
-        ][:NEAREST]
 
     def _nearest_classes(self, *names: str) -> str:
         """Sources with similar names; if none is similar, those of tests first."""

@@ -105,7 +105,6 @@ def test_main_classes_and_their_arguments(workspace: Sandbox) -> None:
         ("BaseTest#base", "BaseTest.*is abstract.*its subclasses: demo.CalcTest$"),
         ("Base 1 2", "there is no main class Base"),
         ("CalcTest 1 2", "no `public static void main"),
-        ("demo.OldTest$Pouring#fills", r"the nearest: demo\.OldTest\$Filling#fills;"),
     ],
 )
 def test_what_is_not_there_is_told_the_nearest(workspace: Sandbox, text: str, said: str) -> None:
