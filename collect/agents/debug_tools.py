@@ -323,17 +323,23 @@ RUNNING = (*CONTROL_ACTIONS, Action.COLLECT, Action.RESTART)
 
 def withheld(call: ToolCall, earlier: Sequence[Answered]) -> ToolReply | None:
     """The answer to a call that is not carried out, since it would let the program run on although
-    a breakpoint, a start or a run before it in the same message failed.
+    a breakpoint, a start or a run before it in the same message failed, and no start after that
+    succeeded. A restart waits only for breakpoints: it is the remedy for a run that failed.
     """
-    runs = call.name in CHANGING and call.text("action") in RUNNING
-    failed = (
-        each.call.name
-        for each in earlier
-        if each.call.name in CHANGING and each.reply.outcome is not ToolOutcome.OK
-    )
-    first = next(failed, None)
-    if not runs or first is None:
+    action, failed = call.text("action"), list[ToolCall]()
+    for each in earlier:
+        starts = each.call.name == StartSession.name or each.call.text("action") == Action.RESTART
+        if each.call.name not in CHANGING:
+            continue
+        if each.reply.outcome is not ToolOutcome.OK:
+            failed.append(each.call)
+        elif starts:
+            failed.clear()
+    if action == Action.RESTART:
+        failed = [each for each in failed if each.text("action") in ("set", "remove")]
+    if call.name not in CHANGING or action not in RUNNING or not failed:
         return None
+    first = failed[0].name
     text = f"Not carried out, since {first} failed before it in this message: see its answer first."
     return ToolReply(text, ToolOutcome.REFUSED)
 

@@ -98,7 +98,7 @@ def _headline(event: DebugEvent) -> str:
     if event.error_kind is not None:
         return f"Error ({event.error_kind}): {event.error}"
     found, nothing = HEADINGS.get(event.action, ("Breakpoints:", "No breakpoints are set."))
-    if event.action is Action.SET_BREAKPOINT and not event.notes:
+    if event.action is Action.SET_BREAKPOINT:
         found = "Breakpoint set:"
     shown = event.values or event.breakpoints or event.frames or event.threads
     return found if shown else nothing
@@ -253,8 +253,8 @@ def _breakpoints(event: DebugEvent) -> Iterable[str]:
     if event.action is Action.SET_BREAKPOINT and event.error_kind is not None:
         return ()
     points = event.breakpoints
-    if event.action is Action.SET_BREAKPOINT and not event.notes:
-        points = points[-1:]  # the new one; the others have been told before
+    if event.action is Action.SET_BREAKPOINT:
+        points = points[-1:]  # the one that was set; the others have been told before
     lines = [_breakpoint(point) for point in points]
     heading = ["Breakpoints:"] if lines and event.stop_reason is not None else []
     return heading + lines

@@ -71,7 +71,7 @@ CHILD_PROCESSES = (
 SET_FOR_RESTART = "the test has ended: it takes effect after a restart"
 STILL_OPEN = "the session that was open goes on"
 OPEN_ENDED = "the session that was open has ended"
-ALSO_THERE = ("is there already", "is at this line too")
+ALSO_THERE = ("is there already", "are at this line")
 """Ends of notes about other breakpoints that mean nothing to one that is set to collect."""
 PASSED = (StopReason.ENTRY, StopReason.BREAKPOINT)
 """Stops that collecting runs past."""
@@ -437,6 +437,7 @@ class Debugger:
                 else replace(value, text=value.text[:chars], truncated=True)
                 for value in stop.values
             )
+            passed.update(point.number for point in stop.hit if point.number != number)
             place = stop.file, stop.line or 0, stop.function or ""
             found.append(Hit(hit.hits, *place, values))
             stop = replace(stop, values=())
@@ -473,7 +474,10 @@ class Debugger:
         if action in (*LAUNCHES, *BREAKPOINTS):
             # All of them, and temporary ones just hit.
             gone = [point for point in event.breakpoints if point.number not in self._records]
-            event = replace(event, breakpoints=(*self._records.values(), *gone))
+            points = [*self._records.values(), *gone]
+            if action is Action.SET_BREAKPOINT:  # the one that was set comes last
+                points.sort(key=lambda point: point in event.breakpoints[-1:])
+            event = replace(event, breakpoints=tuple(points))
         self._child_processes |= bool(answer.get("child_processes"))
         self._ran_code |= action is Action.RUN_CODE and event.error_kind is None
         ended = event.stop_reason is StopReason.EXITED

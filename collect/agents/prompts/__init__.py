@@ -29,7 +29,7 @@ WORDINGS = {
         "glob": "*.py",
         "location": "path/file.py:LINE",
         "test_id": "'tests/test_a.py::test_x', or a script (one below /tmp can import from the "
-        "repository root)",
+        "repository root; in bash it needs PYTHONPATH=.)",
         "exception": "KeyError",
         "run_tests": "python -m pytest -q tests/test_cart.py",
         "test": "tests/test_cart.py::test_total",

@@ -24,7 +24,15 @@ from .interpreter import (
 )
 from .own import read_file
 from .wire import Json, Refusal
-from .workspace import Function, SourceFile, Workspace, closest, find_file, find_function
+from .workspace import (
+    Function,
+    SourceFile,
+    Workspace,
+    closest,
+    find_file,
+    find_function,
+    lines_of,
+)
 
 
 class Breakpoint:
@@ -41,6 +49,9 @@ class Breakpoint:
         self.pending = False
         self.path = ""
         self.line = 0
+        """In the version of the file that runs; 0 if it is not there."""
+        self.present: tuple[int, list[str]] | None = None
+        """The line and its surroundings in the file now, if that was edited before it was set."""
         self.owners: set[tuple[str, int]] = set()
         self.at_entry = False
         """Only the first line of each call counts, even if a loop comes back to it."""
@@ -97,10 +108,10 @@ class Breakpoint:
         self.pending = not is_loaded(self.exception)
 
     def same_place(self, other: Breakpoint) -> bool:
-        return all(
-            getattr(self, name) == getattr(other, name)
-            for name in ("path", "line", "condition", "exception", "uncaught")
-        )
+        names = ["path", "line", "condition", "exception", "uncaught"]
+        if not self.line:
+            names.append("present")
+        return all(getattr(self, name) == getattr(other, name) for name in names)
 
     def take(self, watch: list[str]) -> str:
         """Take expressions to watch, if there are any. Returns what to say of it."""
@@ -226,18 +237,18 @@ class BreakpointTable:
             point.on_function(path, function, self.workspace.source(path))
         elif arguments.get("file") and arguments.get("line"):
             path = find_file(self.workspace, arguments["file"])
-            line, notes = self._line(path, arguments)
-            source = self.workspace.source(path)
-            notes += point.on_line(path, line, source, arguments["line"])
+            notes = self._on_line(point, path, arguments)
         else:
             raise Refusal("a breakpoint needs a file and a line, a function, or an exception")
-        for other in self.by_path.get(path, ()):
+        others = self.by_path.get(path, ())
+        for other in others:
             if point.same_place(other):
                 other.temporary = point.temporary
                 self.untold.add(other.number)
                 return other, [f"breakpoint {other.number} {other.take(point.watch)}"]
-            if path and other.line == point.line:
-                notes.append(f"breakpoint {other.number} is at this line too")
+        here = [str(other.number) for other in others if other.line and other.line == point.line]
+        if here and "source" not in arguments:  # a restart has said it before
+            notes.append(f"breakpoints {' and '.join(here)} and {number} are at this line")
         self.breakpoints[number] = point
         self.next_number = max(self.next_number, number + 1)
         self.by_path.setdefault(path, []).append(point)
@@ -245,17 +256,36 @@ class BreakpointTable:
         self._forget_plans()
         return point, notes
 
-    def _line(self, path: str, arguments: Json) -> tuple[int, list[str]]:
-        """The current line, found by its earlier text if a restart passes that."""
-        line: int = arguments["line"]
-        known = arguments.get("around")
-        if not known:
-            return line, self.workspace.written_since(path)
-        now, same = follow(self.workspace.text(path), line, known)
-        if not same:
-            message = "the line of breakpoint {}, `{}`, is gone; it is set near where that was"
-            return now, [message.format(arguments["number"], arguments["source"])]
-        return now, []
+    def _on_line(self, point: Breakpoint, path: str, arguments: Json) -> list[str]:
+        """Bind to a line, found by its earlier text if a restart passes that."""
+        asked: int = arguments["line"]
+        line, known, notes = asked, arguments.get("around"), list[str]()
+        if known:
+            line, same = follow(self.workspace.text(path), asked, known)
+            if not same:
+                message = "the line of breakpoint {}, `{}`, is gone; it is set near where that was"
+                notes.append(message.format(arguments["number"], arguments["source"]))
+        else:
+            edited = self.workspace.rewritten(path)
+            if edited is not None:
+                return self._on_edited_line(point, path, asked, edited)
+            notes += self.workspace.written_since(path)
+        return notes + point.on_line(path, line, self.workspace.source(path), asked)
+
+    def _on_edited_line(self, point: Breakpoint, path: str, asked: int, edited: bytes) -> list[str]:
+        """Bind to a line of the edited file, where that is in the version that runs."""
+        moved = point.on_line(path, asked, self.workspace.parsed(path, edited), asked)
+        line = point.line
+        point.present = line, surroundings(lines_of(edited), line)
+        before, same = follow(self.workspace.text(path), *point.present)
+        if same:
+            point.on_line(path, before, self.workspace.source(path), before)
+            found = f"line {line} is line {point.line} of the version that runs"
+        else:
+            point.line, point.owners = 0, set()
+            found = f"breakpoint {point.number} takes effect after a restart"
+        name = self.workspace.relative(path)
+        return [f"{name} was written after the program started: {found}", *moved]
 
     def remove(self, number: int) -> Breakpoint:
         if number not in self.breakpoints:
@@ -339,8 +369,11 @@ class BreakpointTable:
         # The text at and around its line, by which a restart finds it again.
         text: Json = {"source": ""}
         if point.path:
-            around = surroundings(self.workspace.text(point.path), point.line)
-            text = {"source": around[REACH], "around": around}
+            line, around = point.present or (
+                point.line,
+                surroundings(self.workspace.text(point.path), point.line),
+            )
+            text = {"line": line, "source": around[REACH], "around": around}
         file = self.workspace.relative(point.path) if point.path else ""
         return {**{name: getattr(point, name) for name in DESCRIBED}, "file": file, **text}
 

@@ -42,8 +42,7 @@ class Function(NamedTuple):
 class SourceFile:
     """The functions and executable lines of one file, by this interpreter's compiler."""
 
-    def __init__(self, path: str) -> None:
-        data = read_file(path)
+    def __init__(self, path: str, data: bytes) -> None:
         tree = ast.parse(data, path)
         self.functions: list[Function] = []
         self._collect(tree, "")
@@ -116,6 +115,10 @@ def decode_source(data: bytes) -> str:
         return data.decode("utf-8", "replace")
 
 
+def lines_of(data: bytes) -> list[str]:
+    return source_lines(decode_source(data))
+
+
 SKIPPED_FOLDERS = {"node_modules", "__pycache__", "site-packages", "venv"}
 RUNNERS = re.compile(r"[/\\](?:_pytest|pluggy|pytest|xdist|pytest_\w+|hypothesis)(?:[/\\]|\.py$)")
 """Matches the module of a test runner in a path below its import folder."""
@@ -130,6 +133,8 @@ class Workspace:
         self.started = passed_file_time()
         self.news: list[str] = []
         """Notes for the next answer."""
+        self.contents: dict[str, bytes] = {}
+        """Files when first read; mostly as the program runs them."""
         self.sources: dict[str, SourceFile] = {}
         self.texts: dict[str, list[str]] = {}
         self.paths: dict[str, str] = {}
@@ -187,13 +192,25 @@ class Workspace:
             self.mine_cache[filename] = known
         return known
 
+    def read(self, path: str) -> bytes:
+        """A file when first read. Raises OSError."""
+        if path not in self.contents:
+            self.contents[path] = read_file(path)
+        return self.contents[path]
+
+    def rewritten(self, path: str) -> bytes | None:
+        """A file as it is now, if that is not how it was when first read."""
+        known = self.contents.get(path)
+        now = None if known is None else read_file(path)
+        return None if now == known else now
+
     def text(self, filename: str) -> list[str]:
-        """The lines of a file when first shown; empty if there is none."""
+        """The lines of a file when first read; empty if there is none."""
         path = self.canonical(filename)
         lines = self.texts.get(path)
         if lines is None:
             try:
-                lines = source_lines(decode_source(read_file(path)))
+                lines = lines_of(self.read(path))
                 self.news += self.written_since(path)
             except OSError:
                 lines = []
@@ -214,13 +231,16 @@ class Workspace:
     def source(self, path: str) -> SourceFile:
         if path not in self.sources:
             try:
-                self.sources[path] = SourceFile(path)
-            except (SyntaxError, ValueError) as error:
-                message = f"{self.relative(path)} does not compile: {error}"
-                raise Refusal(message) from None
+                self.sources[path] = self.parsed(path, self.read(path))
             except OSError as error:
                 raise Refusal(f"{path} can't be read: {error}") from None
         return self.sources[path]
+
+    def parsed(self, path: str, data: bytes) -> SourceFile:
+        try:
+            return SourceFile(path, data)
+        except (SyntaxError, ValueError) as error:
+            raise Refusal(f"{self.relative(path)} does not compile: {error}") from None
 
     def files(self) -> Iterator[str]:
         """Every Python file below the workspace, and the script that is debugged."""

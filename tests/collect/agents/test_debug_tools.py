@@ -11,9 +11,9 @@ import pytest
 
 from collect.agents.config import DEBUG2FIX_VARIANTS, AgentsConfig, Variant
 from collect.agents.debug2fix import main_prompt, subagent_prompt
-from collect.agents.debug_tools import breakpoint_request, debug_tools
+from collect.agents.debug_tools import breakpoint_request, debug_tools, withheld
 from collect.agents.prompts import WORDINGS, wording
-from collect.agents.tools import Toolbox, ToolReply
+from collect.agents.tools import Answered, Toolbox, ToolReply
 from collect.errors import ConfigError
 from collect.store.messages import ToolCall
 from collect.store.records import ToolOutcome
@@ -330,3 +330,35 @@ def test_watching_and_collecting_take_one_call() -> None:
 def test_a_language_without_wording_is_refused() -> None:
     with pytest.raises(ConfigError, match="not on 'cobol'"):
         wording("cobol")
+
+
+SET, COLLECT, STEP, RESTART, START = (
+    ToolCall("", name, json.dumps(given))
+    for name, given in (
+        ("debug_breakpoint", {"action": "set"}),
+        ("debug_breakpoint", {"action": "collect"}),
+        ("debug_control", {"action": "step_out"}),
+        ("debug_control", {"action": "restart"}),
+        ("debug_start_session", {}),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "call", "held"),
+    [
+        ([(STEP, False)], COLLECT, True),
+        ([(STEP, False), (START, True)], COLLECT, False),
+        ([(SET, False), (START, False)], STEP, True),
+        ([(SET, False), (START, True)], RESTART, False),
+        ([(STEP, False), (COLLECT, False)], RESTART, False),
+        ([(STEP, False), (RESTART, True), (SET, True)], STEP, False),
+        ([(SET, False), (STEP, False)], RESTART, True),
+    ],
+)
+def test_a_start_makes_up_for_what_failed_before(
+    earlier: list[tuple[ToolCall, bool]], call: ToolCall, held: bool
+) -> None:
+    outcomes = {True: ToolOutcome.OK, False: ToolOutcome.REFUSED}
+    answered = [Answered(each, ToolReply("", outcomes[done]), 0.0) for each, done in earlier]
+    assert (withheld(call, answered) is not None) == held

@@ -503,6 +503,28 @@ def test_breakpoints_survive_a_restart_and_an_edit(java_bench: JavaBench) -> Non
     assert go_on(shapes).function == "Program.each"
 
 
+def test_a_breakpoint_set_after_an_edit_is_at_the_line_of_the_edited_file(
+    java_bench: JavaBench,
+) -> None:
+    bench, written = java_bench, "Program.java was written after the program started: "
+    body = "for (int n = 0; n < 2; n++) {\n    int m = n * 2; // @double\n}"
+    bench.main(body)
+    bench.write({"Program.java": "// new\n// lines\n" + bench.files["Program.java"]})
+    event = bench.debugger.set_breakpoint(bench.at("double"))
+    line = bench.line("double")
+    assert event.notes == (f"{written}line {line} is line {line - 2} of the version that runs",)
+    assert event.breakpoints[0].line == line
+    assert (go_on(bench).line, bench.text_of("n")) == (line - 2, "0")
+    more = body + "\nSystem.out.println(); // @print"
+    bench.write({"Program.java": main_program(more)})
+    event = bench.debugger.set_breakpoint(bench.at("print"))
+    assert event.notes == (f"{written}breakpoint 2 takes effect after a restart",)
+    assert not event.breakpoints[-1].pending
+    bench.debugger.restart()
+    places = [point.line for point in bench.debugger.list_breakpoints().breakpoints]
+    assert places == [bench.line("double"), bench.line("print")]
+
+
 def test_a_program_that_has_ended_keeps_its_session(java_bench: JavaBench) -> None:
     shapes = java_bench
     shapes.write({"Program.java": SHAPES})

@@ -282,6 +282,47 @@ def test_a_breakpoint_in_a_file_written_since_says_so(one: Workbench) -> None:
     assert "was written after the program started" in event.notes[0]
 
 
+def test_a_breakpoint_set_after_an_edit_is_at_the_line_of_the_edited_file(one: Workbench) -> None:
+    one.script(PROGRAM)
+    one.write({"program.py": "# new\n# lines\n" + one.files["program.py"]})
+    event = one.debugger.set_breakpoint(one.at("square"))
+    line = one.line("square")
+    written = "program.py was written after the program started: "
+    assert event.notes == (f"{written}line {line} is line {line - 2} of the version that runs",)
+    assert event.breakpoints[0].line == line
+    stop = one.debugger.control(Action.CONTINUE)
+    assert (stop.line, one.text_of("n")) == (line - 2, "0")
+    one.write({"program.py": one.files["program.py"] + "print(n)  # @print\n"})
+    event = one.debugger.set_breakpoint(one.at("print"))
+    assert event.notes == (f"{written}breakpoint 2 takes effect after a restart",)
+    restarted = one.debugger.restart()
+    assert [point.line for point in restarted.breakpoints] == [line, one.line("print")]
+    assert restarted.notes == ()
+    assert one.debugger.control(Action.CONTINUE).line == line
+
+
+def test_a_breakpoint_set_post_mortem_after_an_edit_keeps_its_line(one: Workbench) -> None:
+    one.script(PROGRAM + "\n    assert n == 3, n  # @assert\n")
+    assert one.debugger.control(Action.CONTINUE).state is State.POST_MORTEM
+    one.write({"program.py": "import sys\n" + one.files["program.py"]})
+    for mark in ("square", "assert"):
+        assert one.debugger.set_breakpoint(one.at(mark)).breakpoints[-1].line == one.line(mark)
+    event = one.debugger.restart()
+    assert [point.line for point in event.breakpoints] == [one.line("square"), one.line("assert")]
+    assert event.notes == ()
+
+
+def test_breakpoints_at_one_line_are_named_once(one: Workbench) -> None:
+    one.script(PROGRAM, "call", "square")
+    event = one.debugger.set_breakpoint(one.at("call", condition="n == 2"))
+    assert event.notes == ("breakpoints 1 and 3 are at this line",)
+    text = f"Breakpoint set:\n3: program.py:{one.line('call')} if n == 2, hit 0 times\nNote: "
+    assert render(event).startswith(text)
+    again = one.debugger.set_breakpoint(one.at("call"))
+    assert again.breakpoints[-1].number == 1, "the one that was there comes last"
+    assert "at this line" not in render(one.debugger.restart())
+
+
 def test_a_breakpoint_that_no_longer_fits_is_dropped_and_told(one: Workbench) -> None:
     one.script(PROGRAM)
     one.debugger.set_breakpoint(BreakpointRequest(function="work"))

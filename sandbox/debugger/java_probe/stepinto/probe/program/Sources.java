@@ -13,6 +13,9 @@ public final class Sources {
     private static final int MANY_FILES = 20_000;
     private final Target target;
     private final Map<String, String[]> texts = new HashMap<>();
+    private final long started = System.currentTimeMillis();
+    /** Files that were first read after they had been written anew. */
+    private final Set<String> readLate = new HashSet<>();
 
     public Sources(Target target) {
         this.target = target;
@@ -37,7 +40,27 @@ public final class Sources {
 
     /** The lines of a file as they were when first read; none if it can't be read. */
     public String[] lines(String path) {
-        return texts.computeIfAbsent(path, Sources::read);
+        return texts.computeIfAbsent(path, this::readFirst);
+    }
+
+    private String[] readFirst(String path) {
+        if (new File(path).lastModified() > started) {
+            readLate.add(path);
+        }
+        return read(path);
+    }
+
+    /** The lines of a file now, if it is no longer what was compiled; null otherwise. */
+    public String[] edited(String path) {
+        String[] compiled = lines(path);
+        String[] now = read(path);
+        return readLate.contains(path) || !Arrays.equals(compiled, now) ? now : null;
+    }
+
+    /** The lines that were compiled, as far as they are known. */
+    public String[] compiled(String path) {
+        String[] first = lines(path);
+        return readLate.contains(path) ? new String[0] : first;
     }
 
     private static String[] read(String path) {

@@ -239,7 +239,11 @@ public final class BreakpointTable {
         public final int number;
         /** Absolute; empty for an exception breakpoint. */
         String path = "";
+        /** In the version that runs; 0 if it is not there. */
         int line;
+        /** The line and its text in the file now, if that was edited before it was set. */
+        int presentLine;
+        String presentText;
         /** Null but for a function breakpoint. */
         public String function;
         public final String condition;
@@ -278,7 +282,7 @@ public final class BreakpointTable {
         }
 
         boolean pending() {
-            return requests.isEmpty() && !removed;
+            return requests.isEmpty() && !removed && !classes.isEmpty();
         }
 
         /** Whether the exception is the last one once more, passed on by other code. */
@@ -294,6 +298,7 @@ public final class BreakpointTable {
         boolean same(Breakpoint other) {
             return path.equals(other.path)
                     && line == other.line
+                    && (line > 0 || presentLine == other.presentLine)
                     && uncaught == other.uncaught
                     && Objects.equals(exception, other.exception)
                     && Objects.equals(condition, other.condition)
@@ -310,12 +315,20 @@ public final class BreakpointTable {
             return " was there; watches " + done;
         }
 
+        /** The text by which a restart finds its line again. */
+        private String source(Sources sources) {
+            if (presentText != null) {
+                return presentText;
+            }
+            return path.isEmpty() ? "" : sources.line(path, line);
+        }
+
         Fields describe(Sources sources) {
             calledPending |= pending();
             return new Fields()
                     .with("number", number)
                     .with("file", sources.relative(path))
-                    .with("line", line)
+                    .with("line", presentText == null ? line : presentLine)
                     .with("function", function)
                     .with("condition", condition)
                     .with("temporary", temporary)
@@ -324,7 +337,7 @@ public final class BreakpointTable {
                     .with("uncaught", uncaught)
                     .with("pending", pending())
                     .with("watch", watch)
-                    .with("source", path.isEmpty() ? "" : sources.line(path, line));
+                    .with("source", source(sources));
         }
     }
 }

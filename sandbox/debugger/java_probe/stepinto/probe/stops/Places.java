@@ -24,7 +24,34 @@ final class Places {
     void onLine(Breakpoint point, String file, int wanted, String text, List<String> notes)
             throws Refusal {
         point.path = sources.file(file);
-        int line = shifted(point.path, wanted, text);
+        String[] edited = text.isEmpty() ? sources.edited(point.path) : null;
+        if (edited != null) {
+            onEditedLine(point, wanted, edited, notes);
+            return;
+        }
+        onCompiledLine(point, wanted, shifted(point.path, wanted, text), notes);
+    }
+
+    /** Place on a line of the edited file, where that is in the version that runs. */
+    private void onEditedLine(Breakpoint point, int wanted, String[] edited, List<String> notes)
+            throws Refusal {
+        if (wanted < 1 || wanted > edited.length) {
+            throw new Refusal("line " + wanted + " holds no code; the last line is " + edited.length);
+        }
+        point.presentLine = wanted;
+        point.presentText = edited[wanted - 1].trim();
+        int line = nearest(sources.compiled(point.path), wanted, point.presentText);
+        String found = "breakpoint " + point.number + " takes effect after a restart";
+        if (line > 0) {
+            onCompiledLine(point, line, line, notes);
+            found = "line " + wanted + " is line " + point.line + " of the version that runs";
+        }
+        notes.add(0, sources.relative(point.path) + " was written after the program started: "
+                + found);
+    }
+
+    private void onCompiledLine(Breakpoint point, int wanted, int line, List<String> notes)
+            throws Refusal {
         TreeMap<Integer, Set<String>> lines = new TreeMap<>();
         for (ClassFile type : classFiles.of(point.path)) {
             for (ClassFile.Code method : type.methods) {
@@ -55,15 +82,20 @@ final class Places {
         if (text.isEmpty() || sources.line(path, line).equals(text)) {
             return line;
         }
-        String[] lines = sources.lines(path);
+        int moved = nearest(sources.lines(path), line, text);
+        return moved == 0 ? line : moved;
+    }
+
+    /** The nearest line with a text; 0 if there is none, or no text. */
+    private static int nearest(String[] lines, int line, String text) {
         int moved = 0;
         for (int number = 1; number <= lines.length; number++) {
             boolean nearer = moved == 0 || Math.abs(number - line) < Math.abs(moved - line);
-            if (nearer && lines[number - 1].trim().equals(text)) {
+            if (nearer && !text.isEmpty() && lines[number - 1].trim().equals(text)) {
                 moved = number;
             }
         }
-        return moved == 0 ? line : moved;
+        return moved;
     }
 
     /**
