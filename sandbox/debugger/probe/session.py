@@ -376,6 +376,8 @@ class Session:
         self.notes: list[str] = []
         self.state = "runtime"
         self.started = False
+        self.entered = False
+        """Whether a stop has shown where the test begins."""
 
     def prepare(self, breakpoints: list[Json]) -> None:
         """Set the launch's breakpoints, and get ready for the program to run."""
@@ -423,6 +425,9 @@ class Session:
         """Report where the program is, and serve requests until one lets it go on."""
         if self.serving_here() or self.tracer.off:
             return
+        if reason == "entry" or (frame is not None and frame.f_code is self.table.entry_code):
+            self.entered = True
+            self.table.arm_entry(None)
         with self.lock, MoreStack():
             if hit and not any(p.temporary or p.number in self.table.breakpoints for p in hit):
                 return  # removed while this thread waited for its turn
