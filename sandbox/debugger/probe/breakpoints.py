@@ -24,7 +24,16 @@ from .interpreter import (
 )
 from .own import read_file
 from .wire import Json, Refusal
-from .workspace import Function, SourceFile, Workspace, closest, find_file, find_function
+from .workspace import Function, SourceFile, Workspace, closest, find_file, find_functions
+
+
+def parsed(what: str, expression: str) -> types.CodeType:
+    """The code of an expression. Raises Refusal, which says what it was to be."""
+    try:
+        return compile(expression.strip(), "<stepinto-condition>", "eval")
+    except (SyntaxError, ValueError) as error:
+        why = getattr(error, "msg", error)
+        raise Refusal(f"the {what} {expression!r} is not an expression: {why}") from None
 
 
 class Breakpoint:
@@ -49,14 +58,12 @@ class Breakpoint:
         self.code: types.CodeType | None = None
         self.codes: dict[types.CodeType, types.CodeType] = {}
         """A condition with private names, by the program's code that it is for."""
-        try:
-            if self.condition is not None:
-                self.code = compile(self.condition.strip(), "<stepinto-condition>", "eval")
-        except (SyntaxError, ValueError) as error:
-            message = "the condition {!r} is not an expression: {}"
-            raise Refusal(message.format(self.condition, error)) from None
+        if self.condition is not None:
+            self.code = parsed("condition", self.condition)
+        for expression in (*self.watch, *arguments.get("collect", ())):
+            parsed("watch", expression)
 
-    def on_line(self, path: str, line: int, source: SourceFile, asked: int) -> list[str]:
+    def on_line(self, path: str, line: int, source: SourceFile, asked: Json) -> list[str]:
         """Bind to a line, or to the next executable one; returns notes on where it stops, if that
         is not where one would expect."""
         self.path = path
@@ -74,19 +81,25 @@ class Breakpoint:
             if follower is not None:
                 self._bind(follower, source)
         notes = []
-        if self.line != asked:
+        if self.line != asked["line"]:
             inside = " and ".join(sorted({name for name, _ in self.owners}))
-            moved = f"moved from line {asked} to {self.line}, in {inside}"
+            moved = f"moved from line {asked['line']} to {self.line}, in {inside}"
             notes.append(f"breakpoint {self.number} {moved}")
         if self.line in source.lambdas:
             stops = f"stops when line {self.line} runs, not when its lambda is called"
-            notes.append(f"breakpoint {self.number} {stops}")
+            instead = f"to stop in it, set {asked['file']}:{source.lambdas[self.line]}"
+            notes.append(f"breakpoint {self.number} {stops}: {instead}")
         return notes
 
-    def on_function(self, path: str, function: Function, source: SourceFile) -> None:
+    def on_functions(self, path: str, found: list[Function], source: SourceFile) -> list[str]:
+        """Bind to a function's entry, or to those of all lambdas of a name, which a note tells."""
         self.path = path
-        self.function = function.qualified
-        self._bind(function, source)
+        self.function = found[0].qualified
+        self._bind(found[0], source)
+        self.owners = {(each.name, each.first_line) for each in found}
+        lines = " and ".join(str(line) for line in sorted({each.body_line for each in found}))
+        told = f"breakpoint {self.number} stops in each {self.function}: at lines {lines}"
+        return [told] if len(found) > 1 else []
 
     def on_exception(self, workspace: Workspace, kept: bool) -> None:
         """Bind to a class by its name, which is known to exist if `kept` from an earlier run."""
@@ -99,7 +112,7 @@ class Breakpoint:
     def same_place(self, other: Breakpoint) -> bool:
         return all(
             getattr(self, name) == getattr(other, name)
-            for name in ("path", "line", "condition", "exception", "uncaught")
+            for name in ("path", "line", "owners", "condition", "exception", "uncaught")
         )
 
     def take(self, watch: list[str]) -> str:
@@ -222,13 +235,13 @@ class BreakpointTable:
             name = arguments["function"]
             if arguments.get("file") and ".py:" not in name:
                 name = "{}:{}".format(arguments["file"], name)
-            path, function = find_function(self.workspace, name)
-            point.on_function(path, function, self.workspace.source(path))
+            path, functions = find_functions(self.workspace, name)
+            notes = point.on_functions(path, functions, self.workspace.source(path))
         elif arguments.get("file") and arguments.get("line"):
             path = find_file(self.workspace, arguments["file"])
             line, notes = self._line(path, arguments)
             source = self.workspace.source(path)
-            notes += point.on_line(path, line, source, arguments["line"])
+            notes += point.on_line(path, line, source, arguments)
         else:
             raise Refusal("a breakpoint needs a file and a line, a function, or an exception")
         for other in self.by_path.get(path, ()):
