@@ -7,6 +7,7 @@ FUNCTION (REASON)`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 
@@ -31,6 +32,8 @@ MAX_ECHO = 60
 REPEATS = 3
 """Longer runs of one frame, as in endless recursion, show only the first."""
 THREADS = "Threads, each innermost frame first:"
+ABSENT = re.compile(r"NameError: name '\w+' is not defined$|no variable, field or class is named ")
+"""The error of an expression with a name that the frame does not have."""
 HEADINGS = {
     Action.RUN_CODE: ("", CODE_RAN),
     Action.LOCALS: ("Local variables:", "There are no local variables here."),
@@ -168,7 +171,7 @@ def _values(event: DebugEvent) -> Iterable[str]:
     if event.values and watched:
         yield "Watched:"
     for value in event.values:
-        if value.failed and watched:
+        if value.failed and watched and ABSENT.match(value.text):
             missing.append(value.name)
             continue
         asked = event.action not in (Action.LOCALS, Action.FIELDS)

@@ -168,7 +168,8 @@ class Debugger:
             return self._refuse(Action.COLLECT, asked)
         earlier = {number for number, point in self._records.items() if not point.temporary}
         given = _given(replace(request, temporary=False, watch=()))
-        answer = self._send(Action.SET_BREAKPOINT, given, self._limits.action_timeout)
+        checked = {**given, "collect": request.watch}
+        answer = self._send(Action.SET_BREAKPOINT, checked, self._limits.action_timeout)
         event = self._event(Action.SET_BREAKPOINT, given, answer, 0.0)
         if event.error_kind is None:
             number = answer["breakpoints"][0]["number"]
@@ -317,6 +318,7 @@ class Debugger:
                 "stop_at_entry": self._launch.stop_at_entry,
                 "stdin": self._launch.stdin,
                 "breakpoints": points,
+                "watch": self._launch.watch,
                 "limits": asdict(self._limits),
             }
             timeout, grace = self._limits.start_timeout, self._limits.interrupt_grace
@@ -330,6 +332,9 @@ class Debugger:
             answer = {**answer, "state": failed_state}
             # Notes on breakpoints, too, would be about a program that does not run.
             answer |= {"all_breakpoints": None, "breakpoint_news": None, "notes": ()}
+        refused = answer.get("not_watched", ())
+        watch = tuple(each for each in self._launch.watch if each not in refused)
+        self._launch = replace(self._launch, watch=watch)
         return self._event(action, arguments, answer, time.monotonic() - began)
 
     def _new_probe(self, launch: Launch) -> tuple[Json, Channel]:

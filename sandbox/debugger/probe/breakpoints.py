@@ -30,9 +30,18 @@ from .workspace import (
     Workspace,
     closest,
     find_file,
-    find_function,
+    find_functions,
     lines_of,
 )
+
+
+def parsed(what: str, expression: str) -> types.CodeType:
+    """The code of an expression. Raises Refusal, which says what it was to be."""
+    try:
+        return compile(expression.strip(), "<stepinto-condition>", "eval")
+    except (SyntaxError, ValueError) as error:
+        why = getattr(error, "msg", error)
+        raise Refusal(f"the {what} {expression!r} is not an expression: {why}") from None
 
 
 class Breakpoint:
@@ -60,14 +69,12 @@ class Breakpoint:
         self.code: types.CodeType | None = None
         self.codes: dict[types.CodeType, types.CodeType] = {}
         """A condition with private names, by the program's code that it is for."""
-        try:
-            if self.condition is not None:
-                self.code = compile(self.condition.strip(), "<stepinto-condition>", "eval")
-        except (SyntaxError, ValueError) as error:
-            message = "the condition {!r} is not an expression: {}"
-            raise Refusal(message.format(self.condition, error)) from None
+        if self.condition is not None:
+            self.code = parsed("condition", self.condition)
+        for expression in (*self.watch, *arguments.get("collect", ())):
+            parsed("watch", expression)
 
-    def on_line(self, path: str, line: int, source: SourceFile, asked: int) -> list[str]:
+    def on_line(self, path: str, line: int, source: SourceFile, asked: Json) -> list[str]:
         """Bind to a line, or to the next executable one; returns notes on where it stops, if that
         is not where one would expect."""
         self.path = path
@@ -85,19 +92,25 @@ class Breakpoint:
             if follower is not None:
                 self._bind(follower, source)
         notes = []
-        if self.line != asked:
+        if self.line != asked["line"]:
             inside = " and ".join(sorted({name for name, _ in self.owners}))
-            moved = f"moved from line {asked} to {self.line}, in {inside}"
+            moved = f"moved from line {asked['line']} to {self.line}, in {inside}"
             notes.append(f"breakpoint {self.number} {moved}")
         if self.line in source.lambdas:
             stops = f"stops when line {self.line} runs, not when its lambda is called"
-            notes.append(f"breakpoint {self.number} {stops}")
+            instead = f"to stop in it, set {asked['file']}:{source.lambdas[self.line]}"
+            notes.append(f"breakpoint {self.number} {stops}: {instead}")
         return notes
 
-    def on_function(self, path: str, function: Function, source: SourceFile) -> None:
+    def on_functions(self, path: str, found: list[Function], source: SourceFile) -> list[str]:
+        """Bind to a function's entry, or to those of all lambdas of a name, which a note tells."""
         self.path = path
-        self.function = function.qualified
-        self._bind(function, source)
+        self.function = found[0].qualified
+        self._bind(found[0], source)
+        self.owners = {(each.name, each.first_line) for each in found}
+        lines = " and ".join(str(line) for line in sorted({each.body_line for each in found}))
+        told = f"breakpoint {self.number} stops in each {self.function}: at lines {lines}"
+        return [told] if len(found) > 1 else []
 
     def on_exception(self, workspace: Workspace, kept: bool) -> None:
         """Bind to a class by its name, which is known to exist if `kept` from an earlier run."""
@@ -108,7 +121,7 @@ class Breakpoint:
         self.pending = not is_loaded(self.exception)
 
     def same_place(self, other: Breakpoint) -> bool:
-        names = ["path", "line", "condition", "exception", "uncaught"]
+        names = ["path", "line", "owners", "condition", "exception", "uncaught"]
         if not self.line:
             names.append("present")
         return all(getattr(self, name) == getattr(other, name) for name in names)
@@ -233,8 +246,8 @@ class BreakpointTable:
             name = arguments["function"]
             if arguments.get("file") and ".py:" not in name:
                 name = "{}:{}".format(arguments["file"], name)
-            path, function = find_function(self.workspace, name)
-            point.on_function(path, function, self.workspace.source(path))
+            path, functions = find_functions(self.workspace, name)
+            notes = point.on_functions(path, functions, self.workspace.source(path))
         elif arguments.get("file") and arguments.get("line"):
             path = find_file(self.workspace, arguments["file"])
             notes = self._on_line(point, path, arguments)
@@ -268,18 +281,20 @@ class BreakpointTable:
         else:
             edited = self.workspace.rewritten(path)
             if edited is not None:
-                return self._on_edited_line(point, path, asked, edited)
+                return self._on_edited_line(point, path, arguments, edited)
             notes += self.workspace.written_since(path)
-        return notes + point.on_line(path, line, self.workspace.source(path), asked)
+        return notes + point.on_line(path, line, self.workspace.source(path), arguments)
 
-    def _on_edited_line(self, point: Breakpoint, path: str, asked: int, edited: bytes) -> list[str]:
+    def _on_edited_line(
+        self, point: Breakpoint, path: str, asked: Json, edited: bytes
+    ) -> list[str]:
         """Bind to a line of the edited file, where that is in the version that runs."""
-        moved = point.on_line(path, asked, self.workspace.parsed(path, edited), asked)
+        moved = point.on_line(path, asked["line"], self.workspace.parsed(path, edited), asked)
         line = point.line
         point.present = line, surroundings(lines_of(edited), line)
         before, same = follow(self.workspace.text(path), *point.present)
         if same:
-            point.on_line(path, before, self.workspace.source(path), before)
+            point.on_line(path, before, self.workspace.source(path), {**asked, "line": before})
             found = f"line {line} is line {point.line} of the version that runs"
         else:
             point.line, point.owners = 0, set()

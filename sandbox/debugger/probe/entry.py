@@ -63,7 +63,7 @@ def debuggee(requests: int, answers: int, output: int, dump: int) -> object:
     target = Target(session, launch)
     if target.kind == "script":
         session.workspace.include(target.names[0])
-    session.prepare(launch["breakpoints"])
+    session.prepare(launch["breakpoints"], launch["watch"])
     return run(target)
 
 

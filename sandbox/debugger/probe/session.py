@@ -10,7 +10,7 @@ import time
 import types
 from typing import Any, Callable, NamedTuple, Sequence
 
-from .breakpoints import Breakpoint, BreakpointTable
+from .breakpoints import Breakpoint, BreakpointTable, parsed
 from .evaluation import EVALUATING, IDLE, RUNNING, Evaluator, interrupt_conditions, run_code
 from .interpreter import (
     FrameAt,
@@ -374,16 +374,26 @@ class Session:
         self.actions = Actions(self)
         self.lock = threading.RLock()
         self.notes: list[str] = []
+        self.not_watched: list[str] = []
+        """What the launch asks to watch that is no expression."""
         self.state = "runtime"
         self.started = False
+        self.entered = False
+        """Whether a stop has shown where the test begins."""
 
-    def prepare(self, breakpoints: list[Json]) -> None:
+    def prepare(self, breakpoints: list[Json], watch: list[str]) -> None:
         """Set the launch's breakpoints, and get ready for the program to run."""
         for wanted in breakpoints:
             try:
                 self.notes += self.table.add(wanted)[1]
             except Refusal as refusal:
                 self.notes.append(f"breakpoint not set: {refusal}")
+        for expression in watch:
+            try:
+                parsed("watch", expression)
+            except Refusal as refusal:
+                self.not_watched.append(expression)
+                self.notes.append(f"not watched: {refusal}")
         set_handler(INTERRUPT, self.on_interrupt)
         os.register_at_fork(after_in_child=self.detach)
         self.tracer.share_trace_function()
@@ -423,6 +433,9 @@ class Session:
         """Report where the program is, and serve requests until one lets it go on."""
         if self.serving_here() or self.tracer.off:
             return
+        if reason == "entry" or (frame is not None and frame.f_code is self.table.entry_code):
+            self.entered = True
+            self.table.arm_entry(None)
         with self.lock, MoreStack():
             if hit and not any(p.temporary or p.number in self.table.breakpoints for p in hit):
                 return  # removed while this thread waited for its turn
@@ -507,6 +520,7 @@ class Session:
     def answer(self, **fields: Any) -> None:
         self.evaluator.flush(self.link.streams())
         fields["breakpoint_news"] = self.table.news()
+        fields["not_watched"] = self.not_watched
         notes = [*self.notes, *fields.get("notes", ()), *self.workspace.news]
         if notes:
             fields["notes"] = list(dict.fromkeys(notes))

@@ -28,7 +28,7 @@ class Target:
 
     def arm_function(self, function: Any) -> None:
         """Stop at the first line of a test function, or of the program's code that it calls."""
-        if not self.stop_at_entry or self.session.started:
+        if not self.stop_at_entry or self.session.entered:
             return
         code = function_code(function)
         if code is not None and self.session.workspace.mine(code.co_filename):

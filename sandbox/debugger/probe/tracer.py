@@ -487,8 +487,6 @@ class Tracer:
         if self.table.entry_code is frame.f_code:
             plan = self.table.plan(frame.f_code)
             entry = plan is not None and frame.f_lasti == plan.offset
-        if entry:
-            self.table.arm_entry(None)
         hits = self._hits_at_line(frame)
         if hits.points or entry:
             reason = "entry" if entry else "breakpoint"

@@ -46,17 +46,19 @@ class SourceFile:
         tree = ast.parse(data, path)
         self.functions: list[Function] = []
         self._collect(tree, "")
+        self.unnamed: list[Function] = []
+        """Lambdas, generator expressions and the like, qualified by what they are in."""
         self.owners: dict[int, set[tuple[str, int]]] = {}
         self.entry_lines: dict[tuple[str, int], int] = {}
-        self.lambdas: set[int] = set()
-        """Lines with the body of a lambda that another code object owns."""
+        self.lambdas: dict[int, str] = {}
+        """Lambdas with a body on a line that another code object owns."""
         code = compile(tree, path, "exec", dont_inherit=True)
         headers = {
             line
             for function in self.functions
             for line in range(function.first_line, max(function.def_line + 1, function.body_line))
         }
-        self._own(code, set(), headers)
+        self._own(code, "", set(), headers)
 
     def _collect(self, node: ast.AST, prefix: str) -> None:
         for child in ast.iter_child_nodes(node):
@@ -72,18 +74,24 @@ class SourceFile:
                 name = prefix + child.name + "."
             self._collect(child, name)
 
-    def _own(self, code: types.CodeType, taken: set[int], headers: set[int]) -> None:
+    def _own(
+        self, code: types.CodeType, qualified: str, taken: set[int], headers: set[int]
+    ) -> None:
         """Assign each line to the outermost code object that runs it, function headers to none."""
         lines = {line for line in body_lines(code) if line not in headers}
+        first, entry = code.co_firstlineno, line_at(code, entry_offset(code))
+        if qualified and code.co_name.startswith("<"):
+            self.unnamed.append(Function(qualified, first, first, entry))
         if code.co_name == "<lambda>":
-            self.lambdas |= lines & taken
+            self.lambdas.update(dict.fromkeys(lines & taken, qualified))
         own = lines - taken
         for line in own:
-            self.owners.setdefault(line, set()).add((code.co_name, code.co_firstlineno))
-        self.entry_lines[code.co_name, code.co_firstlineno] = line_at(code, entry_offset(code))
+            self.owners.setdefault(line, set()).add((code.co_name, first))
+        self.entry_lines[code.co_name, first] = entry
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
-                self._own(constant, taken | own, headers)
+                inner = f"{qualified}.{constant.co_name}".lstrip(".")
+                self._own(constant, inner, taken | own, headers)
 
     def function_at(self, line: int) -> Function | None:
         """The function whose header (decorators, signature, docstring) contains a line."""
@@ -305,19 +313,22 @@ def find_tests(workspace: Workspace, name: str) -> list[str]:
     return functions or list(dict.fromkeys(classes))
 
 
-def find_function(workspace: Workspace, spec: str) -> tuple[str, Function]:
-    """The function that `name`, `Class.name`, `module.name` or `file.py:name` means."""
+def find_functions(workspace: Workspace, spec: str) -> tuple[str, list[Function]]:
+    """The function that `name`, `Class.name`, `module.name` or `file.py:name` means, or all lambdas
+    that `name.<lambda>` does, and their file."""
     file, _, name = spec.rpartition(":") if ".py:" in spec else ("", "", spec)
-    parts = name.replace("::", ".").replace("()", "").strip().strip(".:").split(".")
+    plain = name.replace("::", ".").replace("()", "").replace("<locals>.", "")
+    parts = plain.strip().strip(".:").split(".")
     if file:
         paths = [find_file(workspace, file.rstrip(":"))]
     else:
-        paths = files_defining(workspace, parts[-1])
+        named = [part for part in parts if not part.startswith("<")]
+        paths = files_defining(workspace, named[-1]) if named else []
     found = matching_functions(workspace, paths, parts)
     if len(found) > 1:  # files that can't be imported are copies and the like
         found = [each for each in found if basename(each[0])[:-3].isidentifier()] or found
-    if len(found) == 1:
-        return found[0]
+    if len({(path, f.qualified if f.name.startswith("<") else f) for path, f in found}) == 1:
+        return found[0][0], [function for _, function in found]
     if found:
         names = [f"{workspace.relative(path)}:{f.body_line} in {f.qualified}" for path, f in found]
         listed = ", ".join(names[:8])
@@ -333,7 +344,8 @@ def matching_functions(
     loose: list[tuple[str, Function]] = []
     for path in paths:
         module = workspace.relative(path)[:-3].replace(os.sep, ".")
-        for function in workspace.source(path).functions:
+        source = workspace.source(path)
+        for function in (*source.functions, *source.unnamed):
             match = match_quality(module, function, parts)
             if match:
                 (exact if match == 2 else loose).append((path, function))
@@ -355,7 +367,7 @@ def match_quality(module: str, function: Function, parts: list[str]) -> int:
 
 
 def files_defining(workspace: Workspace, name: str) -> list[str]:
-    pattern = re.compile(rb"\bdef\s+" + re.escape(name.encode("utf-8")) + rb"\s*\(")
+    pattern = re.compile(rb"\b(?:def|class)\s+" + re.escape(name.encode("utf-8")) + rb"\b")
     found = []
     for path in workspace.files():
         if not pattern.search(read_file(path)):

@@ -438,6 +438,31 @@ def test_post_mortem_of_pytest_with_fixtures_and_mocks(some_bench: Workbench) ->
     assert event.exception.message == "teardown"
 
 
+FIXTURE = """
+    import pytest
+
+    @pytest.fixture
+    def stock():
+        return {"a": 1}  # @fixture
+
+    @pytest.mark.parametrize("name", ["a", "b"])
+    def test_stock(stock, name):
+        found = name in stock  # @entry
+"""
+
+
+def test_a_breakpoint_in_a_fixture_leaves_the_stop_at_the_test(some_bench: Workbench) -> None:
+    bench, name = some_bench, "test_stock.py"
+    bench.write({name: FIXTURE})
+    for action in (Action.CONTINUE, Action.STEP_OUT, Action.STEP_OVER):
+        event = bench.start(bench.at("fixture", name), test=name, stop_at_entry=True)
+        assert event.line == bench.line("fixture", name)
+        event = bench.debugger.control(action)
+        assert (event.line, event.stop_reason) == (bench.line("entry", name), StopReason.ENTRY)
+    assert bench.debugger.control(Action.CONTINUE).line == bench.line("fixture", name)
+    assert bench.debugger.control(Action.CONTINUE).state is State.DONE, "it stops at the first only"
+
+
 SUBTESTS = """
     import unittest
 

@@ -175,9 +175,43 @@ def test_breakpoints_follow_an_edit_over_a_restart(one: Workbench) -> None:
 
 def test_a_breakpoint_says_that_calls_of_its_lambda_do_not_count(one: Workbench) -> None:
     text = "double = lambda x: 2 * x  # @made\nprint(double(1), double(2))\n"
-    note = "breakpoint 1 stops when line 1 runs, not when its lambda is called"
-    assert note in one.script(text, "made").notes
+    note = "breakpoint 1 stops when line 1 runs, not when its lambda is called: to stop in it, set "
+    assert note + "program.py:<lambda>" in one.script(text, "made").notes
     assert one.debugger.control(Action.CONTINUE).state is State.DONE
+
+
+LAMBDAS = """
+    def build(n):
+        double = lambda x: 2 * x  # @double
+        even = lambda x: all(half * 2 == x for half in [n])  # @even
+        return double, even
+
+    double, even = build(3)
+    for n in range(2):
+        double(n)
+    even(6)
+"""
+
+
+def test_a_lambda_can_be_a_breakpoint(bench: Workbench) -> None:
+    """Under the name that a stop in it has, which is that of all lambdas of its function."""
+    bench.script(LAMBDAS, "double")
+    event = bench.debugger.set_breakpoint(BreakpointRequest(function="build.<lambda>"))
+    assert [point.number for point in event.breakpoints] == [1, 2], "another than the line's"
+    event = bench.debugger.set_breakpoint(BreakpointRequest(function="build.<locals>.<lambda>"))
+    assert "breakpoint 2 is there already" in event.notes
+    bench.debugger.remove_breakpoint(1)
+    inner = BreakpointRequest(function="program.py:build.<lambda>.<genexpr>")
+    assert bench.debugger.set_breakpoint(inner).error_kind is None
+    missing = bench.debugger.set_breakpoint(BreakpointRequest(function="gone.<lambda>"))
+    assert missing.error == "there is no function gone.<lambda>"
+    double, even = bench.line("double"), bench.line("even")
+    event = bench.debugger.restart()
+    assert f"breakpoint 2 stops in each build.<lambda>: at lines {double} and {even}" in event.notes
+    for line, number in ((double, 2), (double, 2), (even, 2), (even, 3)):
+        assert (event.line, [point.number for point in event.hit]) == (line, [number])
+        event = bench.debugger.control(Action.CONTINUE)
+    assert event.state is State.DONE
 
 
 def test_breakpoints_find_their_lines_in_an_edited_file(one: Workbench) -> None:

@@ -101,6 +101,28 @@ def test_watches_are_shown_at_every_stop(bench: Workbench | JavaBench) -> None:
     assert shown(bench.debugger.restart()) == expected, "a restart keeps them"
 
 
+def test_a_watch_that_fails_says_why(bench: Workbench | JavaBench) -> None:
+    """Only names that the place does not have are summed up."""
+    event = bench.start(bench.at("add", watch=("n / (n - 1)", "gone")), watch=("total +", "n"))
+    text = render(event)
+    python = isinstance(bench, Workbench)
+    error = "ZeroDivisionError: division by zero" if python else "java.lang.ArithmeticException"
+    assert f"\nn / (n - 1): {error}" in text
+    assert "\nnot available here: gone\n" in text
+    given = "'total +' is not an expression: "
+    assert f"Note: not watched: the watch {given}" in text
+    assert [name for name, _ in shown(event)] == ["n", "n / (n - 1)", "gone"]
+    refused = [
+        bench.debugger.set_breakpoint(bench.at("call", watch=("n", "total +"))),
+        bench.debugger.collect(bench.at("add", watch=("total +",)), 2),
+    ]
+    for event in refused:
+        assert event.error_kind is ErrorKind.BAD_REQUEST
+        assert given in str(event.error)
+    assert bench.text_of("n") == "1", "nothing ran"
+    assert [name for name, _ in shown(bench.debugger.restart())][:1] == ["n"]
+
+
 def test_hits_are_collected_in_one_table(bench: Workbench | JavaBench) -> None:
     bench.start(bench.at("add", condition="n == 2"))
     bench.debugger.remove_breakpoint(1)

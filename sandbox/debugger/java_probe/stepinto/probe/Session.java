@@ -35,6 +35,8 @@ final class Session {
     /** Raised if an exception stopped a step that it will end with the test. */
     private Runner.Stop toCome;
 
+    /** What the launch asks to watch that is no expression. */
+    private final List<String> notWatched = new ArrayList<>();
     private String state = "start";
     private boolean stopped;
 
@@ -130,6 +132,14 @@ final class Session {
                 debugging.table.add((Fields) wanted, debugging.notes);
             } catch (Refusal refusal) {
                 debugging.notes.add("breakpoint not set: " + refusal.getMessage());
+            }
+        }
+        for (String expression : arguments.texts("watch")) {
+            try {
+                BreakpointTable.checkWatched(Collections.singletonList(expression));
+            } catch (Refusal refusal) {
+                notWatched.add(expression);
+                debugging.notes.add("not watched: " + refusal.getMessage());
             }
         }
         return run(request);
@@ -231,6 +241,7 @@ final class Session {
 
     private void complete(Fields answer) {
         answer.put("state", state);
+        answer.put("not_watched", notWatched);
         if (debugging != null) {
             Actions.addNotes(answer, debugging.notes);
             debugging.notes.clear();

@@ -56,15 +56,28 @@ public final class BreakpointTable {
     public Breakpoint placed(Fields arguments, List<String> notes) throws Refusal {
         int number = arguments.number("number", nextNumber);
         Breakpoint point = new Breakpoint(number, arguments);
-        try {
-            if (point.condition != null) {
-                Evaluator.check(point.condition);
-            }
-        } catch (EvaluationFailed failed) {
-            throw new Refusal("the condition is not an expression: " + failed.getMessage());
+        if (point.condition != null) {
+            check("the condition", point.condition);
         }
+        checkWatched(arguments.texts("watch"));
+        checkWatched(arguments.texts("collect"));
         place(point, arguments, notes);
         return point;
+    }
+
+    /** Raises Refusal if one is not an expression. */
+    public static void checkWatched(List<String> expressions) throws Refusal {
+        for (String expression : expressions == null ? new ArrayList<String>() : expressions) {
+            check("the watch '" + expression + "'", expression);
+        }
+    }
+
+    private static void check(String what, String expression) throws Refusal {
+        try {
+            Evaluator.check(expression);
+        } catch (EvaluationFailed failed) {
+            throw new Refusal(what + " is not an expression: " + failed.getMessage());
+        }
     }
 
     private void place(Breakpoint point, Fields arguments, List<String> notes)
