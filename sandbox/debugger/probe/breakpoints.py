@@ -272,7 +272,8 @@ class BreakpointTable:
     def _on_line(self, point: Breakpoint, path: str, arguments: Json) -> list[str]:
         """Bind to a line, found by its earlier text if a restart passes that."""
         asked: int = arguments["line"]
-        line, known, notes = asked, arguments.get("around"), list[str]()
+        line, known = asked, arguments.get("around")
+        notes: list[str] = []
         if known:
             line, same = follow(self.workspace.text(path), asked, known)
             if not same:
