@@ -106,7 +106,9 @@ def breakpoint_request(
     return replace(request, function=location.strip().removesuffix("()"))
 
 
-Location = Annotated[str, Field(description="'{location}', or a function: 'name' or 'Class.name'.")]
+Location = Annotated[
+    str, Field(description="'{location}', or a function: 'name' or 'Class.name'{lambda}.")
+]
 
 
 class DefaultStartArguments(Arguments):
@@ -234,8 +236,8 @@ class BreakpointArguments(Arguments):
     location: Annotated[
         str | None,
         Field(
-            description="For set and collect: '{location}', a function 'name' or 'Class.name', "
-            "or 'exception {exception}'."
+            description="For set and collect: '{location}', a function 'name' or "
+            "'Class.name'{lambda}, or 'exception {exception}'."
         ),
     ] = None
     condition: Annotated[

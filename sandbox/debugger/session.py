@@ -423,7 +423,11 @@ class Debugger:
                 if time.monotonic() < deadline:
                     output += stop.output
                     notes |= dict.fromkeys(stop.notes)
-                    passed.update(point.number for point in stop.hit)
+                    passed.update(
+                        point.number
+                        for point in stop.hit
+                        if not _condition_failed(point.number, stop)
+                    )
                     continue
                 notes["the time-out passed at this other breakpoint: collect again to go on"] = None
             here = expressions if hit is not None else ()
@@ -451,8 +455,7 @@ class Debugger:
             if full:
                 held = "more hits may follow" if len(found) == hits else "the answer is full"
                 notes[f"{held}: collect again to go on"] = None
-            failed = any(f"condition of breakpoint {number} " in note for note in stop.notes)
-            if full or failed or stop.state is State.POST_MORTEM:
+            if full or _condition_failed(number, stop) or stop.state is State.POST_MORTEM:
                 break
         if found and found[0].number > 1:
             notes[f"hits before {found[0].number} came before this collection"] = None
@@ -524,6 +527,11 @@ class Debugger:
     def _error(self, action: Action, arguments: Json, kind: ErrorKind, message: str) -> DebugEvent:
         given = json.dumps(arguments)
         return DebugEvent(action, given, self.state, error_kind=kind, error=message)
+
+
+def _condition_failed(number: int, stop: DebugEvent) -> bool:
+    """Whether a breakpoint stops only since its condition raised or did not end."""
+    return any(f"the condition of breakpoint {number} " in note for note in stop.notes)
 
 
 def _came_first(stop: DebugEvent) -> str:

@@ -16,12 +16,21 @@ PROLOGUE = {
 }  # fmt: skip
 
 
+NO_LINE = sys.version_info[:2] == (3, 13)
+"""Whether `sys.monitoring` reports no line of a body on the line of its `def` or `lambda`."""
+
+
 def entry_offset(code: types.CodeType) -> int:
     """The offset of a function's first line event, after the compiler's prefix."""
-    own = (at.offset for at in dis.get_instructions(code) if at.opname not in PROLOGUE)
-    first = next(own, 0)
+    instructions = [*dis.get_instructions(code)]
+    first = next((at.offset for at in instructions if at.opname not in PROLOGUE), 0)
     starts = [offset for offset, line in dis.findlinestarts(code) if line]
-    return max((offset for offset in starts if offset <= first), default=first)
+    entry = max((offset for offset in starts if offset <= first), default=first)
+    # A body on the line of its `def` or `lambda` begins after RESUME, where no line starts.
+    resumes = next((n for n, at in enumerate(instructions) if at.opname == "RESUME"), None)
+    if resumes is None or entry > instructions[resumes].offset:
+        return entry
+    return instructions[resumes + (not NO_LINE)].offset
 
 
 def line_at(code: types.CodeType, offset: int) -> int:
@@ -36,8 +45,11 @@ def line_at(code: types.CodeType, offset: int) -> int:
 
 def body_lines(code: types.CodeType) -> set[int]:
     """The lines that a code object runs, without the line that only enters it."""
-    first = entry_offset(code) if code.co_flags & 0x2 else 0
-    return {line for offset, line in dis.findlinestarts(code) if line and offset >= first}
+    if not code.co_flags & 0x2:
+        return {line for _, line in dis.findlinestarts(code) if line}
+    first = entry_offset(code)
+    lines = {line for offset, line in dis.findlinestarts(code) if line and offset >= first}
+    return lines | {line_at(code, first)}
 
 
 LOOP_HEADS = {"FOR_ITER", "GET_ANEXT", "EXTENDED_ARG"}

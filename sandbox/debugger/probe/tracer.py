@@ -10,6 +10,7 @@ from typing import Any, Callable, Iterable, NamedTuple, Protocol, Sequence
 from .breakpoints import Breakpoint, BreakpointTable, first_reached
 from .evaluation import condition_holds
 from .interpreter import (
+    NO_LINE,
     NONE_INLINED,
     Inlined,
     MoreStack,
@@ -168,9 +169,15 @@ class Monitor:
             self.at_raise(sys._getframe(1), error, error.__traceback__)
 
     def _on_start(self, code: types.CodeType, offset: int) -> Any:
-        if self.table.plan(code) is not None:
+        plan = self.table.plan(code)
+        if plan is None:
+            return self.monitoring.DISABLE
+        if not self.monitoring.get_local_events(self.tool, code):
             self._watch(code)
-        return self.monitoring.DISABLE
+        if not NO_LINE or offset != plan.offset:
+            return self.monitoring.DISABLE
+        self.at_breakpoint(sys._getframe(1))
+        return None
 
     def _watch(self, code: types.CodeType) -> None:
         self.monitoring.set_local_events(self.tool, code, self.monitoring.events.LINE)

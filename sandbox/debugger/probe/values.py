@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import types
 from collections import deque
+from functools import partial
 from itertools import islice
 from typing import Any, Callable, Iterator, NamedTuple, Tuple
 
@@ -423,12 +424,32 @@ def fields_of(value: Any, start: int, count: int) -> tuple[list[Field], int]:
     """
     size = size_of(value)
     more = [item for item in instance_attributes(value) if not item[0].startswith("__")]
+    more += captured(value)
     more += properties_of(type(value))
     if size is None:
         return more[start : start + count], len(more)
     found = items_of(value, start, start + count)
     last = max(start - size, 0)
     return (found + more[last:])[:count], size + len(more)
+
+
+def captured(value: Any) -> list[Field]:
+    """What a function's closure and defaults hold, or what `functools.partial` has taken."""
+    if issubclass(type(value), partial):
+        return [(name, getattr(value, name)) for name in ("func", "args", "keywords")]
+    if type(value) is not types.FunctionType:
+        return []
+    found: list[Field] = []
+    code = value.__code__
+    for name, cell in zip(code.co_freevars, value.__closure__ or ()):  # noqa: B905
+        try:
+            found.append((name, cell.cell_contents))
+        except ValueError:
+            continue  # not assigned yet
+    defaults = value.__defaults__ or ()
+    last = code.co_varnames[: code.co_argcount][-len(defaults) :] if defaults else ()
+    found += zip(last, defaults)  # noqa: B905
+    return [*found, *(value.__kwdefaults__ or {}).items()]
 
 
 def items_of(value: Any, start: int, end: int) -> list[Field]:

@@ -180,6 +180,13 @@ def test_a_breakpoint_says_that_calls_of_its_lambda_do_not_count(one: Workbench)
     assert one.debugger.control(Action.CONTINUE).state is State.DONE
 
 
+def test_a_function_on_one_line_stops_at_each_call(bench: Workbench) -> None:
+    bench.script("def double(n): return 2 * n\n\nfor n in range(2):\n    double(n)\n")
+    bench.debugger.set_breakpoint(BreakpointRequest(function="double"))
+    lines = [bench.debugger.control(Action.CONTINUE).line for _ in range(3)]
+    assert lines == [1, 1, None]
+
+
 LAMBDAS = """
     def build(n):
         double = lambda x: 2 * x  # @double

@@ -104,6 +104,7 @@ def test_fields_of_objects_and_containers(bench: Workbench) -> None:
     bench.script(
         """
         from collections import namedtuple
+        from functools import partial
 
         class Slotted:
             __slots__ = ("left", "right")
@@ -121,6 +122,11 @@ def test_fields_of_objects_and_containers(bench: Workbench) -> None:
         order, slotted, point = Order(), Slotted(), Point(1, 2)
         table = {"a": 1, 2: [3]}
         numbers = list(range(1000))
+
+        def guarded(limit):
+            return lambda count, step=2, *, most=9: count * step < min(limit, most)
+
+        guard, taken = guarded(5), partial(max, 1)
         done = 1  # @here
         """,
         "here",
@@ -137,6 +143,8 @@ def test_fields_of_objects_and_containers(bench: Workbench) -> None:
     ]
     assert names("slotted") == [("left", "1")]
     assert names("point") == [("x", "1"), ("y", "2")]
+    assert names("guard") == [("limit", "5"), ("step", "2"), ("most", "9")]
+    assert names("taken")[1:] == [("args", "(1,)"), ("keywords", "{}")]
     assert names("table") == [("['a']", "1"), ("[2]", "[3]")]
     event = bench.debugger.fields("numbers")
     assert len(event.values) == 60

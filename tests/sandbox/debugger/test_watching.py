@@ -106,7 +106,7 @@ def test_a_watch_that_fails_says_why(bench: Workbench | JavaBench) -> None:
     event = bench.start(bench.at("add", watch=("n / (n - 1)", "gone")), watch=("total +", "n"))
     text = render(event)
     python = isinstance(bench, Workbench)
-    error = "ZeroDivisionError: division by zero" if python else "java.lang.ArithmeticException"
+    error = "ZeroDivisionError: division by zero" if python else "ArithmeticException: / by zero"
     assert f"\nn / (n - 1): {error}" in text
     assert "\nnot available here: gone\n" in text
     given = "'total +' is not an expression: "
@@ -213,6 +213,11 @@ def test_a_condition_that_fails_ends_collecting(bench: Workbench | JavaBench) ->
     event = bench.debugger.collect(bench.at("add", condition="gone > 1", watch=("n",)), 5)
     assert [hit.values[0].text for hit in event.collected] == ["1"]
     assert any("condition of breakpoint" in note for note in event.notes)
+    bench.debugger.set_breakpoint(bench.at("call", condition="gone > 1"))
+    event = bench.debugger.collect(bench.at("add", watch=("n",)), 3)
+    assert len(event.collected) == 3
+    assert any("condition of breakpoint 2 " in note for note in event.notes)
+    assert not any("not stopped at" in note for note in event.notes), "those are no hits"
 
 
 def test_a_time_out_ends_collecting_at_another_breakpoint(
