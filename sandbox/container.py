@@ -14,6 +14,7 @@ import itertools
 import os
 import posixpath
 import secrets
+import stat
 import sys
 import tarfile
 import tempfile
@@ -63,7 +64,7 @@ from sandbox.folder import (
     below,
     readable_below,
 )
-from sandbox.guard import ResourceGuard, ResourceUse, disk_guard, guard_of, removed_files
+from sandbox.guard import ResourceGuard, ResourceUse, disk_guard, guard_of
 from sandbox.images import store_here
 from sandbox.terminal import READY, Terminal
 from sandbox.text import BoundedOutput
@@ -239,7 +240,17 @@ class ContainerDisk:
             with suppress(OSError):
                 if self._container not in (process / "cgroup").read_text():
                     continue
-                sizes |= removed_files(int(pid), os.stat(process / "root").st_dev)
+                device = os.stat(process / "root").st_dev
+                held: list[Path] = []
+                for name in ("fd", "map_files"):
+                    with suppress(OSError):
+                        held += (process / name).iterdir()
+                for path in held:
+                    with suppress(OSError):
+                        found = os.stat(path)
+                        own = found.st_dev == device and stat.S_ISREG(found.st_mode)
+                        if own and found.st_nlink == 0:
+                            sizes[found.st_ino] = found.st_blocks * 512
         return sum(sizes.values())
 
 

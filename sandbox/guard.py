@@ -5,28 +5,29 @@ or in a container, can rarely use, would limit memory, and neither bubblewrap no
 storage can limit a disk. One thread per resource watches what the machine has left of it, which
 costs nothing. It measures the sandboxes only once that has fallen a good deal, or after a while.
 
-Memory counts what the kernel can't drop: private memory, swapped out or not, and shared memory.
-Each page counts once, however many processes share it. Does not count mapped files, the kernel's
-own buffers and tables, and shared memory that no process maps, such as files in memory.
+Memory counts what the kernel can't drop: private memory, swapped out or not, and shared memory with
+files in memory (tmpfs, memfd). Each page counts once, however many processes share it. Does not
+count mapped files, the kernel's own buffers and tables, and shared memory that no process maps or
+has open.
 
-Disk counts everything in a local sandbox's folder, however deep, and files that its processes hold
-open after their removal. Does not count data in sockets, removed files that are only mapped, nor
-what StepInto's user may not look into.
+Disk counts everything in a local sandbox's folder, however deep and whatever its modes, and files
+that its processes hold open or mapped after their removal. Does not count data in sockets, nor what
+a process holds that an ordinary user may not inspect.
 """
 
 from __future__ import annotations
 
 import ctypes
-import glob
+import errno
 import math
 import os
-import stat
-import subprocess
+import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -147,12 +148,13 @@ class ResourceGuard:
 
 
 MEASUREMENTS = 3
-"""All must be too large. One can be by mistake if processes end meanwhile: what they shared then
-counts for those measured later."""
+"""Of memory, all must be too large. One can be by mistake if processes end meanwhile: what they
+shared then counts for those measured later. Of disk, all must be disturbed before a sandbox counts
+as doing so on purpose."""
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 KCMP = {"x86_64": 312, "aarch64": 272}
 """The system call's number, by machine."""
-KCMP_VM = 1
+KCMP_VM, KCMP_FILES = 1, 2
 _LIBC = ctypes.CDLL(None)
 
 
@@ -172,7 +174,10 @@ def memory_below(roots: Iterable[int], enough: int) -> int:
         if taken <= enough:
             break
         processes = processes_below(roots)
-        taken = sum(_held(p) for p, parent in processes.items() if not _same_memory(p, parent))
+        held = [_held(pid) for pid, parent in processes.items() if not same(KCMP_VM, pid, parent)]
+        # Files in memory may be mapped as well; the larger of both is at least half of their union.
+        shared = max(sum(shared for _, shared in held), _in_files(processes))
+        taken = sum(own for own, _ in held) + shared
     return taken
 
 
@@ -199,7 +204,7 @@ def processes_below(roots: Iterable[int]) -> dict[int, int]:
     return found
 
 
-def _held(pid: int) -> int:
+def _held(pid: int) -> tuple[int, int]:
     """A process's private memory and its part of shared memory.
 
     If the kernel hides the details from this user, counts all memory that is not shared by design,
@@ -208,9 +213,11 @@ def _held(pid: int) -> int:
     figures = _figures(f"/proc/{pid}/smaps_rollup")
     if not figures:
         resident, shared = _statm(pid)
-        return resident - shared
+        return resident - shared, 0
+    shared = figures.get("Pss_Shmem", 0)
     reclaimable = figures.get("Pss_File", 0) + figures.get("LazyFree", 0)
-    return figures.get("Pss", 0) + figures.get("SwapPss", 0) - reclaimable
+    own = figures.get("Pss", 0) + figures.get("SwapPss", 0) - shared - reclaimable
+    return own, shared
 
 
 def _statm(pid: int) -> tuple[int, int]:
@@ -222,10 +229,62 @@ def _statm(pid: int) -> tuple[int, int]:
     return int(resident) * PAGE_BYTES, int(shared) * PAGE_BYTES
 
 
-def _same_memory(first: int, second: int) -> bool:
-    """Whether two processes share their memory, as between a vfork and the exec."""
+def same(kind: int, first: int, second: int) -> bool:
+    """Whether two processes or threads share what KCMP_* names: their memory, as between a vfork
+    and the exec, or their table of open files."""
     number = KCMP.get(os.uname().machine)
-    return number is not None and _LIBC.syscall(number, first, second, KCMP_VM, 0, 0) == 0
+    return number is not None and _LIBC.syscall(number, first, second, kind, 0, 0) == 0
+
+
+def _in_files(processes: Iterable[int]) -> int:
+    """What these processes' files in memory take, without file systems mounted here too."""
+    mounts: dict[int, str] = {}
+    memfds: dict[int, int] = {}
+    for pid in processes:
+        mounts = _memory_mounts(pid) | mounts
+        with suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                with suppress(OSError):
+                    file = os.stat(f"/proc/{pid}/fd/{name}")
+                    if file.st_dev == _memfd_device():
+                        memfds[file.st_ino] = file.st_blocks * 512
+    taken = sum(memfds.values())
+    seen_here = _memory_mounts(os.getpid())
+    for device, path in mounts.items():
+        if device in seen_here:
+            continue
+        with suppress(OSError):
+            folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            try:
+                # Another file system may be mounted over it.
+                if os.fstat(folder).st_dev == device:
+                    found = os.fstatvfs(folder)
+                    taken += (found.f_blocks - found.f_bfree) * found.f_frsize
+            finally:
+                os.close(folder)
+    return taken
+
+
+def _memory_mounts(pid: int) -> dict[int, str]:
+    """The tmpfs file systems that a process sees: device, and a path to it from here."""
+    found: dict[int, str] = {}
+    with suppress(OSError):
+        for line in os.fsdecode(Path(f"/proc/{pid}/mountinfo").read_bytes()).splitlines():
+            mount, _, source = line.partition(" - ")
+            if source.startswith("tmpfs "):
+                _, _, device, _, point, *_ = mount.split()
+                major, minor = map(int, device.split(":"))
+                found[os.makedev(major, minor)] = f"/proc/{pid}/root{point}"
+    return found
+
+
+@lru_cache
+def _memfd_device() -> int:
+    file = os.memfd_create("device", os.MFD_CLOEXEC)
+    try:
+        return os.fstat(file).st_dev
+    finally:
+        os.close(file)
 
 
 def _figures(path: str) -> dict[str, int]:
@@ -258,40 +317,166 @@ def memory_guard() -> ResourceGuard:
 
 FILE_BYTES = 4096
 """The least that a file counts as, since a disk can also run out of files."""
+PAUSE = 0.5
+"""Seconds between measurements."""
+ENTER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+POINT_AT = ENTER | os.O_PATH
+"""Opens a folder without the right to read it."""
 
 
-def bytes_taken(folder: Path, roots: Iterable[int], device: int) -> int:
-    """Bytes of all files below a folder, and of removed ones on this device that these processes
-    and their descendants have open."""
+def bytes_taken(folder: Path, roots: Iterable[int]) -> int:
+    """Bytes of all files below a folder, and of deleted files that these processes and their
+    descendants hold; sys.maxsize if they keep hiding files."""
     roots = list(roots)
-    taken = max(_used(folder, "--block-size=1"), _used(folder, "--inodes") * FILE_BYTES)
-    removed: dict[int, int] = {}
+    for attempt in range(MEASUREMENTS):
+        time.sleep(PAUSE if attempt else 0)
+        with suppress(_Hidden):
+            named = _Walk(folder)
+            return named.bytes + sum(_unnamed(roots, named.devices).values())
+    return sys.maxsize
+
+
+class _Hidden(Exception):
+    """A folder was moved or closed during a measurement. By chance that is rare and short."""
+
+
+@dataclass(frozen=True)
+class _Folder:
+    identity: tuple[int, int]
+    closed_mode: int | None
+    """Its original mode, if its owner may not read it and the walk made it readable."""
+    inner: list[str]
+    """Inner folders still to be entered."""
+
+
+class _Walk:
+    """Walks all folders below one with one open at a time: it enters inner folders, and goes back
+    by `..`, so that paths beyond PATH_MAX need no more descriptors."""
+
+    def __init__(self, root: Path) -> None:
+        self.bytes = 0
+        self.devices: set[int] = set()
+        """The devices of the files found."""
+        self._above: list[_Folder] = []
+        try:
+            self._at = os.open(root, POINT_AT)
+        except FileNotFoundError:  # the sandbox was closed meanwhile
+            return
+        try:
+            self._here = self._entered()
+            while self._here.inner or self._above:
+                if self._here.inner:
+                    with _while_it_changes():
+                        self._go(os.open(self._here.inner.pop(), POINT_AT, dir_fd=self._at))
+                        self._above.append(self._here)
+                        self._here = self._entered()
+                else:
+                    self._leave()
+        finally:
+            os.close(self._at)
+
+    def _leave(self) -> None:
+        outer = os.open("..", POINT_AT, dir_fd=self._at)
+        if self._here.closed_mode is not None:
+            os.chmod(f"/proc/self/fd/{self._at}", self._here.closed_mode)
+        self._go(outer)
+        self._here = self._above.pop()
+        found = os.fstat(outer)
+        if (found.st_dev, found.st_ino) != self._here.identity:
+            raise _Hidden
+
+    def _go(self, folder: int) -> None:
+        os.close(self._at)
+        self._at = folder
+
+    def _entered(self) -> _Folder:
+        """Count the folder's files, and make it readable to its owner if needed."""
+        found = os.fstat(self._at)
+        mode, closed_mode = found.st_mode & 0o7777, None
+        if mode & 0o500 != 0o500 and found.st_uid == os.geteuid() != 0:
+            os.chmod(f"/proc/self/fd/{self._at}", mode | 0o500)
+            closed_mode = mode
+        inner = []
+        with _while_it_changes():
+            listing = os.open(".", ENTER, dir_fd=self._at)
+            try:
+                with os.scandir(listing) as entries:
+                    for entry in entries:
+                        with suppress(FileNotFoundError):
+                            file = entry.stat(follow_symlinks=False)
+                            self.bytes += _size(file)
+                            self.devices.add(file.st_dev)
+                            if entry.is_dir(follow_symlinks=False):
+                                inner.append(entry.name)
+            finally:
+                os.close(listing)
+        return _Folder((found.st_dev, found.st_ino), closed_mode, inner)
+
+
+@contextmanager
+def _while_it_changes() -> Iterator[None]:
+    """Ignore what was removed, or is no folder any more."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except PermissionError as error:
+        # A restricted root can't look into all folders; other users can open up their own.
+        if os.geteuid() != 0:
+            raise _Hidden from error
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+
+
+def _unnamed(roots: list[int], devices: set[int]) -> dict[int, int]:
+    """Deleted files on these devices that processes still hold: bytes by inode."""
+    held: dict[int, int] = {}
     for process, parent in processes_below(roots).items():
         # Bubblewrap's two processes hold none, and can't be inspected while they start.
-        if process not in roots and parent not in roots:
-            removed |= removed_files(process, device)
-    return taken + sum(removed.values())
-
-
-def _used(folder: Path, unit: str) -> int:
-    """What `du` counts: it comes into the deepest folders, past those that it may not read."""
-    command = ["du", "--summarize", unit, "--", str(folder)]
-    told = subprocess.run(command, capture_output=True, check=False).stdout.split()
-    # Without an answer the sandbox was closed meanwhile.
-    return int(told[0]) if told else 0
-
-
-def removed_files(process: int, device: int) -> dict[int, int]:
-    """Removed files on a device that a process has open: bytes by inode. Root may look into every
-    process. Others may not if the process forbids it, as the debugger's supervisor does."""
-    held: dict[int, int] = {}
-    # Threads may have own open files. The first may have ended, which hides what it shared.
-    for path in glob.iglob(f"/proc/{process}/task/*/fd/*"):
+        if process in roots or parent in roots:
+            continue
+        # Threads may have own open files. The first may have ended, which hides what it shared.
+        different: list[int] = []
         with suppress(OSError):
-            found = os.stat(path)
-            if found.st_nlink == 0 and found.st_dev == device and stat.S_ISREG(found.st_mode):
-                held[found.st_ino] = _size(found)
+            for thread in map(int, os.listdir(f"/proc/{process}/task")):
+                if not any(same(KCMP_FILES, thread, other) for other in different):
+                    different.append(thread)
+        for thread in different:
+            folder = f"/proc/{process}/task/{thread}"
+            for inode, size in (*_open(folder, devices), *_mapped(process, folder, devices)):
+                held[inode] = max(size, held.get(inode, 0))
     return held
+
+
+def _open(thread: str, devices: set[int]) -> Iterator[tuple[int, int]]:
+    # Root may inspect every process. Others may not if the process forbids it, as the debugger's
+    # supervisor does to keep its secrets from the program.
+    with suppress(OSError):
+        for name in os.listdir(f"{thread}/fd"):
+            with suppress(OSError):
+                found = os.stat(f"{thread}/fd/{name}")
+                if found.st_nlink == 0 and found.st_dev in devices:
+                    yield found.st_ino, _size(found)
+
+
+def _mapped(process: int, thread: str, devices: set[int]) -> Iterator[tuple[int, int]]:
+    lines: list[bytes] = []
+    with suppress(OSError), open(f"{thread}/maps", "rb") as maps:
+        lines = [line for line in maps if line.endswith(b" (deleted)\n")]
+    for line in lines:
+        area, _, offset, device, inode, _ = line.split(None, 5)
+        start, end = (int(address, 16) for address in area.split(b"-"))
+        try:
+            found = os.stat(f"/proc/{process}/map_files/{start:x}-{end:x}")
+        except OSError:
+            # Only root may look there. Others at least see mapped files.
+            major, minor = (int(number, 16) for number in device.split(b":"))
+            if os.makedev(major, minor) in devices:
+                yield int(inode), int(offset, 16) + end - start
+        else:
+            if found.st_nlink == 0 and found.st_dev in devices:
+                yield found.st_ino, _size(found)
 
 
 def _size(found: os.stat_result) -> int:

@@ -20,7 +20,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import warnings
@@ -413,14 +412,8 @@ class RunningProcesses:
         self._lock = threading.Lock()
         self._closed = False
         limit = config.memory_mb * 1024 * 1024
-        with tempfile.TemporaryFile(dir=folder) as file:
-            # On some file systems folders are on another device than their files.
-            device = os.fstat(file.fileno()).st_dev
         self._disk = ResourceUse(
-            DiskExceeded,
-            config.disk_mb,
-            lambda: bytes_taken(folder, self._roots(), device),
-            self.kill,
+            DiskExceeded, config.disk_mb, lambda: bytes_taken(folder, self._roots()), self.kill
         )
         self._memory = ResourceUse(
             OutOfMemory, config.memory_mb, lambda: memory_below(self._roots(), limit), self.kill

@@ -35,6 +35,22 @@ except MemoryError:
     print("refused")
 """
 
+MEMFDS = """
+import os, time
+files = [os.memfd_create(str(number)) for number in range(6)]
+for file in files:
+    os.write(file, bytes(64 << 20))
+time.sleep(60)
+"""
+
+SHARED_FILE = """
+import time
+with open("/dev/shm/file", "wb") as file:
+    for _ in range(200):
+        file.write(bytes(1 << 20))
+time.sleep(60)
+"""
+
 SHARED_PAGES = """
 import mmap, time
 held = mmap.mmap(-1, 200 << 20)
@@ -78,8 +94,8 @@ def run(box: LocalSandbox, program: str) -> CommandResult:
 
 @pytest.mark.parametrize(
     ("program", "memory_mb"),
-    [(FORKS, 512), (SHARED_PAGES, 160)],
-    ids=["forks", "pages"],
+    [(FORKS, 512), (MEMFDS, 256), (SHARED_FILE, 128), (SHARED_PAGES, 160)],
+    ids=["forks", "memfds", "file", "pages"],
 )
 def test_memory_is_limited_over_all_processes(program: str, memory_mb: int) -> None:
     with LocalSandbox(SandboxConfig()) as other:
