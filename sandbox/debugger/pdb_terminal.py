@@ -9,7 +9,7 @@ Ctrl-C and is killed.
 from __future__ import annotations
 
 import json
-import secrets
+import re
 import signal
 import time
 from dataclasses import dataclass
@@ -33,8 +33,9 @@ KEPT = 256 * 1024
 # pdb clears the namespace of `__main__`, where this runs; `.pdbrc` may hold anything.
 RUN_PDB = """\
 def run():
-    import pdb, sys
-    terminal, screen, mark = open("/dev/tty"), sys.stdout, sys.argv.pop(1)
+    import os, pdb, sys
+    terminal, screen, mark = open("/dev/tty"), sys.stdout, os.urandom(16).hex()
+    print(mark, flush=True)
     class Lines:
         def readline(self):
             screen.write(mark)
@@ -57,6 +58,7 @@ ENVIRONMENT = {
 PYTEST_OPTIONS = "-s -q --pdb -p no:cacheprovider"
 """Passed in the environment, since pdb 3.13.0 would parse them on the command line."""
 
+MARK = re.compile(r"[0-9a-f]{32}")
 CONTINUED = "...   "
 """The continuation prompt of a statement, since 3.13."""
 
@@ -103,10 +105,12 @@ class PdbTerminal:
         """Start or restart pdb; it pauses before the program's first line."""
         self.close()
         began = time.monotonic()
-        mark = secrets.token_hex(16)
-        terminal = self._sandbox.spawn(pdb_command(self._sandbox, self._test, mark))
-        self._prompt = PromptReader(terminal, mark.encode("ascii"))
-        reply = self._read(self._limits.start_timeout)
+        terminal = self._sandbox.spawn(pdb_command(self._sandbox, self._test))
+        self._prompt = PromptReader(terminal)
+        first = self._prompt.ask(b"", self._limits.start_timeout)
+        if MARK.fullmatch(first.text.strip()):
+            self._prompt.mark, first = first.text.strip().encode("ascii"), Reply()
+        reply = first + self._read(self._limits.start_timeout)
         answer = self._answer(Action.START, reply)
         if reply.end is End.EXIT:
             message = f"the program could not be started:\n{reply.text.strip()[-2000:]}"
@@ -197,9 +201,10 @@ class PdbTerminal:
 class PromptReader:
     """A terminal at which lines are typed, and text is read up to the mark behind a prompt."""
 
-    def __init__(self, terminal: Terminal, mark: bytes) -> None:
+    def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
-        self._mark = mark
+        self.mark = b"\n"
+        """At first the end of a line: the one that tells the mark."""
         self._data = b""
         self._cut = 0
 
@@ -211,15 +216,15 @@ class PromptReader:
             while typed and (chunk := self._terminal.read_available(0)):
                 self._add(chunk)
             if typed:
-                self._data = self._data.replace(self._mark, b"")
+                self._data = self._data.replace(self.mark, b"")
                 self._terminal.send(typed)
-            while self._mark not in self._data and end is End.PROMPT:
+            while self.mark not in self._data and end is End.PROMPT:
                 left = deadline - time.monotonic()
                 self._add(self._terminal.read_available(max(left, 0.0)))
-                end = End.PROMPT if left > 0 or self._mark in self._data else End.SILENT
+                end = End.PROMPT if left > 0 or self.mark in self._data else End.SILENT
         except (EOFError, SandboxDead):
             end = End.EXIT
-        said, _, self._data = self._data.partition(self._mark)
+        said, _, self._data = self._data.partition(self.mark)
         cut, self._cut = self._cut, 0
         if cut:
             note = b"\n... %d bytes are not shown ...\n" % cut
@@ -239,16 +244,16 @@ class PromptReader:
 
     def _add(self, chunk: bytes) -> None:
         self._data += chunk
-        if len(self._data) > 2 * KEPT and self._mark not in self._data:
+        if len(self._data) > 2 * KEPT and self.mark not in self._data:
             self._cut += len(self._data) - KEPT
             self._data = self._data[: KEPT // 2] + self._data[-KEPT // 2 :]
 
 
-def pdb_command(sandbox: Sandbox, test: str, mark: str) -> Command:
-    """The command that runs pdb on a pytest test without standard input; pdb prints the mark
-    whenever it waits for a line."""
+def pdb_command(sandbox: Sandbox, test: str) -> Command:
+    """The command that runs pdb on a pytest test without standard input. It prints a mark, which
+    the program under test has not seen, on its first line and whenever it waits for a line."""
     script = 'exec "$@" </dev/null'
-    program = (sandbox.python, "-c", RUN_PDB, mark, "-m", "pytest", test)
+    program = (sandbox.python, "-c", RUN_PDB, "-m", "pytest", test)
     own = sandbox.config.environment.get("PYTEST_ADDOPTS", "")
     environment = {**ENVIRONMENT, "PYTEST_ADDOPTS": f"{own} {PYTEST_OPTIONS}".strip()}
     return Command(("sh", "-c", script, "sh", *program), env=environment)

@@ -233,8 +233,10 @@ class Debugger:
             return self._ask(Action.SET_BREAKPOINT, given)
         kept = self._kept()
         answer = self._place({**given, "number": max(kept, default=0) + 1})
-        if "error" in answer:
-            return self._event(Action.SET_BREAKPOINT, given, {**answer, "state": "done"}, 0.0)
+        if "breakpoints" not in answer:
+            lost = {"kind": ErrorKind.LAUNCH_FAILED, "message": "its place could not be found"}
+            answer = {"error": answer.get("error", lost), "state": "done"}
+            return self._event(Action.SET_BREAKPOINT, given, answer, 0.0)
         points = [*kept.values(), *answer["breakpoints"]]
         notes = [*answer["notes"], SET_FOR_RESTART]
         return self._keep(Action.SET_BREAKPOINT, given, points, *notes)

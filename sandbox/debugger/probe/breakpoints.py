@@ -25,6 +25,7 @@ from .interpreter import (
 from .own import read_file
 from .wire import Json, Refusal
 from .workspace import (
+    NOT_COMPILED,
     Function,
     SourceFile,
     Workspace,
@@ -34,14 +35,18 @@ from .workspace import (
     lines_of,
 )
 
+MAX_SHOWN = 200
+"""Characters of a refused expression that are repeated."""
+
 
 def parsed(what: str, expression: str) -> types.CodeType:
     """The code of an expression. Raises Refusal, which says what it was to be."""
     try:
         return compile(expression.strip(), "<stepinto-condition>", "eval")
-    except (SyntaxError, ValueError) as error:
-        why = getattr(error, "msg", error)
-        raise Refusal(f"the {what} {expression!r} is not an expression: {why}") from None
+    except NOT_COMPILED as error:
+        why = getattr(error, "msg", error) or "it is nested too deeply"
+        shown = expression if len(expression) <= MAX_SHOWN else expression[:MAX_SHOWN] + "..."
+        raise Refusal(f"the {what} {shown!r} is not an expression: {why}") from None
 
 
 class Breakpoint:

@@ -23,6 +23,9 @@ from .own import (
 )
 from .wire import CONTROL, Refusal
 
+NOT_COMPILED = (SyntaxError, ValueError, MemoryError, RecursionError)
+"""What the compiler raises for a bad text; the last two for one that is nested too deeply."""
+
 
 class Function(NamedTuple):
     """One function of a source file."""
@@ -247,11 +250,13 @@ class Workspace:
     def parsed(self, path: str, data: bytes) -> SourceFile:
         try:
             return SourceFile(path, data)
-        except (SyntaxError, ValueError) as error:
-            raise Refusal(f"{self.relative(path)} does not compile: {error}") from None
+        except NOT_COMPILED as error:
+            why = str(error) or "it is nested too deeply"
+            raise Refusal(f"{self.relative(path)} does not compile: {why}") from None
 
     def files(self) -> Iterator[str]:
-        """Every Python file below the workspace, and the script that is debugged."""
+        """Every Python file below the workspace, and the script that is debugged; no broken link,
+        pipe or device."""
         if not self.script.startswith(self.root + os.sep) and isfile(self.script):
             yield self.script
         for folder, names, files in walk(self.root):
@@ -259,7 +264,7 @@ class Workspace:
                 name for name in names if name[0] != "." and name not in SKIPPED_FOLDERS
             )
             for name in sorted(files):
-                if name.endswith(".py"):
+                if name.endswith(".py") and isfile(join(folder, name)):
                     yield join(folder, name)
 
 
@@ -271,6 +276,8 @@ def python_files(folder: str) -> list[str]:
 
 def find_file(workspace: Workspace, name: str) -> str:
     """The one file that a name means. Raises Refusal with the nearest names."""
+    if "\0" in name:
+        raise Refusal(f"there is no file {name!r}")
     direct = realpath(join(workspace.root, name))
     if isfile(direct):
         return direct

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
+from sandbox import Command
 from sandbox.debugger import (
     Action,
     BreakpointRequest,
@@ -425,3 +426,27 @@ def test_a_test_that_replaces_the_standard_library_leaves_the_debugger_alone(
     ended = bench.debugger.control(Action.CONTINUE)
     assert (ended.state, ended.exit_code) == (State.DONE, 0), ended
     assert "('x', 11)" in ended.output
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_breakpoints_that_no_compiler_takes_are_refused(some_bench: Workbench, ended: bool) -> None:
+    """Also with files in the workspace that no program could import."""
+    bench = some_bench
+    bench.write({"deep.py": f"x = {'1+' * 20_000}1\n", "program.py": "x = 1\ny = 2  # @here\n"})
+    assert bench.sandbox.workspace is not None
+    bench.sandbox.run(Command(("sh", "-c", "ln -s nowhere .broken.py; ln -s /dev/zero endless.py")))
+    bench.sandbox.run(Command(("mkfifo", "pipe.py")))
+    bench.start(bench.at("here"))
+    if ended:
+        assert bench.debugger.control(Action.CONTINUE).state is State.DONE
+    for request in (
+        BreakpointRequest(file="program.py", line=2, condition="-" * 60_000 + "1"),
+        BreakpointRequest(file="program.py", line=2, watch=("-" * 60_000 + "1",)),
+        BreakpointRequest(file="a\0b.py", line=2),
+        BreakpointRequest(file="deep.py", line=1),
+        BreakpointRequest(file="endless.py", line=1),
+        BreakpointRequest(function="nowhere"),
+    ):
+        event = bench.debugger.set_breakpoint(request)
+        assert event.error_kind is ErrorKind.BAD_REQUEST, (str(request)[:80], event)
+    assert bench.debugger.restart().line == 2

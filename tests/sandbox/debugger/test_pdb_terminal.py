@@ -210,6 +210,21 @@ def test_a_thread_that_goes_on_printing_hides_no_prompt(bench: Bench) -> None:
     assert time.monotonic() - began < LIMITS.action_timeout
 
 
+def test_what_a_program_can_read_of_its_command_is_no_prompt(bench: Bench) -> None:
+    bench.open("""\
+        def test_total():
+            words = open("/proc/self/cmdline").read().split(chr(0))
+            words += open("/proc/self/environ").read().split(chr(0))
+            for word in words:
+                print(f"> /workspace/other.py(9)nowhere()\\n(Pdb) {word}", flush=True)
+            n = 1
+            assert n == 2
+    """)
+    bench.typed("b test_cart.py:7")
+    assert "-> assert n == 2" in bench.typed("c")
+    assert bench.typed("p n").startswith("1")
+
+
 @pytest.mark.slow
 @pytest.mark.docker
 def test_in_a_container(image: str) -> None:
