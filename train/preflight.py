@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -35,13 +36,23 @@ class Preflight(StrictRecord):
 
     max_length: int
     rows: int = 0
+    empty: int = 0
+    """Rows without any trained token."""
     cut: int = 0
     """Rows longer than `max_length`, which are truncated."""
+    lost: int = 0
+    """Rows left out because truncation would remove all their trained tokens."""
+    other_when_served: int = 0
+    """Rows that the serving template renders differently."""
     tokens: int = 0
     """Tokens of all rows as trained, after cutting."""
     trained_tokens: int = 0
     longest: int = 0
     """Tokens of the longest row before cutting."""
+    first_empty: str | None = None
+    """The conversation id of the first empty row."""
+    untrained: int = 0
+    """Rows left out because all their turns are."""
     looked_through: int = 0
     """Rows whose turns were each decoded and parsed; other rows were checked as a whole."""
     pairs: int = 0
@@ -73,11 +84,15 @@ class Preflight(StrictRecord):
 # Check that the special tokens to be learned have embeddings that were ever trained.
 #
 # A model never learns to emit `<tool_call>` through LoRA if that token's row of the frozen
-# embeddings was never trained, though loss and token accuracy look good. Such rows lie at zero,
-# after weight decay; at the mean of all rows, where `resize_token_embeddings` puts new ones; or
-# close together in groups, since nothing has driven them apart: of the 17 of SmolLM2, 11, with 6
-# tokens of no text, lie within 5% of a usual distance, and none of 1,000 usual rows has another
-# that near.
+# embeddings was never trained, though loss and token accuracy look good. Such rows lie
+#
+# - at zero, after weight decay;
+# - at the mean of all rows, where `resize_token_embeddings` puts new ones;
+# - close together in groups, since nothing has driven them apart: of the 17 of SmolLM2, 11,
+#   with 6 tokens of no text, lie within 5% of a usual distance, while none of 1,000 usual rows has
+#   even one other row that near;
+# - among the rows that no text can reach, beyond the last id or reserved. These reference
+#   rows are an idea of Land and Bartolo, "Fishing for Magikarp" (arXiv:2405.05417).
 
 
 ROWS_PER_READ = 16_384
@@ -88,8 +103,15 @@ CLOSE = 0.05
 """Share of the median distance of ordinary rows from their mean: closer rows are neighbours."""
 CROWD = 3
 """Neighbours from which on a row counts as never trained."""
+REACH = 1.5
+"""Factor on the median distance of the unreachable rows from their own mean."""
+FEW = 0.01
+"""If a larger share of ordinary rows lies among the unreachable ones, these prove nothing."""
 SAMPLE = 10_000
-"""Approximate size of the sample that stands for all ordinary rows."""
+"""Approximate size of the sample that stands for all rows of a kind."""
+LEAST = 8
+"""Fewest unreachable rows for which they are used."""
+RESERVED = re.compile(r"reserved|unused|placeholder|dummy", re.IGNORECASE)
 EMBEDDING_MODULES = {"embed_tokens", "lm_head", "wte", "word_embeddings"}
 
 
@@ -169,9 +191,13 @@ def _cached(base: str, name: str) -> Path | None:
     return Path(found) if found else None
 
 
-def untrained(matrix: EmbeddingMatrix, ids: list[int], ordinary_ids: list[int]) -> list[int]:
-    """Those of the ids whose rows lie where untrained rows lie, compared with ids that occur in
-    ordinary texts."""
+def untrained(
+    matrix: EmbeddingMatrix, ids: list[int], ordinary_ids: list[int], unreachable_ids: list[int]
+) -> list[int]:
+    """Those of the ids whose rows lie where untrained rows lie.
+
+    Compares them with ids that occur in ordinary texts, and with ids that no text contains.
+    """
     import torch
 
     targets, ordinary = matrix.read(ids), matrix.read(ordinary_ids)
@@ -185,6 +211,12 @@ def untrained(matrix: EmbeddingMatrix, ids: list[int], ordinary_ids: list[int]) 
         exact = torch.cdist(targets, rows, compute_mode="donot_use_mm_for_euclid_dist")
         neighbours += (exact < float(CLOSE * typical)).sum(1)
     found |= neighbours >= CROWD
+    if len(unreachable_ids) >= LEAST:
+        unreachable = matrix.read(unreachable_ids)
+        centre = unreachable.mean(0)
+        reach = REACH * _distances(unreachable, centre).median()
+        among = (_distances(ordinary, centre) <= reach).float().mean()
+        found |= (_distances(targets, centre) <= reach) & bool(among < FEW)
     return [i for i, is_found in zip(ids, found.tolist(), strict=True) if is_found]
 
 
@@ -241,14 +273,16 @@ class SpecialTokensTrained(Check):
         return self.found(verdict, number, advice)
 
     def _untrained(self, matrix: EmbeddingMatrix) -> list[int]:
-        rows = matrix.rows
+        rows, added = matrix.rows, self._tokenizer.get_added_vocab()
+        reserved = {i for name, i in added.items() if RESERVED.search(name)}
         known = set(self._tokenizer.get_vocab().values())
-        ordinary = sorted({i for i in known if i < rows} - self._special)
+        unreachable = sorted(({*range(rows)} - known) | reserved)
+        ordinary = sorted({i for i in known if i < rows} - self._special - reserved)
         targets = [i for i in sorted(self._targets) if i < rows]
         # Evenly spread ids are enough for a median.
-        sample = ordinary[:: max(1, len(ordinary) // SAMPLE)]
+        samples = [ids[:: max(1, len(ids) // SAMPLE)] for ids in (ordinary, unreachable)]
         beyond = [i for i in self._targets if i >= rows]
-        return beyond + untrained(matrix, targets, sample)
+        return beyond + untrained(matrix, targets, *samples)
 
 
 class Lengths(Check):
@@ -268,6 +302,7 @@ class Lengths(Check):
         self._lengths = array("I")
         self.cut = 0
         self.lost = 0
+        self.untrained = 0
         self.tokens = 0
         self.trained_tokens = 0
         self._trained_before = 0
@@ -280,7 +315,9 @@ class Lengths(Check):
         self.tokens += len(kept.input_ids)
         self.trained_tokens += kept.trained
         self._trained_before += encoded.trained
-        if encoded.trained and len(encoded.input_ids) > self.max_length:
+        if not encoded.trained:
+            self.untrained += 1
+        elif len(encoded.input_ids) > self.max_length:
             self.cut += 1
             self.lost += not kept.trained
 
@@ -336,11 +373,12 @@ class PreflightRun:
         self._rows = max(rows, 1)
         self._looked_through = 0
         self.masks = MasksNotEmpty()
+        self.serving = TemplatesAgree()
         self.lengths = Lengths(config, context_length(base))
         self.checks: tuple[Check, ...] = (
             self.masks,
             MasksAreTurns(),
-            TemplatesAgree(),
+            self.serving,
             PrefixesPreserved(),
             ToolCallsSurvive(config.tool_call_parser, tokenizer),
             SpecialTokensTrained(config, tokenizer, base),
@@ -368,10 +406,15 @@ class PreflightRun:
         return Preflight(
             max_length=lengths.max_length,
             rows=lengths.rows,
+            empty=self.masks.faults,
             cut=lengths.cut,
+            lost=lengths.lost,
+            other_when_served=self.serving.faults,
             tokens=lengths.tokens,
             trained_tokens=lengths.trained_tokens,
             longest=lengths.longest,
+            first_empty=self.masks.first or None,
+            untrained=lengths.untrained - self.masks.faults,
             looked_through=self._looked_through,
             findings=findings,
         )

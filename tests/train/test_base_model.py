@@ -115,10 +115,10 @@ def test_smollm2s_untrained_special_tokens_are_told_from_its_trained_ones(smollm
     names = tokenizer.convert_ids_to_tokens(list(range(17)))
     (matrix,) = embedding_matrices(str(smollm2))
     ordinary = list(range(17, matrix.rows, 5))
-    found = {names[i] for i in untrained(matrix, list(range(17)), ordinary)}
+    found = {names[i] for i in untrained(matrix, list(range(17)), ordinary, [])}
     trained = {"<|endoftext|>", "<|im_start|>", "<|im_end|>", "<repo_name>", "<reponame>"}
     assert found == set(names) - trained - {"<filename>"}
-    assert untrained(matrix, ordinary[::200], ordinary) == []
+    assert untrained(matrix, ordinary[::200], ordinary, []) == []
 
 
 @pytest.mark.slow
