@@ -164,8 +164,7 @@ def _around(files: Mapping[str, bytes], changed: ChangedRange) -> set[Name]:
 
 def _definitions(path: str, data: bytes) -> Iterator[tuple[str, bool, int, int]]:
     """Qualified names, whether each is a function's, and first and last line."""
-    source = read_source(path, data)
-    for each in source.functions if source is not None else ():
+    for each in read_source(path, data).functions:
         yield each.name, True, each.first, each.last
     if path.endswith(".py"):
         yield from _outside_functions(parse(data), "")

@@ -423,16 +423,9 @@ def near_tests(workspace: Workspace, test_id: str) -> str:
 
 def methods_of(workspace: Workspace, kind: str) -> dict[str, str]:
     """The methods of the classes with a name, as `file:Class.method` by their own names."""
-    pattern = re.compile(rb"\bclass\s+" + re.escape(kind.encode("utf-8")) + rb"\b")
     found: dict[str, str] = {}
-    for path in workspace.files():
-        if not pattern.search(read_file(path)):
-            continue
-        try:
-            functions = workspace.source(path).functions
-        except Refusal:
-            continue  # a file that does not compile has no methods
-        for function in functions:
+    for path in files_defining(workspace, kind):
+        for function in workspace.source(path).functions:
             *owners, name = function.qualified.split(".")
             if owners[-1:] == [kind]:
                 found.setdefault(name, f"{workspace.relative(path)}:{function.qualified}")
