@@ -412,7 +412,7 @@ REPAIR_COLUMNS: dict[str, Callable[[ArmMetrics], str]] = {
 }
 """The last two are not in the paper: the numbers behind the resolve rate, and its interval."""
 NOTHING = ("0.00%", "0.00s", "0.00", "$0.0000", "0.00", "", "")
-"""The values of those columns without any repair: nothing is resolved and nothing is spent."""
+"""These columns without any repair, which resolves nothing and spends nothing."""
 MODEL_COLUMNS = ("Resolve Rate", "#Fixes/Hour")
 """The columns of table 3."""
 

@@ -203,7 +203,7 @@ class Step(StrEnum):
     """The steps that an edit must pass, in order."""
 
     JUDGED = "its tests leave sandbox and factory whole"
-    PARSES = "still a program that parses, with no name left unused"
+    PARSES = "still a program that parses, and shows no trace of the edit"
     LOADS = "its code and tests still compile and load"
     ENDS = "its tests end"
     FAILS = "a test fails"

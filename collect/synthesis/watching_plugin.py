@@ -295,8 +295,8 @@ class Sources:
         return None
 
     def definitions(self, known: dict[str, object]) -> dict[str, str]:
-        """The source of those functions and classes that the tests define, and of those that these
-        read, by name."""
+        """The source, by name, of the functions and classes that the tests define among the known
+        ones, and of those that this source reads."""
         found: dict[str, str] = {}
         pending = list(known.items())
         while pending:

@@ -140,7 +140,7 @@ class Workbench(Protocol):
 
     def edited(self, edits: Sequence[Mutation]) -> Mapping[str, bytes] | None:
         """The whole edited tree; None if it is no longer a valid program, or if the edits leave a
-        name unused."""
+        trace: see `leaves_trace`."""
 
     def run(
         self,

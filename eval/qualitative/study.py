@@ -258,7 +258,7 @@ def failure_records(study: Study, labels: Labels) -> list[Record]:
         tuple(rows),
         "Every rollout that did not resolve its bug, those without a verdict among them, by the "
         "first mode that holds (Primary), and how often each holds at all (All). The paper's table "
-        "is of those alone that asked the subagent.",
+        "counts only those that asked the subagent.",
     )
     figure = Figure(
         "failure_modes_by_arm",
