@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -317,13 +317,15 @@ Mask = Callable[[str], str]
 
 
 def mask_of(address: str, key: str | None) -> Mask:
-    """Masks the credentials that are sent to the server: as they are, and escaped for JSON or
-    URLs."""
+    """Masks the credentials that are sent to the server: as they are, and with any characters
+    escaped for JSON (also twice) or URLs."""
     secrets = (each for each in (key, urlsplit(address).password) if each)
-    forms = {
-        form
-        for each in secrets
-        if len(each) >= SHORTEST
-        for form in (each, json.dumps(each)[1:-1], quote(each, safe=""))
-    }
-    return partial(re.compile("|".join(map(re.escape, forms))).sub, MASK) if forms else str
+    forms = ["".join(map(_forms_of, each)) for each in secrets if len(each) >= SHORTEST]
+    return partial(re.compile("|".join(forms)).sub, MASK) if forms else str
+
+
+def _forms_of(character: str) -> str:
+    """A pattern for one character, plain or escaped."""
+    plain = re.escape(character)
+    url = "".join(f"%{byte:02x}" for byte in character.encode())
+    return rf"(?:\\*{plain}|(?i:\\+u{ord(character):04x}|{url}))"
