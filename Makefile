@@ -5,6 +5,8 @@ SETUP := $(VENV)/.set-up
 # More than there are cores: many tests wait for a JVM to start, or for a time-out to pass.
 WORKERS ?= $(shell expr $$(nproc) \* 3 / 2)
 CLUSTER := tests/collect/rollouts/ray_cluster
+# The tests start many Python processes: each would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .PHONY: quickstart test test-all interpreters check setup bubblewrap clean
