@@ -162,6 +162,8 @@ class Command:
     stdin: bytes = b""
     timeout: float | None = None
     """Seconds; None: the sandbox's `command_timeout`."""
+    output_limit: int | None = None
+    """Bytes kept of the output; None: the sandbox's `output_limit`."""
     read_only: bool = False
     """Refuse every write below the workspace, enforced by the kernel; /tmp stays writable."""
 

@@ -304,7 +304,7 @@ class ContainerSandbox(Sandbox):
             self._ending = ending.pop_all()
 
     def run(self, command: Command) -> CommandResult:
-        kept = BoundedOutput(self.config.output_limit)
+        kept = BoundedOutput(command.output_limit or self.config.output_limit)
         code, seconds = self._execute(command, self._environment(command), kept.add)
         timed_out = code is None
         code = TIMED_OUT if code is None else code

@@ -112,7 +112,7 @@ class LocalSandbox(Sandbox):
     def run(self, command: Command) -> CommandResult:
         self._require_open()
         timeout = self.config.command_timeout if command.timeout is None else command.timeout
-        kept = BoundedOutput(self.config.output_limit)
+        kept = BoundedOutput(command.output_limit or self.config.output_limit)
         began = time.monotonic()
         reader, writer = os.pipe()
         try:

@@ -8,7 +8,6 @@ import secrets
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from sandbox.base import Command, CommandResult, Sandbox
 from sandbox.errors import SandboxFileError
@@ -31,18 +30,10 @@ def scratch_folder(sandbox: Sandbox, parent: str = "") -> Iterator[str]:
 FOLDER = "/tmp/stepinto"
 """The folder inside a sandbox for StepInto's own files."""
 
-_CAPTURE = """
-mkdir -p "$0" || exit 125
-folder=$0; file=$folder/$1; limit=$2; script=$3; shift 3
-sh -c "$script" "$folder" "$@" >"$file" 2>&1
-code=$?
-size=$(wc -c <"$file")
-echo "$code" "$size"
-[ "$size" -gt "$limit" ] || { cat "$file"; rm -f "$file"; }
-exit 0
-"""
-_MARGIN = 200
-"""Bytes of a command's output kept for the line with the exit code and the size."""
+WHOLE = 64 * 1024 * 1024
+"""Most bytes of a script's output."""
+NO_FOLDER = 125
+"""Exit code of a script that can't write below `FOLDER`."""
 
 
 def capture(
@@ -52,26 +43,17 @@ def capture(
     cwd: str | None = None,
     timeout: float | None = None,
 ) -> CommandResult:
-    """Run a script of `sh`, with `FOLDER` as `$0`, and capture output beyond the sandbox's limit,
-    unless it is killed at its time-out.
+    """Run a script of `sh`, with `FOLDER` as `$0`, and keep its output beyond the sandbox's limit.
 
-    Raises SandboxDead, and SandboxFileError if the output can't be read back.
+    Raises SandboxDead, and SandboxFileError if its output can't be whole.
     """
-    name = f"output-{secrets.token_hex(6)}"
-    limit = sandbox.config.output_limit - _MARGIN
-    argv = ["sh", "-c", _CAPTURE, FOLDER, name, str(limit), script, *arguments]
-    result = sandbox.run(Command(argv, cwd=cwd, timeout=timeout))
-    if result.timed_out:
-        return result
-    first, _, output = result.output.partition("\n")
-    numbers = first.split()
-    if result.exit_code != 0 or len(numbers) != 2:
+    argv = ["sh", "-c", f'mkdir -p "$0" || exit {NO_FOLDER}\n{script}', FOLDER, *arguments]
+    result = sandbox.run(Command(argv, cwd=cwd, timeout=timeout, output_limit=WHOLE))
+    if result.exit_code == NO_FOLDER:
         raise SandboxFileError(f"a script can't write below {FOLDER}: {result.output.strip()}")
-    code, size = map(int, numbers)
-    if size > limit:
-        output = sandbox.read_file(f"{FOLDER}/{name}").decode("utf-8", "replace")
-        sandbox.run(Command(["rm", "-f", f"{FOLDER}/{name}"]))
-    return replace(result, exit_code=code, output=output)
+    if result.truncated and not result.timed_out:
+        raise SandboxFileError(f"a script printed more than {WHOLE} bytes")
+    return result
 
 
 def write_bytes(sandbox: Sandbox, path: str, data: bytes) -> None:
