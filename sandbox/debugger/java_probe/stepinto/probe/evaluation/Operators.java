@@ -3,7 +3,11 @@ package stepinto.probe.evaluation;
 import com.sun.jdi.*;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.function.DoubleBinaryOperator;
+import java.util.function.LongBinaryOperator;
 import stepinto.probe.program.EvaluationFailed;
 import stepinto.probe.program.Primitives;
 import stepinto.probe.program.TypeNames;
@@ -12,6 +16,27 @@ import stepinto.probe.program.TypeNames;
 final class Operators {
     private static final List<String> SHIFTS = Arrays.asList("<<", ">>", ">>>");
     private static final List<String> LOGICAL = Arrays.asList("&", "|", "^");
+    private static final Map<String, LongBinaryOperator> WHOLE = new HashMap<>();
+    private static final Map<String, DoubleBinaryOperator> FLOATING = new HashMap<>();
+
+    static {
+        WHOLE.put("+", (first, second) -> first + second);
+        WHOLE.put("-", (first, second) -> first - second);
+        WHOLE.put("*", (first, second) -> first * second);
+        WHOLE.put("/", (first, second) -> first / second);
+        WHOLE.put("%", (first, second) -> first % second);
+        WHOLE.put("&", (first, second) -> first & second);
+        WHOLE.put("|", (first, second) -> first | second);
+        WHOLE.put("^", (first, second) -> first ^ second);
+        WHOLE.put("<<", (first, second) -> first << second);
+        WHOLE.put(">>", (first, second) -> first >> second);
+        WHOLE.put(">>>", (first, second) -> first >>> second);
+        FLOATING.put("+", (first, second) -> first + second);
+        FLOATING.put("-", (first, second) -> first - second);
+        FLOATING.put("*", (first, second) -> first * second);
+        FLOATING.put("/", (first, second) -> first / second);
+        FLOATING.put("%", (first, second) -> first % second);
+    }
 
     private final VirtualMachine machine;
     private final Types types;
@@ -79,19 +104,19 @@ final class Operators {
             return shifted(operator, first, second.intValue());
         }
         if (operator.startsWith("<") || operator.startsWith(">")) {
+            double difference = Long.compare(first.longValue(), second.longValue());
             return machine.mirrorOf(
                     floating
                             ? ordered(operator, first.doubleValue(), second.doubleValue())
-                            : ordered(operator, first.longValue(), second.longValue()));
+                            : ordered(operator, difference, 0));
         }
         if (floating) {
             boolean wide = first instanceof DoubleValue || second instanceof DoubleValue;
             // The product of two floats is exact as a double, so that it is rounded once only.
-            return wide
-                    ? machine.mirrorOf(
-                            floating(operator, first.doubleValue(), second.doubleValue()))
-                    : machine.mirrorOf(
-                            (float) floating(operator, first.floatValue(), second.floatValue()));
+            double left = wide ? first.doubleValue() : first.floatValue();
+            double right = wide ? second.doubleValue() : second.floatValue();
+            double result = FLOATING.get(operator).applyAsDouble(left, right);
+            return wide ? machine.mirrorOf(result) : machine.mirrorOf((float) result);
         }
         long result = whole(operator, first.longValue(), second.longValue());
         boolean wide = first instanceof LongValue || second instanceof LongValue;
@@ -99,71 +124,24 @@ final class Operators {
     }
 
     private static boolean ordered(String operator, double first, double second) {
-        switch (operator) {
-            case "<":
-                return first < second;
-            case "<=":
-                return first <= second;
-            case ">":
-                return first > second;
-            default:
-                return first >= second;
-        }
-    }
-
-    private static boolean ordered(String operator, long first, long second) {
-        return ordered(operator, (double) Long.compare(first, second), 0);
+        boolean less = operator.startsWith("<") ? first < second : first > second;
+        return less || (operator.endsWith("=") && first == second);
     }
 
     private static long whole(String operator, long first, long second) throws EvaluationFailed {
-        switch (operator) {
-            case "+":
-                return first + second;
-            case "-":
-                return first - second;
-            case "*":
-                return first * second;
-            case "&":
-                return first & second;
-            case "|":
-                return first | second;
-            case "^":
-                return first ^ second;
-            default:
-                if (second == 0) {
-                    throw new EvaluationFailed("ArithmeticException: / by zero");
-                }
-                return operator.equals("/") ? first / second : first % second;
+        try {
+            return WHOLE.get(operator).applyAsLong(first, second);
+        } catch (ArithmeticException error) {
+            throw new EvaluationFailed("ArithmeticException: " + error.getMessage());
         }
     }
 
-    private static double floating(String operator, double first, double second) {
-        switch (operator) {
-            case "+":
-                return first + second;
-            case "-":
-                return first - second;
-            case "*":
-                return first * second;
-            case "/":
-                return first / second;
-            default:
-                return first % second;
-        }
-    }
-
-    private Value shifted(String operator, PrimitiveValue value, int distance) {
+    private Value shifted(String operator, PrimitiveValue value, int distance)
+            throws EvaluationFailed {
         boolean isLong = value instanceof LongValue;
-        int by = distance & (isLong ? 63 : 31);
-        long number = value.longValue();
-        long result;
-        if (operator.equals("<<")) {
-            result = number << by;
-        } else if (operator.equals(">>") || isLong) {
-            result = operator.equals(">>") ? number >> by : number >>> by;
-        } else {
-            result = (int) number >>> by;
-        }
+        boolean unsigned = operator.equals(">>>") && !isLong;
+        long number = unsigned ? value.longValue() & 0xffffffffL : value.longValue();
+        long result = whole(operator, number, distance & (isLong ? 63 : 31));
         return isLong ? machine.mirrorOf(result) : machine.mirrorOf((int) result);
     }
 
