@@ -79,10 +79,6 @@ class Leads:
         """The functions that are whole between two lines."""
         return [code for code in self._functions(path) if first <= code.first and code.last <= last]
 
-    def frequency(self, word: str) -> int:
-        """How many functions have a word."""
-        return sum(1 for _ in self._mentioning(word))
-
     def others(self, code: Code) -> list[Code]:
         """The functions that this code names, each by a name that nothing else has."""
         found = [self.named(word) for word in sorted(self.words(code))]
@@ -102,13 +98,13 @@ class Leads:
                 while way[-1] != goal:
                     way.append(onward[way[-1]])
                 return way
-            for user in self._mentioning(code.word):
+            for user in self.mentioning(code.word):
                 if user != goal and user not in onward and user not in without:
                     onward[user] = code
                     pending.append(user)
         return []
 
-    def _mentioning(self, word: str) -> Iterator[Code]:
+    def mentioning(self, word: str) -> Iterator[Code]:
         """The functions whose source has a word."""
         for path in self._paths.get(word, ()):
             yield from (code for code in self._functions(path) if word in self.words(code))
@@ -294,8 +290,12 @@ class RootCauseSearch:
             yield from self._read_code(goal)
             return
         shown = {word for code in self._read for word in self._leads.words(code)}
-        shared = (word for word in shown & self._leads.words(goal) if _is_telling(word))
-        for word in sorted(shared, key=lambda word: (self._leads.frequency(word), word))[:1]:
+        common = (
+            (sum(1 for _ in self._leads.mentioning(word)), word)
+            for word in shown & self._leads.words(goal)
+            if len(word) > 3 and not keyword.iskeyword(word) and not hasattr(builtins, word)
+        )
+        for _, word in sorted(common)[:1]:
             why = self._say("search_word", word=word)
             seen = yield from self._session.do(why, "grep", pattern=rf"\b{word}\b")
             if f"{goal.path}:" in seen:
@@ -304,7 +304,3 @@ class RootCauseSearch:
         why = self._say("search_function", code=goal.word)
         yield from self._session.start(why, [goal.name], False)
         yield from self._read_code(goal)
-
-
-def _is_telling(word: str) -> bool:
-    return len(word) > 3 and not keyword.iskeyword(word) and not hasattr(builtins, word)

@@ -70,13 +70,9 @@ def watch(debugger: Debugger, test: str, lines: Iterable[Line]) -> Reached:
         for point in event.hit:
             line = Line(point.file, point.line, point.condition or "")
             # A condition that can't be evaluated stops, too.
-            if line in wanted and point.condition and _is_true(debugger, point.condition):
-                found.changing.add(line)
+            if line in wanted and point.condition:
+                values = debugger.evaluate(point.condition).values
+                found.changing |= {line for value in values if value.text.lower() == "true"}
         left = max(deadline - time.monotonic(), 0.1)
         event = debugger.control(Action.CONTINUE, timeout=left)
     return found
-
-
-def _is_true(debugger: Debugger, condition: str) -> bool:
-    values = debugger.evaluate(condition).values
-    return bool(values) and values[0].text.lower() == "true"
