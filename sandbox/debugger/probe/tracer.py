@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import types
-from typing import Any, Callable, Iterable, NamedTuple, Protocol, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterable, NamedTuple
 
 from .breakpoints import Breakpoint, BreakpointTable, first_reached
 from .evaluation import condition_holds
@@ -22,6 +22,9 @@ from .interpreter import (
 from .memory import SPARE
 from .own import get_ident
 from .workspace import Workspace
+
+if TYPE_CHECKING:
+    from .session import Session
 
 set_trace, get_trace = sys.settrace, sys.gettrace
 set_trace_for_threads = threading.settrace
@@ -279,16 +282,6 @@ def call_filter(
     return trace_call
 
 
-def raise_filter(on_event: Any) -> Callable[[types.FrameType, str, Any], None]:
-    """The trace function inside a frame for which only exceptions matter."""
-
-    def trace_raise(frame: types.FrameType, event: str, arg: Any) -> None:
-        if event == "exception":
-            on_event(frame, event, arg)
-
-    return trace_raise
-
-
 class Hits(NamedTuple):
     """The breakpoints that were hit, and notes about their conditions."""
 
@@ -301,31 +294,10 @@ COROUTINE = 0x80 | 0x200  # CO_COROUTINE, CO_ASYNC_GENERATOR
 QUIET = (StopIteration, StopAsyncIteration, GeneratorExit)
 
 
-class StopHandler(Protocol):
-    """Handles stops of the program."""
-
-    notes: list[str]
-
-    def serving_here(self) -> bool:
-        """Whether the debugger itself runs in this thread."""
-
-    def stop(
-        self,
-        frame: types.FrameType | None,
-        reason: str,
-        *,
-        hit: Sequence[Breakpoint] = (),
-        notes: Sequence[str] = (),
-        exception: BaseException | None = None,
-        returned: tuple[str, object] | None = None,
-    ) -> None:
-        """Give control to the host; returns when the program is to go on."""
-
-
 class Tracer:
     """Finds where to stop: at breakpoints while running freely, and at the end of a step."""
 
-    def __init__(self, workspace: Workspace, table: BreakpointTable, session: StopHandler) -> None:
+    def __init__(self, workspace: Workspace, table: BreakpointTable, session: Session) -> None:
         self.workspace = workspace
         self.table = table
         self.session = session
@@ -342,7 +314,7 @@ class Tracer:
         self.step_inside = False
         """Whether the step began inside an inlined comprehension."""
         self.local = self._on_event
-        self.hook = TraceHook(self.local, raise_filter(self.local))
+        self.hook = TraceHook(self.local, self._on_raise)
         self.filter = call_filter(table, self.hook, self._on_call, self._at_limit)
         self.mending = None if self.monitor else Mending(self._trace_again)
         self.off = False
@@ -455,6 +427,11 @@ class Tracer:
         elif self.mode is not RUN and event == "return":
             self._on_return(frame, arg)
         return None
+
+    def _on_raise(self, frame: types.FrameType, event: str, arg: Any) -> None:
+        """The trace function inside a frame for which only exceptions matter."""
+        if event == "exception":
+            self._on_event(frame, event, arg)
 
     def _on_line(self, frame: types.FrameType) -> None:
         # An empty module is entered at line 0.
