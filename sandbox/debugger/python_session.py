@@ -91,13 +91,13 @@ class PythonLauncher:
     """Starts the Python probe, and parses what a launch names."""
 
     def check(self, sandbox: Sandbox, launch: Launch, require_file: Callable[[str], None]) -> None:
-        target = parsed_target(launch)
+        target = parse_target(launch.test)
         file = target.names[0].partition("::")[0]
         if target.kind in ("script", "pytest") and file.endswith(".py"):
             require_file(file)
 
     def target(self, sandbox: Sandbox, launch: Launch, limits: DebugLimits) -> Json:
-        target = parsed_target(launch)
+        target = parse_target(launch.test)
         return {"kind": target.kind, "names": list(target.names)}
 
     def connect(self, sandbox: Sandbox, limits: DebugLimits) -> Channel:
@@ -114,19 +114,14 @@ class PythonLauncher:
         return channel
 
 
-def parsed_target(launch: Launch) -> Target:
-    """What a launch names. Raises LaunchRefused."""
-    try:
-        return parse_target(launch.test)
-    except TargetError as error:
-        raise LaunchRefused(str(error), ErrorKind.NO_SUCH_TEST) from None
-
-
 Kind = Literal["pytest", "unittest", "script", "module", "name"]
 
 
-class TargetError(ValueError):
+class TargetError(LaunchRefused):
     """The text names nothing that can be launched; the message says what could be."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, ErrorKind.NO_SUCH_TEST)
 
 
 @dataclass(frozen=True)
