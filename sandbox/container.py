@@ -14,7 +14,6 @@ import itertools
 import os
 import posixpath
 import secrets
-import stat
 import sys
 import tarfile
 import tempfile
@@ -64,7 +63,7 @@ from sandbox.folder import (
     below,
     readable_below,
 )
-from sandbox.guard import ResourceGuard, ResourceUse, disk_guard, guard_of
+from sandbox.guard import ResourceGuard, ResourceUse, add_deleted, disk_guard, guard_of
 from sandbox.images import store_here
 from sandbox.terminal import READY, Terminal
 from sandbox.text import BoundedOutput
@@ -230,7 +229,7 @@ class ContainerDisk:
 
     def _unlinked(self) -> int:
         """Bytes of deleted files that are still open. Only root may look at those of others."""
-        sizes: dict[int, int] = {}
+        held: dict[int, int] = {}
         try:
             listed = self._client.api.top(self._container, ps_args="-eo pid")["Processes"]
         except client_errors():
@@ -238,20 +237,9 @@ class ContainerDisk:
         for (pid,) in listed or ():
             process = Path("/proc", pid)
             with suppress(OSError):
-                if self._container not in (process / "cgroup").read_text():
-                    continue
-                device = os.stat(process / "root").st_dev
-                held: list[Path] = []
-                for name in ("fd", "map_files"):
-                    with suppress(OSError):
-                        held += (process / name).iterdir()
-                for path in held:
-                    with suppress(OSError):
-                        found = os.stat(path)
-                        own = found.st_dev == device and stat.S_ISREG(found.st_mode)
-                        if own and found.st_nlink == 0:
-                            sizes[found.st_ino] = found.st_blocks * 512
-        return sum(sizes.values())
+                if self._container in (process / "cgroup").read_text():
+                    add_deleted(int(pid), {os.stat(process / "root").st_dev}, held)
+        return sum(held.values())
 
 
 @lru_cache

@@ -434,19 +434,23 @@ def _unnamed(roots: list[int], devices: set[int]) -> dict[int, int]:
     held: dict[int, int] = {}
     for process, parent in processes_below(roots).items():
         # Bubblewrap's two processes hold none, and can't be inspected while they start.
-        if process in roots or parent in roots:
-            continue
-        # Threads may have own open files. The first may have ended, which hides what it shared.
-        different: list[int] = []
-        with suppress(OSError):
-            for thread in map(int, os.listdir(f"/proc/{process}/task")):
-                if not any(same(KCMP_FILES, thread, other) for other in different):
-                    different.append(thread)
-        for thread in different:
-            folder = f"/proc/{process}/task/{thread}"
-            for inode, size in (*_open(folder, devices), *_mapped(process, folder, devices)):
-                held[inode] = max(size, held.get(inode, 0))
+        if process not in roots and parent not in roots:
+            add_deleted(process, devices, held)
     return held
+
+
+def add_deleted(process: int, devices: set[int], held: dict[int, int]) -> None:
+    """Add the deleted files on these devices that a process still holds: bytes by inode."""
+    # Threads may have own open files. The first may have ended, which hides what it shared.
+    different: list[int] = []
+    with suppress(OSError):
+        for thread in map(int, os.listdir(f"/proc/{process}/task")):
+            if not any(same(KCMP_FILES, thread, other) for other in different):
+                different.append(thread)
+    for thread in different:
+        folder = f"/proc/{process}/task/{thread}"
+        for inode, size in (*_open(folder, devices), *_mapped(process, folder, devices)):
+            held[inode] = max(size, held.get(inode, 0))
 
 
 def _open(thread: str, devices: set[int]) -> Iterator[tuple[int, int]]:
