@@ -97,17 +97,12 @@ public final class Evaluator {
             return last;
         } catch (StackOverflowError overflow) {
             throw new EvaluationFailed("the code is nested too deeply");
+        } catch (VMDisconnectedException ended) {
+            throw ended;
         } catch (RuntimeException problem) {
-            throw unforeseen(problem);
+            // What the debug interface refuses, such as an object that was collected meanwhile.
+            throw new EvaluationFailed("it can't be evaluated here: " + problem);
         }
-    }
-
-    /** What the debug interface refuses, such as an object that was collected meanwhile. */
-    private static EvaluationFailed unforeseen(RuntimeException problem) {
-        if (problem instanceof VMDisconnectedException) {
-            throw problem; // the program has ended
-        }
-        return new EvaluationFailed("it can't be evaluated here: " + problem);
     }
 
     /**

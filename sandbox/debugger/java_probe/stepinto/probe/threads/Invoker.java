@@ -77,11 +77,6 @@ public final class Invoker {
         return thread;
     }
 
-    /** Whether the action being answered is out of time. */
-    private boolean isLate() {
-        return System.nanoTime() > actionDeadline;
-    }
-
     /**
      * Invokes a method and waits for it.
      *
@@ -106,7 +101,7 @@ public final class Invoker {
                             + " look at variables and fields, or continue to a breakpoint",
                     null, false);
         }
-        if (isLate()) {
+        if (System.nanoTime() > actionDeadline) {
             throw new InvocationFailed("the action is out of time", null, true);
         }
         requests.pause();
