@@ -217,34 +217,21 @@ class ServerConfig(StrictRecord):
 
 
 class VllmConfig(ChatConfig):
-    """A model served by vLLM: by a server that StepInto starts (`server`), or by a running one."""
+    """A model of a vLLM server that StepInto starts. One that runs already is an `openai` model."""
 
     backend: Literal["vllm"]
+    server: ServerConfig
     model: str | None = None
-    """With `server`, an adapter's name; null: the model without adapters. With a running server,
-    one of its models; null: its only one.
-    """
-    server: ServerConfig | None = None
-    base_url: str | None = None
-    """URL of a running server, such as http://127.0.0.1:8000/v1, instead of `server`."""
-    api_key_env: str | None = None
-    """The environment variable with a running server's key."""
+    """An adapter's name. null: the model without adapters."""
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """What is served, as folders or hub ids; empty if unknown."""
-        if self.server is None:
-            return ()
+        """What is served, as folders or hub ids."""
         return (self.server.model, *map(str, self.server.adapters.values()))
 
     @model_validator(mode="after")
-    def _one_server(self) -> Self:
-        if (self.server is None) == (self.base_url is None):
-            raise ValueError(
-                "give either `server`, for a vLLM that StepInto starts, or `base_url`, for one "
-                "that runs"
-            )
-        if self.server is not None and self.model not in (None, *self.server.adapters):
+    def _known_adapter(self) -> Self:
+        if self.model not in (None, *self.server.adapters):
             raise ValueError(
                 f"`model` names the adapter {self.model!r}, which is not under server.adapters; "
                 "leave it out for the model without adapters"

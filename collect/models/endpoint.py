@@ -79,7 +79,10 @@ TOOL: ToolSchema = {
 FIRST_SAMPLING = Sampling(temperature=0.0, max_tokens=256)
 SHOWN = 200
 """Characters of a reply that a warning quotes."""
-ENDPOINT_ADVICE = "choose a model that takes tools, or a server that passes them on (`base_url`)"
+ENDPOINT_ADVICE = (
+    "choose a model that takes tools, or a server that passes them on (`base_url`; vLLM does with "
+    "--enable-auto-tool-choice and --tool-call-parser)"
+)
 MAX_FIRST_TOKENS = 1024
 """Limit of a first reply; reasoning models need tokens before the call."""
 

@@ -11,29 +11,10 @@ from typing import Annotated, Any
 import openai
 from pydantic import Field
 
-from collect.errors import ConfigError
 from collect.models.base import Sampling, Tokens, Usage
 from collect.models.config import OpenAIConfig, ResponsesConfig
-from collect.models.endpoint_client import (
-    SERVER_ADVICE,
-    Api,
-    Part,
-    Reply,
-    UnreadableReply,
-    api_key,
-    bounded,
-    mask_of,
-    own_items,
-    read_refusal,
-)
-from collect.store.messages import (
-    BROKEN,
-    Message,
-    ToolCall,
-    ToolSchema,
-    arguments_object,
-    to_openai,
-)
+from collect.models.endpoint_client import Api, Part, Reply, own_items
+from collect.store.messages import Message, ToolCall, ToolSchema, arguments_object, to_openai
 
 EXCERPT = 200
 """Characters of an invalid call that an error quotes."""
@@ -119,24 +100,6 @@ class ChatCompletions(Api[OpenAIConfig]):
 
     def requests(self, client: openai.OpenAI) -> Any:
         return client.chat.completions
-
-
-def list_models(config: OpenAIConfig) -> list[str]:
-    """The models that a server lists. Raises ConfigError if it does not answer with a list."""
-    key = api_key(config)
-    with ChatCompletions(config).open(key) as client:
-        try:
-            body = client.models.with_raw_response.list().http_response.text
-            return [str(each["id"]) for each in json.loads(body)["data"]]
-        except openai.APIStatusError as error:
-            refusal = read_refusal(error.status_code, error.response.text, error.response.headers)
-            said, advice = str(refusal), refusal.advice
-        except (UnreadableReply, TimeoutError, openai.APIConnectionError) as error:
-            mask = mask_of(config.base_url or "", key)
-            said, advice = mask(f"{error} {error.__cause__ or ''}"), SERVER_ADVICE
-        except (*BROKEN, KeyError, TypeError):
-            said, advice = f"its answer is no list of models: {bounded(body)}", SERVER_ADVICE
-    raise ConfigError(f"the server at {config.base_url} lists no models: {said}. {advice}")
 
 
 def _sent(message: Message, reasoning_field: str | None) -> dict[str, Any]:

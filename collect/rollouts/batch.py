@@ -384,7 +384,7 @@ def model_facts(config: ModelConfig) -> Facts:
     """The settings of a model that can change its output, and the state of its files."""
     facts = config.model_dump(mode="json", exclude=NOT_OF_A_MODELS_IDENTITY)
     folders: list[str | Path] = [config.model] if isinstance(config, LocalConfig) else []
-    if isinstance(config, VllmConfig) and config.server is not None:
+    if isinstance(config, VllmConfig):
         for name in NOT_OF_A_SERVERS_IDENTITY:
             del facts["server"][name]
         folders = [config.server.model]

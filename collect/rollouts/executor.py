@@ -298,7 +298,7 @@ def open_and_ask(
     if not isinstance(config, RemoteConfig):
         said = str(config.backend)
         if isinstance(config, VllmConfig):
-            said += f", {config.server.model if config.server else config.base_url}"
+            said += f", {config.server.model}"
         elif isinstance(config, LocalConfig):
             said += f", {config.model}; it is loaded with its first conversation"
         elif isinstance(config, ReplayConfig):

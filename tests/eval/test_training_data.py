@@ -56,9 +56,8 @@ def test_a_model_says_itself_what_it_was_trained_on(tmp_path: Path) -> None:
     assert trained_repositories(tmp_path, [local]) == {"base", "adapter"}
     served = VllmConfig(backend="vllm", server=server)
     assert trained_repositories(tmp_path, [served]) == {"base", "adapter"}
-    running = VllmConfig(backend="vllm", base_url="http://127.0.0.1:8000/v1")
     on_the_hub = LocalConfig(backend="local", model="owner/name")
-    assert not trained_repositories(tmp_path, [running, on_the_hub])
+    assert not trained_repositories(tmp_path, [on_the_hub])
 
 
 def test_what_was_skipped_is_said() -> None:

@@ -34,7 +34,6 @@ from collect.models.config import (
     training_of,
 )
 from collect.models.endpoint import EndpointBackend
-from collect.models.openai_apis import list_models
 from collect.models.serving import guard
 from collect.quantities import counted, duration
 from collect.threads import raise_if_stopped
@@ -431,7 +430,6 @@ class VllmServer:
 
 
 STARTED_ADVICE = "set server.tool_call_parser to the parser of the model's family"
-RUNNING_ADVICE = "start it with --enable-auto-tool-choice and --tool-call-parser"
 LOGS = "servers"
 """Folder for server logs in a run's folder."""
 
@@ -493,7 +491,7 @@ POOL = ServerPool()
 
 
 class VllmBackend(EndpointBackend):
-    """Chat completions from a vLLM server that StepInto starts, or from a running one."""
+    """Chat completions from a vLLM server that StepInto starts."""
 
     def __init__(
         self,
@@ -503,24 +501,19 @@ class VllmBackend(EndpointBackend):
         stop: threading.Event,
         folder: Path | None = None,
     ) -> None:
-        """Start the server or find the running one, and check that tool calls work.
+        """Start the server unless it runs, and check that tool calls work.
 
         `folder` is for the server's log; None: a temporary one. Raises ConfigError.
         """
-        self.server: VllmServer | None = None
-        """The server that StepInto started, or None if it was already running."""
-        if config.server is None:
-            endpoint = _as_endpoint(config, _running_model(config), config.base_url)
-            super().__init__(name, endpoint, limits, stop)
-            if config.check_tools:
-                self.calls_tool(RUNNING_ADVICE)
-            return
         log = (folder or Path(tempfile.gettempdir()) / "stepinto") / LOGS / f"{name}.log"
-        self.server = server = POOL.acquire(config.server, log)
+        self.server: VllmServer | None = POOL.acquire(config.server, log)
+        server, model = self.server, config.model or SERVED_NAME
         try:
-            model = config.model or SERVED_NAME
-            ready = partial(server.wait_until_ready, stop)
-            super().__init__(name, _as_endpoint(config, model, server.url), limits, stop, ready)
+            shared = {name: getattr(config, name) for name in ChatConfig.model_fields}
+            endpoint = OpenAIConfig(
+                backend="openai", model=model, base_url=server.url, api_key_env=None, **shared
+            )
+            super().__init__(name, endpoint, limits, stop, partial(server.wait_until_ready, stop))
             if config.check_tools and server.takes_tools and model not in server.checked:
                 self.calls_tool(STARTED_ADVICE)
                 server.checked.add(model)
@@ -535,23 +528,3 @@ class VllmBackend(EndpointBackend):
         server, self.server = self.server, None
         if server is not None:
             POOL.release(server)
-
-
-def _running_model(config: VllmConfig) -> str:
-    """The model's name at a running server. Raises ConfigError."""
-    listed = list_models(_as_endpoint(config, config.model or "", config.base_url))
-    there = f"the server at {config.base_url} has: {', '.join(listed) or 'none'}"
-    if config.model is None:
-        if len(listed) != 1:
-            raise ConfigError(f"set `model` to one of the server's; {there}")
-        return listed[0]
-    if config.model not in listed:
-        raise ConfigError(f"there is no model {config.model!r} to be had; {there}")
-    return config.model
-
-
-def _as_endpoint(config: VllmConfig, model: str, url: str | None) -> OpenAIConfig:
-    shared = {name: getattr(config, name) for name in ChatConfig.model_fields}
-    return OpenAIConfig(
-        backend="openai", model=model, base_url=url, api_key_env=config.api_key_env, **shared
-    )

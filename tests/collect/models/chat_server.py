@@ -37,8 +37,6 @@ class ChatServer:
         """0: a free port."""
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
-        self.models: list[str] | None = None
-        """What /v1/models lists; None: there is no such list."""
         self.after_a_call: Answer | None = None
         """Answers requests that end with what a tool said, in place of the queued answers."""
         self.most_at_once = 0
@@ -116,15 +114,6 @@ def collect_from(server: ChatServer, folder: Path, *overrides: str) -> list[str]
 def _handler(server: ChatServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            listed = [{"id": name, "object": "model"} for name in server.models or ()]
-            self.send_response(404 if server.models is None else 200)
-            body = json.dumps({"object": "list", "data": listed}).encode()
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
 
 from collect.errors import ConfigError
-from collect.models.config import Retries, VllmConfig
+from collect.models.budget import Budget
+from collect.models.config import OpenAIConfig, Retries
+from collect.models.endpoint import EndpointBackend
 from tests.collect.models.chat_server import Answer, ChatServer, error, reply
 from tests.collect.models.serving.conftest import Scripted, ask
 
@@ -19,9 +23,16 @@ def server() -> Iterator[ChatServer]:
         yield running
 
 
-def running(server: ChatServer, model: str | None = None, **settings: Any) -> VllmConfig:
-    retries = Retries(max_retries=0)
-    return VllmConfig(backend="vllm", base_url=server.url, model=model, retries=retries, **settings)
+def ask_first(server: ChatServer, **settings: Any) -> None:
+    """Check a server that runs already."""
+    own: dict[str, Any] = {
+        "base_url": server.url,
+        "api_key_env": None,
+        "retries": Retries(max_retries=0),
+    }
+    config = OpenAIConfig(backend="openai", model="qwen", **own, **settings)
+    with closing(EndpointBackend("sub", config, Budget(None), threading.Event())) as endpoint:
+        endpoint.ask_first(tools=True)
 
 
 def call(name: str = "evaluate", arguments: str = '{"expression": "total"}') -> Answer:
@@ -65,65 +76,30 @@ def test_models_without_tools_are_not_asked_for_a_call(scripted: Scripted) -> No
     assert ask(backend).message.content == "I am served"
 
 
-def test_the_only_model_of_a_running_server_is_taken(
-    server: ChatServer, scripted: Scripted
-) -> None:
-    server.models = ["qwen"]
-    server.will_answer(call(), reply("Hello."))
-    backend = scripted.open(running(server))
-    assert ask(backend).message.content == "Hello."
-    assert {request["model"] for request in server.requests} == {"qwen"}
-    assert backend.server is None
-
-
-@pytest.mark.parametrize(
-    ("models", "model", "told"),
-    [
-        (["a", "b"], None, "set `model` to one of the server's; .* has: a, b"),
-        (["a"], "c", "no model 'c' to be had; .* has: a"),
-        (None, "c", "lists no models: HTTP 404"),
-    ],
-)
-def test_a_running_server_without_the_model(
-    server: ChatServer, scripted: Scripted, models: list[str] | None, model: str | None, told: str
-) -> None:
-    server.models = models
-    with pytest.raises(ConfigError, match=told):
-        scripted.open(running(server, model))
-
-
-def test_a_server_that_does_not_run(scripted: Scripted) -> None:
-    gone = VllmConfig(backend="vllm", base_url="http://127.0.0.1:9/v1")
-    with pytest.raises(ConfigError, match=r"127.0.0.1:9/v1 lists no models: .* runs and is reach"):
-        scripted.open(gone)
-
-
 @pytest.mark.parametrize(
     ("answers", "told"),
     [
-        ((error(400, "no tools here"), reply()), "refuses them: .*start it with --enable-auto"),
+        ((error(400, "no tools here"), reply()), "refuses them: .*with --enable-auto"),
         ((error(400, "nothing here"),), "a first request failed: .*nothing here"),
     ],
 )
 def test_a_running_server_that_refuses(
-    server: ChatServer, scripted: Scripted, answers: tuple[Answer, ...], told: str
+    server: ChatServer, answers: tuple[Answer, ...], told: str
 ) -> None:
-    server.models = ["qwen"]
     server.will_answer(*answers)
     with pytest.raises(ConfigError, match=told):
-        scripted.open(running(server))
+        ask_first(server)
 
 
 def test_calls_of_another_form_are_told(
-    server: ChatServer, scripted: Scripted, capsys: pytest.CaptureFixture[str]
+    server: ChatServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    server.models = ["qwen"]
     server.will_answer(
         call(arguments='{"expr": 1}'), call(name="eval"), reply("x", finish_reason="length")
     )
-    for told in ("called 'evaluate' with", "called 'eval' with", "after 256 tokens"):
-        scripted.open(running(server))
+    for told in ("called 'evaluate' with", "called 'eval' with", "after 1024 tokens"):
+        ask_first(server)
         assert told in capsys.readouterr().err
     asked = len(server.requests)
-    scripted.open(running(server, check_tools=False))
+    ask_first(server, check_tools=False)
     assert len(server.requests) == asked
