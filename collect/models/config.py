@@ -196,10 +196,6 @@ class ServerConfig(StrictRecord):
     """Number of GPUs to split the model over."""
     gpu_memory_utilization: float | None = Field(default=None, gt=0, le=1)
     """Share of each GPU's memory. null: vLLM's default, about nine tenths."""
-    host: str = "127.0.0.1"
-    """Address to listen on."""
-    port: int | None = Field(default=None, ge=1, le=65535)
-    """null: a free port."""
     command: tuple[str, ...] | None = None
     """Command that starts vLLM, such as `[/opt/vllm/bin/vllm]` for another environment. null: this
     environment's `vllm`, or the one on the PATH.

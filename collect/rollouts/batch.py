@@ -55,7 +55,7 @@ NOT_OF_A_MODELS_IDENTITY = {
     *("max_batch", "prefix_cache", "threads", "check_tools"),
 }
 NOT_OF_A_SERVERS_IDENTITY = {
-    *("tensor_parallel", "gpu_memory_utilization", "host", "port", "command", "environment"),
+    *("tensor_parallel", "gpu_memory_utilization", "command", "environment"),
     *("start_timeout", "restarts"),
 }
 NOT_OF_A_SANDBOXES_IDENTITY = {"starts_at_once", "engine_wait"}

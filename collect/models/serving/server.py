@@ -240,34 +240,20 @@ class ServerProcess:
             self._guard.wait()
 
 
-EVERYWHERE = ("0.0.0.0", "::", "")
+HOST = "127.0.0.1"
 HEALTH_TIMEOUT = 5.0
 """Seconds."""
 
 
-def usable_port(host: str, port: int) -> int:
-    """The port; 0 gives a free one. Raises ConfigError if something listens there.
-
-    vLLM shares its port with other servers (SO_REUSEPORT): two of them on one port would answer in
-    turn.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as held:
-        # A port in TIME_WAIT is free; one with a listener is not.
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            held.bind((host, port))
-        except OSError as error:
-            raise ConfigError(
-                f"server.port: {host}:{port} can't be had ({error.strerror or error}); stop what "
-                "listens there, choose another port, or leave `port` out for a free one"
-            ) from error
+def free_port() -> int:
+    """vLLM shares its port with other servers (SO_REUSEPORT): two on one would answer in turn."""
+    with socket.create_server((HOST, 0)) as held:
         return int(held.getsockname()[1])
 
 
-def is_healthy(host: str, port: int) -> bool:
+def is_healthy(port: int) -> bool:
     """Whether the server's /health says so. Uses no proxy."""
-    connection = http.client.HTTPConnection(host, port, timeout=HEALTH_TIMEOUT)
+    connection = http.client.HTTPConnection(HOST, port, timeout=HEALTH_TIMEOUT)
     with closing(connection), suppress(OSError, http.client.HTTPException):
         connection.request("GET", "/health")
         return connection.getresponse().status == 200
@@ -301,7 +287,7 @@ class VllmServer:
     """One `vllm serve`, from `start` to `close`. Thread-safe."""
 
     def __init__(self, config: ServerConfig, log: Path) -> None:
-        """Raises ConfigError if something that it needs is missing, or its port is taken."""
+        """Raises ConfigError if something that it needs is missing."""
         self.config = config
         self.log = log
         self._command = plan_launch(config)
@@ -316,8 +302,7 @@ class VllmServer:
         """
         self.given_up: str | None = None
         """What happened if it died more often than it may be restarted."""
-        self._host = "127.0.0.1" if config.host in EVERYWHERE else config.host
-        self._port = usable_port(config.host, config.port or 0)
+        self._port = free_port()
         self._process: ServerProcess | None = None
         self._ready = threading.Event()
         self._closed = threading.Event()
@@ -326,7 +311,7 @@ class VllmServer:
     @property
     def url(self) -> str:
         """The base URL of its chat completions."""
-        return f"http://{f'[{self._host}]' if ':' in self._host else self._host}:{self._port}/v1"
+        return f"http://{HOST}:{self._port}/v1"
 
     def start(self) -> None:
         """Start it and wait until it answers. Raises ConfigError if it does not."""
@@ -360,7 +345,7 @@ class VllmServer:
 
     def _start_once(self) -> None:
         """Start it once and wait until it answers. Raises ConfigError."""
-        command = [*self._command, "--host", self.config.host, "--port", str(self._port)]
+        command = [*self._command, "--host", HOST, "--port", str(self._port)]
         process = ServerProcess(command, self.config.environment, self.log)
         self._process = process
         try:
@@ -380,7 +365,7 @@ class VllmServer:
         while time.monotonic() < deadline:
             if process.exit_status is not None:
                 return f"vLLM ended with status {process.exit_status} before it was ready"
-            if is_healthy(self._host, self._port):
+            if is_healthy(self._port):
                 return None
             if self._closed.wait(POLL_SECONDS):
                 return "vLLM was stopped before it was ready"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -79,15 +78,6 @@ def test_a_server_that_is_never_ready_is_given_up(scripted: Scripted) -> None:
     with pytest.raises(ConfigError, match=r"not ready after 1.5 s; raise server.start_timeout"):
         scripted.open(config)
     assert scripted.alive == []
-
-
-def test_a_taken_port_is_told_before_anything_starts(scripted: Scripted) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(ConfigError, match=f"server.port: 127.0.0.1:{port} can't be had"):
-            scripted.open(scripted.config(port=port))
-    assert scripted.starts == []
-    assert scripted.open(scripted.config(port=port)).server is not None
 
 
 def test_a_server_that_dies_is_started_again_and_the_request_with_it(scripted: Scripted) -> None:
