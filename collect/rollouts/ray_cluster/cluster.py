@@ -25,11 +25,18 @@ from collect.rollouts.executor import RolloutWork, Rows, Setup
 from collect.rollouts.faults import FAULTS
 from collect.rollouts.journal import forget_replies
 from collect.rollouts.ray_cluster.shared_state import SharedState
-from collect.rollouts.ray_cluster.worker import Answer, NodeWorker
+from collect.rollouts.ray_cluster.worker import NodeWorker
 from collect.rollouts.status import NodeStatus
 from collect.store.records import Rollout, code_version, digest
 from collect.threads import POLL_SECONDS, raise_if_stopped, result_unless
-from sandbox.errors import DiskExceeded, ImageMissing, OutOfMemory, SandboxDead, SandboxUnavailable
+from sandbox.errors import (
+    DiskExceeded,
+    ImageMissing,
+    OutOfMemory,
+    SandboxDead,
+    SandboxError,
+    SandboxUnavailable,
+)
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -349,25 +356,26 @@ class Workers:
         try:
             started = _on(node.id, NodeWorker)
             worker = started.remote(self._setup, self._shared_state, name, self._per_node)
-            found = self.wait(worker.prepare.remote(code_version(), first).future())
+            self.wait(worker.prepare.remote(code_version(), first).future())
         except RolloutStopped:
             return
         except Exception as error:
             # Any error: otherwise the node would seem to be starting forever.
             if worker is not None:
                 self._let_go(worker, name)
+            cause = getattr(error, "cause", None)  # the worker's own error, without a traceback
             with self.changed:
-                node.died()
-            logger.warning(f"no worker on {node.host}: {error}")
-            return
-        if found.refused is not None:
-            self._let_go(worker, name)
-        with self.changed:
-            if found.refused is None:
-                node.started(worker)
-            elif told := node.unready(found.refused):
+                if isinstance(cause, ConfigError | SandboxError):
+                    told = node.unready(str(cause))
+                else:
+                    told = f"no worker on {node.host}: {error}"
+                    node.died()
+            if told:
                 logger.warning(told)
-            self.changed.notify_all()
+        else:
+            with self.changed:
+                node.started(worker)
+                self.changed.notify_all()
 
     def _let_go(self, worker: Any, name: str) -> None:
         """Kill a worker, which may only be out of reach and go on spending, and free its slots."""
@@ -428,21 +436,19 @@ class RayCluster:
                 break
             node, worker = turn
             try:
-                answer = self._answer(worker, work)
+                rows = self._answer(worker, work)
             except LOSSES:
                 self._setup.log(work).note("lost", host=node.host)
                 self._workers.lost(node, worker)
                 lost.append(node.host)
                 continue
+            except ray.exceptions.RayTaskError as error:
+                raise error.cause from None
             finally:
                 self._give(node)
-            if answer.refused is not None:
-                raise ConfigError(answer.refused)
-            if answer.rows is None:
-                raise RolloutStopped("the run is being stopped")
-            if not self._at_fault(node, work, answer.rows):
-                return answer.rows
-            failed[node.id] = answer.rows
+            if not self._at_fault(node, work, rows):
+                return rows
+            failed[node.id] = rows
         if failed:
             return next(reversed(failed.values()))
         if failure is None:
@@ -485,9 +491,9 @@ class RayCluster:
                     )
                 self._changed.wait(POLL_SECONDS)
 
-    def _answer(self, worker: Any, work: RolloutWork) -> Answer:
+    def _answer(self, worker: Any, work: RolloutWork) -> Rows:
         """The result of the rollout on a node. A stop is passed on to the worker."""
-        future: Future[Answer] = worker.do.remote(work).future()
+        future: Future[Rows] = worker.do.remote(work).future()
         try:
             return self._workers.wait(future)
         except RolloutStopped:

@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -105,16 +104,6 @@ class NodeImages:
             return self._puller
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What came of getting ready for rollouts on a node, or of a rollout there."""
-
-    rows: Rows | None = None
-    """The result of a rollout; None if it was stopped or refused."""
-    refused: str | None = None
-    """Why it is not ready, or no rollout of the run can be done: a ConfigError's message."""
-
-
 class NodeWorker:
     """An async actor: it can receive a stop while its threads work."""
 
@@ -128,14 +117,16 @@ class NodeWorker:
         self._images = NodeImages(setup.runtime, self._stop)
         self._executor: ThisMachine | None = None
 
-    async def prepare(self, version: str, work: RolloutWork) -> Answer:
-        """Check whether this rollout's bug can be run here. `version` is the driver's."""
-        return await self._in_thread(partial(self._prepare, version, work))
+    async def prepare(self, version: str, work: RolloutWork) -> None:
+        """Check that this rollout's bug can be run here. `version` is the driver's. Raises
+        ConfigError, SandboxError."""
+        await self._in_thread(partial(self._prepare, version, work))
 
-    def _prepare(self, version: str, work: RolloutWork) -> Answer:
+    def _prepare(self, version: str, work: RolloutWork) -> None:
         if version != code_version():
-            told = f"StepInto {code_version()} is installed there, and {version} on the driver"
-            return Answer(refused=told)
+            raise ConfigError(
+                f"StepInto {code_version()} is installed there, and {version} on the driver"
+            )
         limits = SharedLimits(self._shared_state, self._name)
         text = partial(SharedText, self._shared_state)
         executor = ThisMachine(self._setup, limits, self._stop, text)
@@ -143,28 +134,25 @@ class NodeWorker:
             with self._images.held(work.spec.instance):
                 for check in executor.checks([work]):
                     check.look()
-        except (ConfigError, SandboxError) as error:
+        except (ConfigError, SandboxError):
             executor.close()
-            return Answer(refused=str(error))
+            raise
         self._executor = executor
-        return Answer()
 
-    async def do(self, work: RolloutWork) -> Answer:
+    async def do(self, work: RolloutWork) -> Rows:
+        """Do one rollout. Raises RolloutStopped, and ConfigError if none can be done."""
         return await self._in_thread(partial(self._do, work))
 
-    def _do(self, work: RolloutWork) -> Answer:
+    def _do(self, work: RolloutWork) -> Rows:
         assert self._executor is not None, "prepared before"
         try:
             with self._images.held(work.spec.instance):
-                rows = self._executor.do(work)
-        except RolloutStopped:
-            return Answer()
-        except ConfigError as error:
-            return Answer(refused=str(error))
+                return self._executor.do(work)
+        except (RolloutStopped, ConfigError):
+            raise
         except Exception as error:
             # A defect of StepInto or of this machine must not stop all nodes. The row tells it.
-            return Answer(self._setup.failed(work, error))
-        return Answer(rows)
+            return self._setup.failed(work, error)
 
     async def stop(self) -> None:
         """End all rollouts at their next step."""

@@ -230,9 +230,7 @@ def test_an_engine_that_fails_ends_one_rollout_and_not_the_run(
     worker = NodeWorker(setup, None, "node-1", 1)
     stop = threading.Event()
     worker._executor = ThisMachine(setup, Budget(None), stop, no_text)
-    answer = asyncio.run(worker.do(work))
-    assert answer.rows is not None
-    row = answer.rows[0]
+    row, _ = asyncio.run(worker.do(work))
     assert (row.failure_kind, row.failure_type) == (FailureKind.INFRASTRUCTURE, "EngineDown")
 
 

@@ -30,10 +30,7 @@ def test_an_unforeseen_error_is_a_row(tmp_path: Path) -> None:
     worker = NodeWorker(Setup(runtime, benchmark, models, tmp_path), None, "worker", 1)
     worker._executor = cast(ThisMachine, Broken())
     spec = RolloutSpec(next(iter(benchmark.instances())), Variant.DEBUG2FIX, "oracle", "oracle", 0)
-    answer = worker._do(RolloutWork(spec, RunIdentity("test", 0), "hash"))
-    assert answer.refused is None
-    assert answer.rows is not None
-    row, conversations = answer.rows
+    row, conversations = worker._do(RolloutWork(spec, RunIdentity("test", 0), "hash"))
     assert (row.failure_kind, row.failure_type) == (FailureKind.INFRASTRUCTURE, "KeyError")
     assert "in do\n    raise KeyError" in (row.failure_message or ""), "the row shows where"
     assert not conversations
