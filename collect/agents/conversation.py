@@ -8,14 +8,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Event
+from typing import Any
 
 from collect.agents.debug_tools import placed, withheld
 from collect.agents.tools import ActionForm, Answered, MalformedAction, TextForm, Toolbox, ToolReply
 from collect.console import NO_LOG, Fact, RolloutLog
-from collect.errors import ContextTooLong, ModelFailure, RolloutStopped
+from collect.errors import ContextTooLong, ModelFailure
 from collect.models.base import Completion, Model, Sampling, Usage
 from collect.store.messages import Message, ToolCall, ToolSchema
 from collect.store.records import EventRow, MessageRow, Role, StopReason, ToolOutcome
+from collect.threads import raise_if_stopped
 from sandbox.debugger import Action
 
 STARTS = (Action.START, Action.RESTART)
@@ -122,29 +124,24 @@ class ConversationLog:
         if completion.usage.prompt_tokens:
             self.chars_per_token = self._sent_chars() / completion.usage.prompt_tokens
         self.dollars += completion.dollars
+        facts: dict[str, Any] = {
+            "seconds": completion.seconds,
+            "prompt_tokens": completion.usage.prompt_tokens,
+            "completion_tokens": completion.usage.completion_tokens,
+            "dollars": completion.dollars,
+            "finish_reason": completion.finish_reason,
+        }
         self.add_row(
             MessageRow(
                 completion.message,
-                prompt_tokens=completion.usage.prompt_tokens,
-                completion_tokens=completion.usage.completion_tokens,
+                **facts,
                 cached_tokens=completion.usage.cached_tokens,
-                dollars=completion.dollars,
-                seconds=completion.seconds,
-                finish_reason=completion.finish_reason,
                 served_model=completion.served_model,
                 text_calls=completion.text_calls,
                 elided=tuple(sorted(self.elided)),
             )
         )
-        self._tell(
-            "replied",
-            step=self.steps - 1,
-            seconds=completion.seconds,
-            prompt_tokens=completion.usage.prompt_tokens,
-            completion_tokens=completion.usage.completion_tokens,
-            dollars=completion.dollars,
-            finish_reason=completion.finish_reason,
-        )
+        self._tell("replied", step=self.steps - 1, **facts)
         return self.rows[-1].message
 
     def note(self, call: ToolCall, reply: ToolReply, message_index: int, seconds: float) -> None:
@@ -243,12 +240,8 @@ class AgentRun:
                     self._carry_out(call, len(self.log.rows) - 1)
         return self.log.finish(StopReason.STEP_LIMIT)
 
-    def _raise_if_stopped(self) -> None:
-        if self.stop.is_set():
-            raise RolloutStopped("the run is being stopped")
-
     def _ask(self, tools: bool = True) -> Message:
-        self._raise_if_stopped()
+        raise_if_stopped(self.stop)
         sampling = self.sampling
         if not tools:
             sampling = sampling.model_copy(update={"tool_choice": "none"})
@@ -277,7 +270,7 @@ class AgentRun:
             raise ModelFailure(f"a reply has {len(calls)} calls, more than {MAX_CALLS}")
         index, answered = len(self.log.rows) - 1, list[Answered]()
         for call in calls:
-            self._raise_if_stopped()
+            raise_if_stopped(self.stop)
             remind = steps_left if call is calls[-1] else None
             answered.append(self._carry_out(call, index, answered, remind))
             outcome = answered[-1].reply.outcome

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import anthropic
@@ -80,10 +81,8 @@ class _Completion(Reply):
 
 
 class AnthropicMessages(Api[AnthropicConfig]):
-    """See `collect.models.endpoint_client.Api`."""
-
     name, reply = "Messages reply", _Completion
-    sdk, client = anthropic, anthropic.Anthropic
+    sdk, client, requests = anthropic, anthropic.Anthropic, attrgetter("messages")
     address_variable, default_address = "ANTHROPIC_BASE_URL", "https://api.anthropic.com"
 
     def fields(
@@ -122,9 +121,6 @@ class AnthropicMessages(Api[AnthropicConfig]):
             chosen = dict(chosen or {"type": "auto"})
             chosen["disable_parallel_tool_use"] = not self.config.parallel_tool_calls
         return chosen
-
-    def requests(self, client: anthropic.Anthropic) -> Any:
-        return client.messages
 
 
 def _turns(messages: Sequence[Message]) -> list[dict[str, Any]]:

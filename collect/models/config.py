@@ -266,8 +266,6 @@ class LocalConfig(StrictRecord):
     sampling: Sampling = Sampling(max_tokens=512)
     prices: Prices = Prices()
     """Of these `gpu_dollars_per_hour` is of use."""
-    threads: PositiveInt | None = None
-    """CPU threads of torch in this process. None: torch's default."""
 
     @property
     def folders(self) -> tuple[str, ...]:

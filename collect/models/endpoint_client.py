@@ -74,6 +74,8 @@ class Api(ABC, Generic[Config]):
     """The vendor's package, with `APIStatusError`, `APITimeoutError` and `APIConnectionError`."""
     client: Any
     """The class of its clients."""
+    requests: Callable[[Any], Any]
+    """The part of a client that has `create`."""
     address_variable = "OPENAI_BASE_URL"
     default_address = "https://api.openai.com/v1"
 
@@ -85,10 +87,6 @@ class Api(ABC, Generic[Config]):
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
     ) -> dict[str, Any]:
         """The fields of one request; what is None is left to the server."""
-
-    @abstractmethod
-    def requests(self, client: Any) -> Any:
-        """The part of the client that has `create`."""
 
     def open(self, key: str | None) -> Any:
         """The client, which does not retry and bounds replies. Raises ConfigError if the address is

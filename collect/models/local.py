@@ -262,8 +262,6 @@ def _load(config: LocalConfig, limits: Limits, stop: threading.Event) -> LocalMo
 
     from collect.models.local_generation import ContinuousGenerator, PrefixCache, keeps_all_keys
 
-    if config.threads is not None:
-        torch.set_num_threads(config.threads)
     disable_progress_bar()  # it would run through StepInto's own
     adapter = config.adapter
     own = adapter is not None and (adapter / "tokenizer_config.json").is_file()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Annotated, Any
 
 import openai
@@ -73,10 +74,8 @@ class _Completion(Reply):
 
 
 class ChatCompletions(Api[OpenAIConfig]):
-    """See `collect.models.endpoint_client.Api`."""
-
     name, reply = "chat completion", _Completion
-    sdk, client = openai, openai.OpenAI
+    sdk, client, requests = openai, openai.OpenAI, attrgetter("chat.completions")
 
     def fields(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
@@ -97,9 +96,6 @@ class ChatCompletions(Api[OpenAIConfig]):
             fields["tool_choice"] = sampling.tool_choice or config.tool_choice
             fields["parallel_tool_calls"] = config.parallel_tool_calls
         return fields
-
-    def requests(self, client: openai.OpenAI) -> Any:
-        return client.chat.completions
 
 
 def _sent(message: Message, reasoning_field: str | None) -> dict[str, Any]:
@@ -195,10 +191,8 @@ class _Response(Reply):
 
 
 class OpenAIResponses(Api[ResponsesConfig]):
-    """See `collect.models.endpoint_client.Api`."""
-
     name, reply = "response", _Response
-    sdk, client = openai, openai.OpenAI
+    sdk, client, requests = openai, openai.OpenAI, attrgetter("responses")
 
     def fields(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
@@ -226,9 +220,6 @@ class OpenAIResponses(Api[ResponsesConfig]):
             fields["tool_choice"] = sampling.tool_choice or config.tool_choice
             fields["parallel_tool_calls"] = config.parallel_tool_calls
         return fields
-
-    def requests(self, client: openai.OpenAI) -> Any:
-        return client.responses
 
     def read(self, body: str) -> Reply:
         response = super().read(body)

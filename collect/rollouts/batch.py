@@ -52,7 +52,7 @@ MAX_SHOWN = 5
 # What does not change the output of a model, of its server, and of a sandbox.
 NOT_OF_A_MODELS_IDENTITY = {
     *("prices", "concurrency", "timeout", "retries", "api_key_env", "base_url", "device"),
-    *("max_batch", "prefix_cache", "threads", "check_tools"),
+    *("max_batch", "prefix_cache", "check_tools"),
 }
 NOT_OF_A_SERVERS_IDENTITY = {
     *("tensor_parallel", "gpu_memory_utilization", "command", "environment"),

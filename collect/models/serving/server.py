@@ -294,8 +294,6 @@ class VllmServer:
         self.takes_tools = "--tool-call-parser" in self._command
         self.users = 0
         """How many models of the pool use it."""
-        self.checked: set[str] = set()
-        """Models whose tool calls were checked."""
         self.proven = threading.Event()
         """Set after its first answered request. Before that it is not restarted: it would die
         again.
@@ -499,9 +497,8 @@ class VllmBackend(EndpointBackend):
                 backend="openai", model=model, base_url=server.url, api_key_env=None, **shared
             )
             super().__init__(name, endpoint, limits, stop, partial(server.wait_until_ready, stop))
-            if config.check_tools and server.takes_tools and model not in server.checked:
+            if config.check_tools and server.takes_tools:
                 self.calls_tool(STARTED_ADVICE)
-                server.checked.add(model)
             server.proven.set()
         except BaseException:
             POOL.release(server)

@@ -49,10 +49,13 @@ Open = Callable[..., LocalBackend]
 
 @pytest.fixture
 def open_local(tiny: Path) -> Iterator[Open]:
+    import torch
+
+    torch.set_num_threads(1)
     opened = []
 
     def open_one(stop: threading.Event | None = None, **settings: Any) -> LocalBackend:
-        fields: dict[str, Any] = {"model": str(tiny), "threads": 1} | settings
+        fields: dict[str, Any] = {"model": str(tiny)} | settings
         config = LocalConfig(backend="local", **fields)
         opened.append(LocalBackend("sub", config, Budget(None), stop or threading.Event()))
         return opened[-1]
