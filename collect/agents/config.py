@@ -5,8 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from collect.store.files import StrictRecord
 from sandbox.debugger import DebugLimits
 
 
@@ -56,10 +57,8 @@ DEBUG2FIX_VARIANTS = (
 )
 
 
-class RepairConfig(BaseModel):
+class RepairConfig(StrictRecord):
     """Limits of InspectCoder and its baselines; defaults from its section 3.5."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     max_patch_attempts: int = Field(default=5, ge=1)
     """Maximum patches tried on the public tests; then the last one counts. The oracle as Patch
@@ -85,10 +84,8 @@ class RepairConfig(BaseModel):
     """
 
 
-class AgentsConfig(BaseModel):
+class AgentsConfig(StrictRecord):
     """Limits of the agents."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     main_max_steps: int = Field(default=100, ge=1)
     """Completions of the main agent; the paper states no number."""

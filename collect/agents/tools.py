@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from collect.agents.prompts import fill
+from collect.store.files import StrictRecord
 from collect.store.messages import BROKEN, Message, ToolCall, ToolSchema
 from collect.store.records import MessageRow, ToolOutcome
 from sandbox.debugger import DebugEvent
@@ -18,10 +19,8 @@ from sandbox.errors import CommandRefused, SandboxFileError
 PAIRS = r"Escape a character with both its halves, such as \ud83d\ude00, or write it as itself."
 
 
-class Arguments(BaseModel):
+class Arguments(StrictRecord):
     """Base class of tool arguments."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @dataclass(frozen=True)

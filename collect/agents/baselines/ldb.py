@@ -16,7 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from collect.agents.baselines.self_debugging import attempt_message
 from collect.agents.conversation import AgentSpec
@@ -25,6 +25,7 @@ from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Toolbox
 from collect.code.syntax import parse
+from collect.store.files import StrictRecord
 from collect.store.records import Role
 from sandbox import Command, Sandbox
 from sandbox.errors import SandboxFileError
@@ -119,10 +120,8 @@ class TraceUnavailable(Exception):
     """There is no trace. The message tells the model why, as the end of a sentence."""
 
 
-class Step(BaseModel):
+class Step(StrictRecord):
     """One executed statement."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     activation: int
     """Identifies the function call that the step belongs to."""
