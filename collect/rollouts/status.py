@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -24,7 +24,7 @@ from collect.errors import TRIED_AGAIN, ConfigError, first_wrong_field
 from collect.models.budget import read_spent
 from collect.quantities import dollars, duration, tokens
 from collect.rollouts.progress import Progress
-from collect.store.files import write_text
+from collect.store.files import StrictRecord, write_text
 from collect.store.run_store import RunStore
 from collect.store.tables import TableChanged
 
@@ -47,11 +47,7 @@ COLUMNS = (
 )
 
 
-class _Told(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class RunningRollout(_Told):
+class RunningRollout(StrictRecord):
     """A rollout in progress."""
 
     label: str
@@ -60,7 +56,7 @@ class RunningRollout(_Told):
     """Since it began."""
 
 
-class NodeStatus(_Told):
+class NodeStatus(StrictRecord):
     """A machine of a cluster."""
 
     host: str
@@ -73,7 +69,7 @@ class NodeStatus(_Told):
     """Rollouts in progress when their worker died; they were repeated."""
 
 
-class Heartbeat(_Told):
+class Heartbeat(StrictRecord):
     """The recent state of a start. Times are Unix times in seconds."""
 
     total: int
