@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import ray
 
-from collect.errors import BudgetExhausted, ConfigError
+from collect.errors import ConfigError
 from collect.models.budget import Budget, Slots
 from collect.store.files import TextFile
 
@@ -31,13 +31,9 @@ class SharedState:
         self._freed = asyncio.Condition()
         self._gone: set[str] = set()
 
-    def exhausted(self) -> str | None:
-        """Why no further request with a cost may be sent; None if it may."""
-        try:
-            self._budget.check()
-        except BudgetExhausted as error:
-            return str(error)
-        return None
+    def check(self) -> None:
+        """Raises BudgetExhausted once no further request with a cost may be sent."""
+        self._budget.check()
 
     def spent(self, worker: str, dollars: float) -> None:
         """Set what all requests of a worker have cost so far."""
@@ -104,7 +100,7 @@ def _answered(call: Any) -> Any:
         ) from error
     except ray.exceptions.RayTaskError as error:
         if not isinstance(error.cause, OSError):
-            raise
+            raise error.cause from None
         raise ConfigError(
             f"the run folder can't be written to on the driver: {error.cause}; fix that, and "
             "start again: the same command goes on"
@@ -120,9 +116,7 @@ class SharedLimits:
         self._spent, self._lock = 0.0, threading.Lock()
 
     def check(self) -> None:
-        reason = _answered(self._shared_state.exhausted.remote())
-        if reason is not None:
-            raise BudgetExhausted(reason)
+        _answered(self._shared_state.check.remote())
 
     def add(self, dollars: float) -> None:
         with self._lock:

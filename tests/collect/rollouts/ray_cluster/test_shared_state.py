@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from collect.errors import BudgetExhausted
 from collect.models.budget import read_spent
 from collect.rollouts.ray_cluster.shared_state import SharedState
 from tests.collect.rollouts.ray_cluster import broken_connections
@@ -116,9 +117,10 @@ def test_dollars_that_are_told_twice_or_late_count_once(tmp_path: Path) -> None:
         shared_state.spent(worker, dollars)
     shared_state.note()
     assert read_spent(tmp_path) == 1 + 3 + 4
-    assert shared_state.exhausted() is None
+    shared_state.check()
     shared_state.spent("b", 6.0)
-    assert "the budget of $10.00 is spent" in (shared_state.exhausted() or "")
+    with pytest.raises(BudgetExhausted, match=r"the budget of \$10\.00 is spent"):
+        shared_state.check()
 
 
 @pytest.mark.slow
