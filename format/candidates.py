@@ -27,7 +27,7 @@ from collect.store.records import Conversation, Role, Rollout, StopReason, ToolO
 from collect.store.run_store import RunStore
 from format.config import FormatConfig, Vocabulary
 from format.dataset import exact_messages
-from format.leaks import Leak, gold_lines, leaks_of, reads_git_history
+from format.leaks import Leak, gold_lines, leaks_of
 from format.translation import PROPOSE, Untranslatable, recorded_start, to_debug2fix
 from format.turn_quality import TurnQuality, trained_turns, turn_qualities
 from sandbox.debugger import INSPECTIONS, Action
@@ -190,8 +190,6 @@ class Candidate:
     conversation: Conversation
     outcome: Outcome
     config: FormatConfig
-    git_history: bool
-    """Whether an agent of its rollout has looked at later commits."""
     asked_early: bool
     """Whether it started before any file could have been changed."""
     replay_verified: bool | None
@@ -233,8 +231,7 @@ class Candidate:
     @cached_property
     def leaks(self) -> tuple[Leak, ...]:
         """What it may know that a working agent could not."""
-        lines = self.outcome.gold_lines
-        return leaks_of(self.said, self.grounding, lines, self.git_history)
+        return leaks_of(self.said, self.grounding, self.outcome.gold_lines)
 
     @property
     def fix_touched_location(self) -> bool | None:
@@ -294,14 +291,12 @@ class Candidates:
             stored = store.read_conversations(finished=outcomes)
             for rollout_id, held in groupby(stored, lambda each: each.rollout_id):
                 conversations = list(held)
-                git_history = any(map(reads_git_history, conversations))
                 early = asked_before_changes(conversations)
                 yield [
                     Candidate(
                         _prefixed(each, prefix) if prefix else each,
                         outcomes[rollout_id],
                         self._config,
-                        git_history,
                         each.conversation_id in early,
                         verified.get(each.conversation_id),
                     )

@@ -123,9 +123,8 @@ class FormatConfig(StrictRecord):
     only_replay_verified: bool = False
     """Drop conversations that were not replayed, or whose replay showed something else; see
     `stepinto replay`."""
-    drop_leaks: tuple[Leak, ...] = (Leak.GIT_HISTORY,)
-    """Drop conversations with any of these labels. Not `oracle` by default: the oracle's sessions
-    show what a good session is."""
+    drop_leaks: tuple[Leak, ...] = ()
+    """Drop conversations with any of these labels."""
     gold_benchmarks: tuple[BenchmarkConfig, ...] = ()
     """Benchmarks with the gold patches of the run's bugs, for the label `gold_patch`; each has the
     keys of a `benchmark` section."""

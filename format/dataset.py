@@ -98,7 +98,7 @@ COLUMNS = {
     ),
     "leaks": Column(
         "what the conversation may know that an agent at work could not: oracle, gold_patch, "
-        "expected_value, git_history",
+        "expected_value",
         "texts",
     ),
     "fix_touched_location": Column(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from datasets import load_dataset
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.questions.asking import as_question
 from collect.questions.scoring import score
-from collect.store.messages import Message, ToolCall
+from collect.store.messages import Message
 from collect.store.records import Conversation, MessageRow, Rollout, ToolOutcome
 from format.config import FormatConfig
 from format.dataset import read_rows, split_file
@@ -61,18 +60,6 @@ def refused_throughout(held: Held) -> Held:
     return changed(held, messages=(*bad, again, bad[-1], again))
 
 
-def reading_history(held: Held) -> Held:
-    """The main agent looks at all commits."""
-    rollout, (main, sub) = held
-    arguments = json.dumps({"command": "git log --all -p"})
-    call = ToolCall("history", "bash", arguments)
-    rows = (
-        MessageRow(Message("assistant", "", tool_calls=(call,))),
-        MessageRow(Message("tool", "commit 1", tool_call_id="history", name="bash")),
-    )
-    return rollout, (replace(main, messages=(*main.messages, *rows)), sub)
-
-
 def test_the_columns_come_back_as_datasets_reads_them(tmp_path: Path) -> None:
     first, second = make_rollouts(2, teacher="oracle")
     baseline = make_rollout("ledger-1", variant="baseline", sub_calls=0, resolved=False)
@@ -115,7 +102,7 @@ def test_report_and_card_count_the_labels(tmp_path: Path) -> None:
 def test_each_filter_drops_what_it_should(tmp_path: Path) -> None:
     held = make_rollouts(5)
     held[1] = claiming(held[1], "`limit` is 99")
-    held[2] = reading_history(held[2])
+    held[2] = changed(held[2], teacher="oracle")
     held[3] = refused_throughout(held[3])
     _, (_, sub) = held[0]
     again = make_rollout("ledger-1", attempt=1)
@@ -128,7 +115,8 @@ def test_each_filter_drops_what_it_should(tmp_path: Path) -> None:
     ]
     held.append((again, (replace(near, messages=tuple(thinking)),)))
     run = write_run(tmp_path / "run", held)
-    funnel = run_format(ALL_TRAIN, run).funnel
+    config = FormatConfig(test_fraction=0, drop_leaks=(Leak.ORACLE,))
+    funnel = run_format(config, run).funnel
     dropped = {step.name: step.dropped for step in funnel.steps if step.dropped}
     assert dropped == {
         "role": 5,
@@ -137,11 +125,9 @@ def test_each_filter_drops_what_it_should(tmp_path: Path) -> None:
         "trainable": 1,
         "not_near_duplicate": 1,
     }
-    off = FormatConfig(
-        test_fraction=0, min_grounding=None, masked_turns=(), drop_leaks=(), max_similarity=None
-    )
+    off = FormatConfig(test_fraction=0, min_grounding=None, masked_turns=(), max_similarity=None)
     assert run_format(off, run).funnel.kept == 6
-    assert rows_of(run)["shopcart"]["leaks"] == ["git_history"]
+    assert rows_of(run)["shopcart"]["leaks"] == ["oracle"]
 
 
 def test_of_runtime_questions_only_right_answers_are_kept(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,7 @@ from collect.code.patches import TestFiles
 from collect.questions.grounding import Grounding, ground
 from collect.questions.observations import sets_unnamed_breakpoint
 from collect.store.records import Role
-from format.leaks import Leak, gold_lines, leaks_of, reads_git_history, shows_later_commits
+from format.leaks import Leak, gold_lines, leaks_of
 from sandbox.debugger import Value
 from tests.format.sessions import TEST_FILE, Session, see, stop
 
@@ -34,7 +33,7 @@ def labels(session: Session, answer: str = "Yes.", role: Role = Role.DEBUG_SUBAG
     conversation = session.answer(answer)
     object.__setattr__(conversation, "role", role)
     grounding = ground(conversation, TestFiles([f"{TEST_FILE}::test"]))
-    return set(leaks_of(conversation, grounding, gold_lines(GOLD), git_history=False))
+    return set(leaks_of(conversation, grounding, gold_lines(GOLD)))
 
 
 def test_only_lines_that_tell_something_are_of_the_gold_patch() -> None:
@@ -58,13 +57,12 @@ def test_who_edits_may_come_to_the_same_line() -> None:
 
 def test_without_the_gold_patch_nothing_is_judged() -> None:
     conversation = Session().call("grep", "", saying=NEW).answer("Yes.")
-    assert leaks_of(conversation, Grounding(), None, git_history=False) == ()
+    assert leaks_of(conversation, Grounding(), None) == ()
 
 
 def test_the_conversations_own_model_counts_and_not_its_main_agents() -> None:
     conversation = replace(Session().answer("Yes."), teacher="oracle")
-    leaks = leaks_of(conversation, Grounding(), None, git_history=True)
-    assert leaks == (Leak.ORACLE, Leak.GIT_HISTORY)
+    assert leaks_of(conversation, Grounding(), None) == (Leak.ORACLE,)
 
 
 @pytest.mark.parametrize(
@@ -98,42 +96,3 @@ def test_a_value_read_in_the_test_alone() -> None:
     assert labels(Session().debug(returned), "`net_of` returned 8125") == set()
     both = session(TEST_FILE).debug(stop()).debug(see(("self.total", "8125")))
     assert labels(both, "`total` = 8125") == set()
-
-
-@pytest.mark.parametrize(
-    ("command", "later"),
-    [
-        ("git log --all --oneline", True),
-        ("git log --oneline -5 -- shop/cart.py", False),
-        ("cd src && git log origin/main", True),
-        ("git show 1a2b3c4d5e", True),
-        ("git show HEAD~2:shop/cart.py", False),
-        ("git show abc1234", False),
-        ("git diff", False),
-        ("git diff HEAD", False),
-        ("git diff HEAD..main -- shop", True),
-        ("git -C repo diff HEAD...v2.1", True),
-        ("git blame shop/cart.py", False),
-        ("git blame main shop/cart.py", True),
-        ("git reflog", True),
-        ("git stash", False),
-        ("git stash show -p", True),
-        ("git log -g", True),
-        ("git log --grep=main", False),
-        ("git status; git checkout -- main.py", False),
-        ("echo 'unclosed; git log --branches", True),
-        ("python main.py | grep git", False),
-    ],
-)
-def test_commands_that_show_later_commits(command: str, later: bool) -> None:
-    assert shows_later_commits(command, ["commit abc1234def: earlier"]) is later
-    called = Session().call("bash", "commit abc1234def", command="git log")
-    conversation = called.call("bash", "...", command=command).answer("Yes.")
-    assert reads_git_history(conversation) is later
-
-
-def test_only_the_shell_reads_history() -> None:
-    session = Session().call("grep", "No matches.", pattern="git log --all")
-    session.call("bash", "broken")
-    assert json.loads(session.rows[-2].message.tool_calls[0].arguments) == {}
-    assert not reads_git_history(session.answer("Yes."))

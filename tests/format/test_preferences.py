@@ -64,15 +64,12 @@ def test_an_ungrounded_answer_is_the_worse_one(tmp_path: Path) -> None:
 def test_failures_and_leaks_are_on_no_side(tmp_path: Path) -> None:
     failed = make_failed_rollout(FailureKind.INFRASTRUCTURE, "ledger-1", attempt=1)
     conversations = make_conversations(failed)
-    rollout, (main, sub) = attempt(2, resolved=False)
-    peeked = replace(main.messages[2], message=main.messages[2].message)
-    call = replace(
-        peeked.message.tool_calls[0], name="bash", arguments='{"command": "git log --all"}'
-    )
-    shown = replace(peeked, message=replace(peeked.message, tool_calls=(call,)))
-    leaking = replace(main, messages=(*main.messages, shown, main.messages[3]))
+    rollout, (main, sub) = attempt(2, claim="`self.order` = ['a', 'a']", resolved=False)
+    file = rollout.tests[0].name.partition("::")[0]
+    seen = tuple(replace(row, event=replace(row.event, file=file)) for row in sub.events)
+    leaking = replace(sub, events=seen)
     run = write_run(
-        tmp_path / "run", [attempt(0), (failed, conversations), (rollout, (leaking, sub))]
+        tmp_path / "run", [attempt(0), (failed, conversations), (rollout, (main, leaking))]
     )
     with pytest.raises(ConfigError, match="1 attempts are right and 0 wrong"):
         run_format(PAIRS, run)
