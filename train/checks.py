@@ -95,8 +95,6 @@ def excerpt(text: str) -> str:
 MERGED_SHARE = 0.01
 """Share of the replies that may begin inside a token. A prompt alone ends at a token's end, so
 there the served model gets other tokens than it was trained on."""
-CLOSING = re.compile(r"(<[^<>\s]{1,40}>)?\s*")
-"""A final stop token, which the training template alone may write."""
 STOP = re.compile(r"\s*(<[^<>\s]{1,40}>)?\s*")
 """What may follow a reply in its mask: a stop token rendered with the next message, such as GLM's
 `<|observation|>`."""
@@ -123,9 +121,12 @@ class PrefixesPreserved(Check):
         for reply in row.replies:
             self.replies += 1
             if not row.text.startswith(reply.prompt):
-                difference = _difference(row.text, reply.prompt)
-                where = f"conversation {row.conversation_id}, assistant message {reply.number}"
-                self.note(f"{where}, {difference}")
+                place = shared_length(row.text, reply.prompt)
+                self.note(
+                    f"conversation {row.conversation_id}, assistant message {reply.number}, at "
+                    f"character {place}: served {excerpt(reply.prompt[place:])}, trained "
+                    f"{excerpt(row.text[place:])}"
+                )
             elif len(reply.prompt) not in token_starts:
                 self.merged += 1
 
@@ -136,9 +137,9 @@ class PrefixesPreserved(Check):
         )
         if self.faults or self.merged <= MERGED_SHARE * self.replies:
             advice = (
-                "Serve with a template that renders earlier messages the same whatever follows "
-                "(TRL's `*_training.jinja` do): set train.serving_template to the training "
-                "template."
+                "Serve with the training template (train.serving_template): TRL's "
+                "`*_training.jinja` render earlier messages the same whatever follows. Or set "
+                "train.training_template to the serving template with {% generation %} markers."
             )
             return self.found(None, number, advice)
         advice = (
@@ -146,64 +147,6 @@ class PrefixesPreserved(Check):
             "prompt's, which ends in a token of its own when served."
         )
         return self.found(Verdict.FAILED, number, advice)
-
-
-def _difference(trained: str, served: str) -> str:
-    place = shared_length(trained, served)
-    return (
-        f"at character {place}: served {excerpt(served[place:])}, trained "
-        f"{excerpt(trained[place:])}"
-    )
-
-
-class TemplatesAgree(Check):
-    """Checks that whole conversations are the same text under the training and the serving
-    template."""
-
-    name = "templates_agree"
-    meaning = "The serving template must render what the training template does."
-    every_row = True
-
-    def add(self, row: RenderedRow) -> None:
-        self.rows += 1
-        begins = row.text.startswith(row.served)
-        if not begins or CLOSING.fullmatch(row.text.removeprefix(row.served)) is None:
-            difference = _difference(row.text, row.served)
-            self.note(f"conversation {row.conversation_id}, {difference}")
-
-    def finding(self) -> Finding:
-        return self.found(
-            None,
-            f"{self.faults} of {self.rows} rows are another text when served",
-            "Set train.training_template to the serving template with {% generation %} markers, or "
-            "serve with the training template.",
-        )
-
-
-class MasksNotEmpty(Check):
-    """Checks that every row has something to train on."""
-
-    name = "masks_not_empty"
-    meaning = "A row without trained tokens teaches nothing."
-    every_row = True
-
-    def add(self, row: RenderedRow) -> None:
-        """Skips rows all of whose turns are left out on purpose."""
-        self.rows += 1
-        turns = row.row.get("trained_turns")
-        if not row.encoded.trained and (not turns or any(turns)):
-            self.note(row.conversation_id)
-
-    def finding(self) -> Finding:
-        return self.found(
-            None if self.rows else Verdict.FAILED,
-            f"{self.faults} of {self.rows} rows have no token to train on"
-            if self.rows
-            else "there is no row",
-            "The training template marks none of their assistant turns: set "
-            "train.training_template to one that has {% generation %} around them, or drop these "
-            "conversations in `format`.",
-        )
 
 
 class MasksAreTurns(Check):
@@ -235,7 +178,7 @@ class MasksAreTurns(Check):
             Verdict.NOT_CHECKED if self.turns and self.turns == self.unplaced else None,
             number,
             "Move the {% generation %} markers of the training template around the whole reply, "
-            "its stop token included, or take a template that renders tool calls.",
+            "its stop token included, or take templates that agree and render tool calls.",
         )
 
 

@@ -225,10 +225,6 @@ class RenderedRow:
         return render(self.row, self.tokenizer, self.templates.training, prompt=False)
 
     @cached_property
-    def served(self) -> str:
-        return self._served(None, prompt=False)
-
-    @cached_property
     def replies(self) -> list[Reply]:
         found = []
         places = zip(assistant_indices(self.row), trained_turns(self.row), strict=True)
@@ -246,7 +242,7 @@ class RenderedRow:
         prompt = self.replies[0].prompt
         return prompt[shared_length(before, prompt) :]
 
-    def _served(self, end: int | None, *, prompt: bool) -> str:
+    def _served(self, end: int, *, prompt: bool) -> str:
         return render(self.row, self.tokenizer, self.templates.serving, end, prompt=prompt)
 
 

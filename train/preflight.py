@@ -21,9 +21,7 @@ from train.checks import (
     Check,
     Finding,
     MasksAreTurns,
-    MasksNotEmpty,
     PrefixesPreserved,
-    TemplatesAgree,
     ToolCallsSurvive,
     Verdict,
 )
@@ -36,23 +34,17 @@ class Preflight(StrictRecord):
 
     max_length: int
     rows: int = 0
-    empty: int = 0
-    """Rows without any trained token."""
     cut: int = 0
     """Rows longer than `max_length`, which are truncated."""
     lost: int = 0
     """Rows left out because truncation would remove all their trained tokens."""
-    other_when_served: int = 0
-    """Rows that the serving template renders differently."""
     tokens: int = 0
     """Tokens of all rows as trained, after cutting."""
     trained_tokens: int = 0
     longest: int = 0
     """Tokens of the longest row before cutting."""
-    first_empty: str | None = None
-    """The conversation id of the first empty row."""
     untrained: int = 0
-    """Rows left out because all their turns are."""
+    """Rows left out because they have no token to train on."""
     looked_through: int = 0
     """Rows whose turns were each decoded and parsed; other rows were checked as a whole."""
     pairs: int = 0
@@ -372,13 +364,9 @@ class PreflightRun:
         self._config = config
         self._rows = max(rows, 1)
         self._looked_through = 0
-        self.masks = MasksNotEmpty()
-        self.serving = TemplatesAgree()
         self.lengths = Lengths(config, context_length(base))
         self.checks: tuple[Check, ...] = (
-            self.masks,
             MasksAreTurns(),
-            self.serving,
             PrefixesPreserved(),
             ToolCallsSurvive(config.tool_call_parser, tokenizer),
             SpecialTokensTrained(config, tokenizer, base),
@@ -391,7 +379,7 @@ class PreflightRun:
             )
 
     def add(self, row: RenderedRow) -> None:
-        place, wanted = self.masks.rows, self._config.preflight_rows
+        place, wanted = self.lengths.rows, self._config.preflight_rows
         thorough = (place + 1) * wanted // self._rows > place * wanted // self._rows
         self._looked_through += thorough
         for check in self.checks:
@@ -406,15 +394,12 @@ class PreflightRun:
         return Preflight(
             max_length=lengths.max_length,
             rows=lengths.rows,
-            empty=self.masks.faults,
             cut=lengths.cut,
             lost=lengths.lost,
-            other_when_served=self.serving.faults,
             tokens=lengths.tokens,
             trained_tokens=lengths.trained_tokens,
             longest=lengths.longest,
-            first_empty=self.masks.first or None,
-            untrained=lengths.untrained - self.masks.faults,
+            untrained=lengths.untrained,
             looked_through=self._looked_through,
             findings=findings,
         )

@@ -242,7 +242,7 @@ def test_rows_without_trained_tokens_are_refused(run: Path, tiny: Path, tmp_path
         "{% if message.role == 'nobody' %}{% generation %}{% endgeneration %}{% endif %}"
         "{% endfor %}"
     )
-    with pytest.raises(ConfigError, match="5 of 5 rows have no token to train on"):
+    with pytest.raises(ConfigError, match="prefixes_preserved: 20 of 20 replies"):
         run_train(config(tiny, training_template=str(template)), run)
 
 
