@@ -5,7 +5,6 @@ The benchmark's n-grams stay in memory while the training rows are streamed.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,8 +22,7 @@ from collect.benchmarks.row_files import SUFFIXES, file_rows
 from collect.errors import ConfigError
 from collect.quantities import counted
 from collect.store.files import StrictRecord
-from collect.store.run_store import RunStore
-from format.dataset import read_rows
+from format.dataset import read_rows, split_file
 from format.duplicates import Hashes, runs_of
 from format.leaks import hunks_of
 
@@ -75,11 +73,11 @@ def instance_rows(instances: Iterable[Instance]) -> Iterator[TrainingRow]:
 def rows_of(path: Path) -> Iterator[TrainingRow]:
     """The rows of training data, streamed. Raises ConfigError.
 
-    Accepts a run folder (`rollouts/` and `conversations/`), an `sft/` folder (its train split), and
-    files of rows (.parquet, .jsonl, .jsonl.gz, .json, .csv) or a folder of them.
+    Accepts a run folder or its `sft/` folder (the train split), and files of rows (.parquet,
+    .jsonl, .jsonl.gz, .json, .csv) or a folder of them.
     """
-    if (path / "rollouts").is_dir():
-        yield from _run_rows(path)
+    if (path / "rollouts").is_dir() or (path / "sft").is_dir():
+        yield from _sft_rows(path / "sft")
     elif (path / "data").is_dir():
         yield from _sft_rows(path)
     else:
@@ -95,46 +93,11 @@ def rows_of(path: Path) -> Iterator[TrainingRow]:
             yield from _file_rows(file)
 
 
-def _run_rows(run: Path) -> Iterator[TrainingRow]:
-    store = RunStore(run)
-    for rollout in store.read_rollouts():
-        yield TrainingRow(
-            f"rollout {rollout.rollout_id}",
-            (),
-            (rollout.patch,) if rollout.patch else (),
-            rollout.benchmark,
-            rollout.instance_id,
-            rollout.instance_hash,
-            rollout.repository,
-        )
-    for conversation in store.read_conversations():
-        texts: list[str] = []
-        for message in (row.message for row in conversation.messages):
-            texts += [message.content, message.reasoning or ""]
-            for call in message.tool_calls:
-                # Decoded, since in JSON an edit's lines run into each other.
-                try:
-                    texts += _texts(json.loads(call.arguments))
-                except (ValueError, RecursionError):
-                    texts.append(call.arguments)
-        yield TrainingRow(
-            f"conversation {conversation.conversation_id}",
-            tuple(texts),
-            benchmark=conversation.benchmark,
-            instance_id=conversation.instance_id,
-            repository=conversation.repository,
-        )
-
-
 def _sft_rows(folder: Path) -> Iterator[TrainingRow]:
-    files = sorted((folder / "data").glob("train-*.parquet"))
-    if not files:
-        raise ConfigError(f"{folder / 'data'} has no train-*.parquet; run `stepinto format` first")
-    for file in files:
-        facts = ("benchmark", "instance_id", "repository")
-        for row in read_rows(file, ("messages", "conversation_id", *facts)):
-            source, texts = f"row {row['conversation_id']}", tuple(_texts(row["messages"]))
-            yield TrainingRow(source, texts, **{name: row[name] for name in facts})
+    facts = ("benchmark", "instance_id", "instance_hash", "repository")
+    for row in read_rows(split_file(folder, "train"), ("messages", "conversation_id", *facts)):
+        source, texts = f"row {row['conversation_id']}", tuple(_texts(row["messages"]))
+        yield TrainingRow(source, texts, **{name: row[name] for name in facts})
 
 
 def _file_rows(file: Path) -> Iterator[TrainingRow]:
