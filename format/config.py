@@ -148,8 +148,6 @@ class FormatConfig(StrictRecord):
     mixture: MixtureConfig = MixtureConfig()
     """Limits for the rows written, by origin."""
 
-    steps: bool = False
-    """Also write `sft/steps/`: one row per trained turn, with its context."""
     atif: bool = False
     """Also write `sft/atif/`: the rollouts with rows, as ATIF trajectories."""
     push: PushConfig | None = None

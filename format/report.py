@@ -146,8 +146,6 @@ class FormatReport(BaseModel):
 
 
 WHAT = {
-    "steps": "a row for each trained turn: `prompt`, `completion` and `tools`, with the keys of "
-    "its conversation",
     "preferences": "pairs of attempts at the same question, for training by preference",
     "atif": "rollouts of which there are rows, whole, as ATIF trajectories, one a line",
 }

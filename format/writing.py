@@ -18,16 +18,12 @@ from collect.store.records import ORACLE_TEACHER, Conversation, EventRow, Messag
 from format.candidates import Candidates, Outcome
 from format.config import FormatConfig
 from format.dataset import (
-    COLUMNS,
     TEST,
     TRAIN,
-    Column,
-    Columns,
     Splits,
     SplitWriter,
     call_arguments,
     encode,
-    is_assistant,
     read_rows,
     split_file,
 )
@@ -222,41 +218,7 @@ def write_trajectories(source: Candidates, written: Written, folder: Path) -> No
     written.outputs[ATIF_FOLDER] = dict(counts)
 
 
-# Rows of single steps, in TRL's prompt-completion format: one row per trained turn, with the
-# context that the model saw and its reply.
-
-
-FOLDER = "steps"
-KEYS = (
-    *("run", "conversation_id", "rollout_id", "role", "benchmark", "instance_id", "repository"),
-    *("language", "system", "variant", "teacher", "model", "attempt", "category", "difficulty"),
-)
-"""The columns of a conversation's row that its steps also have."""
-STEP_COLUMNS = {
-    "prompt": Column("all messages before the turn, as the model was sent them", "objects"),
-    "completion": Column("the turn: one message of the assistant", "objects"),
-    "tools": COLUMNS["tools"],
-    "step": Column("which of the conversation's assistant turns it is, from 0", "integer"),
-    "steps": Column("how many assistant turns the conversation has", "integer"),
-    "turn_quality": Column("the turn's label: timeout, tool_error, recovery, ok ..."),
-    **{name: COLUMNS[name] for name in KEYS},
-}
-
-
-def step_rows(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The trained steps of a conversation's row; messages are JSON texts."""
-    messages = row["messages"]
-    turns = [i for i, message in enumerate(messages) if is_assistant(message)]
-    facts = {name: row[name] for name in ("tools", *KEYS)}
-    for step, (index, trained) in enumerate(zip(turns, row["trained_turns"], strict=True)):
-        if trained:
-            yield facts | {
-                "prompt": messages[:index],
-                "completion": [messages[index]],
-                "step": step,
-                "steps": len(turns),
-                "turn_quality": row["turn_quality"][step],
-            }
+# The rows that passed the filters, and those of them that the mixture chooses.
 
 
 class StagedRows:
@@ -301,10 +263,7 @@ class Written:
 def write_rows(
     config: FormatConfig, kept: StagedRows, mixed: bytearray, splits: Splits, folder: Path
 ) -> Written:
-    """Write the rows of the mixture, and their steps if the config requests them.
-
-    Raises ConfigError if no rows are left to train on.
-    """
+    """Write the rows of the mixture. Raises ConfigError if no rows are left to train on."""
     sides = [
         splits.of(facets.repository) if stays else None
         for facets, stays in zip(kept.facets, mixed, strict=True)
@@ -317,25 +276,13 @@ def write_rows(
     names = [name for name in (TRAIN, TEST) if name in sides]
     written = Written({name: SplitStatistics() for name in names})
     with ExitStack() as stack:
-
-        def writer(folder: Path, split: str, columns: Columns) -> SplitWriter:
-            made = SplitWriter(folder, split, columns, config.arguments)
-            return stack.enter_context(closing(made))
-
-        rows = {name: writer(folder, name, COLUMNS) for name in names}
-        stepped = names if config.steps else ()
-        steps = {name: writer(folder / FOLDER, name, STEP_COLUMNS) for name in stepped}
-        counts: Counter[str] = Counter()
+        opened = {name: SplitWriter(folder, name, arguments=config.arguments) for name in names}
+        writers = {name: stack.enter_context(closing(each)) for name, each in opened.items()}
         for (row, characters), split in zip(kept.rows(), sides, strict=True):
             if split is None:
                 continue
-            rows[split].add(row)
+            writers[split].add(row)
             written.statistics[split].add(row, characters)
             if config.atif:
                 written.conversations[row["conversation_id"]] = split
-            for step in step_rows(row) if config.steps else ():
-                steps[split].add(step)
-                counts[split] += 1
-    if config.steps:
-        written.outputs[FOLDER] = dict(counts)
     return written

@@ -21,7 +21,6 @@ from collect.store.run_store import RunStore, plain
 from format.config import Arguments, FormatConfig, Reasoning
 from format.dataset import read_rows, split_file
 from format.stage import run_format
-from format.writing import STEP_COLUMNS
 from sandbox.debugger import State, StopReason
 from tests.format.conversations import (
     REPOSITORIES,
@@ -125,7 +124,7 @@ def test_arguments_as_texts_need_no_json_features(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [*make_rollouts(1, nasty_arguments()), *make_rollouts(3)[1:]])
     run_format(ALL_TRAIN, run)
     objects = list(read_rows(split_file(run / "sft", "train")))
-    texts = ALL_TRAIN.model_copy(update={"arguments": Arguments.STRING, "steps": True})
+    texts = ALL_TRAIN.model_copy(update={"arguments": Arguments.STRING})
     run_format(texts, run)
     path = split_file(run / "sft", "train")
     assert json.dumps(list(read_rows(path))) == json.dumps(objects)
@@ -138,8 +137,6 @@ def test_arguments_as_texts_need_no_json_features(tmp_path: Path) -> None:
             assert [json.loads(each) for each in calls] == known_calls
             assert message["content"] == other["content"]
     assert load(run, "train", tmp_path)[0]["messages"][0] == plain_rows[0]["messages"][0]
-    [step, *_] = read_rows(split_file(run / "sft" / "steps", "train"), kinds=STEP_COLUMNS)
-    assert step["completion"][0]["tool_calls"][0]["function"]["arguments"]
     assert "decode them" in (run / "sft" / "README.md").read_text()
 
 

@@ -41,7 +41,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_dataset_is_uploaded_and_replaced(hub: Hub, run: Path) -> None:
-    for config in (FormatConfig(steps=True, atif=True), FormatConfig(test_fraction=0)):
+    for config in (FormatConfig(atif=True), FormatConfig(test_fraction=0)):
         run_format(config, run)
         url = push(run / "sft", TARGET)
         held = hub.repositories["me/sessions"]
