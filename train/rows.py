@@ -74,11 +74,3 @@ def load_rows(path: Path) -> Any:
     from datasets import Dataset
 
     return Dataset.from_file(str(path))
-
-
-def spread(rows: Any, count: int) -> Any:
-    """At most `count` of a dataset's rows, evenly spread."""
-    total = len(rows)
-    if total <= count:
-        return rows
-    return rows.select([place * total // count for place in range(count)])

@@ -15,7 +15,7 @@ from train.base_model import Tokenization
 from train.config import TrainConfig
 from train.job import Job, process_count
 from train.preflight import Preflight
-from train.rows import encode_split, load_rows, repositories_in, spread
+from train.rows import encode_split, load_rows, repositories_in
 from train.trainer import (
     check_trainer_arguments,
     lora_config,
@@ -59,7 +59,8 @@ class SupervisedFineTuning:
     def trainer(self, job: Job, model: Any, tokenization: Tokenization) -> Iterator[Any]:
         config, test_rows = self.config, None
         if config.eval_every is not None:
-            test_rows = spread(load_rows(job.test_rows), config.eval_rows)
+            every = load_rows(job.test_rows)
+            test_rows = every.shard(ceil(len(every) / config.eval_rows), 0, contiguous=False)
         rows, tokenizer = load_rows(job.rows), tokenization.tokenizer
         trainer = build_trainer(
             config, model, tokenizer, rows, job.checkpoints, test_rows=test_rows
