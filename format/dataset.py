@@ -374,9 +374,7 @@ class Splits:
     """
 
     def __init__(self, config: FormatConfig, repositories: Iterable[str]) -> None:
-        """`repositories` are those of the conversations. Raises ConfigError if none is left to
-        train on."""
-        self._config = config
+        """Raises ConfigError if none is left to train on."""
         self._known = frozenset(repositories)
         test = held_out(self._known, config.test_fraction, config.split_seed)
         self._test = _apart(test, self._known - test)
@@ -385,15 +383,6 @@ class Splits:
                 f"format.test_fraction = {config.test_fraction} puts all {len(self._known)} "
                 "repositories into the test split; lower it, or collect on more repositories"
             )
-
-    def extend(self, repositories: Iterable[str]) -> None:
-        """Assign further repositories; the others keep their split."""
-        new = set(repositories) - self._known
-        tested = RepositoryNames(self._test)
-        test = held_out(new, self._config.test_fraction, self._config.split_seed)
-        test |= {name for name in new if name in tested}
-        self._test |= _apart(test, (self._known - self._test) | (new - test))
-        self._known |= new
 
     def of(self, repository: str) -> str:
         """`train` or `test`."""

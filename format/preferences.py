@@ -211,7 +211,6 @@ def write_preferences(
             "Answer with several models (questions.answer_with: [a, b]) or several attempts "
             "(questions.attempts) of one that samples, or leave format.preferences out"
         )
-    splits.extend(pair.chosen.repository for pair in pairs)
     needed = {name for pair in pairs for name in pair.ids}
     # The sides of a pair may be far apart in the run, so their texts wait in a file.
     with TemporaryFile(dir=sft) as file:

@@ -121,7 +121,9 @@ def run_format(
             )
         chosen = mixed(config.mixture, kept.facets, kept.numbers)
         funnel.add_step("mixture", MIXED, sum(chosen))
-        splits = Splits(config, (facets.repository for facets in kept.facets))
+        # A right attempt that repeats an earlier one is no row, but may be a side of a pair.
+        right = {each.repository for each in attempts.values() if each.right}
+        splits = Splits(config, {facets.repository for facets in kept.facets} | right)
         written = write_rows(config, kept, chosen, splits, folder)
         kept.remove()
         if config.atif:

@@ -6,22 +6,19 @@ from collect.benchmarks.opening import held_out
 from format.config import FormatConfig
 from format.dataset import TEST, TRAIN, Splits
 
-CONFIG = FormatConfig(test_fraction=0.3)
 NAMES = [f"owner/project{number}" for number in range(30)]
 
 
 def test_a_repository_is_on_one_side_whatever_it_is_called() -> None:
     bare = [f"Project{number}" for number in range(30)]
     addresses = [f"https://github.com/{name}.git" for name in NAMES]
-    splits = Splits(CONFIG, [*NAMES, *bare])
-    splits.extend(addresses)
+    config = FormatConfig(test_fraction=0.7)
+    splits = Splits(config, [*NAMES, *bare, *addresses])
     for name, *others in zip(NAMES, bare, addresses, strict=True):
         assert {splits.of(each) for each in others} == {splits.of(name)}
     assert {splits.of(name) for name in NAMES} == {TRAIN, TEST}
 
 
 def test_names_that_appear_once_are_divided_by_rank_alone() -> None:
-    splits, more = Splits(CONFIG, NAMES), [f"further{number}" for number in range(30)]
-    splits.extend(more)
-    tested = {name for name in (*NAMES, *more) if splits.of(name) == TEST}
-    assert tested == held_out(NAMES, 0.3) | held_out(more, 0.3)
+    splits = Splits(FormatConfig(test_fraction=0.3), NAMES)
+    assert {name for name in NAMES if splits.of(name) == TEST} == held_out(NAMES, 0.3)
