@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shelve
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from dbm import dumb
 from itertools import chain, takewhile
 from pathlib import Path
 from sys import intern
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
@@ -212,35 +214,26 @@ def write_preferences(
             "(questions.attempts) of one that samples, or leave format.preferences out"
         )
     needed = {name for pair in pairs for name in pair.ids}
-    # The sides of a pair may be far apart in the run, so their texts wait in a file.
-    with TemporaryFile(dir=sft) as file:
-        places: dict[str, int] = {}
+    folder = sft / PREFERENCES
+    counts: dict[str, Counter[str]] = {}
+    with ExitStack() as stack:
+        writers = {
+            name: stack.enter_context(
+                closing(SplitWriter(folder, name, PAIR_COLUMNS, config.arguments))
+            )
+            for name in (TRAIN, TEST)
+        }
+        # The sides of a pair may be far apart in the run, so their texts wait in a file.
+        texts = stack.enter_context(TemporaryDirectory(dir=sft))
+        file = stack.enter_context(dumb.open(f"{texts}/sides"))
+        sides: shelve.Shelf[dict[str, Any]] = shelve.Shelf(file)  # type: ignore[arg-type]
         for candidate in chain.from_iterable(source.rollouts()):
-            name = candidate.conversation.conversation_id
-            if name in needed:
-                places[name] = file.tell()
-                file.write(json.dumps(_side(candidate)).encode() + b"\n")
-
-        def row(pair: Pair) -> dict[str, Any]:
-            sides = []
-            for name in pair.ids:
-                file.seek(places[name])
-                sides.append(json.loads(file.readline()))
-            return _row(pair, *sides)
-
-        folder = sft / PREFERENCES
-        counts: dict[str, Counter[str]] = {}
-        with ExitStack() as stack:
-            writers = {
-                name: stack.enter_context(
-                    closing(SplitWriter(folder, name, PAIR_COLUMNS, config.arguments))
-                )
-                for name in (TRAIN, TEST)
-            }
-            for pair in pairs:
-                split = splits.of(pair.chosen.repository)
-                writers[split].add(row(pair))
-                counts.setdefault(split, Counter())[pair.why.value] += 1
+            if candidate.conversation.conversation_id in needed:
+                sides[candidate.conversation.conversation_id] = _side(candidate)
+        for pair in pairs:
+            split = splits.of(pair.chosen.repository)
+            writers[split].add(_row(pair, *(sides[name] for name in pair.ids)))
+            counts.setdefault(split, Counter())[pair.why.value] += 1
     return _write_card(folder, config, counts)
 
 
