@@ -9,7 +9,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -242,16 +241,6 @@ class ContaminationReport(StrictRecord):
     ngram_words: int
     bugs: tuple[BugOverlap, ...]
 
-    @computed_field  # type: ignore[prop-decorator]
-    @cached_property
-    def problem(self) -> Shared:
-        return _total([bug.problem for bug in self.bugs])
-
-    @computed_field  # type: ignore[prop-decorator]
-    @cached_property
-    def patch(self) -> Shared:
-        return _total([bug.patch for bug in self.bugs])
-
     @property
     def worst(self) -> list[BugOverlap]:
         return sorted(self.bugs, key=lambda bug: -bug.share)
@@ -271,10 +260,6 @@ class ContaminationReport(StrictRecord):
         }
         over = {bound: sum(bug.share > bound for bug in bugs) for bound in BOUNDS}
         return found | {f"share over {bound:.0%}": count for bound, count in over.items()}
-
-
-def _total(parts: Sequence[Shared]) -> Shared:
-    return Shared(shared=sum(part.shared for part in parts), of=sum(part.of for part in parts))
 
 
 def measure(
@@ -352,17 +337,6 @@ def report_tables(report: ContaminationReport) -> tuple[Table, ...]:
     for bug in report.worst[:SHOWN_BUGS]:
         worst.add_row(*_cells(bug))
     return counts, worst
-
-
-def totals(report: ContaminationReport) -> str:
-    problems, patches = (
-        "none" if part.share is None else f"{part.share:.1%} ({part.shared:,} of {part.of:,})"
-        for part in (report.problem, report.patch)
-    )
-    return (
-        f"{report.ngram_words}-grams in the training data: {problems} of the problems, {patches} "
-        "of the patches"
-    )
 
 
 def _cells(bug: BugOverlap) -> list[str]:

@@ -166,7 +166,6 @@ def bench_contamination(options: argparse.Namespace) -> int:
     names = [str(path) for path in options.training]
     report = contamination.measure(instances, training_rows(), names, options.ngram)
     console.print(*contamination.report_tables(report))
-    console.print(contamination.totals(report))
     path = config.folder / "contamination.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, report.model_dump_json(indent=1) + "\n")
