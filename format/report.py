@@ -21,8 +21,6 @@ from format.dataset import (
     Column,
     arrow_schema,
     is_assistant,
-    read_rows,
-    split_file,
 )
 from format.translation import MAPPING
 
@@ -179,13 +177,10 @@ VOCABULARY = {
     "other words:",
 }
 """What the words of Program Inspectors' rows mean, by the config's `vocabulary`."""
-EXAMPLE_CHARACTERS = 1_500
-"""Limit for the text of one message in the example."""
 
 
 def write_card(folder: Path, report: FormatReport) -> None:
     splits, config = report.splits, report.config
-    example = next(read_rows(split_file(folder, next(iter(splits)))))
     counts = {name: split.rows for name, split in splits.items()}
     steps = [["", "conversations in the run", "", f"{report.funnel.conversations:,}"]]
     for step in report.funnel.steps:
@@ -210,7 +205,6 @@ def write_card(folder: Path, report: FormatReport) -> None:
         "Tools called": markdown_table(["tool", "calls"], called)
         if called
         else "None: the rows act in their text.",
-        "Example": _example(example),
         "Config": fenced("yaml", yaml.safe_dump({"format": config, **held_out})),
     }
     if report.outputs:
@@ -301,21 +295,6 @@ def _label_table(splits: dict[str, SplitStatistics]) -> str:
         for value in sorted(set().union(*counts.values())):
             rows.append([name, value, *(f"{each[value]:,}" for each in counts.values())])
     return markdown_table(["column", "value", *splits], rows)
-
-
-def _example(row: dict[str, Any]) -> str:
-    """A row with long texts cut, and the number of omitted characters."""
-    messages = []
-    for message in row["messages"]:
-        text = message["content"]
-        more = len(text) - EXAMPLE_CHARACTERS
-        if more > 0:
-            text = f"{text[:EXAMPLE_CHARACTERS]} [{more:,} characters more]"
-        messages.append(message | {"content": text})
-    names = [tool["function"]["name"] for tool in row["tools"]]
-    tools = f"the schemas of {', '.join(names)}" if names else "none"
-    shown = row | {"messages": messages, "tools": tools}
-    return fenced("json", json.dumps(shown, indent=2, ensure_ascii=False))
 
 
 def markdown_table(header: list[str], rows: list[list[str]]) -> str:
