@@ -11,8 +11,7 @@ from pydantic import Field
 
 from collect.quantities import counted
 from collect.store.files import StrictRecord
-from format.dataset import split_file
-from format.report import SOURCE, FormatReport, markdown_table
+from format.report import markdown_table
 from train.config import SMOLLM2, TrainConfig
 from train.job import Job
 from train.preflight import Preflight
@@ -102,7 +101,7 @@ def model_card(job: Job, report: TrainReport) -> str:
         f"# {job.run.resolve().name}",
         "A debug subagent: given a question about a failing test, it drives a debugger with tool "
         f"calls and answers from what it saw. Trained by StepInto from `{shown}`.",
-        _data(job, report),
+        _data(config.method, report),
         _training(report),
         *_losses(report),
         _use(config, shown),
@@ -140,9 +139,8 @@ def _losses(report: TrainReport) -> Iterator[str]:
         yield f"## Loss on the test split\n\nOf other repositories.\n\n{_table(lines)}"
 
 
-def _data(job: Job, report: TrainReport) -> str:
-    """What the training data are, and how they were chosen, if the format stage says so."""
-    data, method = report.preflight, job.config.method
+def _data(method: str, report: TrainReport) -> str:
+    data = report.preflight
     if method == "grpo":
         held = f"{counted(data.rows, 'question')}, answered in debug sessions while training"
     else:
@@ -153,18 +151,7 @@ def _data(job: Job, report: TrainReport) -> str:
             f"{named}, {data.tokens:,} tokens, of which {data.trained_tokens:,} are trained; the "
             "rest is context"
         )
-    text = f"## Data\n\n{held}. sha256 of the train split: `{report.data_sha256}`."
-    path = job.run / "sft" / "report.json"
-    if not path.is_file() or split_file(job.run / "sft", "train") != job.data:
-        return text
-    formatted = FormatReport.model_validate_json(path.read_text(encoding="utf-8"))
-    funnel = formatted.funnel
-    lines: Table = [("filter", "dropped", "left"), ("conversations", "", funnel.conversations)]
-    lines += [(step.name, step.dropped, step.remaining) for step in funnel.steps if step.dropped]
-    sources: Table = [(*SOURCE, "rows")]
-    for source, count in formatted.splits["train"].sources.items():
-        sources.append((*source.split("\t"), count))
-    return f"{text}\n\n{_table(lines)}\n\n{_table(sources)}"
+    return f"## Data\n\n{held}. sha256 of the train split: `{report.data_sha256}`."
 
 
 def _use(config: TrainConfig, base: str) -> str:
