@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +68,6 @@ class TrainReport(StrictRecord):
 HUB_IDS = {SMOLLM2: "HuggingFaceTB/SmolLM2-135M-Instruct"}
 """Hub ids of base models that have another name in configs."""
 LICENSES = {HUB_IDS[SMOLLM2]: "apache-2.0"}
-CURVE_POINTS = 20
-"""Points of the loss curve in the card; training.json has all."""
 SHOWN = (
     "method",
     "learning_rate",
@@ -78,7 +76,6 @@ SHOWN = (
     "max_length",
     "seed",
 )
-Table = list[tuple[Any, ...]]
 
 
 def model_card(job: Job, report: TrainReport) -> str:
@@ -103,7 +100,6 @@ def model_card(job: Job, report: TrainReport) -> str:
         f"calls and answers from what it saw. Trained by StepInto from `{shown}`.",
         _data(config.method, report),
         _training(report),
-        *_losses(report),
         _use(config, shown),
     ]
     body = "\n\n".join(sections)
@@ -119,24 +115,17 @@ def _training(report: TrainReport) -> str:
     facts["optimizer steps"] = report.steps
     facts["seconds"] = f"{report.seconds:,.0f} on {report.device}"
     facts["training"] = report.fingerprint
+    curves: dict[str, Sequence[LossPoint | EvalPoint]] = {
+        "loss": report.loss_curve,
+        "loss on the test split": report.eval_curve,
+    }
+    for name, points in curves.items():
+        if points:
+            shown = [f"{each.loss:.4f} at step {each.step}" for each in (points[0], points[-1])]
+            facts[name] = ", ".join(shown)
     facts |= {f"version of {name}": version for name, version in report.versions.items()}
-    return f"## Training\n\n{_table([('setting', 'value'), *facts.items()])}"
-
-
-def _losses(report: TrainReport) -> Iterator[str]:
-    points = report.loss_curve
-    if points:
-        every = -(-len(points) // CURVE_POINTS)
-        shown = [*points[::every], *([points[-1]] if (len(points) - 1) % every else [])]
-        lines: Table = [("step", "epoch", "loss", "token accuracy", "learning rate")]
-        for point in shown:
-            epoch, rate = f"{point.epoch:.2f}", f"{point.learning_rate:.2e}"
-            lines.append((point.step, epoch, f"{point.loss:.4f}", _accuracy(point), rate))
-        yield f"## Loss\n\n{_table(lines)}"
-    if report.eval_curve:
-        lines = [("step", "loss", "token accuracy")]
-        lines += [(each.step, f"{each.loss:.4f}", _accuracy(each)) for each in report.eval_curve]
-        yield f"## Loss on the test split\n\nOf other repositories.\n\n{_table(lines)}"
+    lines = [[name, str(value)] for name, value in facts.items()]
+    return f"## Training\n\n{markdown_table(['setting', 'value'], lines)}"
 
 
 def _data(method: str, report: TrainReport) -> str:
@@ -170,12 +159,3 @@ def _use(config: TrainConfig, base: str) -> str:
         "```yaml\nmodels:\n  debugger:\n    backend: openai\n    model: debugger\n"
         "    base_url: http://localhost:8000/v1\n    api_key_env: null\n```"
     )
-
-
-def _accuracy(point: LossPoint | EvalPoint) -> str:
-    return "" if point.token_accuracy is None else f"{point.token_accuracy:.3f}"
-
-
-def _table(lines: Table) -> str:
-    header, *rows = ([str(cell) for cell in line] for line in lines)
-    return markdown_table(header, rows)

@@ -84,7 +84,7 @@ def test_the_card_says_what_the_model_is(followed: tuple[Path, TrainReport]) -> 
     assert "base_model" not in facts
     assert "# cache-bugs" in text
     assert f"`{report.data_sha256}`" in text
-    assert f"| 3 | 1.00 | {report.loss_curve[-1].loss:.4f} |" in text
+    assert f", {report.loss_curve[-1].loss:.4f} at step 3 |" in text
     assert "--tool-call-parser hermes --max-model-len 4096" in text
     assert str(run.parent) not in text
 
