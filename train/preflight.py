@@ -32,19 +32,16 @@ from train.encoding import RenderedRow
 class Preflight(StrictRecord):
     """Counts over all rows of the train split, for one tokenizer, template and length."""
 
-    max_length: int
     rows: int = 0
     cut: int = 0
-    """Rows longer than `max_length`, which are truncated."""
-    lost: int = 0
-    """Rows left out because truncation would remove all their trained tokens."""
+    """Rows longer than `train.max_length`, which are truncated."""
+    left_out: int = 0
+    """Rows without a trained token, or that truncation would leave without one."""
     tokens: int = 0
     """Tokens of all rows as trained, after cutting."""
     trained_tokens: int = 0
     longest: int = 0
     """Tokens of the longest row before cutting."""
-    untrained: int = 0
-    """Rows left out because they have no token to train on."""
     looked_through: int = 0
     """Rows whose turns were each decoded and parsed; other rows were checked as a whole."""
     pairs: int = 0
@@ -288,7 +285,7 @@ class Lengths(Check):
     def __init__(self, config: TrainConfig, context: int | None) -> None:
         """`context` is the model's context length in tokens, if known."""
         super().__init__()
-        self.max_length = config.max_length
+        self._max_length = config.max_length
         self._allowed = config.max_truncated_share
         self._context = context
         self._lengths = array("I")
@@ -301,7 +298,7 @@ class Lengths(Check):
 
     def add(self, row: RenderedRow) -> None:
         encoded = row.encoded
-        kept = encoded.cut(self.max_length)
+        kept = encoded.cut(self._max_length)
         self.rows += 1
         self._lengths.append(len(encoded.input_ids))
         self.tokens += len(kept.input_ids)
@@ -309,7 +306,7 @@ class Lengths(Check):
         self._trained_before += encoded.trained
         if not encoded.trained:
             self.untrained += 1
-        elif len(encoded.input_ids) > self.max_length:
+        elif len(encoded.input_ids) > self._max_length:
             self.cut += 1
             self.lost += not kept.trained
 
@@ -323,7 +320,7 @@ class Lengths(Check):
         median, most = (ordered[int(share * (len(ordered) - 1))] for share in (0.5, 0.9))
         number = (
             f"{self.cut} of {self.rows} rows are longer than train.max_length = "
-            f"{self.max_length} tokens, and {lost:.1%} of the trained tokens are cut off; the "
+            f"{self._max_length} tokens, and {lost:.1%} of the trained tokens are cut off; the "
             f"median has {median:,}, 90% have at most {most:,}, the longest {self.longest:,}"
         )
         advice = self._advice()
@@ -333,7 +330,7 @@ class Lengths(Check):
         too_long = self._context is not None and self.longest > self._context
         if self.rows and self.lost == self.rows:
             return (
-                f"train.max_length = {self.max_length} cuts off all trained tokens of every row: "
+                f"train.max_length = {self._max_length} cuts off all trained tokens of every row: "
                 f"raise it, the longest row has {self.longest} tokens."
             )
         if self.cut > self._allowed * self.rows:
@@ -346,7 +343,7 @@ class Lengths(Check):
                 f"That is more than train.max_truncated_share = {self._allowed} allows: "
                 f"{room}, or raise max_truncated_share to {share}."
             )
-        if self._context is not None and min(self.longest, self.max_length) > self._context:
+        if self._context is not None and min(self.longest, self._max_length) > self._context:
             return (
                 f"The longest row has {self.longest} tokens, more than the base model's context of "
                 f"{self._context}: set train.max_length = {self._context}, or lower "
@@ -392,14 +389,12 @@ class PreflightRun:
             if each.verdict is Verdict.FAILED and each.check in self._config.waived_checks:
                 findings[place] = each.model_copy(update={"verdict": Verdict.WAIVED})
         return Preflight(
-            max_length=lengths.max_length,
             rows=lengths.rows,
             cut=lengths.cut,
-            lost=lengths.lost,
+            left_out=lengths.untrained + lengths.lost,
             tokens=lengths.tokens,
             trained_tokens=lengths.trained_tokens,
             longest=lengths.longest,
-            untrained=lengths.untrained,
             looked_through=self._looked_through,
             findings=findings,
         )

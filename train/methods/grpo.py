@@ -367,9 +367,7 @@ class RewardOptimization:
                 f"to {context - longest} at most, or take another model"
             )
         write_encoded(iter(rows), job.rows, SCHEMA)
-        return Preflight(
-            max_length=longest + episode, rows=len(rows), tokens=sum(lengths), longest=longest
-        )
+        return Preflight(rows=len(rows), tokens=sum(lengths), longest=longest)
 
     @contextmanager
     def trainer(self, job: Job, model: Any, tokenization: Tokenization) -> Iterator[Any]:
