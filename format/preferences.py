@@ -240,13 +240,10 @@ def write_preferences(
 def _write_card(
     folder: Path, config: FormatConfig, counts: dict[str, Counter[str]]
 ) -> dict[str, int]:
-    """Write the dataset's report and card, of the counts by split and `why`; returns rows by
-    split."""
+    """Write the dataset's card, of the counts by split and `why`; returns rows by split."""
     assert config.preferences is not None
     counts = {name: counts[name] for name in (TRAIN, TEST) if name in counts}
     totals = {name: found.total() for name, found in counts.items()}
-    report = {"rows": counts, "config": config.preferences.model_dump(mode="json")}
-    (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n")
     kinds = sorted(set().union(*counts.values()))
     table = [
         [name, f"{totals[name]:,}", *(f"{found[kind]:,}" for kind in kinds)]
@@ -256,10 +253,10 @@ def _write_card(
         "Splits": "By repository, as those of the conversations.\n\n"
         + markdown_table(["split", "rows", *kinds], table),
         "Columns": column_table(PAIR_COLUMNS),
-        "Config": fenced("yaml", yaml.safe_dump(report["config"])),
+        "Config": fenced("yaml", yaml.safe_dump(config.preferences.model_dump(mode="json"))),
     }
     settings = config.model_dump(mode="json") | {"name": f"{config.name}: {PREFERENCES}"}
-    write_readme(folder, settings, totals, INTRODUCTION, sections)
+    write_readme(folder, settings, INTRODUCTION, sections)
     return totals
 
 

@@ -181,7 +181,6 @@ VOCABULARY = {
 
 def write_card(folder: Path, report: FormatReport) -> None:
     splits, config = report.splits, report.config
-    counts = {name: split.rows for name, split in splits.items()}
     steps = [["", "conversations in the run", "", f"{report.funnel.conversations:,}"]]
     for step in report.funnel.steps:
         steps.append([step.name, step.rule, f"{step.dropped:,}", f"{step.remaining:,}"])
@@ -215,27 +214,20 @@ def write_card(folder: Path, report: FormatReport) -> None:
         ]
         sections["Further forms"] = markdown_table(["folder", "what", "split", "rows"], rows)
     introduction = INTRODUCTION % {"form": FORMS[Arguments(config["arguments"])]}
-    write_readme(folder, config, counts, introduction, sections)
+    write_readme(folder, config, introduction, sections)
 
 
 def write_readme(
-    folder: Path,
-    config: dict[str, Any],
-    rows: dict[str, int],
-    introduction: str,
-    sections: dict[str, str],
+    folder: Path, config: dict[str, Any], introduction: str, sections: dict[str, str]
 ) -> None:
-    """Write a dataset's card; `config` is the `format` section, `rows` are by split."""
-    parts = [_front_matter(folder, config, rows), f"# {config['name']}", introduction]
+    """Write a dataset's card; `config` is the `format` section."""
+    parts = [_front_matter(folder, config), f"# {config['name']}", introduction]
     parts += [f"## {name}\n\n{text}" for name, text in sections.items()]
     (folder / "README.md").write_text("\n\n".join(parts) + "\n")
 
 
-def _front_matter(folder: Path, config: dict[str, Any], rows: dict[str, int]) -> str:
+def _front_matter(folder: Path, config: dict[str, Any]) -> str:
     """The hub's YAML."""
-    bounds = {1_000: "n<1K", 10_000: "1K<n<10K", 100_000: "10K<n<100K", 1_000_000: "100K<n<1M"}
-    total = sum(rows.values())
-    size = next((name for bound, name in bounds.items() if total < bound), "n>1M")
     # Subfolders with the same layout as the dataset can be loaded by name.
     inner = sorted(path.parent for path in folder.glob("*/data"))
     facts: dict[str, Any] = {
@@ -244,7 +236,6 @@ def _front_matter(folder: Path, config: dict[str, Any], rows: dict[str, int]) ->
         "language": ["en"],
         "task_categories": ["text-generation"],
         "tags": list(config["tags"]),
-        "size_categories": [size],
         "configs": [
             {
                 "config_name": "default" if part == folder else part.name,
