@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -84,7 +82,8 @@ class Preflight(StrictRecord):
 #   rows are an idea of Land and Bartolo, "Fishing for Magikarp" (arXiv:2405.05417).
 
 
-ROWS_PER_READ = 16_384
+ROWS_COMPARED = 16_384
+"""At once, in float32."""
 NEAR = 0.25
 """Share of the median distance of ordinary rows: a row closer to zero or the mean was never
 trained."""
@@ -104,84 +103,26 @@ RESERVED = re.compile(r"reserved|unused|placeholder|dummy", re.IGNORECASE)
 EMBEDDING_MODULES = {"embed_tokens", "lm_head", "wte", "word_embeddings"}
 
 
-@dataclass(frozen=True)
-class EmbeddingMatrix:
-    """One tensor of a safetensors file: a row for each id of the vocabulary."""
+def embeddings(base: str) -> list[Any]:
+    """The input embeddings of a model folder or hub id and, unless tied, the output embeddings, as
+    tensors with a row for each id; none if it has no weights. Safetensors are mapped, not read."""
+    from transformers import AutoModelForCausalLM
+    from transformers.utils import logging
 
-    name: str
-    file: Path
-
-    @property
-    def rows(self) -> int:
-        with self._open() as file:
-            return int(file.get_slice(self.name).get_shape()[0])
-
-    def read(self, ids: Sequence[int]) -> Any:
-        """The rows of some ids (sorted), as float32."""
-        import torch
-
-        found = [
-            rows[[i - start for i in ids if start <= i < start + len(rows)]]
-            for start, rows in self.pieces()
-        ]
-        return torch.cat(found)
-
-    def pieces(self) -> Iterator[tuple[int, Any]]:
-        """All rows as float32 in pieces, each with the id of its first row."""
-        with self._open() as file:
-            tensor = file.get_slice(self.name)
-            for start in range(0, tensor.get_shape()[0], ROWS_PER_READ):
-                yield start, tensor[start : start + ROWS_PER_READ].float()
-
-    def _open(self) -> Any:
-        from safetensors import safe_open
-
-        return safe_open(str(self.file), framework="pt")
-
-
-def embedding_matrices(base: str) -> list[EmbeddingMatrix]:
-    """The input embeddings of a model folder or hub id and, unless tied, the output embeddings,
-    read without loading the model; none if it has no such weights."""
-    import torch
-    from safetensors import safe_open
-    from transformers import AutoConfig, AutoModelForCausalLM
-
-    if _cached(base, "config.json") is None:
+    if Path(base).is_dir() and not (Path(base) / "config.json").is_file():
         return []
-    files: dict[str, Path | None] = {}
-    index = _cached(base, "model.safetensors.index.json")
-    single = _cached(base, "model.safetensors")
-    if index is not None:
-        places = json.loads(index.read_text())["weight_map"]
-        files = {name: _cached(base, file) for name, file in places.items()}
-    elif single is not None:
-        with safe_open(str(single), framework="pt") as file:
-            files = dict.fromkeys(file.keys(), single)
-    if not files:
+    logging.disable_progress_bar()
+    try:
+        model = AutoModelForCausalLM.from_pretrained(base, dtype="auto")
+    except OSError:  # there are no weights, or the hub is out of reach
         return []
-    with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(base))
-    wanted = [model.get_input_embeddings(), model.get_output_embeddings()]
-    weights = [module.weight for module in wanted if module is not None]
-    # Tied weights are one parameter, under its first name.
-    names = [name for name, each in model.named_parameters() if any(each is w for w in weights)]
-    return [EmbeddingMatrix(name, path) for name in names if (path := files.get(name))]
-
-
-def _cached(base: str, name: str) -> Path | None:
-    from transformers.utils import cached_file
-
-    found = cached_file(
-        base,
-        name,
-        _raise_exceptions_for_missing_entries=False,
-        _raise_exceptions_for_connection_errors=False,
-    )
-    return Path(found) if found else None
+    modules = (model.get_input_embeddings(), model.get_output_embeddings())
+    weights = {id(each.weight): each.weight.detach() for each in modules if each is not None}
+    return list(weights.values())
 
 
 def untrained(
-    matrix: EmbeddingMatrix, ids: list[int], ordinary_ids: list[int], unreachable_ids: list[int]
+    matrix: Any, ids: list[int], ordinary_ids: list[int], unreachable_ids: list[int]
 ) -> list[int]:
     """Those of the ids whose rows lie where untrained rows lie.
 
@@ -189,19 +130,19 @@ def untrained(
     """
     import torch
 
-    targets, ordinary = matrix.read(ids), matrix.read(ordinary_ids)
+    targets, ordinary = matrix[ids].float(), matrix[ordinary_ids].float()
     found = torch.zeros(len(targets), dtype=torch.bool)
     for centre in (torch.zeros(ordinary.shape[1]), ordinary.mean(0)):
         typical = _distances(ordinary, centre).median()
         found |= _distances(targets, centre) < NEAR * typical
     neighbours = torch.full((len(targets),), -1)  # each is its own neighbour
-    for _, rows in matrix.pieces():
+    for rows in matrix.split(ROWS_COMPARED):
         # With a matrix product, torch's default, equal rows would not be at distance 0.
-        exact = torch.cdist(targets, rows, compute_mode="donot_use_mm_for_euclid_dist")
+        exact = torch.cdist(targets, rows.float(), compute_mode="donot_use_mm_for_euclid_dist")
         neighbours += (exact < float(CLOSE * typical)).sum(1)
     found |= neighbours >= CROWD
     if len(unreachable_ids) >= LEAST:
-        unreachable = matrix.read(unreachable_ids)
+        unreachable = matrix[unreachable_ids].float()
         centre = unreachable.mean(0)
         reach = REACH * _distances(unreachable, centre).median()
         among = (_distances(ordinary, centre) <= reach).float().mean()
@@ -237,7 +178,7 @@ class SpecialTokensTrained(Check):
         self._targets.update(token for token, kept in pairs if kept and token in self._special)
 
     def finding(self) -> Finding:
-        matrices = embedding_matrices(self._base) if self._targets else []
+        matrices = embeddings(self._base) if self._targets else []
         found = sorted({i for each in matrices for i in self._untrained(each)})
         number = f"{len(self._targets)} special tokens among the targets"
         verdict = Verdict.FAILED if found and not self._learned else Verdict.PASSED
@@ -257,12 +198,12 @@ class SpecialTokensTrained(Check):
             "ordinary ones (what the parser reads stays the same), take templates without them, or "
             "train the embeddings too (train.lora: null)."
             if found
-            else "Give a model folder with its safetensors weights."
+            else "Give a model folder with its weights."
         )
         return self.found(verdict, number, advice)
 
-    def _untrained(self, matrix: EmbeddingMatrix) -> list[int]:
-        rows, added = matrix.rows, self._tokenizer.get_added_vocab()
+    def _untrained(self, matrix: Any) -> list[int]:
+        rows, added = len(matrix), self._tokenizer.get_added_vocab()
         reserved = {i for name, i in added.items() if RESERVED.search(name)}
         known = set(self._tokenizer.get_vocab().values())
         unreachable = sorted(({*range(rows)} - known) | reserved)

@@ -22,7 +22,7 @@ from train.base_model import (
 from train.checks import faults
 from train.config import SMOLLM2, TrainConfig
 from train.encoding import encode_row
-from train.preflight import embedding_matrices, untrained
+from train.preflight import embeddings, untrained
 
 CONTENT = b"weights" * 1000
 
@@ -113,8 +113,8 @@ def test_smollm2s_untrained_special_tokens_are_told_from_its_trained_ones(smollm
     """It never saw the tokens of its base model's code corpus; the ends of turns it did."""
     tokenizer = AutoTokenizer.from_pretrained(smollm2)
     names = tokenizer.convert_ids_to_tokens(list(range(17)))
-    (matrix,) = embedding_matrices(str(smollm2))
-    ordinary = list(range(17, matrix.rows, 5))
+    (matrix,) = embeddings(str(smollm2))
+    ordinary = list(range(17, len(matrix), 5))
     found = {names[i] for i in untrained(matrix, list(range(17)), ordinary, [])}
     trained = {"<|endoftext|>", "<|im_start|>", "<|im_end|>", "<repo_name>", "<reponame>"}
     assert found == set(names) - trained - {"<filename>"}
