@@ -228,22 +228,6 @@ def exchanged(items: Sequence[Valued], index: int) -> list[Valued]:
     return changed
 
 
-def lazy(node: cst.Call | cst.ListComp) -> Replacements:
-    """An iterator for a new list of the same items."""
-    match node:
-        case cst.ListComp(elt, for_in):
-            left = cst.LeftParen(node.lbracket.whitespace_after)
-            right = cst.RightParen(node.rbracket.whitespace_before)
-            yield cst.GeneratorExp(elt, for_in, [left], [right])
-        case cst.Call(cst.Name("list" | "tuple"), [arg]):
-            if isinstance(arg.value, cst.GeneratorExp):
-                left = cst.LeftParen(node.whitespace_before_args)
-                right = cst.RightParen(arg.whitespace_after_arg)
-                yield cst.GeneratorExp(arg.value.elt, arg.value.for_in, [left], [right])
-            elif calls(arg.value, "map", "filter", "zip", "reversed", "enumerate", "iter"):
-                yield arg.value
-
-
 # Names that are alike.
 
 MAX_NAMES = 2

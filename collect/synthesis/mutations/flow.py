@@ -21,7 +21,6 @@ from collect.synthesis.mutations.base import (
     is_empty,
     is_read,
     kind,
-    lazy,
     likeness,
     mentions,
     minus_one,
@@ -32,8 +31,6 @@ from collect.synthesis.mutations.base import (
     targets,
     without,
 )
-
-_CONSUMERS = ("sum", "min", "max", "any", "all", "sorted", "list", "tuple", "set", "dict", "zip")
 
 
 @kind("iteration")
@@ -47,17 +44,6 @@ def reset_in_loop(node: cst.IndentedBlock, around: Surroundings) -> Replacements
             inner = block.with_changes(body=[start.with_changes(leading_lines=[]), *block.body])
             longer = loop.with_changes(body=inner, leading_lines=_lines_above(start))
             yield node.with_changes(body=spliced(node.body, index, 2, longer))
-
-
-@kind("iteration")
-def used_up_iterator(node: cst.Call | cst.ListComp, around: Surroundings) -> Replacements:
-    """A generator, which can be read only once, for a list that is read twice."""
-    target = next(targets(around.parent), None)
-    if around.scope.function is None or not isinstance(target, cst.Name):
-        return
-    if not _iterated_twice(target.value, around):
-        return
-    yield from lazy(node)
 
 
 @kind("boundary")
@@ -94,25 +80,6 @@ def _gathers(start: cst.CSTNode, loop: cst.For | cst.While) -> bool:
             tested = isinstance(loop, cst.While) and mentions(loop.test, name)
             return not tested and mentions(loop.body, name)
     return False
-
-
-def _iterated_twice(name: str, around: Surroundings) -> bool:
-    """Whether the function iterates over a variable more than once, and uses it in no other way: a
-    generator has no length and no items."""
-    reads = 0
-    for place in around.places.inside(around.scope.place):
-        if not isinstance(place.node, cst.Name) or place.node.value != name:
-            continue
-        match [each.node for each in place.ancestors()]:
-            case [cst.AssignTarget(), *_]:
-                pass
-            case [cst.For() | cst.CompFor() | cst.StarredElement(), *_]:
-                reads += 1
-            case [cst.Arg(), call, *_] if calls(call, *_CONSUMERS):
-                reads += 1
-            case _:
-                return False
-    return reads > 1
 
 
 # Mistakes in order: statements, branches and mappings swapped.
@@ -267,7 +234,7 @@ def wrong_loop_control(node: cst.SimpleStatementLine, around: Surroundings) -> R
             yield node.with_changes(body=[cst.Continue()]) if alone else cst.RemoveFromParent()
 
 
-# Mistakes in error handling: the wrong error caught, one swallowed, missing cleanup.
+# Mistakes in error handling: the wrong error caught, or one swallowed.
 
 _CONFUSED = both_ways("KeyError IndexError, ValueError TypeError") | one_way(
     "LookupError KeyError, AttributeError KeyError, OSError FileNotFoundError,"
@@ -301,27 +268,6 @@ def swallowed_exception(node: cst.SimpleStatementLine, around: Surroundings) -> 
             # Only the last statement decides how the handler ends.
             alone = len(around.siblings) < 2
             yield node.with_changes(body=[cst.Pass()]) if alone else cst.RemoveFromParent()
-
-
-@kind("exception")
-def skipped_cleanup(node: cst.Try, around: Surroundings) -> Replacements:
-    """The body of `finally`, run only if nothing was raised."""
-    match node:
-        case cst.Try(handlers=[_, *_], finalbody=cst.Finally()):
-            yield node.with_changes(finalbody=None)
-        case cst.Try(
-            cst.IndentedBlock([*_, last] as tried),
-            finalbody=cst.Finally(cst.IndentedBlock(cleanup)),
-        ) if not isinstance(only(last), cst.Return):
-            yield cst.FlattenSentinel([*tried, *cleanup])
-
-
-@kind("inheritance")
-def missing_super(node: cst.SimpleStatementLine, around: Surroundings) -> Replacements:
-    """A method that does not call the one it overrides."""
-    match only(node):
-        case cst.Expr(cst.Call(cst.Attribute(cst.Call(cst.Name("super"))))) if around.siblings[1:]:
-            yield cst.RemoveFromParent()
 
 
 # Mistakes in calls: swapped arguments, a missing call, the wrong function.
@@ -425,26 +371,6 @@ def confused_function(node: cst.Call, around: Surroundings) -> Replacements:
             keyword = next((at for at, arg in enumerate(node.args) if arg.keyword), None)
             args = node.args if keyword is None else without(node.args, keyword)
             yield node.with_changes(func=cst.Name("zip"), args=args)
-
-
-@kind("iteration")
-def late_binding(node: cst.Lambda | cst.FunctionDef, around: Surroundings) -> Replacements:
-    """A closure that reads the loop's variable when it is called, too late."""
-    loops = (cst.For, cst.While, cst.CompFor, cst.ListComp, cst.SetComp, cst.DictComp)
-    if around.nearest(*loops) is None:
-        return
-    own = [
-        param.with_changes(comma=cst.MaybeSentinel.DEFAULT)
-        for param in node.params.params
-        if not isinstance(param.default, cst.Name) or param.default.value != param.name.value
-    ]
-    if len(own) == len(node.params.params):
-        return
-    changed = node.with_changes(params=node.params.with_changes(params=own))
-    if isinstance(changed, cst.Lambda) and not own:
-        # Write "lambda:" for "lambda x=x:".
-        changed = changed.with_changes(whitespace_after_lambda=cst.SimpleWhitespace(""))
-    yield changed
 
 
 def _is_option(name: str, value: cst.BaseExpression, around: Surroundings) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 
 import libcst as cst
 
@@ -13,14 +12,12 @@ from collect.synthesis.mutations.base import (
     Replacements,
     Surroundings,
     alike,
-    called_name,
+    calls,
     dotted,
     kind,
-    lazy,
     mentions,
     only,
     self_attribute,
-    spliced,
     targets,
     without,
 )
@@ -80,16 +77,6 @@ def dropped_entry(
             yield node.with_changes(elements=without(node.elements, index))
 
 
-@kind("order")
-def swapped_entries(node: cst.List | cst.Tuple, around: Surroundings) -> Replacements:
-    """Two neighbouring entries of a table swapped: the first that fits wins."""
-    if around.scope.function is None and len(node.elements) >= MIN_ENTRIES:
-        for index, (first, second) in enumerate(pairwise(node.elements)):
-            left = second.with_changes(comma=first.comma)
-            right = first.with_changes(comma=second.comma)
-            yield node.with_changes(elements=spliced(node.elements, index, 2, left, right))
-
-
 _ALTERNATIVE = r"(?:\\.|[^|()\[\]\\'\"])+"
 _BEFORE = r"(?<=[(|:'\"])(?!\?)"
 _FIRST_OF_TWO = re.compile(rf"{_BEFORE}({_ALTERNATIVE})\|(?=({_ALTERNATIVE})[|)'\"])")
@@ -110,29 +97,26 @@ def swapped_alternatives(node: cst.SimpleString, around: Surroundings) -> Replac
         yield _replaced(node, found.start(), found.end(2), f"{found[2]}|{found[1]}")
 
 
-@kind("order")
-def reordered_statements(node: cst.IndentedBlock, around: Surroundings) -> Replacements:
-    """Two neighbouring statements swapped that do not name what the other one assigns, but may have
-    effects on each other."""
-    if around.scope.function is None:
-        return
-    for index, (first, second) in enumerate(pairwise(node.body)):
-        parts = only(first), only(second)
-        acting = [part for part in parts if _calls_something(part)]
-        names = [{dotted(target) for target in targets(part)} - {""} for part in parts]
-        used = mentions(second, *names[0]) or mentions(first, *names[1])
-        if None not in parts and acting and not used and _is_movable(*parts):
-            yield node.with_changes(body=spliced(node.body, index, 2, second, first))
-
-
 @kind("iteration")
 def lazy_result(node: cst.Call | cst.ListComp, around: Surroundings) -> Replacements:
     """An iterator, which can be read only once, kept or returned for a list."""
     match around.parents:
-        case [cst.Return(), *_]:
-            yield from lazy(node)
-        case [cst.Assign([cst.AssignTarget(cst.Attribute())]), *_]:
-            yield from lazy(node)
+        case [cst.Return(), *_] | [cst.Assign([cst.AssignTarget(cst.Attribute())]), *_]:
+            pass
+        case _:
+            return
+    match node:
+        case cst.ListComp(elt, for_in):
+            left = cst.LeftParen(node.lbracket.whitespace_after)
+            right = cst.RightParen(node.rbracket.whitespace_before)
+            yield cst.GeneratorExp(elt, for_in, [left], [right])
+        case cst.Call(cst.Name("list" | "tuple"), [arg]):
+            if isinstance(arg.value, cst.GeneratorExp):
+                left = cst.LeftParen(node.whitespace_before_args)
+                right = cst.RightParen(arg.whitespace_after_arg)
+                yield cst.GeneratorExp(arg.value.elt, arg.value.for_in, [left], [right])
+            elif calls(arg.value, "map", "filter", "zip", "reversed", "enumerate", "iter"):
+                yield arg.value
 
 
 @kind("name")
@@ -150,23 +134,6 @@ def confused_method(node: cst.Call, around: Surroundings) -> Replacements:
     for other in alike(name, fitting):
         func = cst.ensure_type(node.func, cst.Attribute)
         yield node.with_changes(func=func.with_changes(attr=cst.Name(other)))
-
-
-@kind("name")
-def confused_member(node: cst.Attribute, around: Surroundings) -> Replacements:
-    """Another attribute of the same object, with a like name, that the function uses, too."""
-    owner = node.value
-    if not isinstance(owner, cst.Name) or owner.value in ("self", "cls"):
-        return
-    if isinstance(around.parent, cst.AssignTarget | cst.AugAssign | cst.Attribute):
-        return
-    used = [
-        each.attr.value
-        for each in around.in_scope(cst.Attribute)
-        if isinstance(each.value, cst.Name) and each.value.value == owner.value
-    ]
-    for other in alike(node.attr.value, dict.fromkeys(used)):
-        yield node.with_changes(attr=cst.Name(other))
 
 
 def _defined_elsewhere(name: str, owner: cst.ClassDef, around: Surroundings) -> bool:
@@ -191,15 +158,3 @@ def _alternatives(node: cst.SimpleString, around: Surroundings) -> Iterator[re.M
 
 def _replaced(node: cst.SimpleString, start: int, end: int, text: str) -> cst.SimpleString:
     return node.with_changes(value=node.value[:start] + text + node.value[end:])
-
-
-def _calls_something(part: cst.CSTNode | None) -> bool:
-    match part:
-        case cst.Expr(cst.Call(func)) | cst.Assign(value=cst.Call(func)):
-            return isinstance(func, cst.Attribute) and called_name(cst.Call(func)) != "format"
-    return False
-
-
-def _is_movable(*parts: cst.CSTNode | None) -> bool:
-    """Whether they are calls and assignments, of which a reader expects no order."""
-    return all(isinstance(part, cst.Expr | cst.Assign | cst.AugAssign) for part in parts)

@@ -168,23 +168,6 @@ def missing_case(node: cst.Tuple | cst.Set | cst.List, around: Surroundings) -> 
         yield node.with_changes(elements=left)
 
 
-@kind("absence")
-def unguarded_statement(node: cst.If | cst.Expr, around: Surroundings) -> Replacements:
-    """A statement that should only run if something is missing, but always runs."""
-    match node:
-        case cst.If(
-            cst.Comparison(comparisons=[cst.ComparisonTarget(cst.NotIn()), *_]),
-            cst.BaseSuite(body=[inner]),
-            None,
-        ) if isinstance(only(inner), cst.Assign):
-            yield inner.with_changes(leading_lines=node.leading_lines)
-        case cst.Expr(
-            cst.Call(cst.Attribute(mapping, cst.Name("setdefault")), [cst.Arg(key), cst.Arg(value)])
-        ):
-            element = cst.SubscriptElement(cst.Index(key))
-            yield cst.Assign([cst.AssignTarget(cst.Subscript(mapping, [element]))], value)
-
-
 def _about_none(node: cst.Comparison, operator: type[cst.BaseCompOp]) -> bool:
     first = node.comparisons[0]
     about = len(node.comparisons) == 1 and isinstance(first.operator, operator)
@@ -418,28 +401,6 @@ def mutable_default(node: cst.FunctionDef, around: Surroundings) -> Replacements
             )
 
 
-@kind("state")
-def shared_state(node: cst.ClassDef, around: Surroundings) -> Replacements:
-    """A class attribute for a container that `__init__` creates for each object."""
-    if not isinstance(node.body, cst.IndentedBlock):
-        return
-    for at, method in enumerate(node.body.body):
-        if not isinstance(method, cst.FunctionDef) or method.name.value != "__init__":
-            continue
-        statements = method.body.body
-        for index, statement in enumerate(statements):
-            shared = _as_class_attribute(statement)
-            if shared is None or len(statements) == 1:
-                continue
-            shorter = method.with_changes(
-                body=method.body.with_changes(body=spliced(statements, index, 1)),
-                leading_lines=[cst.EmptyLine(indent=False)],
-            )
-            line = cst.SimpleStatementLine([shared], leading_lines=method.leading_lines)
-            body = spliced(node.body.body, at, 1, line, shorter)
-            yield node.with_changes(body=node.body.with_changes(body=body))
-
-
 def _other_defaults(param: cst.Param, around: Surroundings) -> Iterator[str]:
     name = param.name.value
     compared = [
@@ -484,16 +445,6 @@ def _guarded_default(statement: cst.CSTNode) -> tuple[str, cst.BaseExpression | 
     name, mutable = dotted(tested), isinstance(value, cst.List | cst.Dict) and is_empty(value)
     assigned = isinstance(assign, cst.Assign) and dotted(assign.targets[0].target) == name
     return name, value if mutable and assigned else None
-
-
-def _as_class_attribute(statement: cst.CSTNode) -> cst.Assign | None:
-    """`x = []` for `self.x = []`."""
-    match only(statement):
-        case cst.Assign([target, *_], value) as assign if self_attribute(target.target):
-            if is_empty(value) and not isinstance(value, cst.SimpleString | cst.Tuple):
-                name = cst.Name(self_attribute(target.target))
-                return assign.with_changes(targets=[target.with_changes(target=name)])
-    return None
 
 
 # Mistakes in state: stale caches, missing resets, shared objects instead of copies.
@@ -575,14 +526,6 @@ def shared_object(
             yield copied
         case cst.List([cst.StarredElement(copied)]) | cst.Dict([cst.StarredDictElement(copied)]):
             yield copied
-
-
-@kind("state")
-def shallow_copy(node: cst.Call, around: Surroundings) -> Replacements:
-    match node.func:
-        case cst.Attribute(cst.Name("copy"), cst.Name("deepcopy")) as func:
-            shallow = func.with_changes(attr=cst.Name("copy"))
-            yield node.with_changes(func=shallow, args=node.args[:1])
 
 
 def _is_key(around: Surroundings) -> bool:

@@ -51,7 +51,7 @@ def test_no_more_than_wanted_of_one_function_and_no_edit_twice() -> None:
     taken = chosen([*FOUND, *OTHERS], "a", 1000, per_scope=2)
     scopes = Counter((one.path, one.scope) for one in taken)
     assert set(scopes.values()) == {2}
-    assert len(scopes) == 8
+    assert len(scopes) == 6
     edits = {(one.path, one.start, one.end, one.text) for one in chosen(FOUND, "a", 1000, 3)}
     assert len(edits) == len(chosen(FOUND, "a", 1000, 3))
 

@@ -45,7 +45,6 @@ LINES = [
     ("y = [*a]", "shared_object", ["y = a"]),
     ("y = copy.deepcopy(a)", "shared_object", ["y = a"]),
     ("y = dict(a)", "shared_object", ["y = a"]),
-    ("y = copy.deepcopy(a)", "shallow_copy", ["y = copy.copy(a)"]),
     ("key = (a, b, c)", "forgetful_key", ["key = (a, b)", "key = (a, c)", "key = (b, c)"]),
     ("y = cache[a, b]", "forgetful_key", ["y = cache[a]", "y = cache[b]"]),
     ("y = table[a, b]", "forgetful_key", []),
@@ -61,11 +60,9 @@ LINES = [
         ["y = isinstance(a, int)", "y = isinstance(a, str)"],
     ),
     ("y = a in [1, 2]", "missing_case", ["y = a in [1]", "y = a in [2]"]),
-    ("d.setdefault(k, [])", "unguarded_statement", ["d[k] = []"]),
     ("y = m.search(text)", "confused_function", ["y = m.match(text)"]),
     ("y = zip_longest(a, b, fillvalue=0)", "confused_function", ["y = zip(a, b)"]),
     ("y = sorted(a, key=f, reverse=True)", "dropped_option", None),
-    ("y = [lambda a=a: a for a in b]", "late_binding", ["y = [lambda: a for a in b]"]),
     ("y = a[:n]", "wrong_slice_end", ["y = a[:n - 1]"]),
     ("y = {**a, **b}", "swapped_merge", ["y = {**b, **a}"]),
     ("for f in fs: x = f(x)", "reversed_callbacks", ["for f in reversed(list(fs)): x = f(x)"]),
@@ -107,19 +104,6 @@ def test_a_default_that_calls_share() -> None:
     assert (mutation.line, mutation.scope) == (1, "f")
 
 
-def test_a_container_that_objects_share() -> None:
-    code = """\
-    class Log:
-        def __init__(self, name):
-            self.name = name
-            self.lines = []
-    """
-    (mutation,) = found(code, "shared_state")
-    assert mutation.apply() == (
-        "class Log:\n    lines = []\n\n    def __init__(self, name):\n        self.name = name\n"
-    )
-
-
 CACHE = """\
 class Table:
     def __init__(self):
@@ -142,7 +126,6 @@ class Table:
 def test_what_lasts_too_long() -> None:
     assert [one.line for one in found(CACHE, "stale_cache")] == [10, 14]
     assert [one.line for one in found(CACHE, "dropped_reset")] == [9]
-    assert [one.line for one in found(CACHE, "missing_super")] == [3]
 
 
 def test_names_alike() -> None:
@@ -190,19 +173,6 @@ def test_errors() -> None:
     assert "        pass\n" in swallowed[0].apply()
 
 
-def test_cleaning_up_only_after_success() -> None:
-    code = """\
-    def f(self):
-        old, self.on = self.on, False
-        try:
-            self.run()
-        finally:
-            self.on = old
-    """
-    (mutation,) = found(code, "skipped_cleanup")
-    assert mutation.apply().endswith("False\n    self.run()\n    self.on = old\n")
-
-
 def test_loops() -> None:
     code = """\
     def f(rows):
@@ -214,19 +184,6 @@ def test_loops() -> None:
     """
     (mutation,) = found(code, "reset_in_loop")
     assert "    # of all rows\n    for row in rows:\n        total = 0\n" in mutation.apply()
-
-
-def test_an_iterator_read_twice() -> None:
-    code = """\
-    def f(rows):
-        sizes = [row.size for row in rows]
-        return max(sizes) - min(sizes)
-
-    def g(rows):
-        sizes = [row.size for row in rows]
-        return max(sizes) - sizes[0]
-    """
-    assert changed(code, "used_up_iterator") == ["sizes = (row.size for row in rows)"]
 
 
 def test_order() -> None:
