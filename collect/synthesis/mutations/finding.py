@@ -94,23 +94,10 @@ def find_mutations(code: str) -> list[Mutation]:
     return _found(code, PROGRAM_KINDS, _skipped_in_programs, "")
 
 
-_ITSELF = re.compile(r"\s*([\w.]+) = \1\s*(?:#.*)?")
-
-
 def find_project_mutations(code: str, path: str = "") -> list[Mutation]:
-    """Every mutation of a project's module, but those that result in `x = x`, which no one writes.
-
-    `path` is only recorded. Raises ConfigError.
-    """
-    found = []
-    for mutation in _found(code, PROJECT_KINDS, _skipped_in_projects, path):
-        source = mutation.source
-        begin = source.rfind("\n", 0, mutation.start) + 1
-        end = source.find("\n", mutation.end)
-        rest = source[mutation.end : len(source) if end < 0 else end]
-        if not _ITSELF.fullmatch(source[begin : mutation.start] + mutation.text + rest):
-            found.append(mutation)
-    return found
+    """Every mutation of a project's module, in text order. `path` is only recorded. Raises
+    ConfigError."""
+    return _found(code, PROJECT_KINDS, _skipped_in_projects, path)
 
 
 def _found(

@@ -19,7 +19,8 @@ _WORD = re.compile(r"[A-Za-z_]\w{3,}")
 def leaves_trace(before: str, after: str) -> bool:
     """Whether, only after an edit, an import, parameter, variable or private function is unused, a
     variable or attribute is read whose value never changes, a function's comments name what its
-    code no longer does, or one name stands twice in a list, call or operation.
+    code no longer does, or one name stands twice in a list, call or operation, or is assigned to
+    itself.
 
     Raises SyntaxError, ValueError.
     """
@@ -77,7 +78,7 @@ def _is_fixed(value: ast.expr) -> bool:
 
 @lru_cache(64)
 def _twins(code: str) -> int:
-    """How many lists, calls and operations have one variable or attribute twice."""
+    """How many lists, calls, operations and assignments have one variable or attribute twice."""
     count = 0
     for node in ast.walk(parse(code)):
         match node:
@@ -85,11 +86,11 @@ def _twins(code: str) -> int:
                 pass
             case ast.Compare(left, _, others):
                 parts = [left, *others]
-            case ast.BinOp(left, _, right):
+            case ast.BinOp(left, _, right) | ast.Assign([left], right):
                 parts = [left, right]
             case _:
                 continue
-        texts = [ast.dump(each) for each in parts if isinstance(each, ast.Name | ast.Attribute)]
+        texts = [ast.unparse(each) for each in parts if isinstance(each, ast.Name | ast.Attribute)]
         count += len(texts) > len(set(texts))
     return count
 

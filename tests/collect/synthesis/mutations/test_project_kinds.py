@@ -221,18 +221,6 @@ def test_a_swap_reads_a_value_from_before() -> None:
     assert "total = size * 2\n    size = size + 1\n" in swapped.apply()
 
 
-def test_nothing_is_assigned_to_itself() -> None:
-    code = """\
-    def f(rows, size):
-        rows = list(rows)
-        size = int(size)
-        kept = list(rows)
-        return rows, kept, size
-    """
-    assert changed(code, "shared_object") == ["kept = rows"]
-    assert changed(code, "dropped_call") == ["kept = rows"]
-
-
 def test_a_forgotten_break() -> None:
     code = """\
     def f(rows):
