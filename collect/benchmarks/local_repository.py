@@ -361,7 +361,8 @@ class LocalRepositoryBenchmark(StoredBenchmark):
         own = self.config.variables
         if suite.language == "java":
             return Environment(variables=own)
-        wanted = project.model_copy(update={"tests": suite.test_paths or (".",)})
+        found = {"tests": suite.test_paths or (".",), "language": suite.language}
+        wanted = project.model_copy(update=found)
         advice = "benchmark.packages says what to install instead"
         try:
             arranged = arrange(wanted, source, self.sandbox)

@@ -35,12 +35,12 @@ from collect.benchmarks.local import (
     LocalBug,
 )
 from collect.benchmarks.marks import note_verified
-from collect.benchmarks.projects import project as projects
 from collect.benchmarks.projects.config import FactoryConfig, HardFeature, ProjectConfig
 from collect.benchmarks.projects.project import (
     Project,
     ProjectRefused,
     Source,
+    arrange,
     fetch,
     is_below,
 )
@@ -67,9 +67,8 @@ from collect.synthesis.mutations.base import Mutation
 from collect.synthesis.mutations.finding import chosen, combined, find_project_mutations
 from collect.synthesis.workbench import PythonWorkbench, Suite, TrialRun, Workbench
 from collect.threads import run_in_threads
-from sandbox import SandboxConfig, clean_up
+from sandbox import clean_up
 from sandbox.errors import ImageMissing, SandboxUnavailable
-from sandbox.java.project import BUILD_FILES
 
 # Choose the edits of a project to try, and the tests to run for each.
 
@@ -446,16 +445,6 @@ def _places(edits: Sequence[Mutation | EditRecord]) -> set[tuple[str, str]]:
 def _symptom(bug: LocalBug) -> tuple[object, ...]:
     """For a user, two edits in one place that the same tests catch in the same way are one bug."""
     return _places(bug.edits), bug.fail_to_pass, bug.failure
-
-
-def arrange(wanted: ProjectConfig, source: Source, sandbox: SandboxConfig) -> Project:
-    """Separate a project's tests from its code, and find what they need. Raises ProjectRefused."""
-    language = wanted.language
-    if language is None and any(name in source.files for name in BUILD_FILES):
-        language = "java"
-    if language == "java":
-        return projects.arrange_java(wanted, source)
-    return projects.arrange(wanted, source, sandbox)
 
 
 # One project, with its suite and the outcomes so far on disk.

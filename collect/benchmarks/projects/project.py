@@ -42,6 +42,7 @@ from sandbox import SandboxConfig
 from sandbox.bubblewrap import find_interpreter
 from sandbox.environment import cache_folder
 from sandbox.errors import SandboxUnavailable
+from sandbox.java.project import BUILD_FILES
 from sandbox.packages import packages_folder, pytest_plugins
 
 
@@ -141,7 +142,11 @@ _LICENSE = re.compile(rb"<license>\s*<name>\s*(.*?)\s*</name>", re.DOTALL)
 
 
 def arrange(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> Project:
-    """The project with its packages installed. Raises ProjectRefused."""
+    """Separate a project's tests from its code, and install what they need. Raises
+    ProjectRefused."""
+    has_build = any(name in source.files for name in BUILD_FILES)
+    if project.language == "java" or (project.language is None and has_build):
+        return _arrange_java(project, source)
     tests = project.tests or tuple(find_test_paths(source.files))
     if not tests:
         raise ProjectRefused(
@@ -165,7 +170,7 @@ def arrange(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> P
     )
 
 
-def arrange_java(project: ProjectConfig, source: Source) -> Project:
+def _arrange_java(project: ProjectConfig, source: Source) -> Project:
     """A Java project, laid out as Maven or Gradle does. Raises ProjectRefused."""
     files = without_outputs(source.files)
     java = [path for path in files if "src/test/" in path and path.endswith(".java")]
