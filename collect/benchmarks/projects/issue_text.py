@@ -85,10 +85,10 @@ def raising(statement: ast.AST | None) -> ast.Call | None:
     return None
 
 
-def assignments(source: str, before: int) -> dict[str, ast.expr]:
+def assignments(function: ast.AST, before: int) -> dict[str, ast.expr]:
     """The values last assigned to a test's variables, by statements that end above a line."""
     found: dict[str, ast.expr] = {}
-    for node in ast.walk(_parsed(source)):
+    for node in ast.walk(function):
         if isinstance(node, ast.Assign) and (node.end_lineno or 0) < before:
             parts = [part for target in node.targets for part in ast.walk(target)]
             found |= {part.id: node.value for part in parts if isinstance(part, ast.Name)}
@@ -152,7 +152,6 @@ def name_of(function: ast.expr) -> str:
 
 
 _FRAME = re.compile(r"^(\S+\.py):(\d+): in (\S+)\n((?: {4}.*(?:\n|\Z))*)", re.MULTILINE)
-_CARETS = re.compile(r"^\s*[\^~]+\s*$", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _IDENTIFIER = re.compile(
     r"[A-Za-z]+_\w*|_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|\w+(?=\()|(?<=\.)\w+"
@@ -175,10 +174,6 @@ class Symptom:
     """The class of the first failing test's exception, without its module."""
     message: str
     """The exception's message, as pytest shows it."""
-    statement: str
-    """The test's statement that fails; empty if the test fails outside its own statements."""
-    line: int = 0
-    """First line of that statement in `source`, 1-based; 0 if there is none."""
     expected_exception: str = ""
     """The exception that the test expects that statement to raise, as written there."""
     helpers: frozenset[str] = frozenset()
@@ -188,7 +183,7 @@ class Symptom:
     function: ast.FunctionDef | None = None
     """The tree of `source`."""
     failing: ast.stmt | None = None
-    """The failing statement in it."""
+    """The failing statement in it; None if the test fails outside its own statements."""
     definitions: Mapping[str, str] = field(default_factory=dict)
     """Source of the tests' own functions and classes that the test needs, if the run told it."""
 
@@ -254,8 +249,6 @@ def read_symptom(
         imports=(*imports, *(scene.imports if scene is not None else ())),
         exception=exception,
         message=re.sub(rf"^(?:\w+\.)*{re.escape(exception)}(?:: |\n|$)", "", message),
-        statement=ast.unparse(failing) if failing is not None else "",
-        line=failing.lineno if failing is not None else 0,
         expected_exception=ast.unparse(raises.args[0]) if raises is not None else "",
         helpers=frozenset(_helpers(tree)),
         hidden=frozenset(name for frame in outside for name in frame.names()) - shown - _KNOWN,
@@ -383,9 +376,10 @@ class Checked(NamedTuple):
 
 
 def checked(symptom: Symptom) -> Checked:
-    statement = next(iter(_parsed(symptom.statement).body), None)
+    statement, given = symptom.failing, dict[str, ast.expr]()
+    if symptom.function is not None and statement is not None:
+        given = assignments(symptom.function, statement.lineno)
     inner = statement.body[-1] if isinstance(statement, ast.With) else statement
-    given = assignments(symptom.source, symptom.line)
     both = sides(inner)
     written = tuple(is_written(side, given) for side in both) if both else ()
     subject = _subject(inner, given)
@@ -442,11 +436,12 @@ def _inlined(
     subject: ast.expr | None, symptom: Symptom, given: Mapping[str, ast.expr]
 ) -> ast.expr | None:
     """For a variable that only the failing statement reads: the expression that it holds."""
-    if not isinstance(subject, ast.Name) or subject.id not in given or not symptom.function:
+    function, failing = symptom.function, symptom.failing
+    if not (isinstance(subject, ast.Name) and subject.id in given and function and failing):
         return subject
     name = subject.id
-    parts = [part for part in ast.walk(symptom.function) if isinstance(part, ast.Name)]
-    before = [part for part in parts if part.id == name and part.lineno < symptom.line]
+    parts = [part for part in ast.walk(function) if isinstance(part, ast.Name)]
+    before = [part for part in parts if part.id == name and part.lineno < failing.lineno]
     return given[name] if len(before) == 1 else subject
 
 
@@ -456,9 +451,11 @@ def _expected_value(symptom: Symptom, statement: ast.AST | None) -> str:
     result = ""
     if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
         result = statement.targets[0].id
-    nodes = list(ast.walk(symptom.function)) if symptom.function is not None else []
-    later = [node for node in nodes if isinstance(node, ast.stmt) and node.lineno > symptom.line]
-    for node in [statement, *(later if result else ())]:
+    later: list[ast.AST] = []
+    if result and symptom.function is not None and symptom.failing is not None:
+        nodes = (node for node in ast.walk(symptom.function) if isinstance(node, ast.stmt))
+        later = [node for node in nodes if node.lineno > symptom.failing.lineno]
+    for node in [statement, *later]:
         both = sides(node) if is_equality(node) else None
         for one, other in (both, both[::-1]) if both else ():
             fits = node is statement or (isinstance(one, ast.Name) and one.id == result)
