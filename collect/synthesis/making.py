@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
-from itertools import accumulate, zip_longest
+from itertools import accumulate
 from pathlib import Path
 
 from rich.console import Console
@@ -135,29 +135,17 @@ def find_candidates(project: Project, suite: Suite, config: FactoryConfig) -> Ca
     ]
     per_scope = config.bugs_per_function * TRIES_PER_FUNCTION
     single = chosen(reached, seed, config.candidates_per_project, per_scope=per_scope)
-    pairs = _pairs(single, seed, round(config.combined_share * len(single)))
+    pairs = combined(single, seed, round(config.combined_share * len(single)))
     # Single edits, with the pairs at even distances.
-    order: list[tuple[Mutation, ...]] = []
-    step = len(single) // len(pairs) if pairs else len(single) + 1
-    for number, mutation in enumerate(single, start=1):
-        order.append((mutation,))
-        if number % step == 0 and pairs:
-            order.append(pairs.pop(0))
+    ranked: list[tuple[float, tuple[Mutation, ...]]] = []
+    ranked += [(number / len(single), (each,)) for number, each in enumerate(single)]
+    ranked += [((number + 0.5) / len(pairs), pair) for number, pair in enumerate(pairs)]
+    ranked.sort(key=lambda each: each[0])
     candidates = []
-    for parts in order[: config.candidates_per_project]:
+    for _, parts in ranked[: config.candidates_per_project]:
         covering = frozenset().union(*(_reaching(part, suite) for part in parts))
         candidates.append(Candidate(parts, _sample(covering, suite, config, seed), len(covering)))
     return Candidates(candidates, len(mutations), len(reached), tuple(unread))
-
-
-def _pairs(single: Sequence[Mutation], seed: str, count: int) -> list[tuple[Mutation, Mutation]]:
-    """Pairs within files, alternating between the files."""
-    by_path: dict[str, list[Mutation]] = {}
-    for mutation in single:
-        by_path.setdefault(mutation.path, []).append(mutation)
-    share = -(-count // max(len(by_path), 1))
-    found = [combined(each, f"{seed}:{path}", share) for path, each in by_path.items()]
-    return [pair for turn in zip_longest(*found) for pair in turn if pair is not None][:count]
 
 
 def _reaching(mutation: Mutation, suite: Suite) -> frozenset[int]:

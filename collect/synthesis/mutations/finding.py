@@ -255,32 +255,19 @@ def _shuffled_kinds(
 
 def combined(
     mutations: Sequence[Mutation], seed: str, count: int
-) -> Iterator[tuple[Mutation, Mutation]]:
-    """At most `count` pairs of one program in a seeded order, with no mutation in two of them.
-
-    A pair is in text order, in separate statements. About half of the pairs are within one
-    function, if there are enough; the others in two.
-    """
+) -> list[tuple[Mutation, Mutation]]:
+    """At most `count` pairs in a seeded order, each of one program and in text order, in separate
+    statements; no mutation is in two. About half of the pairs are within one function."""
     generator = random.Random(seed)
-    left = sorted(mutations, key=lambda mutation: (mutation.path, mutation.start, mutation.text))
-    generator.shuffle(left)
-    while left and count > 0:
-        one = left.pop()
-        same_scope = generator.random() < 0.5
-        fitting = [other for other in left if _fit(*_in_text_order(one, other))]
-        if fitting:
-            wanted = (other for other in fitting if (other.scope == one.scope) == same_scope)
-            partner = next(wanted, fitting[0])
-            left.remove(partner)
-            count -= 1
-            yield _in_text_order(one, partner)
-
-
-def _in_text_order(one: Mutation, another: Mutation) -> tuple[Mutation, Mutation]:
-    return (one, another) if one.start <= another.start else (another, one)
-
-
-def _fit(first: Mutation, second: Mutation) -> bool:
-    """Whether both can be applied to one program, in separate statements."""
-    same = (first.path, first.source) == (second.path, second.source)
-    return same and "\n" in first.source[first.end : second.start]
+    by_path: defaultdict[str, list[Mutation]] = defaultdict(list)
+    for mutation in sorted(mutations, key=lambda each: (each.path, each.start, each.text)):
+        by_path[mutation.path].append(mutation)
+    pairs: list[tuple[Mutation, Mutation]] = []
+    for own in by_path.values():
+        generator.shuffle(own)
+        half = len(own) // 4 * 2
+        own[half:] = sorted(own[half:], key=lambda mutation: mutation.scope)
+        pairs += zip(own[::2], own[1::2], strict=False)
+    generator.shuffle(pairs)
+    in_order = [(b, a) if b.start < a.start else (a, b) for a, b in pairs]
+    return [(a, b) for a, b in in_order if "\n" in a.source[a.end : b.start]][:count]

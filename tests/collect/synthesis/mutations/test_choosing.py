@@ -67,9 +67,9 @@ def test_heavier_categories_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_pairs_of_one_program_that_do_not_touch() -> None:
-    pairs = list(combined([*FOUND, *OTHERS], "a", 20))
+    pairs = combined([*FOUND, *OTHERS], "a", 20)
     assert len(pairs) == 20
-    assert pairs == list(combined([*OTHERS, *FOUND], "a", 20))
+    assert pairs == combined([*OTHERS, *FOUND], "a", 20)
     parts = [part for pair in pairs for part in pair]
     assert len(set(map(id, parts))) == 40
     same = sum(pair[0].scope == pair[1].scope for pair in pairs)
@@ -87,4 +87,4 @@ def test_pairs_of_one_program_that_do_not_touch() -> None:
 def test_edits_that_touch_are_not_combined() -> None:
     on_one_line = [one for one in FOUND if one.line == 19]
     assert len(on_one_line) > 1
-    assert list(combined(on_one_line, "a", 3)) == []
+    assert combined(on_one_line, "a", 3) == []
