@@ -44,9 +44,6 @@ PROJECT_KINDS = [kind for kind in KINDS.values() if kind.name not in _NOT_IN_PRO
 
 _ALWAYS = (cst.Annotation, cst.Import, cst.ImportFrom, cst.Decorator, cst.Raise)
 _CONDITIONS = ("TYPE_CHECKING", "__name__", "version_info", "platform", "__debug__", "DEBUG")
-_FUNCTIONS = {"__repr__", "__dir__", "__sizeof__", "__init_subclass__", "__class_getitem__"}
-_DECORATORS = {"overload", "abstractmethod", "deprecated", "abstractproperty"}
-_BASES = {"Protocol", "TypedDict"}
 _CALLS = {"warn", "warn_explicit", "TypeVar", "ParamSpec", "NewType", "getLogger", "cast"}
 _LOGGERS = re.compile(r"(?:^|\.|_)(?:log|logger|logging)\.", re.IGNORECASE)
 _CONSTANTS = re.compile(r"__\w+__$|_?version|_?VERSION|_?T$")
@@ -65,25 +62,13 @@ def _skipped_in_projects(node: cst.CSTNode) -> bool:
             skipped = True
         case cst.If(test):
             skipped = mentions(test, *_CONDITIONS)
-        case cst.FunctionDef(cst.Name(name), decorators=decorators):
-            names = {_last_name(each.decorator) for each in decorators}
-            skipped = name in _FUNCTIONS or bool(names & _DECORATORS)
-        case cst.ClassDef(bases=bases):
-            skipped = any(_last_name(base.value) in _BASES for base in bases)
         case cst.Try(cst.IndentedBlock([cst.SimpleStatementLine([first, *_]), *_])):
             skipped = isinstance(first, cst.Import | cst.ImportFrom)
         case cst.Call(func):
             skipped = called_name(node) in _CALLS or bool(_LOGGERS.search(dotted(func)))
         case cst.Assign([cst.AssignTarget(cst.Name(name)), *_]) | cst.AnnAssign(cst.Name(name)):
-            skipped = bool(_CONSTANTS.match(name))
-    match node:
-        case cst.Assign(value=cst.Comparison() | cst.BooleanOperation() as value):
-            skipped |= mentions(value, "version_info")
+            skipped = bool(_CONSTANTS.match(name)) or mentions(node, "version_info")
     return skipped or _skipped_in_programs(node)
-
-
-def _last_name(node: cst.CSTNode) -> str:
-    return called_name(node) if isinstance(node, cst.Call) else dotted(node).rpartition(".")[2]
 
 
 def find_mutations(code: str) -> list[Mutation]:
