@@ -53,8 +53,6 @@ class Problem:
     """The data set's name in the config."""
     statement: str = field(repr=False)
     """The coding task as given to a model: without what fails or how it is tested."""
-    starter: str = field(repr=False)
-    """Code that a solution starts with or completes; may be empty."""
     canonical: str | None = field(repr=False)
     """A complete correct program, if upstream has one."""
     entry_point: str
