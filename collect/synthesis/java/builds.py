@@ -259,20 +259,13 @@ _BOXED = {
 }
 
 
-@dataclass
-class Instrumented:
-    """An instrumented file, and the meaning of its numbers."""
-
-    next_number: int
-    source: bytes = b""
-    statements: dict[int, int] = field(default_factory=dict)
-    """The line of each statement."""
-
-
-def instrument(source: bytes, first: int, faulty: Set[str] = frozenset()) -> Instrumented:
-    """Instrument a file, numbering statements from `first`. `faulty` are the keys of methods whose
-    arguments and results are told, too: see `_method_key`."""
-    found = Instrumented(first)
+def instrument(
+    source: bytes, first: int, faulty: Set[str] = frozenset()
+) -> tuple[bytes, list[int]]:
+    """Instrument a file, and tell the lines of its statements, which are numbered from `first`.
+    `faulty` are the keys of methods whose arguments and results are told, too: see `_method_key`.
+    """
+    lines: list[int] = []
     # At the same place, closing text comes first, the innermost before the outer.
     inserted: list[tuple[int, bool, int, str]] = []
 
@@ -283,9 +276,8 @@ def instrument(source: bytes, first: int, faulty: Set[str] = frozenset()) -> Ins
         inserted.append((place, False, -len(inserted), text))
 
     def statement(node: Node) -> None:
-        found.statements[found.next_number] = line_of(node)
-        before(node.start_byte, f" {TRACE}.at({found.next_number}); ")
-        found.next_number += 1
+        before(node.start_byte, f" {TRACE}.at({first + len(lines)}); ")
+        lines.append(line_of(node))
 
     def method(node: Node, body: Node) -> None:
         first_one = next(iter(body.named_children), None)
@@ -323,8 +315,7 @@ def instrument(source: bytes, first: int, faulty: Set[str] = frozenset()) -> Ins
     for place, _, _, text in sorted(inserted):
         parts += [source[position:place], text.encode()]
         position = place
-    found.source = b"".join([*parts, source[position:]])
-    return found
+    return b"".join([*parts, source[position:]]), lines
 
 
 def _method_key(method: Node) -> str:
@@ -362,9 +353,8 @@ class TracedBuild:
 
     sources: Mapping[str, bytes] = field(repr=False)
     build: JavaBuild
-    statements: Mapping[int, tuple[str, int]] = field(repr=False)
-    """File and line of each statement number."""
-    next_number: int
+    statements: Sequence[tuple[str, int]] = field(repr=False)
+    """File and line of each statement, by its number."""
 
     def modules(
         self, workspace: str, properties: Mapping[str, object]
@@ -390,24 +380,22 @@ class TracedBuild:
             for node in walk(parse(edits[0].source.encode()))
             if node.type in METHODS and (line_of(node), node.end_point.row + 1) in spans
         }
-        return {**self.sources, path: instrument(files[path], self.next_number, faulty).source}
+        return {**self.sources, path: instrument(files[path], len(self.statements), faulty)[0]}
 
 
 def trace_project(project: Project, build: JavaBuild, sandbox: SandboxConfig) -> TracedBuild:
     """Instrument and compile a project. Raises ProjectRefused, SandboxError."""
     sources: dict[str, bytes] = {}
-    statements: dict[int, tuple[str, int]] = {}
-    number = 0
+    statements: list[tuple[str, int]] = []
     for path, data in project.source.files.items():
         if build.step_of(path) is None or parse(data).has_error:
             continue
-        own = instrument(data, number)
-        sources[path], number = own.source, own.next_number
-        statements |= {each: (path, line) for each, line in own.statements.items()}
+        sources[path], lines = instrument(data, len(statements))
+        statements += [(path, line) for line in lines]
     with open_sandbox(sandbox) as opened:
         opened.write_files({**project.source.files, **build.outputs, **sources})
         compiled = _compiled(project, build, opened, sources)
-    return TracedBuild(sources, replace(build, outputs=compiled), statements, number)
+    return TracedBuild(sources, replace(build, outputs=compiled), statements)
 
 
 def _compiled(

@@ -96,7 +96,7 @@ class JavaWorkbench:
         files = self.project.source.files
         with open_sandbox(self.sandbox) as opened:
             opened.write_files({**files, **traced.sources, **traced.build.outputs})
-            modules = traced.modules(opened.workspace, {"size": traced.next_number})
+            modules = traced.modules(opened.workspace, {"size": len(traced.statements)})
             classes = self._by_module(self._modules)
             timeout = self.config.suite_timeout
             reports, output, _ = _run(opened, modules, classes, timeout, TRACE)

@@ -82,7 +82,7 @@ FAULTY = {
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the instrumented program."""
     folder = tmp_path_factory.mktemp("till")
-    (folder / "Till.java").write_bytes(instrument(SOURCE.encode(), 0, FAULTY).source)
+    (folder / "Till.java").write_bytes(instrument(SOURCE.encode(), 0, FAULTY)[0])
     (folder / "classes.txt").write_text("shop.Till\nshop.Till$Item\n")
     own = [Path(builds.__file__).with_name(name) for name in ("Trace.java", "Contents.java")]
     subprocess.run(["javac", "-d", folder, folder / "Till.java", *own], check=True)
