@@ -522,10 +522,8 @@ class ProjectMaker:
         outcomes = self._work_file(project, work)
         kind = JavaWorkbench if project.language == "java" else PythonWorkbench
         workbench: Workbench = kind(project, self.runtime.sandbox, self.config)
-        suite_file, clock = (
-            work.with_name(f"{work.name}.suite.json"),
-            work.with_name(f"{work.name}.seconds"),
-        )
+        suite_file = work.with_name(f"{work.name}.suite.json")
+        clock = work.with_name(f"{work.name}.seconds")
         earlier = float(clock.read_text()) if clock.is_file() else 0.0
         began = time.monotonic()
         try:
