@@ -148,43 +148,47 @@ public final class Prices {
 }
 """
 STOCK_TESTS = {
-    "anEmptyStockHasNothing": "assertEquals(0, stock().total());",
-    "totals": 'assertEquals(3, stock("pen", 2, "ink", 1).total());',
+    "anEmptyStockHasNothing": "assertEquals(0, new Stock(new HashMap<>()).total());",
+    "totals": """\
+Map<String, Integer> counts = new HashMap<>();
+        counts.put("pen", 2);
+        counts.put("ink", 1);
+        assertEquals(3, new Stock(counts).total());""",
     "addingChangesTheTotal": """\
-Stock stock = stock("pen", 2);
+Stock stock = new Stock(Collections.singletonMap("pen", 2));
         assertEquals(2, stock.total());
         stock.add("ink", 1);
         assertEquals(3, stock.total());""",
     "takingChangesTheTotal": """\
-Stock stock = stock("pen", 2);
+Stock stock = new Stock(Collections.singletonMap("pen", 2));
         assertEquals(2, stock.total());
         stock.take("pen", 1);
         assertEquals(1, stock.total());""",
     "addsToWhatIsThere": """\
-Stock stock = stock("pen", 2);
+Stock stock = new Stock(Collections.singletonMap("pen", 2));
         stock.add("pen", 3);
         assertEquals(5, stock.count("pen"));""",
     "takesFromWhatIsThere": """\
-Stock stock = stock("pen", 5);
+Stock stock = new Stock(Collections.singletonMap("pen", 5));
         stock.take("pen", 3);
         assertEquals(2, stock.count("pen"));""",
     "theLastOneIsGone": """\
-Stock stock = stock("pen", 1);
+Stock stock = new Stock(Collections.singletonMap("pen", 1));
         stock.take("pen", 1);
         assertFalse(stock.has("pen"));""",
     "someAreLeft": """\
-Stock stock = stock("pen", 2);
+Stock stock = new Stock(Collections.singletonMap("pen", 2));
         stock.take("pen", 1);
         assertTrue(stock.has("pen"));""",
     "theLimitItselfFits": """\
-Stock stock = stock();
+Stock stock = new Stock(new HashMap<>());
         stock.add("pen", 10);
         assertEquals(10, stock.count("pen"));""",
     "aboveTheLimit": """\
-Stock stock = stock("pen", 9);
+Stock stock = new Stock(Collections.singletonMap("pen", 9));
         assertThrows(IllegalArgumentException.class, () -> stock.add("pen", 2));""",
     "notEnough": """\
-Stock stock = stock("pen", 1);
+Stock stock = new Stock(Collections.singletonMap("pen", 1));
         assertThrows(IllegalArgumentException.class, () -> stock.take("pen", 2));""",
     "aStockIsItsOwn": """\
 Map<String, Integer> counts = new HashMap<>();
@@ -206,14 +210,6 @@ PRICES_TESTS = {
     "oneListed": 'assertEquals("a", Prices.listed(Arrays.asList("a")));',
 }
 HELPERS = """\
-    private static Stock stock(Object... given) {
-        Map<String, Integer> counts = new HashMap<>();
-        for (int i = 0; i < given.length; i += 2) {
-            counts.put((String) given[i], (Integer) given[i + 1]);
-        }
-        return new Stock(counts);
-    }
-
     private static Prices prices() {
         Map<String, Integer> cents = new HashMap<>();
         cents.put("pen", 100);
