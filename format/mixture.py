@@ -44,10 +44,10 @@ Cap = Annotated[int, Field(ge=0)]
 class MixtureConfig(StrictRecord):
     """Selects among the rows that passed the filters; `none` means null."""
 
-    weights: Mapping[Facet, Mapping[str, Weight]] = Field(default_factory=dict)
+    weights: Mapping[Facet, Mapping[str, Weight]] = {}
     """Probability to keep a row, by column and value: `{category: {code_reachability: 0.25}}`.
     Weights of several columns are multiplied; 1 for values not named."""
-    caps: Mapping[Facet, Cap | Mapping[str, Cap]] = Field(default_factory=dict)
+    caps: Mapping[Facet, Cap | Mapping[str, Cap]] = {}
     """Most rows of a value: `{difficulty: {easy: 1000}}`, or of each value: `{category:
     500}`."""
     max_rows: int | None = Field(default=None, ge=1)

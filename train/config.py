@@ -139,7 +139,7 @@ class TrainConfig(StrictRecord):
     checkpoints_at: tuple[int, ...] = ()
     """Numbers of trained rows after which a copy of the model is kept in `RUN/model-at/ROWS`."""
     wandb: WandbSettings | None = None
-    trainer_arguments: dict[str, Any] = Field(default_factory=dict)
+    trainer_arguments: dict[str, Any] = Field(default={})
     """Any other option of TRL's `SFTConfig`, `DPOConfig` or `GRPOConfig`, by its own name."""
 
     def identity(self) -> dict[str, Any]:
