@@ -9,7 +9,6 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from itertools import cycle
 from pathlib import Path
 from textwrap import wrap
@@ -28,18 +27,9 @@ from eval.metrics import MISSING, Facts
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.axis import XAxis, YAxis
+    from matplotlib.axis import XAxis
 
 Cell = str | int | float | None
-
-
-class FigureKind(StrEnum):
-    BARS = "bars"
-    """Side by side, one group per label."""
-    STACKED = "stacked"
-    """One bar per label, with stacked series."""
-    SCATTER = "scatter"
-    """One point each, at its `x`."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +41,6 @@ class Point:
     """None: unknown or undefined."""
     low: float | None = None
     high: float | None = None
-    x: float | None = None
-    """For scatter plots."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +61,8 @@ class Figure:
     x_label: str
     y_label: str
     series: tuple[Series, ...]
-    kind: FigureKind = FigureKind.BARS
+    stacked: bool = False
+    """Whether the series of a label are end to end in one bar, not side by side."""
     note: str = ""
     in_text: bool = False
     """Whether tables.md has its numbers; false if a table already shows them."""
@@ -81,7 +70,7 @@ class Figure:
     @property
     def is_percent(self) -> bool:
         """Whether values can't exceed 100."""
-        return self.y_label.startswith("%") and self.kind is not FigureKind.STACKED
+        return self.y_label.startswith("%") and not self.stacked
 
     @property
     def labels(self) -> list[str]:
@@ -172,11 +161,11 @@ def record_csv(record: Record) -> str:
     if isinstance(record, Table):
         return csv_text([record.columns, *record.rows])
     rows = [
-        (series.name, p.label, p.x, p.value, p.low, p.high)
+        (series.name, p.label, p.value, p.low, p.high)
         for series in record.series
         for p in series.points
     ]
-    return csv_text([("series", "label", "x", "value", "low", "high"), *rows])
+    return csv_text([("series", "label", "value", "low", "high"), *rows])
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
@@ -186,7 +175,7 @@ def csv_text(rows: Iterable[Iterable[Any]]) -> str:
     return text.getvalue()
 
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MARKDOWN, RESULTS, FIGURES = "tables.md", "results.json", "figures"
 """Names of the tables, of the file with everything, and of the folder of further figures."""
 
@@ -241,8 +230,6 @@ COLOURS = {
 TEXT, MUTED = COLOURS["text"], COLOURS["muted"]
 VARIABLES = {colour: f"var(--{name}, {colour})" for name, colour in COLOURS.items()}
 SERIES = [colour for name, colour in COLOURS.items() if name[0] == "s"]
-MARKS = "os^Dv"
-"""Circle, square, triangle, diamond, triangle, so that series differ without colour."""
 FONT = 13
 STYLE = {
     "svg.fonttype": "none",
@@ -262,7 +249,7 @@ STYLE = {
     "legend.handlelength": 0.8,
     "legend.labelspacing": 0.35,
 }
-WIDTH, POINTS_HEIGHT, AXIS_HEIGHT = 640, 310, 48
+WIDTH, AXIS_HEIGHT = 640, 48
 BAR, BAR_GAP, GROUP_GAP, LINE, CHARACTER = 16, 4, 16, 15, 7
 """Sizes in points; a character has the average width."""
 LABEL_CHARACTERS, LEGEND_CHARACTERS = 31, 85
@@ -292,11 +279,8 @@ def figures_of(folder: Path) -> list[Figure]:
 
 
 def _says_something(figure: Figure) -> bool:
-    """Whether to draw it: rates of 0 count, but not costs that are all 0, or a single point."""
+    """Whether to draw it: rates of 0 count, but not numbers that are all 0."""
     points = [p for series in figure.series for p in series.points if p.value is not None]
-    if figure.kind is FigureKind.SCATTER:
-        placed = [point.x for point in points if point.x is not None]
-        return len(placed) > 1 and any(placed)
     return any(p.value for p in points) or (figure.is_percent and bool(points))
 
 
@@ -311,8 +295,7 @@ def draw(figure: Figure) -> Markup:
         axes = canvas.add_subplot()
         axes.tick_params(length=0, pad=6)
         axes.spines[:].set_visible(False)
-        fill = _points if figure.kind is FigureKind.SCATTER else _bars
-        height, marks = fill(axes, figure)
+        height, marks = _bars(axes, figure)
         names = [_lines(name, LEGEND_CHARACTERS) for name, _ in marks]
         handles = [handle for _, handle in marks]
         # As many columns as fit the longest name.
@@ -331,7 +314,7 @@ def _bars(axes: Axes, figure: Figure) -> tuple[float, list[Named]]:
     """Horizontal bars, with room for long names. Returns the height and the legend."""
     from matplotlib.patches import Patch
 
-    stacked = figure.kind is FigureKind.STACKED
+    stacked = figure.stacked
     y, places, ends = GROUP_GAP / 2, dict[str, float](), [0.0]
     for label in figure.labels:
         bars = [
@@ -389,46 +372,17 @@ def _value(axes: Axes, value: float, x: float, y: float) -> None:
     axes.annotate(_number(value), (x, y), place, textcoords=units, va="center_baseline")
 
 
-def _points(axes: Axes, figure: Figure) -> tuple[float, list[Named]]:
-    """Points with intervals, markers and names. Returns the height and the legend."""
-    several = len(figure.series) > 1
-    marks: list[Named] = []
-    across, up = [0.0], [0.0]
-    for series in figure.series:
-        for point in series.points:
-            x, y = point.x, point.value
-            if x is None or y is None:
-                continue
-            name = f"{series.name}: {point.label}" if several else point.label
-            colour, mark = SERIES[len(marks) % len(SERIES)], MARKS[len(marks) % len(MARKS)]
-            drawn = axes.scatter(x, y, 100, colour, marker=mark, linewidth=0, zorder=3)
-            _tooltip(drawn, f"{name}: {_number(x)}, {_told(point)}")
-            if point.low is not None and point.high is not None:
-                axes.plot([x, x], [point.low, point.high], color=TEXT, alpha=0.75)
-                up += [point.low, point.high]
-            across.append(x)
-            up.append(y)
-            marks.append((name, drawn))
-    _scale(axes.xaxis, across)
-    _scale(axes.yaxis, up, figure)
-    axes.grid(False, axis="x")
-    axes.axhline(0, color=MUTED, linewidth=1, zorder=0.9)
-    axes.set_xlabel(visible(figure.x_label))
-    axes.set_ylabel(visible(figure.y_label))
-    return POINTS_HEIGHT, marks
-
-
-def _scale(axis: XAxis | YAxis, values: Sequence[float], figure: Figure | None = None) -> None:
+def _scale(axis: XAxis, values: Sequence[float], figure: Figure) -> None:
     """Round ticks from 0, or from below if a value is negative, to past the largest value."""
     from matplotlib.ticker import MaxNLocator
 
     known = [0.0, *(value for value in values if math.isfinite(value))]
-    low, high = min(known), max(*known, 100.0 if figure and figure.is_percent else 0.0)
+    low, high = min(known), max(*known, 100.0 if figure.is_percent else 0.0)
     locator = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
     ticks = locator.tick_values(low, high if high > low else low + 1)
     large = ticks[1] - ticks[0] >= 1000
     axis.set_ticks(ticks, [tokens(each) if large else f"{round(each, 10):g}" for each in ticks])
-    axis.axes.set(**{f"{axis.axis_name}lim": (ticks[0], ticks[-1])})
+    axis.axes.set_xlim(ticks[0], ticks[-1])
     axis.grid(True)
 
 

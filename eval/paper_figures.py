@@ -1,4 +1,4 @@
-"""The papers' figures: rates and costs of all arms, and InspectCoder's figures 6 to 8."""
+"""The papers' figures: pass rates and costs of all arms, and InspectCoder's figures 6 to 8."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from collect.store.records import Rollout
-from eval.figures import Cell, Figure, FigureKind, Point, Record, Series, Table, without_empty
+from eval.figures import Cell, Figure, Point, Record, Series, Table, without_empty
 from eval.metrics import (
     ABLATIONS,
     REPAIR_NAMES,
@@ -24,18 +24,9 @@ from eval.metrics import (
 )
 from eval.tables import Panel
 
-TABLES_1 = "Debug2Fix, tables 1 and 2"
 SHOWN_SETS = 25
-Value = Callable[[ArmMetrics], float | None]
 Solved = Mapping[str, frozenset[InstanceKey]]
 """The bugs that each arm or system resolved with any rollout, in table order."""
-COSTS: dict[str, Value] = {
-    "main steps": lambda m: m.main_steps,
-    "subagent steps": lambda m: m.sub_steps_all,
-    "tokens": lambda m: _total(m.main_tokens, m.sub_tokens_all),
-    "dollars": lambda m: m.dollars_per_rollout,
-}
-"""What the pass rate is plotted against."""
 
 
 def arm_records(
@@ -44,19 +35,7 @@ def arm_records(
     arms = {labels.arm(m): m for m in ordered_metrics(comparison.arms) if m.rollouts}
     if not arms:
         return []
-    records: list[Record] = [
-        _bars("pass_rate", arms, lambda m: m.pass_rate),
-        _bars("call_rate", arms, lambda m: m.call_rate),
-        _main_and_sub("steps", arms, lambda m: m.main_steps, lambda m: m.sub_steps_all),
-        _main_and_sub("tokens", arms, lambda m: m.main_tokens, lambda m: m.sub_tokens_all),
-    ]
-    for name, cost in COSTS.items():
-        points = [
-            Point(", ".join(names), m.pass_rate, m.pass_low, m.pass_high, cost(m))
-            for names, m in arms.items()
-        ]
-        records.append(scatter("pass_rate", name, "rollout", "% of rollouts", points))
-    records.append(_costs_table(arms))
+    records: list[Record] = [_pass_rates(arms), _costs_table(arms)]
     # InspectCoder's systems have their own figures per pair of models.
     if len(arms) > 1 and not all(m.arm.variant in REPAIR_NAMES for m in arms.values()):
         solved: dict[str, frozenset[InstanceKey]] = {", ".join(each): frozenset() for each in arms}
@@ -68,19 +47,6 @@ def arm_records(
             ("fixes_by_exactly", "unique_fixes"), "all arms", solved, comparison.instances
         )
     return without_empty(records)
-
-
-def scatter(rate: str, cost: str, trial: str, y_label: str, points: Sequence[Point]) -> Figure:
-    """A rate against an average cost a trial."""
-    return Figure(
-        f"{rate}_by_{cost.replace(' ', '_')}",
-        f"{rate.replace('_', ' ').capitalize()} against {cost}",
-        "",
-        f"average {cost} a {trial}",
-        y_label,
-        (Series("", tuple(points)),),
-        FigureKind.SCATTER,
-    )
 
 
 def _costs_table(arms: Mapping[tuple[str, str], ArmMetrics]) -> Table:
@@ -112,36 +78,15 @@ def _costs_table(arms: Mapping[tuple[str, str], ArmMetrics]) -> Table:
     )
 
 
-def _bars(name: str, arms: Mapping[tuple[str, str], ArmMetrics], value: Value) -> Figure:
-    """One series per pair of models, one label per variant; pass rates with intervals."""
+def _pass_rates(arms: Mapping[tuple[str, str], ArmMetrics]) -> Figure:
+    """One series per pair of models, one label per variant."""
     series: dict[str, list[Point]] = {}
     for (variant, models), m in arms.items():
-        found = value(m)
-        if found is not None:
-            ends = (m.pass_low, m.pass_high) if name == "pass_rate" else (None, None)
-            series.setdefault(models, []).append(Point(variant, found, *ends))
+        point = Point(variant, m.pass_rate, m.pass_low, m.pass_high)
+        series.setdefault(models, []).append(point)
     listed = tuple(Series(models, tuple(points)) for models, points in series.items())
-    title = name.replace("_", " ").capitalize()
-    return Figure(name, title, TABLES_1, "Variant", "% of rollouts", listed)
-
-
-def _main_and_sub(
-    name: str, arms: Mapping[tuple[str, str], ArmMetrics], main: Value, sub: Value
-) -> Figure:
-    series = tuple(
-        Series(who, tuple(Point(", ".join(names), value(m)) for names, m in arms.items()))
-        for who, value in (("main", main), ("sub", sub))
-    )
-    return Figure(
-        name,
-        f"{name.capitalize()} of main agent and subagent",
-        TABLES_1,
-        "Arm",
-        f"{name.capitalize()} a rollout",
-        series,
-        FigureKind.STACKED,
-        "Averages over all rollouts; the tables' are over those that called the subagent.",
-    )
+    source = "Debug2Fix, tables 1 and 2"
+    return Figure("pass_rate", "Pass rate", source, "Variant", "% of rollouts", listed)
 
 
 def _total(main: float | None, sub: float | None) -> float | None:
@@ -242,7 +187,7 @@ def _overlap_records(
         "System",
         "Bugs resolved",
         (Series("only it", alone), Series("others too", shared)),
-        FigureKind.STACKED,
+        stacked=True,
     )
     return [exactly, overlap]
 

@@ -65,7 +65,6 @@ from eval.metrics import (
     tokens,
 )
 from eval.paired import PairedReport, Standing, paired_facts, paired_figures, paired_parts
-from eval.paper_figures import scatter
 from eval.qualitative.judge import CATEGORIES
 from eval.qualitative.study import answer_records, study
 
@@ -285,13 +284,6 @@ COLUMNS: dict[str, Callable[[AloneMetrics], str]] = {
     "No verdict": lambda m: str(m.missing),
 }
 """The columns of the table of models."""
-COSTS: dict[str, Callable[[AloneMetrics], float | None]] = {
-    "steps": lambda m: m.steps,
-    "tokens": lambda m: m.tokens,
-    "seconds": lambda m: m.seconds,
-    "dollars": lambda m: m.dollars_per_question,
-}
-"""What the accuracy is plotted against."""
 
 
 def models_table(models: Sequence[AloneMetrics], labels: Labels) -> list[list[str]]:
@@ -346,7 +338,7 @@ def alone_notes(results: AloneResults, labels: Labels) -> list[str]:
 
 
 def alone_figures(results: AloneResults, labels: Labels) -> list[Record]:
-    """Accuracy by category and against costs, one series or point per model, and comparisons."""
+    """Accuracy by category, one series per model, and comparisons."""
     series = []
     for model in results.models:
         points = [
@@ -368,12 +360,6 @@ def alone_figures(results: AloneResults, labels: Labels) -> list[Record]:
             tuple(series),
         )
     ]
-    for name, cost in COSTS.items():
-        points = [
-            Point(m.name(labels), m.accuracy, m.accuracy_low, m.accuracy_high, cost(m))
-            for m in results.models
-        ]
-        figures.append(scatter("accuracy", name, "question", "% right", points))
     return without_empty([*figures, *paired_figures(results.paired, labels)])
 
 

@@ -19,7 +19,7 @@ from collect.benchmarks.base import Instance
 from collect.code.patches import ChangedRange
 from collect.questions.grounding import changed_by
 from collect.store.records import ORACLE_TEACHER, Conversation, Role, Rollout
-from eval.figures import Cell, Figure, FigureKind, Point, Record, Series, Table, without_empty
+from eval.figures import Cell, Figure, Point, Record, Series, Table, without_empty
 from eval.metrics import Arm, InstanceKey, Labels, arm_of, instance_of, ordered, percent
 from eval.qualitative.failure_modes import (
     ANSWER_MODES,
@@ -199,8 +199,8 @@ def steps_figures(study: Study, labels: Labels) -> list[Figure]:
                 "Step",
                 "Calls",
                 series,
-                FigureKind.STACKED,
-                "Of all sessions of the subagent; finish: it answered.",
+                stacked=True,
+                note="Of all sessions of the subagent; finish: it answered.",
                 in_text=True,
             )
         )

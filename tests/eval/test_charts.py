@@ -17,7 +17,6 @@ from eval.figures import (
     COLOURS,
     FORMAT_VERSION,
     Figure,
-    FigureKind,
     Point,
     Series,
     draw,
@@ -44,15 +43,6 @@ BARS = Figure(
         Series(f"_{HOSTILE}", (Point("Debug2Fix", 20), Point(HOSTILE, 0), Point("none", None))),
     ),
 )
-POINTS = Figure(
-    "cost",
-    "Rate by steps",
-    "",
-    HOSTILE,
-    "% of rollouts",
-    (Series("arms", (Point("a", 0, x=0), Point(HOSTILE, 50, 40, 60, 5), Point("b", 100, x=10))),),
-    FigureKind.SCATTER,
-)
 STEPS = Figure(
     "steps",
     "Steps",
@@ -63,7 +53,7 @@ STEPS = Figure(
         Series("main", (Point("a", 30), Point("b", 10))),
         Series("sub", (Point("a", 10), Point("b", 50))),
     ),
-    FigureKind.STACKED,
+    stacked=True,
 )
 
 
@@ -80,9 +70,6 @@ def test_the_figures_of_arms(tmp_path: Path) -> None:
     rates = figures["Pass rate"]
     assert rates.is_percent
     assert {point.value for series in rates.series for point in series.points} == {25, 75, 100}
-    tokens = figures["Pass rate against tokens"]
-    assert tokens.kind is FigureKind.SCATTER
-    assert by_label(tokens)["Debug2Fix, large → small"].x == 14_900
     gain = figures["Share of the frontier's gain that is recovered"]
     assert list(by_label(gain)) == ["Debug2Fix, large → small"]
     found = by_label(figures["Differences of arms"])
@@ -94,17 +81,16 @@ def by_label(figure: Figure) -> dict[str, Point]:
 
 
 def test_the_figures_of_the_papers(tmp_path: Path) -> None:
-    points = (Point("a", 40.0, 30.0, 50.0, 2.0), Point("b", 20.0, x=3.0))
+    points = (Point("a", 40.0, 30.0, 50.0), Point("b", 20.0))
     bars = Figure("bars", "Bars", "", "", "% of rollouts", (Series("one", points),))
     empty = replace(bars, name="empty", series=())
-    stacked = replace(bars, name="stacked", kind=FigureKind.STACKED)
-    scatter = replace(bars, name="scatter", kind=FigureKind.SCATTER)
-    single = replace(scatter, name="single", series=(Series("one", points[:1]),))
+    stacked = replace(bars, name="stacked", stacked=True)
+    zeros = replace(stacked, name="zeros", series=(Series("one", (Point("a", 0.0),)),))
     table = {"name": "costs", "columns": ["Variant"], "rows": [["Baseline"]]}
-    records = [*map(asdict, (bars, empty, stacked, scatter, single)), table]
+    records = [*map(asdict, (bars, empty, stacked, zeros)), table]
     results = {"format_version": FORMAT_VERSION, "figures": records}
     (tmp_path / "results.json").write_text(json.dumps(results))
-    assert figures_of(tmp_path) == [bars, stacked, scatter]
+    assert figures_of(tmp_path) == [bars, stacked]
 
 
 def test_results_of_another_version_give_no_figures(tmp_path: Path) -> None:
@@ -172,13 +158,7 @@ def test_stacked_bars_lie_end_to_end() -> None:
     assert "60" in texts(root)
 
 
-def test_points_lie_where_their_values_are() -> None:
-    places = [re.findall(r"[\d.]+", path.get("transform", "")) for _, path in marks(drawn(POINTS))]
-    (left, bottom), middle, (right, top) = [tuple(map(float, place)) for place in places]
-    assert middle == pytest.approx(((left + right) / 2, (top + bottom) / 2))
-
-
-@pytest.mark.parametrize("figure", [BARS, POINTS, STEPS])
+@pytest.mark.parametrize("figure", [BARS, STEPS])
 def test_a_chart_can_stand_in_a_page(figure: Figure) -> None:
     text = draw(figure)
     assert text == draw(figure)
@@ -190,9 +170,8 @@ def test_a_chart_can_stand_in_a_page(figure: Figure) -> None:
     assert root.get("aria-label") == f"{figure.title}: {figure.y_label}"
 
 
-@pytest.mark.parametrize("figure", [BARS, POINTS])
-def test_no_text_is_lost(figure: Figure) -> None:
-    found = " ".join(texts(drawn(figure)))
+def test_no_text_is_lost() -> None:
+    found = " ".join(texts(drawn(BARS)))
     assert "</svg><script>alert(1)</script>\\x1b[31m\\x00\\u202e $x_1$ \u65e5\u672c" in found
 
 

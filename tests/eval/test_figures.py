@@ -15,7 +15,7 @@ FIGURE = Figure(
     "%",
     (
         Series("main", (Point("first", 50.0, 20.0, 80.0), Point("second", None))),
-        Series("sub", (Point("second", 3, x=1.5),)),
+        Series("sub", (Point("second", 3),)),
     ),
 )
 
@@ -23,10 +23,7 @@ FIGURE = Figure(
 def test_csv_has_the_numbers_as_they_are() -> None:
     assert record_csv(TABLE) == 'Mode,%\n"a, b",40.0\nc,\n'
     assert record_csv(FIGURE) == (
-        "series,label,x,value,low,high\n"
-        "main,first,,50.0,20.0,80.0\n"
-        "main,second,,,,\n"
-        "sub,second,1.5,3,,\n"
+        "series,label,value,low,high\nmain,first,50.0,20.0,80.0\nmain,second,,,\nsub,second,3,,\n"
     )
 
 

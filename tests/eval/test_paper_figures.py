@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from collect.store.records import Rollout
-from eval.figures import Figure, FigureKind, Record, Table
+from eval.figures import Figure, Record, Table
 from eval.metrics import Labels, compare
 from eval.paper_figures import arm_records, panel_records
 from eval.tables import panels_of, write_tables
@@ -67,17 +67,6 @@ def test_rates_have_a_series_for_each_pair_of_models() -> None:
     assert point.low is not None
     assert point.high is not None
     assert point.low < 75 < point.high
-    (calls,) = figure(records, "call_rate").series
-    assert [(p.label, p.value, p.low) for p in calls.points] == [("Debug2Fix", 100.0, None)]
-
-
-def test_main_and_sub_stand_on_top_of_each_other() -> None:
-    tokens = figure(by_name(two_arms()), "tokens")
-    assert tokens.kind is FigureKind.STACKED
-    assert [(each.name, [p.value for p in each.points]) for each in tokens.series] == [
-        ("main", [1000.0, 1000.0]),
-        ("sub", [None, 500.0]),
-    ]
 
 
 def test_costs_are_by_rollout_and_by_fix() -> None:
@@ -87,9 +76,6 @@ def test_costs_are_by_rollout_and_by_fix() -> None:
     assert debug2fix[3:5] == (1500, 2000)
     assert baseline[-2:] == pytest.approx((1.0, 2.0))
     assert debug2fix[-2:] == pytest.approx((3.0, 4.0))
-    scatter = figure(records, "pass_rate_by_dollars")
-    assert scatter.x_label == "average dollars a rollout"
-    assert [(p.x, p.value) for p in scatter.series[0].points] == [(0.01, 50.0), (0.03, 75.0)]
 
 
 def test_fixes_of_one_arm_alone_and_of_several() -> None:
@@ -156,4 +142,3 @@ def test_they_are_written_beside_the_tables(tmp_path: Path) -> None:
     assert [each["name"] for each in results["figures"]] == [each.name for each in records]
     page = paths.markdown.read_text(encoding="utf-8")
     assert "## What it costs\n\nBeside Debug2Fix, table 1" in page
-    assert "## Pass rate against" not in page

@@ -10,7 +10,7 @@ from typing import Any
 from collect.store.messages import Message, ToolCall
 from collect.store.records import Conversation, MessageRow, Role, Rollout, ToolOutcome
 from eval.config import JudgeConfig
-from eval.figures import Figure, FigureKind, Table
+from eval.figures import Figure, Table
 from eval.metrics import Labels
 from eval.qualitative.failure_modes import UNREADABLE, tools_by_step
 from eval.qualitative.judge import JudgeReport, Sample
@@ -120,7 +120,7 @@ def test_tools_by_step() -> None:
     records = qualitative_records(looked_at([make_rollout("a"), make_rollout("b")]), LABELS)
     (figure,) = [each for each in records if each.name == "tools_by_step_1"]
     assert isinstance(figure, Figure)
-    assert figure.kind is FigureKind.STACKED
+    assert figure.stacked
     assert [(each.name, [p.value for p in each.points]) for each in figure.series] == [
         ("debug_control", [0, 2, 0]),
         ("debug_start_session", [2, 0, 0]),
