@@ -13,10 +13,7 @@ from itertools import cycle
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
-from xml.etree.ElementTree import SubElement
 
-from markupsafe import Markup
 from pydantic import TypeAdapter
 
 from collect.console import visible
@@ -25,7 +22,6 @@ from collect.store.files import write_text
 from eval.metrics import MISSING, Facts
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.axis import XAxis
 
@@ -210,36 +206,22 @@ def write_results(
     return TablePaths(folder / MARKDOWN, paths[0], folder / RESULTS)
 
 
-# Charts: figures drawn as SVG by matplotlib. Colours are variables of the report's style sheet, so
-# that charts follow its light or dark mode.
+# Charts: figures drawn as SVG by matplotlib.
 
-COLOURS = {
-    "s0": "#0b6fb8",
-    "s1": "#d9730d",
-    "s2": "#16835f",
-    "s3": "#b5307e",
-    "s4": "#7a52c7",
-    "s5": "#8c6d00",
-    "s6": "#3d8fb0",
-    "s7": "#6b6f76",
-    "text": "#1d1f21",
-    "muted": "#5b6067",
-    "edge": "#d9d9d3",
-}
-"""Style sheet variables and their light-mode values; series beyond s0 to s7 repeat these."""
-TEXT, MUTED = COLOURS["text"], COLOURS["muted"]
-VARIABLES = {colour: f"var(--{name}, {colour})" for name, colour in COLOURS.items()}
-SERIES = [colour for name, colour in COLOURS.items() if name[0] == "s"]
+SERIES = ("#0b6fb8", "#d9730d", "#16835f", "#b5307e", "#7a52c7", "#8c6d00", "#3d8fb0", "#6b6f76")
+"""Colours of series, which repeat after the last."""
+TEXT, MUTED, EDGE = "#1d1f21", "#5b6067", "#d9d9d3"
 FONT = 13
 STYLE = {
     "svg.fonttype": "none",
+    "svg.hashsalt": "",
     "text.parse_math": False,
     "text.color": TEXT,
     "font.size": FONT,
     "axes.labelcolor": TEXT,
     "axes.axisbelow": True,
     "figure.constrained_layout.h_pad": 6 / 72,
-    "grid.color": COLOURS["edge"],
+    "grid.color": EDGE,
     "grid.linewidth": 1,
     "xtick.labelcolor": TEXT,
     "ytick.labelcolor": TEXT,
@@ -254,14 +236,6 @@ BAR, BAR_GAP, GROUP_GAP, LINE, CHARACTER = 16, 4, 16, 15, 7
 """Sizes in points; a character has the average width."""
 LABEL_CHARACTERS, LEGEND_CHARACTERS = 31, 85
 """Maximum line length of a group's name and of a series' name."""
-TOOLTIP = "tooltip: "
-SVG, XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
-
-
-Named = tuple[str, "Artist"]
-"""An entry of the legend."""
-NamedPoint = tuple[int, str, Point]
-"""Index and name of the series, and a point."""
 
 
 def figures_of(folder: Path) -> list[Figure]:
@@ -284,9 +258,11 @@ def _says_something(figure: Figure) -> bool:
     return any(p.value for p in points) or (figure.is_percent and bool(points))
 
 
-def draw(figure: Figure) -> Markup:
+def draw(figure: Figure) -> str:
+    """The chart as SVG, the same for the same figure."""
     from matplotlib import style
     from matplotlib.figure import Figure as Canvas
+    from matplotlib.patches import Patch
 
     with style.context(["default", STYLE]), warnings.catch_warnings():
         # Ignore warnings about characters that matplotlib's font lacks: the page has other fonts.
@@ -295,9 +271,9 @@ def draw(figure: Figure) -> Markup:
         axes = canvas.add_subplot()
         axes.tick_params(length=0, pad=6)
         axes.spines[:].set_visible(False)
-        height, marks = _bars(axes, figure)
-        names = [_lines(name, LEGEND_CHARACTERS) for name, _ in marks]
-        handles = [handle for _, handle in marks]
+        height = _bars(axes, figure)
+        names = [_lines(each.name, LEGEND_CHARACTERS) for each in figure.series]
+        handles = [Patch(color=colour) for colour, _ in zip(cycle(SERIES), names, strict=False)]
         # As many columns as fit the longest name.
         longest = max((len(line) for name in names for line in name.split("\n")), default=0)
         columns = max(1, min(len(names), WIDTH // (CHARACTER * (longest + 5))))
@@ -306,49 +282,41 @@ def draw(figure: Figure) -> Markup:
         height += legend.get_window_extent().height
         canvas.set_size_inches(WIDTH / 72, height / 72)
         drawn = io.StringIO()
-        canvas.savefig(drawn, format="svg", transparent=True)
-    return _inline(drawn.getvalue(), f"{figure.title}: {figure.y_label}")
+        canvas.savefig(drawn, format="svg", transparent=True, metadata={"Date": None})
+    return drawn.getvalue()
 
 
-def _bars(axes: Axes, figure: Figure) -> tuple[float, list[Named]]:
-    """Horizontal bars, with room for long names. Returns the height and the legend."""
-    from matplotlib.patches import Patch
-
-    stacked = figure.stacked
+def _bars(axes: Axes, figure: Figure) -> float:
+    """Horizontal bars, with room for long names. Returns the height."""
     y, places, ends = GROUP_GAP / 2, dict[str, float](), [0.0]
     for label in figure.labels:
         bars = [
-            (index, series.name, point)
-            for index, series in enumerate(figure.series)
+            (colour, point)
+            for colour, series in zip(cycle(SERIES), figure.series, strict=False)
             for point in series.points
             if point.label == label and point.value is not None
         ]
         if not bars:
             continue
-        bars_height = BAR if stacked else len(bars) * (BAR + BAR_GAP) - BAR_GAP
+        bars_height = BAR if figure.stacked else len(bars) * (BAR + BAR_GAP) - BAR_GAP
         height = max(bars_height, LINE * (1 + _lines(label, LABEL_CHARACTERS).count("\n")))
         places[label] = y + height / 2
-        ends += _group(axes, bars, y + (height - bars_height + BAR) / 2, stacked)
+        ends += _group(axes, bars, y + (height - bars_height + BAR) / 2, figure.stacked)
         y += height + GROUP_GAP
     _scale(axes.xaxis, ends, figure)
     axes.axvline(0, color=MUTED, linewidth=1, zorder=0.9)
     axes.set_xlabel(visible(figure.y_label))
     axes.set_ylim(y - GROUP_GAP / 2, 0)
     axes.set_yticks(list(places.values()), [_lines(label, LABEL_CHARACTERS) for label in places])
-    for text, label in zip(axes.get_yticklabels(), places, strict=True):
-        if text.get_text().endswith("…"):
-            _tooltip(text, label)
-    patches = (Patch(color=colour) for colour in cycle(SERIES))
-    return y + AXIS_HEIGHT, [(each.name, next(patches)) for each in figure.series]
+    return y + AXIS_HEIGHT
 
 
-def _group(axes: Axes, bars: Sequence[NamedPoint], y: float, stacked: bool) -> list[float]:
+def _group(axes: Axes, bars: Sequence[tuple[str, Point]], y: float, stacked: bool) -> list[float]:
     """Bars below each other, with intervals, or end to end. Returns what the axis must cover."""
     ends, start = [0.0], 0.0
-    for index, name, point in bars:
+    for colour, point in bars:
         value = point.value or 0.0
-        (bar,) = axes.barh(y, value, BAR, start, color=SERIES[index % len(SERIES)])
-        _tooltip(bar, f"{name}, {point.label}: {_told(point)}")
+        axes.barh(y, value, BAR, start, color=colour)
         end = max(0.0, start + value)
         if point.low is not None and point.high is not None and not stacked:
             low, high = point.low, point.high
@@ -391,53 +359,8 @@ def _lines(text: str, characters: int) -> str:
     return "\n".join(wrap(visible(text), characters, max_lines=3, placeholder="…"))
 
 
-def _told(point: Point) -> str:
-    """A value with its interval, as text."""
-    told = _number(point.value or 0.0)
-    if point.low is None or point.high is None:
-        return told
-    return f"{told} ({_number(point.low)} to {_number(point.high)})"
-
-
 def _number(value: float) -> str:
     """A value formatted for a chart: 61.2, 1,204, 0.0315."""
     if 0 < abs(value) < 0.95:
         return f"{value:.3g}"
     return f"{value:,.1f}".removesuffix(".0")
-
-
-def _tooltip(artist: Artist, text: str) -> None:
-    """Set the artist's tooltip; `_inline` turns it into a title."""
-    artist.set_gid(f"{TOOLTIP}{visible(text)}")
-
-
-def _inline(drawn: str, title: str) -> Markup:
-    """The drawing without ids, which would clash between drawings, and without style sheets and
-    style attributes, which the page's policy forbids."""
-    root = ElementTree.fromstring(drawn)
-    paths = root.iterfind(f".//{SVG}defs/{SVG}path")
-    marks = {f"#{path.get('id')}": path.get("d", "") for path in paths}
-    told = []
-    for element in list(root.iter()):
-        for child in element.findall(f"{SVG}metadata") + element.findall(f"{SVG}defs"):
-            element.remove(child)
-        element.tag = element.tag.removeprefix(SVG)
-        if element.tag == "use":
-            element.tag = "path"
-            element.set("d", marks[element.attrib.pop(XLINK)])
-            x, y = element.attrib.pop("x"), element.attrib.pop("y")
-            element.set("transform", f"translate({x} {y})")
-        for style in element.attrib.pop("style", "").split(";"):
-            name, _, value = style.strip().partition(": ")
-            # The page chooses the font.
-            if name and not name.startswith("font"):
-                element.set(name, VARIABLES.get(value, value))
-        element.attrib.pop("clip-path", None)
-        name = element.attrib.pop("id", "")
-        if name.startswith(TOOLTIP):
-            told.append(name.removeprefix(TOOLTIP))
-            SubElement(element, "title").text = told[-1]
-    size = {"viewBox": root.attrib["viewBox"], "font-size": f"{FONT}"}
-    root.attrib = size | {"role": "img", "aria-label": visible(title)}
-    SubElement(root, "desc").text = "; ".join(told)
-    return Markup(ElementTree.tostring(root, encoding="unicode"))

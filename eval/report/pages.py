@@ -17,6 +17,7 @@ import json
 import os
 import re
 import tempfile
+from base64 import b64encode
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -483,8 +484,8 @@ def _part(source: Source, request: ReportRequest) -> dict[str, Any]:
     # Drop the file's heading, which repeats the part's.
     body = text.partition("\n")[2] if text.startswith("# ") else text
     charts = [
-        render("chart.html.j2", title=figure.title, note=about(figure), drawing=draw(figure))
-        for figure in figures_of(folder)
+        {"figure": each, "note": about(each), "data": b64encode(draw(each).encode()).decode()}
+        for each in figures_of(folder)
     ]
     files = [
         {"name": path.name, "href": quote(os.path.relpath(path, request.output))}
@@ -494,7 +495,7 @@ def _part(source: Source, request: ReportRequest) -> dict[str, Any]:
     return {
         "title": TITLES[source.stage],
         "tables": html_of(body),
-        "charts": list(map(Markup, charts)),
+        "charts": charts,
         "files": files,
     }
 

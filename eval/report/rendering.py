@@ -94,9 +94,9 @@ def _environment() -> Environment:
     environment.globals |= {
         "style": Markup(style),
         "script": Markup(script),
-        # Only the pages' own style and script, nothing external.
+        # Only the pages' own style and script, and the charts within them.
         "policy": f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; "
-        "base-uri 'none'",
+        "img-src data:; base-uri 'none'",
         "generator": GENERATOR,
     }
     environment.filters |= {

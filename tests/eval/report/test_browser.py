@@ -45,7 +45,9 @@ def watched(browser: Browser) -> Iterator[Watched]:
 
 def test_the_report_of_an_evaluation(watched: Watched, evaluated: Path) -> None:
     page = watched.open(evaluated / "index.html")
-    assert page.locator("figure svg[role=img]").count() >= 3
+    assert page.locator("figure img").count() >= 3
+    drawn = "all => all.every(each => each.complete && each.naturalWidth > 0)"
+    assert page.locator("figure img").evaluate_all(drawn)
     assert "Pass & Call Rate" in page.inner_text("#part-1")
     assert "Subagents alone" in page.inner_text("#part-2")
     assert page.locator(SHOWN).count() == 4
