@@ -94,7 +94,7 @@ def _total(main: float | None, sub: float | None) -> float | None:
 
 
 def panel_records(panels: Sequence[Panel], labels: Labels) -> list[Record]:
-    """InspectCoder's figures 6, 7 and 8, for each benchmark and pair of models."""
+    """InspectCoder's figures 6, 7 and 8, for each pair of models."""
     records: list[Record] = []
     for number, panel in enumerate(panels, 1):
         title = panel.title(labels)

@@ -97,8 +97,7 @@ class InPlaceStage:
         trained = trained_repositories(self.run, self.runtime.models.values())
         comparison = note_training(compare(rows, config.baseline), choice.instances, trained)
         comparison = replace(comparison, skipped=str(choice))
-        full_set = full_set_of(benchmark)
-        panels = panels_of(comparison, rows, {benchmark.name: full_set} if full_set else {})
+        panels = panels_of(comparison, rows, full_set_of(benchmark))
         paired = paired_report(rows, config.statistics, config.baseline)
         judge = config.judge if not done.stopped else None
         sample = Sample(judge) if judge is not None else None

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,6 @@ from eval.metrics import (
     Facts,
     InstanceKey,
     Labels,
-    arm_metrics,
     arm_of,
     bracket,
     change,
@@ -287,12 +285,11 @@ def summary(
     arms = tuple(m for m in comparison.arms if m.arm.variant not in REPAIR_NAMES)
     if arms or not panels:
         sections.append(table(paper_table(replace(comparison, arms=arms), labels)))
-    for group in by_benchmark(panels):
-        for panel in group:
-            sections += [f"## Repair: {panel.title(labels)}", table(repair_table(panel, labels))]
-        if len(group) > 1:
-            sections.append(f"## By model: {group[0].benchmark_name}")
-            sections.append(table(models_table(group, labels)))
+    for panel in panels:
+        sections += [f"## Repair: {panel.title(labels)}", table(repair_table(panel, labels))]
+    if len(panels) > 1:
+        sections.append(f"## By model: {panels[0].benchmark_name}")
+        sections.append(table(models_table(panels, labels)))
     sections.append(notes(all_notes(comparison, labels, panels)))
     sections += paired_parts(paired, labels) if paired else []
     return "\n\n".join(sections) + "\n"
@@ -311,7 +308,7 @@ def markdown(
     return "\n\n".join(["# Evaluation", told, *parts(records), *every_arm]) + "\n"
 
 
-# InspectCoder's tables: 1 and 2, per benchmark and pair of models, and 3, over all pairs.
+# InspectCoder's tables: 1 and 2, per pair of models, and 3, over all pairs.
 
 
 def full_set_of(benchmark: Benchmark) -> Card | None:
@@ -339,7 +336,7 @@ class System:
 
 @dataclass(frozen=True)
 class Panel:
-    """The systems of one table, in the paper's order: one benchmark, one pair of models."""
+    """The systems of one table, in the paper's order: one pair of models."""
 
     benchmark: str
     pair: tuple[str, str]
@@ -368,37 +365,32 @@ class Panel:
 
 
 def panels_of(
-    comparison: Comparison, rollouts: Iterable[Rollout], full_sets: Mapping[str, Card]
+    comparison: Comparison, rollouts: Sequence[Rollout], full_set: Card | None
 ) -> tuple[Panel, ...]:
-    """All panels for the comparison's rollouts.
-
-    Uses the comparison's attempts, so that its numbers and the panels' agree. `full_sets` is by
-    benchmark; some may be missing.
-    """
-    by_benchmark: dict[str, dict[Arm, list[Rollout]]] = defaultdict(lambda: defaultdict(list))
-    for rollout in rollouts:
-        if rollout.variant in REPAIR_NAMES:
-            by_benchmark[rollout.benchmark][arm_of(rollout)].append(rollout)
-    panels = []
-    for benchmark, by_arm in sorted(by_benchmark.items()):
-        systems = {
-            arm: System(
-                arm_metrics(arm, rows, comparison.attempts),
-                tuple(judged(rows, comparison.attempts)),
-            )
-            for arm, rows in by_arm.items()
-        }
-        instances = frozenset(key for key in comparison.instances if key[0] == benchmark)
-        for main, sub in model_pairs(by_arm):
-            present = {
-                arm.variant: system
-                for arm, system in sorted(systems.items(), key=lambda item: item[0])
-                if arm.main_model == main and arm.sub_model in (sub, "")
-            }
-            ordered = tuple(present[variant] for variant in in_order(present))
-            panel = Panel(benchmark, (main, sub), ordered, instances, full_sets.get(benchmark))
-            panels.append(panel)
-    return tuple(panels)
+    """All panels for the comparison's rollouts, which are of one benchmark."""
+    by_arm: dict[Arm, list[Rollout]] = defaultdict(list)
+    for row in judged(rollouts, comparison.attempts):
+        by_arm[arm_of(row)].append(row)
+    systems = [
+        System(m, tuple(by_arm[m.arm]))
+        for m in ordered_metrics(comparison.arms)
+        if m.arm.variant in REPAIR_NAMES
+    ]
+    return tuple(
+        Panel(
+            rollouts[0].benchmark,
+            (main, sub),
+            tuple(
+                system
+                for system in systems
+                if system.metrics.arm.main_model == main
+                and system.metrics.arm.sub_model in (sub, "")
+            ),
+            frozenset(comparison.instances),
+            full_set,
+        )
+        for main, sub in model_pairs(system.metrics.arm for system in systems)
+    )
 
 
 REPAIR_COLUMNS: dict[str, Callable[[ArmMetrics], str]] = {
@@ -454,10 +446,6 @@ def models_table(panels: Sequence[Panel], labels: Labels) -> list[list[str]]:
     return rows
 
 
-def by_benchmark(panels: Iterable[Panel]) -> list[list[Panel]]:
-    return [list(group) for _, group in groupby(panels, key=lambda panel: panel.benchmark)]
-
-
 def repair_facts(panel: Panel) -> list[Facts]:
     """The table's numbers, one row per system, after one for the first solutions if known.
 
@@ -511,8 +499,8 @@ def repair_foot(panels: Sequence[Panel], labels: Labels) -> list[str]:
         "the other tables.",
         "Debug Time: average wall time of a rollout, without scoring; what runs at once makes it "
         "longer. #Fixes/Hour: bugs resolved in an hour of it.",
+        _full_set_note(panels[0]),
     ]
-    lines += [_full_set_note(group[0]) for group in by_benchmark(panels)]
     arms = [system.metrics for panel in panels for system in panel.systems]
     free = [m for m in arms if m.rollouts and not m.dollars_per_rollout]
     if free:

@@ -133,7 +133,7 @@ def test_they_are_written_beside_the_tables(tmp_path: Path) -> None:
     rollouts = two_arms()
     comparison = compare(rollouts)
     records = arm_records(comparison, rollouts, LABELS)
-    panels = panels_of(comparison, rollouts, {})
+    panels = panels_of(comparison, rollouts, None)
     paths = write_tables(comparison, rollouts, tmp_path, panels=panels, records=records)
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {
         f"{record.name}.csv" for record in records

@@ -102,8 +102,7 @@ def arm_of_paper(
 
 
 def only_panel(rollouts: Sequence[Rollout], card: Card | None = None) -> Panel:
-    full_sets = {"bigcodebench-r": card} if card else {}
-    (panel,) = panels_of(compare(rollouts), rollouts, full_sets)
+    (panel,) = panels_of(compare(rollouts), rollouts, card)
     return panel
 
 
@@ -262,7 +261,7 @@ def test_table_3() -> None:
         *arm_of_paper("inspectcoder", 151, 19, 243.89, 0),
         *arm_of_paper("autosd", 151, 7, 518.16, 0),
     ]
-    panels = panels_of(compare(rollouts), rollouts, {})
+    panels = panels_of(compare(rollouts), rollouts, None)
     assert models_table(panels, LABELS) == [
         ["Method", "Qwen2.5-Max", "", "V3", ""],
         ["", "Resolve Rate", "#Fixes/Hour", "Resolve Rate", "#Fixes/Hour"],
@@ -274,7 +273,7 @@ def test_table_3() -> None:
 def test_a_system_without_subagent_is_in_every_table_of_its_main_model() -> None:
     rollouts = [repair_rollout("a", "ldb_line"), repair_rollout("a")]
     rollouts.append(repair_rollout("a", sub_model="small"))
-    first, second = panels_of(compare(rollouts), rollouts, {})
+    first, second = panels_of(compare(rollouts), rollouts, None)
     assert [first.models(LABELS), second.models(LABELS)] == [
         *("Qwen2.5-Max", "Qwen2.5-Max → small"),
     ]
@@ -289,25 +288,25 @@ def test_systems_are_compared_on_common_attempts() -> None:
     assert inspectcoder.rollouts == (rollouts[1],)
 
 
-def test_each_benchmark_has_its_tables() -> None:
-    rollouts = [repair_rollout("a"), repair_rollout("a", benchmark="livecodebench-r")]
-    text = summary(compare(rollouts), LABELS, panels_of(compare(rollouts), rollouts, {}))
+def test_each_pair_of_models_has_its_table() -> None:
+    rollouts = [repair_rollout("a"), repair_rollout("a", sub_model="small")]
+    text = summary(compare(rollouts), LABELS, panels_of(compare(rollouts), rollouts, None))
     assert text.startswith("## Repair: bigcodebench-r, Qwen2.5-Max\n\n| Method")
-    assert "## Repair: livecodebench-r, Qwen2.5-Max" in text
-    assert "By model" not in text
+    assert "## Repair: bigcodebench-r, Qwen2.5-Max → small" in text
+    assert "## By model: bigcodebench-r\n" in text
 
 
 def test_both_papers_tables_where_both_are_asked_for() -> None:
     rollouts = [baseline_rollout("a"), make_rollout("a")]
     repair = [repair_rollout("a", benchmark="bundled", sub_model="small")]
     both = compare(rollouts + repair)
-    text = summary(both, LABELS, panels_of(both, repair, {}))
+    text = summary(both, LABELS, panels_of(both, repair, None))
     assert text.index("| Metric") < text.index("## Repair")
     debug2fix = text[: text.index("## Repair")]
     assert "InspectCoder" not in debug2fix
     assert "Qwen" not in debug2fix
     only = compare(repair)
-    assert "Metric" not in summary(only, LABELS, panels_of(only, repair, {}))
+    assert "Metric" not in summary(only, LABELS, panels_of(only, repair, None))
 
 
 def test_the_oracle_is_marked() -> None:
@@ -323,7 +322,7 @@ def test_files(tmp_path: Path) -> None:
     rollouts = arm_of_paper("inspectcoder", 20, 5, 10, 0.1, actions=json.dumps({"think": 2}))
     rollouts += arm_of_paper("autosd", 20, 4, 10, 0.1)
     comparison = compare(rollouts)
-    panels = panels_of(comparison, rollouts, {"bigcodebench-r": BIGCODEBENCH})
+    panels = panels_of(comparison, rollouts, BIGCODEBENCH)
     records = panel_records(panels, LABELS)
     paths = write_tables(comparison, rollouts, tmp_path, panels=panels, records=records)
     results = json.loads(paths.json.read_text(encoding="utf-8"))
@@ -345,7 +344,7 @@ def test_a_system_in_two_tables_has_its_numbers_once(tmp_path: Path) -> None:
     rollouts = [repair_rollout("a", sub_model=sub) for sub in ("large", "small")]
     rollouts.append(repair_rollout("a", "autosd", actions=json.dumps({"run": 1})))
     comparison = compare(rollouts)
-    panels = panels_of(comparison, rollouts, {"bigcodebench-r": BIGCODEBENCH})
+    panels = panels_of(comparison, rollouts, BIGCODEBENCH)
     paths = write_tables(comparison, rollouts, tmp_path, panels=panels)
     results = json.loads(paths.json.read_text(encoding="utf-8"))
     variants = [row["variant"] for row in results["repair"]]
