@@ -180,7 +180,7 @@ def run_eval(
     arms = in_place.measure(described) if in_place is not None else None
     stopped = arms is not None and arms.rollouts.stopped
     asked = alone.measure(described) if alone is not None and not stopped else None
-    sources = [each for each in sources_of(run) if each.stage != "collect"]
+    sources = {stage: at for stage, at in sources_of(run).items() if stage != "collect"}
     if not sources:
         return EvalReport(arms, asked, None)
     questions = question_files(run)

@@ -1,10 +1,10 @@
-"""The facts of each rollout that the index shows, and the selection of rollouts."""
+"""The rollouts that a report shows, and their selection."""
 
 from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -31,33 +31,33 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Source:
+class ShownRollout:
     stage: str
-    folder: Path
+    row: Rollout
 
+    @property
+    def order(self) -> tuple[object, ...]:
+        """Its place in the index."""
+        row = self.row
+        return (self.stage, row.benchmark, row.instance_id, self.arm, row.attempt, row.rollout_id)
 
-@dataclass(frozen=True, slots=True, order=True)
-class RolloutFacts:
-    """One row of the index; rows are sorted by field order."""
+    @property
+    def arm(self) -> Arm:
+        return arm_of(self.row)
 
-    stage: str
-    benchmark: str
-    instance_id: str
-    category: str
-    arm: Arm
-    attempt: int
-    rollout_id: str
-    scripted: bool
-    outcome: Outcome
-    failure: str
-    """Kind and type; empty if nothing failed."""
-    steps: int
-    """Completions of all agents."""
-    tokens: int
-    dollars: float
-    seconds: float
-    stops: int
-    """How often the debugged program stopped."""
+    @property
+    def scripted(self) -> bool:
+        return self.row.teacher == ORACLE_TEACHER
+
+    @property
+    def outcome(self) -> Outcome:
+        return outcome_of(self.row)
+
+    @property
+    def failure(self) -> str:
+        """Kind and type; empty if nothing failed."""
+        row = self.row
+        return f"{row.failure_kind}: {row.failure_type}" if row.failure_kind else ""
 
 
 @dataclass(frozen=True)
@@ -72,15 +72,15 @@ class Selection:
     instances: tuple[str, ...] = ()
     """Glob patterns for bug ids."""
 
-    def wants(self, facts: RolloutFacts) -> bool:
-        arm = facts.arm
+    def wants(self, shown: ShownRollout) -> bool:
+        arm = shown.arm
         return (
-            (not self.outcomes or facts.outcome in self.outcomes)
+            (not self.outcomes or shown.outcome in self.outcomes)
             and (not self.variants or arm.variant in self.variants)
             and (not self.models or not self.models.isdisjoint((arm.main_model, arm.sub_model)))
             and (
                 not self.instances
-                or any(fnmatchcase(facts.instance_id, pattern) for pattern in self.instances)
+                or any(fnmatchcase(shown.row.instance_id, pattern) for pattern in self.instances)
             )
         )
 
@@ -102,48 +102,31 @@ class Totals:
         return self.outcomes.total()
 
 
-def sources_of(run: Path) -> list[Source]:
-    """The stages of a run that have rollouts."""
-    sources = [Source(stage, run / below) for stage, below in SOURCES]
-    return [each for each in sources if any((each.folder / "rollouts").glob("*.parquet"))]
+def sources_of(run: Path) -> dict[str, Path]:
+    """The folders of the stages of a run that have rollouts, by stage."""
+    folders = {stage: run / below for stage, below in SOURCES}
+    return {name: at for name, at in folders.items() if any((at / "rollouts").glob("*.parquet"))}
 
 
-def choose(sources: Iterable[Source], selection: Selection) -> tuple[list[RolloutFacts], Totals]:
+def choose(sources: Mapping[str, Path], selection: Selection) -> tuple[list[ShownRollout], Totals]:
     """The first selected rollouts, in order, and the counts over all rollouts."""
     totals = Totals()
 
-    def matching() -> Iterator[RolloutFacts]:
-        for source in sources:
-            for row in RunStore(source.folder).read_rollouts():
-                failure = f"{row.failure_kind}: {row.failure_type}" if row.failure_kind else ""
-                facts = RolloutFacts(
-                    stage=source.stage,
-                    benchmark=row.benchmark,
-                    instance_id=row.instance_id,
-                    category=row.category or "",
-                    arm=arm_of(row),
-                    attempt=row.attempt,
-                    rollout_id=row.rollout_id,
-                    scripted=row.teacher == ORACLE_TEACHER,
-                    outcome=outcome_of(row),
-                    failure=failure,
-                    steps=row.main_steps + row.sub_steps,
-                    tokens=row.tokens,
-                    dollars=row.dollars,
-                    seconds=row.seconds,
-                    stops=row.debug_stops,
-                )
-                totals.outcomes[facts.stage, facts.arm, facts.scripted, facts.outcome] += 1
-                totals.dollars += facts.dollars
-                if facts.failure:
-                    totals.failures[facts.stage, facts.failure] += 1
-                if selection.wants(facts):
+    def matching() -> Iterator[ShownRollout]:
+        for stage, folder in sources.items():
+            for row in RunStore(folder).read_rollouts():
+                shown = ShownRollout(stage, row)
+                totals.outcomes[stage, shown.arm, shown.scripted, shown.outcome] += 1
+                totals.dollars += row.dollars
+                if shown.failure:
+                    totals.failures[stage, shown.failure] += 1
+                if selection.wants(shown):
                     totals.matching += 1
-                    yield facts
+                    yield shown
 
     if selection.limit is None:
-        return sorted(matching()), totals
-    return heapq.nsmallest(selection.limit, matching()), totals
+        return sorted(matching(), key=lambda each: each.order), totals
+    return heapq.nsmallest(selection.limit, matching(), key=lambda each: each.order), totals
 
 
 def outcome_of(row: Rollout) -> Outcome:

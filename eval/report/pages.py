@@ -6,8 +6,8 @@ Layout of the folder::
     index.html            tables, charts, and the list of conversations
     conversations/*.html  one page per conversation
 
-Every page contains its own style, and fetches nothing. Rollouts and conversations are streamed:
-only a row of facts per shown rollout and the conversations of one rollout are in memory.
+Every page contains its own style, and fetches nothing. Of all conversations, only those of one
+rollout are in memory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 from base64 import b64encode
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -46,7 +45,7 @@ from collect.store.records import Conversation, MessageRow, Role, Rollout
 from collect.store.run_store import RunStore
 from eval.figures import FIGURES, MARKDOWN, about, draw, figures_of, table
 from eval.metrics import Labels, ordered
-from eval.report.facts import Outcome, RolloutFacts, Selection, Source, Totals, choose, outcome_of
+from eval.report.facts import Outcome, Selection, ShownRollout, Totals, choose, outcome_of
 from eval.report.rendering import GENERATOR, render
 from sandbox.debugger import DebugEvent, StopReason
 from sandbox.debugger import render as render_event
@@ -81,7 +80,8 @@ class Link:
 @dataclass(frozen=True)
 class ReportRequest:
     title: str
-    sources: Sequence[Source]
+    sources: Mapping[str, Path]
+    """Folders with rollouts, by stage."""
     output: Path
     """The report's folder: a new one, or that of an earlier report."""
     selection: Selection = field(default_factory=Selection)
@@ -122,17 +122,17 @@ def write_report(request: ReportRequest) -> ReportPaths:
     links: dict[tuple[str, str], Sequence[Link]] = {}
     written: set[str] = set()
     with ProgressBar("pages of rollouts", len(chosen)) as bar:
-        for facts, conversations, outcome in _rollouts(request.sources, chosen):
-            question = questions.get(facts.rollout_id)
-            pages = _pages(request, facts, conversations, outcome, question)
+        for shown, conversations in _rollouts(request.sources, chosen):
+            question = questions.get(shown.row.rollout_id)
+            pages = _pages(request, shown, conversations, question)
             for link, text in pages:
                 (folder / link.page).write_text(text, encoding="utf-8")
                 written.add(link.page)
-            links[facts.stage, facts.rollout_id] = [link for link, _ in pages]
+            links[shown.stage, shown.row.rollout_id] = [link for link, _ in pages]
             bar.advance()
     for name in earlier - written:
         (folder / name).unlink()
-    listed = [(facts, links[facts.stage, facts.rollout_id]) for facts in chosen]
+    listed = [(shown, links[shown.stage, shown.row.rollout_id]) for shown in chosen]
     write_text(index, _index(request, totals, listed))
     return ReportPaths(index, len(written), len(chosen), totals.matching)
 
@@ -142,14 +142,14 @@ def question_files(run: Path) -> list[Path]:
     return [path for folder in folders for path in sorted(folder.glob("*questions*.jsonl"))]
 
 
-def questions_of(facts: Iterable[RolloutFacts], paths: Iterable[Path]) -> Mapping[str, Question]:
+def questions_of(chosen: Iterable[ShownRollout], paths: Iterable[Path]) -> Mapping[str, Question]:
     """The files' questions that these rollouts answer, by rollout id.
 
     Missing files are skipped; raises ConfigError for one that can't be read.
     """
-    asked = [each for each in facts if each.arm.variant == QUESTIONS]
+    asked = [each.row for each in chosen if each.row.variant == QUESTIONS]
     wanted = {each.rollout_id for each in asked}
-    answering = {(each.arm.sub_model, each.attempt) for each in asked}
+    answering = {(each.sub_model, each.attempt) for each in asked}
     found: dict[str, Question] = {}
     for path in dict.fromkeys(paths):
         if wanted and path.is_file():
@@ -159,46 +159,33 @@ def questions_of(facts: Iterable[RolloutFacts], paths: Iterable[Path]) -> Mappin
 
 
 def _rollouts(
-    sources: Sequence[Source], chosen: Sequence[RolloutFacts]
-) -> Iterator[tuple[RolloutFacts, list[Conversation], str]]:
-    """Each selected rollout with its conversations in start order, and its outcome as HTML."""
-    for source in sources:
-        facts = {each.rollout_id: each for each in chosen if each.stage == source.stage}
-        if not facts:
-            continue
-        store = RunStore(source.folder)
-        # Outcomes and conversations are in different order in their tables, so outcomes wait on
-        # disk.
-        with tempfile.TemporaryDirectory() as name:
-            outcomes = Path(name)
-            for row in store.read_rollouts(only=facts.keys()):
-                path = outcomes / file_name(row.rollout_id)
-                path.write_text(outcome_markup(row), encoding="utf-8")
-            missing = dict(facts)
-            rows = store.read_conversations(only=facts.keys())
+    sources: Mapping[str, Path], chosen: Sequence[ShownRollout]
+) -> Iterator[tuple[ShownRollout, list[Conversation]]]:
+    """Each selected rollout with its conversations in start order."""
+    for stage, folder in sources.items():
+        missing = {each.row.rollout_id: each for each in chosen if each.stage == stage}
+        if missing:
+            rows = RunStore(folder).read_conversations(only=set(missing))
             for rollout_id, group in groupby(rows, lambda row: row.rollout_id):
-                outcome = (outcomes / file_name(rollout_id)).read_text(encoding="utf-8")
-                yield missing.pop(rollout_id), sorted(group, key=lambda row: row.index), outcome
-            for rollout_id, each in missing.items():
-                yield each, [], (outcomes / file_name(rollout_id)).read_text(encoding="utf-8")
+                yield missing.pop(rollout_id), sorted(group, key=lambda row: row.index)
+        yield from ((each, []) for each in missing.values())
 
 
 def _pages(
     request: ReportRequest,
-    facts: RolloutFacts,
+    shown: ShownRollout,
     conversations: Sequence[Conversation],
-    outcome: str,
     question: Question | None,
 ) -> list[tuple[Link, str]]:
     """One page per conversation of a rollout, or one without any. The first has the outcome."""
     # A collected rollout and an evaluated one can have the same ids.
     links = {
         each.conversation_id: Link(
-            f"{facts.stage}-{file_name(each.conversation_id)}", each.role, each.index, each.steps
+            f"{shown.stage}-{file_name(each.conversation_id)}", each.role, each.index, each.steps
         )
         for each in conversations
     }
-    all_links = list(links.values()) or [Link(f"{facts.stage}-{file_name(facts.rollout_id)}")]
+    all_links = list(links.values()) or [Link(f"{shown.stage}-{file_name(shown.row.rollout_id)}")]
     pages = []
     for number, link in enumerate(all_links):
         values: dict[str, Any] = {"conversation": None, "question": None, "answer": None}
@@ -213,11 +200,11 @@ def _pages(
         text = render(
             "conversation.html.j2",
             title=request.title,
-            facts=facts,
-            variant=request.labels.variant(facts.arm.variant),
-            models=request.labels.models(facts.arm, facts.scripted),
+            shown=shown,
+            variant=request.labels.variant(shown.arm.variant),
+            models=request.labels.models(shown.arm, shown.scripted),
             conversations=all_links,
-            outcome=Markup(outcome) if number == 0 else None,
+            outcome=outcome_markup(shown.row) if number == 0 else None,
             **values,
         )
         pages.append((link, text))
@@ -445,21 +432,24 @@ def file_name(identity: str) -> str:
 
 
 def _index(
-    request: ReportRequest, totals: Totals, rows: Sequence[tuple[RolloutFacts, Sequence[Link]]]
+    request: ReportRequest, totals: Totals, rows: Sequence[tuple[ShownRollout, Sequence[Link]]]
 ) -> str:
     labels = request.labels
     parts = [
-        _part(source, request) for source in request.sources if (source.folder / MARKDOWN).is_file()
+        _part(stage, folder, request.output)
+        for stage, folder in request.sources.items()
+        if (folder / MARKDOWN).is_file()
     ]
     listed = []
-    for facts, links in rows:
-        arm = f"{labels.variant(facts.arm.variant)}, {labels.models(facts.arm, facts.scripted)}"
-        listed.append({"facts": facts, "links": links, "arm": arm})
+    for shown, links in rows:
+        arm = f"{labels.variant(shown.arm.variant)}, {labels.models(shown.arm, shown.scripted)}"
+        listed.append({"shown": shown, "links": links, "arm": arm})
+    categories = {shown.row.category for shown, _ in rows if shown.row.category}
     values = {
-        ("outcome", "Outcome"): {facts.outcome.value for facts, _ in rows},
-        ("stage", "Stage"): {facts.stage for facts, _ in rows},
+        ("outcome", "Outcome"): {shown.outcome.value for shown, _ in rows},
+        ("stage", "Stage"): {shown.stage for shown, _ in rows},
         ("arm", "Arm"): {str(each["arm"]) for each in listed},
-        ("category", "Category"): {facts.category for facts, _ in rows if facts.category},
+        ("category", "Category"): categories,
     }
     failures = [["Stage", "Failure", "Rollouts"]]
     failures += [[*key, str(count)] for key, count in totals.failures.most_common()]
@@ -472,14 +462,13 @@ def _index(
         outcomes=html_of(table(outcomes_table(totals, labels))),
         failures=html_of(table(failures)) if totals.failures else None,
         rows=listed,
-        with_category=any(facts.category for facts, _ in rows),
+        with_category=bool(categories),
         filters=[(*key, sorted(found)) for key, found in values.items() if len(found) > 1],
     )
 
 
-def _part(source: Source, request: ReportRequest) -> dict[str, Any]:
+def _part(stage: str, folder: Path, output: Path) -> dict[str, Any]:
     """Tables, charts and data files of a stage; links are relative, so the run can be moved."""
-    folder = source.folder
     text = (folder / MARKDOWN).read_text(encoding="utf-8")
     # Drop the file's heading, which repeats the part's.
     body = text.partition("\n")[2] if text.startswith("# ") else text
@@ -488,12 +477,12 @@ def _part(source: Source, request: ReportRequest) -> dict[str, Any]:
         for each in figures_of(folder)
     ]
     files = [
-        {"name": path.name, "href": quote(os.path.relpath(path, request.output))}
+        {"name": path.name, "href": quote(os.path.relpath(path, output))}
         for path in (*sorted(folder.iterdir()), *sorted((folder / FIGURES).glob("*.csv")))
         if path.suffix in (".csv", ".json")
     ]
     return {
-        "title": TITLES[source.stage],
+        "title": TITLES[stage],
         "tables": html_of(body),
         "charts": charts,
         "files": files,
