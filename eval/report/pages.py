@@ -505,28 +505,22 @@ def html_of(markdown: str) -> Markup:
     """A Markdown page of tables as HTML: headings one level down, numeric columns right-aligned,
     and tables in boxes that scroll if the window is too narrow."""
     parser = MarkdownIt("zero").enable(list(RULES))
-    tokens = parser.parse(visible(markdown))
-    shown: list[Token] = []
+    tokens = parser.parse(re.sub("^#", "##", visible(markdown), flags=re.MULTILINE))
     columns: dict[int, list[tuple[Token, str]]] = defaultdict(list)
     place = 0
-    for token, after in pairwise([*tokens, _html("")]):
-        if token.type in ("heading_open", "heading_close"):
-            token.tag = f"h{min(6, int(token.tag[1:]) + 1)}"
-        elif token.type == "table_open":
-            box = '<div class="scroll plain" tabindex="0" role="region" aria-label="Table">'
-            shown.append(_html(box))
-        elif token.type == "tr_open":
+    for token, after in pairwise(tokens):
+        if token.type == "tr_open":
             place = 0
         elif token.type in ("th_open", "td_open"):
             columns[place].append((token, after.content))
             place += 1
-        shown.append(token)
-        if token.type == "table_close":
-            shown.append(_html("</div>"))
+        elif token.type == "table_close":
             for cells in columns.values():
                 _align(cells)
             columns.clear()
-    return Markup(parser.renderer.render(shown, parser.options, {}))
+    html = str(parser.renderer.render(tokens, parser.options, {}))
+    box = '<div class="scroll plain" tabindex="0" role="region" aria-label="Table"><table>'
+    return Markup(html.replace("<table>", box).replace("</table>", "</table></div>"))
 
 
 def _align(cells: Sequence[tuple[Token, str]]) -> None:
@@ -536,7 +530,3 @@ def _align(cells: Sequence[tuple[Token, str]]) -> None:
     if numbers and 2 * numbers >= len(told):
         for cell, _ in cells:
             cell.attrSet("class", "number")
-
-
-def _html(text: str) -> Token:
-    return Token("html_block", "", 0, content=text)

@@ -165,4 +165,4 @@ def test_ids_of_a_foreign_table_name_no_other_file(tmp_path: Path) -> None:
 
 
 def test_a_run_without_rollouts_has_nothing_to_show(tmp_path: Path) -> None:
-    assert sources_of(tmp_path) == []
+    assert sources_of(tmp_path) == {}
