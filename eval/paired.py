@@ -227,10 +227,6 @@ class PairedComparison:
     """Bugs tried in either arm, but not judged in both."""
     attempts: int
     """Pairs of attempts at those bugs."""
-    margin: float
-    """In percentage points."""
-    planned_difference: float
-    """In percentage points."""
     first_rate: float | None = None
     second_rate: float | None = None
     difference: float | None = None
@@ -243,12 +239,9 @@ class PairedComparison:
     second_better: int = 0
     discordance: float | None = None
     """Mean square of the bugs' differences, as a share; with one attempt, of discordant bugs."""
-    mcnemar_p: float | None = None
-    """McNemar's exact test; None with several attempts, which are not independent."""
-    permutation_p: float | None = None
-    """Sign-flip permutation test over bugs."""
     p: float | None = None
-    """McNemar's p-value with one attempt per bug, else the permutation test's."""
+    """Of McNemar's exact test with one attempt per bug. Several attempts are not independent: of
+    the sign-flip permutation test over bugs."""
     p_corrected: float | None = None
     """The p-value corrected by Holm for the number of comparisons."""
     significant: bool | None = None
@@ -279,15 +272,8 @@ def compare_pair(
 ) -> PairedComparison:
     """Compare one pair, without correction of the p-value."""
     pair = align([outcomes[first], outcomes[second]])
-    found = PairedComparison(
-        first,
-        second,
-        pair.clusters,
-        pair.left_out,
-        int(pair.trials.sum()),
-        config.margin,
-        config.difference,
-    )
+    attempts = int(pair.trials.sum())
+    found = PairedComparison(first, second, pair.clusters, pair.left_out, attempts)
     if not pair.clusters:
         return found
     first_rate, second_rate = pair.rates()
@@ -295,8 +281,8 @@ def compare_pair(
     low, high = difference_interval(pair, config)
     gaps = pair.gaps()
     better, worse = int((gaps > 0).sum()), int((gaps < 0).sum())
-    exact = mcnemar(better, worse) if (pair.trials == 1).all() else None
-    permuted = sign_flip(gaps, config.resamples, config.seed)
+    single = attempts == pair.clusters
+    p_value = mcnemar(better, worse) if single else sign_flip(gaps, config.resamples, config.seed)
     discordant = discordance(pair)
     return replace(
         found,
@@ -308,9 +294,7 @@ def compare_pair(
         first_better=better,
         second_better=worse,
         discordance=discordant,
-        mcnemar_p=exact,
-        permutation_p=permuted,
-        p=permuted if exact is None else exact,
+        p=p_value,
         non_inferior=100 * low > -config.margin,
         instances_for_planned=clusters_needed(
             config.difference / 100, discordant, config.power, config.level
@@ -542,7 +526,7 @@ def paired_notes(report: PairedReport, labels: Labels) -> list[str]:
     config, points, lines = report.config, "percentage points", []
     if report.comparisons:
         test = "McNemar's exact test"
-        if any(each.mcnemar_p is None and each.instances for each in report.comparisons):
+        if any(each.attempts > each.instances for each in report.comparisons):
             test = (
                 "sign-flip permutation test over bugs where one has several "
                 f"{report.trial}s, else {test}"
