@@ -1,23 +1,19 @@
-"""The papers' figures: pass rates and costs of all arms, and InspectCoder's figures 6 to 8."""
+"""The papers' figures: pass rates of all arms, and InspectCoder's figures 6 to 8."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from collect.store.records import Rollout
 from eval.figures import Cell, Figure, Point, Record, Series, Table, without_empty
 from eval.metrics import (
     ABLATIONS,
-    REPAIR_NAMES,
-    ArmMetrics,
     Comparison,
     InstanceKey,
     Labels,
-    arm_of,
     instance_of,
-    judged,
     ordered_metrics,
     percent,
     ratio,
@@ -29,86 +25,24 @@ Solved = Mapping[str, frozenset[InstanceKey]]
 """The bugs that each arm or system resolved with any rollout, in table order."""
 
 
-def arm_records(
-    comparison: Comparison, rollouts: Sequence[Rollout], labels: Labels
-) -> list[Record]:
-    arms = {labels.arm(m): m for m in ordered_metrics(comparison.arms) if m.rollouts}
-    if not arms:
-        return []
-    records: list[Record] = [_pass_rates(arms), _costs_table(arms)]
-    # InspectCoder's systems have their own figures per pair of models.
-    if len(arms) > 1 and not all(m.arm.variant in REPAIR_NAMES for m in arms.values()):
-        solved: dict[str, frozenset[InstanceKey]] = {", ".join(each): frozenset() for each in arms}
-        names = {m.arm: ", ".join(each) for each, m in arms.items()}
-        for row in judged(rollouts, comparison.attempts):
-            if row.resolved:
-                solved[names[arm_of(row)]] |= {instance_of(row)}
-        records += _overlap_records(
-            ("fixes_by_exactly", "unique_fixes"), "all arms", solved, comparison.instances
-        )
-    return without_empty(records)
-
-
-def _costs_table(arms: Mapping[tuple[str, str], ArmMetrics]) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for names, m in arms.items():
-        tokens = _total(m.main_tokens, m.sub_tokens_all) or 0.0
-        fixes = m.resolved / m.rollouts
-        rows.append(
-            (
-                *names,
-                _total(m.main_steps, m.sub_steps_all),
-                round(tokens),
-                round(tokens / fixes) if fixes else None,
-                m.debug_seconds,
-                ratio(m.debug_seconds or 0.0, fixes),
-                100 * m.dollars_per_rollout if m.dollars_per_rollout else None,
-                100 * m.dollars_per_fix if m.dollars_per_fix else None,
-            )
-        )
-    columns = ("Variant", "Models", "Steps", "Tokens", "Tokens a fix", "Seconds", "Seconds a fix")
-    return Table(
-        "costs",
-        "What it costs",
-        "Beside Debug2Fix, table 1, and InspectCoder, table 1",
-        (*columns, "Cents", "Cents a fix"),
-        tuple(rows),
-        "Averages a rollout, main agent and subagent together, without scoring; a fix: by the "
-        "number of resolved rollouts.",
-    )
-
-
-def _pass_rates(arms: Mapping[tuple[str, str], ArmMetrics]) -> Figure:
+def pass_rates(comparison: Comparison, labels: Labels) -> Figure:
     """One series per pair of models, one label per variant."""
     series: dict[str, list[Point]] = {}
-    for (variant, models), m in arms.items():
-        point = Point(variant, m.pass_rate, m.pass_low, m.pass_high)
-        series.setdefault(models, []).append(point)
+    for m in ordered_metrics(comparison.arms):
+        variant, models = labels.arm(m)
+        if m.rollouts:
+            point = Point(variant, m.pass_rate, m.pass_low, m.pass_high)
+            series.setdefault(models, []).append(point)
     listed = tuple(Series(models, tuple(points)) for models, points in series.items())
     source = "Debug2Fix, tables 1 and 2"
     return Figure("pass_rate", "Pass rate", source, "Variant", "% of rollouts", listed)
-
-
-def _total(main: float | None, sub: float | None) -> float | None:
-    return None if main is None else main + (sub or 0.0)
 
 
 def panel_records(panels: Sequence[Panel], labels: Labels) -> list[Record]:
     """InspectCoder's figures 6, 7 and 8, for each pair of models."""
     records: list[Record] = []
     for number, panel in enumerate(panels, 1):
-        title = panel.title(labels)
-        solved = solved_bugs(panel)
-        # Ablations are no systems of their own: they take no unique bug away from InspectCoder.
-        among = {variant: bugs for variant, bugs in solved.items() if variant not in ABLATIONS}
-        among = among if len(among) > 1 else solved
-        if len(solved) > 1:
-            named = {labels.variant(variant): bugs for variant, bugs in among.items()}
-            names = (f"fig6_sets_{number}", f"fig6_overlap_{number}")
-            records += [
-                _pairs_table(f"fig6_pairs_{number}", title, solved, among, labels),
-                *_overlap_records(names, title, named, panel.instances),
-            ]
+        records += _overlap_records(panel, number, labels)
         records += _attempts_records(panel, number, labels)
         records += _actions_records(panel, number, labels)
     return without_empty(records)
@@ -136,19 +70,26 @@ def exact_sets(solved: Solved) -> list[tuple[tuple[str, ...], int]]:
     return sorted(sets.items(), key=lambda item: (-item[1], [order.index(n) for n in item[0]]))
 
 
-def _pairs_table(name: str, title: str, solved: Solved, among: Solved, labels: Labels) -> Table:
-    """One row per system: its bugs, those that are only its own, and those that it shares with each
-    other. `among` are the systems whose bugs count as the others'."""
+def _overlap_records(panel: Panel, number: int, labels: Labels) -> list[Record]:
+    """How many bugs each system solved: alone, with each other, and by exactly which set."""
+    title, solved = panel.title(labels), solved_bugs(panel)
+    if len(solved) < 2:
+        return []
+    # Ablations are no systems of their own: they take no unique bug away from InspectCoder.
+    among = {variant: bugs for variant, bugs in solved.items() if variant not in ABLATIONS}
+    among = among if len(among) > 1 else solved
     rows: list[tuple[Cell, ...]] = []
+    unique: dict[str, int] = {}
     for variant, bugs in solved.items():
-        alone: tuple[Cell, Cell] = (None, None)
+        only_it = of_others = None
         if variant in among:
             others = others_of(variant, among)
-            alone = (len(bugs - others), percent(len(bugs & others), len(others)))
+            only_it = unique[variant] = len(bugs - others)
+            of_others = percent(len(bugs & others), len(others))
         shared = [len(bugs & solved[other]) if other != variant else "" for other in solved]
-        rows.append((labels.variant(variant), len(bugs), *alone, *shared))
-    return Table(
-        name,
+        rows.append((labels.variant(variant), len(bugs), only_it, of_others, *shared))
+    pairs = Table(
+        f"fig6_pairs_{number}",
         f"Pairs of systems: {title}",
         "InspectCoder, figure 6",
         (
@@ -160,36 +101,34 @@ def _pairs_table(name: str, title: str, solved: Solved, among: Solved, labels: L
         "they solved. The ablations of InspectCoder are among the others, and in the sets, only "
         "where there is nothing else to compare.",
     )
+    alone = tuple(Point(labels.variant(who), count) for who, count in unique.items())
+    shared_too = tuple(Point(labels.variant(w), len(among[w]) - n) for w, n in unique.items())
+    overlap = Figure(
+        f"fig6_overlap_{number}",
+        f"Unique and shared fixes: {title}",
+        "InspectCoder, figure 6",
+        "System",
+        "Bugs resolved",
+        (Series("only it", alone), Series("others too", shared_too)),
+        stacked=True,
+    )
+    return [pairs, _sets_table(panel, number, among, labels), overlap]
 
 
-def _overlap_records(
-    names: tuple[str, str], title: str, solved: Solved, bugs: Collection[InstanceKey]
-) -> list[Record]:
-    """How many bugs were resolved by exactly which arms; and of each arm's, how many by others."""
-    sets: list[tuple[Cell, ...]] = [(" + ".join(who), len(who), n) for who, n in exact_sets(solved)]
-    sets.append(("none", 0, len(set(bugs).difference(*solved.values()))))
-    exactly = Table(
-        names[0],
-        f"Bugs by exactly who resolved them: {title}",
+def _sets_table(panel: Panel, number: int, among: Solved, labels: Labels) -> Table:
+    sets: list[tuple[Cell, ...]] = [
+        (" + ".join(map(labels.variant, who)), len(who), n) for who, n in exact_sets(among)
+    ]
+    sets.append(("none", 0, len(panel.instances.difference(*among.values()))))
+    return Table(
+        f"fig6_sets_{number}",
+        f"Bugs by exactly who resolved them: {panel.title(labels)}",
         "As InspectCoder, figure 6",
         ("Resolved by exactly", "Arms", "Bugs"),
         tuple(sets),
         "By any rollout of an arm.",
         in_text=len(sets) <= SHOWN_SETS,
     )
-    unique = {who: len(found - others_of(who, solved)) for who, found in solved.items()}
-    alone = tuple(Point(who, count) for who, count in unique.items())
-    shared = tuple(Point(who, len(solved[who]) - count) for who, count in unique.items())
-    overlap = Figure(
-        names[1],
-        f"Unique and shared fixes: {title}",
-        "InspectCoder, figure 6",
-        "System",
-        "Bugs resolved",
-        (Series("only it", alone), Series("others too", shared)),
-        stacked=True,
-    )
-    return [exactly, overlap]
 
 
 def _attempts_records(panel: Panel, number: int, labels: Labels) -> list[Record]:

@@ -31,7 +31,7 @@ from eval.config import EvalConfig
 from eval.figures import TablePaths, without_empty
 from eval.metrics import Comparison, Labels, compare, labels_of
 from eval.paired import paired_figures, paired_report
-from eval.paper_figures import arm_records, panel_records
+from eval.paper_figures import panel_records, pass_rates
 from eval.qualitative.judge import Judge, JudgeReport, Sample, check_judge
 from eval.qualitative.study import gold_patches, qualitative_records, questions_table, study
 from eval.report.facts import Selection, sources_of
@@ -104,7 +104,7 @@ class InPlaceStage:
         gold = gold_patches(choice.instances)
         found = study(rows, store.read_conversations(), gold, sample)
         records = [
-            *arm_records(comparison, rows, labels),
+            *without_empty([pass_rates(comparison, labels)]),
             *paired_figures(paired, labels),
             *panel_records(panels, labels),
             *qualitative_records(found, labels),

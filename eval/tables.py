@@ -79,6 +79,7 @@ FLAT_COLUMNS: dict[str, Callable[[ArmMetrics], str]] = {
     "$ total": lambda m: dollars(m.dollars),
     "$/rollout": lambda m: dollars(m.dollars_per_rollout),
     "Sub $/rollout": lambda m: dollars(m.sub_dollars_per_rollout),
+    "Seconds": lambda m: decimal(m.debug_seconds),
     "$/fix": lambda m: dollars(m.dollars_per_fix),
     "Fixes/hour": lambda m: decimal(m.fixes_per_hour),
     "Debug success %": lambda m: decimal(m.debug_success),
