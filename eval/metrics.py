@@ -137,6 +137,7 @@ class Comparison:
     """Arms compared on the same attempts at the same instances."""
 
     arms: tuple[ArmMetrics, ...]
+    """In the order of the papers' tables."""
     instances: tuple[InstanceKey, ...]
     """The instances on which all arms are measured."""
     attempts: frozenset[AttemptKey]
@@ -177,7 +178,7 @@ def compare(rollouts: Iterable[Rollout], baseline: str = "baseline") -> Comparis
     partly = every - common
     instances = {instance for instance, _ in common}
     return Comparison(
-        arms=tuple(arm_metrics(arm, by_arm[arm], common) for arm in sorted(by_arm)),
+        arms=tuple(arm_metrics(arm, by_arm[arm], common) for arm in ordered(by_arm)),
         instances=tuple(sorted(instances)),
         attempts=common,
         left_out=tuple(sorted({instance for instance, _ in partly} - instances)),
@@ -385,20 +386,14 @@ def labels_of(runtime: RuntimeConfig) -> Labels:
     )
 
 
+PLACES = {variant: place for place, variant in enumerate(VARIANT_NAMES)}
+
+
 def in_order(variants: Iterable[str]) -> list[str]:
     """The distinct variants in the order of the papers' tables, unknown ones last."""
-    present = set(variants)
-    known = [variant for variant in VARIANT_NAMES if variant in present]
-    return known + sorted(present - set(known))
+    return sorted(set(variants), key=lambda each: (PLACES.get(each, len(PLACES)), each))
 
 
 def ordered(arms: Iterable[Arm]) -> list[Arm]:
     """The arms in the order of the papers' tables."""
-    present = sorted(arms)
-    order = in_order(arm.variant for arm in present)
-    return sorted(present, key=lambda arm: order.index(arm.variant))
-
-
-def ordered_metrics(arms: Iterable[ArmMetrics]) -> list[ArmMetrics]:
-    by_arm = {m.arm: m for m in arms}
-    return [by_arm[arm] for arm in ordered(by_arm)]
+    return sorted(arms, key=lambda arm: (PLACES.get(arm.variant, len(PLACES)), arm))

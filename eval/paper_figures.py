@@ -14,7 +14,6 @@ from eval.metrics import (
     InstanceKey,
     Labels,
     instance_of,
-    ordered_metrics,
     percent,
     ratio,
 )
@@ -28,7 +27,7 @@ Solved = Mapping[str, frozenset[InstanceKey]]
 def pass_rates(comparison: Comparison, labels: Labels) -> Figure:
     """One series per pair of models, one label per variant."""
     series: dict[str, list[Point]] = {}
-    for m in ordered_metrics(comparison.arms):
+    for m in comparison.arms:
         variant, models = labels.arm(m)
         if m.rollouts:
             point = Point(variant, m.pass_rate, m.pass_low, m.pass_high)

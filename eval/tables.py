@@ -36,7 +36,6 @@ from eval.metrics import (
     in_order,
     judged,
     model_pairs,
-    ordered_metrics,
     span,
     tokens,
 )
@@ -137,7 +136,7 @@ def paper_table(comparison: Comparison, labels: Labels) -> list[list[str]]:
 
 def flat_table(comparison: Comparison, labels: Labels) -> list[list[str]]:
     rows = [["Variant", "Models", *FLAT_COLUMNS]]
-    for m in ordered_metrics(comparison.arms):
+    for m in comparison.arms:
         rows.append([*labels.arm(m), *(text(m) for text in FLAT_COLUMNS.values())])
     return rows
 
@@ -155,9 +154,7 @@ def foot(comparison: Comparison, labels: Labels) -> list[str]:
     lines.append("95 %: Wilson interval of the rate of resolved rollouts, clustered by bug.")
     if any(m.excluded for m in arms):
         counted_out = ", ".join(
-            f"{m.excluded} of {' with '.join(labels.arm(m))}"
-            for m in ordered_metrics(arms)
-            if m.excluded
+            f"{m.excluded} of {' with '.join(labels.arm(m))}" for m in arms if m.excluded
         )
         lines.append(
             "Rollouts that failed because of the infrastructure or the budget have no verdict and "
@@ -373,9 +370,7 @@ def panels_of(
     for row in judged(rollouts, comparison.attempts):
         by_arm[arm_of(row)].append(row)
     systems = [
-        System(m, tuple(by_arm[m.arm]))
-        for m in ordered_metrics(comparison.arms)
-        if m.arm.variant in REPAIR_NAMES
+        System(m, tuple(by_arm[m.arm])) for m in comparison.arms if m.arm.variant in REPAIR_NAMES
     ]
     return tuple(
         Panel(
