@@ -137,8 +137,7 @@ Row = tuple[Cell, ...]
 
 
 def answer_records(study: Study, labels: Labels) -> list[Record]:
-    steps = steps_figures(study, labels)
-    return without_empty([tools_table(study, labels), *steps, answers_table(study, labels)])
+    return without_empty([*steps_figures(study, labels), answers_table(study, labels)])
 
 
 def qualitative_records(study: Study, labels: Labels) -> list[Record]:
@@ -159,26 +158,6 @@ def _by_arm(
     for each in filter(chosen, study.findings):
         found[each.arm].append(each)
     return {_named(arm, study, labels): found[arm] for arm in ordered(found)}
-
-
-def tools_table(study: Study, labels: Labels) -> Table:
-    rows: list[Row] = []
-    for arm in ordered(study.tools):
-        counts = Counter[str]()
-        for (_, tool), calls in study.tools[arm].items():
-            if tool != FINISH:
-                counts[tool] += calls
-        sessions = sum(len(each.answers) for each in study.findings if each.arm == arm)
-        for tool, calls in counts.most_common():
-            share = percent(calls, counts.total())
-            rows.append((*_named(arm, study, labels), tool, calls, share, calls / sessions))
-    return Table(
-        "subagent_tools",
-        "Tools of the subagent",
-        "Beside Debug2Fix, figure 5",
-        (*ARM, "Tool", "Calls", "% of calls", "Calls a session"),
-        tuple(rows),
-    )
 
 
 def steps_figures(study: Study, labels: Labels) -> list[Figure]:

@@ -126,12 +126,6 @@ def test_tools_by_step() -> None:
         ("debug_start_session", [2, 0, 0]),
         ("finish", [0, 0, 2]),
     ]
-    (rows,) = [each for each in records if each.name == "subagent_tools"]
-    assert isinstance(rows, Table)
-    assert [row[2:] for row in rows.rows] == [
-        ("debug_start_session", 2, 50.0, 1.0),
-        ("debug_control", 2, 50.0, 1.0),
-    ]
 
 
 def test_actions_in_the_inspector_s_text_are_read() -> None:
