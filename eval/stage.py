@@ -32,7 +32,7 @@ from eval.figures import TablePaths, without_empty
 from eval.metrics import Comparison, Labels, compare, labels_of
 from eval.paired import paired_figures, paired_report
 from eval.paper_figures import panel_records, pass_rates
-from eval.qualitative.judge import Judge, JudgeReport, Sample, check_judge
+from eval.qualitative.judge import JudgeReport, check_judge, drawn, judge
 from eval.qualitative.study import gold_patches, qualitative_records, questions_table, study
 from eval.report.facts import Selection, sources_of
 from eval.report.pages import ReportRequest, question_files, write_report
@@ -99,10 +99,7 @@ class InPlaceStage:
         comparison = replace(comparison, skipped=str(choice))
         panels = panels_of(comparison, rows, full_set_of(benchmark))
         paired = paired_report(rows, config.statistics, config.baseline)
-        judge = config.judge if not done.stopped else None
-        sample = Sample(judge) if judge is not None else None
-        gold = gold_patches(choice.instances)
-        found = study(rows, store.read_conversations(), gold, sample)
+        found = study(rows, store.read_conversations(), gold_patches(choice.instances))
         records = [
             *without_empty([pass_rates(comparison, labels)]),
             *paired_figures(paired, labels),
@@ -121,10 +118,11 @@ class InPlaceStage:
         )
         told = summary(comparison, labels, panels, paired)
         report = InPlaceReport(told, done, write(records=records))
-        if judge is None or sample is None:
+        if config.judge is None or done.stopped:
             return report
         # The tables are already written, so that a failing model does not lose them.
-        said = Judge(self.runtime, judge, choice.instances, folder).judge(sample.items)
+        asked_about = drawn(found.questions, config.judge)
+        said = judge(self.runtime, config.judge, choice.instances, asked_about, folder)
         tables = write(records=[*records, *without_empty([questions_table(said, found, labels)])])
         return replace(report, tables=tables, judge=said)
 

@@ -6,6 +6,7 @@ Its replies are kept in the run's folder, so that a second start pays for none o
 from __future__ import annotations
 
 import hashlib
+import heapq
 import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +25,7 @@ from collect.errors import (
     ModelFailure,
     RolloutStopped,
 )
-from collect.models.base import ConversationContext, ModelBackend
+from collect.models.base import ConversationContext, ModelBackend, Sampling
 from collect.models.budget import Budget, read_spent
 from collect.models.config import OracleConfig, ReplayConfig
 from collect.question_records import Category
@@ -92,24 +93,14 @@ class Item:
     text: str
 
 
-class Sample:
-    """The questions to judge: at most `config.limit`, the same ones for the same seed in whatever
-    order they come."""
+def drawn(items: Iterable[Item], config: JudgeConfig) -> list[Item]:
+    """At most `config.limit` items, the same ones for the same seed in whatever order they come,
+    ordered by id."""
 
-    def __init__(self, config: JudgeConfig) -> None:
-        self._config = config
-        self._kept: dict[bytes, Item] = {}
+    def place(item: Item) -> bytes:
+        return hashlib.sha256(f"{config.seed} {item.id}".encode()).digest()
 
-    def offer(self, item: Item) -> None:
-        key = hashlib.sha256(f"{self._config.seed} {item.id}".encode()).digest()
-        self._kept[key] = item
-        if len(self._kept) > self._config.limit:
-            del self._kept[max(self._kept)]
-
-    @property
-    def items(self) -> list[Item]:
-        """All that was drawn, ordered by id."""
-        return sorted(self._kept.values(), key=lambda each: each.id)
+    return sorted(heapq.nsmallest(config.limit, items, place), key=lambda item: item.id)
 
 
 class Judgement(StrictRecord):
@@ -158,79 +149,63 @@ def prompt_for(item: Item) -> str:
     return fill(text, {"labels": labels, "text": item.text}).strip("\n")
 
 
-class Judge:
-    """One start: what is judged already, and what is to be judged."""
-
-    def __init__(
-        self,
-        runtime: RuntimeConfig,
-        config: JudgeConfig,
-        instances: Iterable[Instance],
-        folder: Path,
-    ) -> None:
-        """`instances` are the bugs that the items are of; replies are kept in `folder`."""
-        self._runtime, self._name = runtime, config.model
-        self._instances = {(each.benchmark, each.id): each for each in instances}
-        self._model = runtime.model_config_of(config.model)
-        self._folder = folder
-        self._reasons: dict[str, None] = {}
-        self._in_a_row = CircuitBreaker(runtime.runner.give_up_after, "request")
-        self._stop = threading.Event()
-
-    def judge(self, items: Sequence[Item]) -> JudgeReport:
-        """Ask for what has no reply yet, and give all replies."""
-        facts = model_facts(self._model)
-        keyed = [(digest([facts, prompt_for(item)]), item) for item in items]
-        advice = "another version; remove it, and every item is judged anew"
-        work = WorkFile(self._folder / FILE, "", Judgement, lambda each: each.key, advice)
+def judge(
+    runtime: RuntimeConfig,
+    config: JudgeConfig,
+    instances: Iterable[Instance],
+    items: Sequence[Item],
+    folder: Path,
+) -> JudgeReport:
+    """Ask for what has no reply in `folder` yet, and give all replies. `instances` are the bugs
+    that the items are of."""
+    runner, model = runtime.runner, runtime.model_config_of(config.model)
+    bugs = {(each.benchmark, each.id): each for each in instances}
+    facts, stop, reasons = model_facts(model), threading.Event(), dict[str, None]()
+    in_a_row = CircuitBreaker(runner.give_up_after, "request")
+    keyed = [(digest([facts, prompt_for(item)]), item) for item in items]
+    advice = "another version; remove it, and every item is judged anew"
+    with closing(WorkFile(folder / FILE, "", Judgement, lambda each: each.key, advice)) as work:
         known = work.outcomes
-        with closing(work):
-            # Each prompt is asked once, whatever number of items it is of.
-            missing = {key: item for key, item in keyed if key not in known}
-            if missing:
-                self._ask(missing, len({key for key, _ in keyed}), work)
-        judged = [(item, known[key].label) for key, item in keyed if key in known]
-        left = len(items) - len(judged)
-        return JudgeReport(
-            self._name, tuple(judged), left, tuple(self._reasons), self._stop.is_set()
-        )
+        # Each prompt is asked once, whatever number of items it is of.
+        missing = {key: item for key, item in keyed if key not in known}
+        budget = Budget(runner.budget_dollars, read_spent(folder), folder)
 
-    def _ask(self, missing: Mapping[str, Item], total: int, work: WorkFile[Judgement]) -> None:
-        runner = self._runtime.runner
-        budget = Budget(runner.budget_dollars, read_spent(self._folder), self._folder)
-        with (
-            closing(open_model(self._name, self._model, budget, self._stop)) as backend,
-            ProgressBar("questions", total, total - len(missing)) as bar,
-        ):
+        def ask(entry: tuple[str, Item]) -> None:
+            key, item = entry
+            try:
+                work.add(_judgement(key, item, bugs[item.instance], backend, model.sampling))
+                in_a_row.count(None)
+            except RolloutStopped:
+                pass
+            except (BudgetExhausted, InfrastructureFailure) as failure:
+                # Go on, unless the budget is spent or nothing works any more.
+                reason = f"{type(failure).__name__}: {failure}"
+                reasons[reason] = None
+                if in_a_row.count(reason) or isinstance(failure, BudgetExhausted):
+                    stop.set()
+            budget.note()
+            bar.advance()
 
-            def ask(entry: tuple[str, Item]) -> None:
-                judgement = self._reply(*entry, backend)
-                budget.note()
-                if judgement is not None:
-                    self._in_a_row.count(None)
-                    work.add(judgement)
-                bar.advance()
+        if missing:
+            total = len({key for key, _ in keyed})
+            with (
+                closing(open_model(config.model, model, budget, stop)) as backend,
+                ProgressBar("questions", total, total - len(missing)) as bar,
+            ):
+                run_in_threads(missing.items(), ask, runner.concurrency, stop)
+    judged = tuple((item, known[key].label) for key, item in keyed if key in known)
+    left = len(items) - len(judged)
+    return JudgeReport(config.model, judged, left, tuple(reasons), stop.is_set())
 
-            run_in_threads(missing.items(), ask, runner.concurrency, self._stop)
 
-    def _reply(self, key: str, item: Item, backend: ModelBackend) -> Judgement | None:
-        instance = self._instances[item.instance]
-        context = ConversationContext(instance, item.arm.variant, item.attempt, "judge", 0)
-        label, dollars = None, 0.0
-        try:
-            asked = [Message("user", prompt_for(item))]
-            said = backend.open(context).complete(asked, [], self._model.sampling)
-            text, dollars = said.message.content, said.dollars
-            label = read_label(text)
-        except ModelFailure as failure:
-            text = str(failure)
-        except RolloutStopped:
-            return None
-        except (BudgetExhausted, InfrastructureFailure) as failure:
-            # Go on, unless the budget is spent or nothing works any more.
-            reason = f"{type(failure).__name__}: {failure}"
-            self._reasons[reason] = None
-            if self._in_a_row.count(reason) or isinstance(failure, BudgetExhausted):
-                self._stop.set()
-            return None
-        return Judgement(key=key, id=item.id, label=label, reply=text, dollars=dollars)
+def _judgement(
+    key: str, item: Item, bug: Instance, backend: ModelBackend, sampling: Sampling
+) -> Judgement:
+    """Raises RolloutStopped, BudgetExhausted, InfrastructureFailure."""
+    context = ConversationContext(bug, item.arm.variant, item.attempt, "judge", 0)
+    try:
+        said = backend.open(context).complete([Message("user", prompt_for(item))], [], sampling)
+    except ModelFailure as failure:
+        return Judgement(key=key, id=item.id, label=None, reply=str(failure), dollars=0.0)
+    text = said.message.content
+    return Judgement(key=key, id=item.id, label=read_label(text), reply=text, dollars=said.dollars)

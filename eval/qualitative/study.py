@@ -1,9 +1,8 @@
-"""One pass over the conversations of an evaluation: answers, tools by step, failures, and a sample
-of the main agents' questions for a judge; and their tables, Debug2Fix's tables 3 and 4 and figure 5
-among them, by arm.
+"""One pass over the conversations of an evaluation: answers, tools by step, failures, and the main
+agents' questions; and their tables, Debug2Fix's tables 3 and 4 and figure 5 among them, by arm.
 
-Of each rollout only names and numbers stay, and the sampled questions, so that the texts of a large
-run need not fit into memory.
+Of each rollout only names, numbers and questions stay, so that the texts of a large run need not
+fit into memory.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from eval.qualitative.failure_modes import (
     session_of,
     tools_by_step,
 )
-from eval.qualitative.judge import CATEGORIES, LABELS, NONE, Item, JudgeReport, Sample
+from eval.qualitative.judge import CATEGORIES, LABELS, NONE, Item, JudgeReport
 
 DEBUGGERS = (Role.DEBUG_SUBAGENT, Role.INSPECTOR)
 SOUND = ""
@@ -57,6 +56,8 @@ class Study:
     findings: list[Finding] = field(default_factory=list)
     tools: dict[Arm, Counter[tuple[int, str]]] = field(default_factory=lambda: defaultdict(Counter))
     """Calls of those that debug, by step and tool."""
+    questions: list[Item] = field(default_factory=list)
+    """What main agents asked their subagents."""
     scripted: set[Arm] = field(default_factory=set)
     """Arms with the oracle as a model."""
 
@@ -70,9 +71,8 @@ def study(
     rollouts: Iterable[Rollout],
     conversations: Iterable[Conversation],
     gold: GoldPatches,
-    sample: Sample | None = None,
 ) -> Study:
-    """Look at every rollout once, and offer `sample` its questions.
+    """Look at every rollout once.
 
     Conversations of one rollout come together; a rollout may have none, and conversations of other
     rollouts are passed over.
@@ -85,11 +85,10 @@ def study(
         if rollout is not None:
             held = sorted(group, key=lambda each: each.index)
             _look_at(rollout, held, gold, result)
-            if sample is not None:
-                about = (instance_of(rollout), arm_of(rollout), rollout.attempt)
-                questions = (text for each in held for text in questions_of(each))
-                for number, text in enumerate(questions):
-                    sample.offer(Item(f"{rollout_id}-{number}", *about, text))
+            about = (instance_of(rollout), arm_of(rollout), rollout.attempt)
+            questions = (text for each in held for text in questions_of(each))
+            for number, text in enumerate(questions):
+                result.questions.append(Item(f"{rollout_id}-{number}", *about, text))
     for rollout in waiting.values():
         _look_at(rollout, [], gold, result)
     result.findings.sort(key=lambda each: (each.arm, each.instance, each.attempt))

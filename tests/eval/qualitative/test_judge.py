@@ -16,7 +16,8 @@ from collect.models.budget import SPENT
 from collect.models.config import OpenAIConfig, OracleConfig, Prices, Retries
 from eval.config import JudgeConfig
 from eval.metrics import Arm
-from eval.qualitative.judge import Item, Judge, JudgeReport, check_judge, read_label
+from eval.qualitative.judge import Item, JudgeReport, check_judge, read_label
+from eval.qualitative.judge import judge as judge_items
 from tests.collect.models.chat_server import ChatServer, error, reply
 
 QUESTIONS = ("What is `rate`?", "Why is it wrong?", "Is line 3 reached?")
@@ -54,7 +55,7 @@ def runtime(server: ChatServer, **runner: Any) -> RuntimeConfig:
 
 def judge(runtime: RuntimeConfig, folder: Path, listed: list[Item] | None = None) -> JudgeReport:
     config = JudgeConfig(model="judge")
-    return Judge(runtime, config, [INSTANCE], folder).judge(listed or items())
+    return judge_items(runtime, config, [INSTANCE], listed or items(), folder)
 
 
 def labels(report: JudgeReport) -> list[str | None]:

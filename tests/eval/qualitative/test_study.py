@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from collect.store.messages import Message, ToolCall
 from collect.store.records import Conversation, MessageRow, Role, Rollout, ToolOutcome
@@ -13,7 +12,7 @@ from eval.config import JudgeConfig
 from eval.figures import Figure, Table
 from eval.metrics import Labels
 from eval.qualitative.failure_modes import UNREADABLE, tools_by_step
-from eval.qualitative.judge import JudgeReport, Sample
+from eval.qualitative.judge import Item, JudgeReport, drawn
 from eval.qualitative.study import (
     Study,
     gold_patches,
@@ -43,14 +42,14 @@ def asking(
     return replace(main, messages=(*main.messages[:2], *rows))
 
 
-def looked_at(rollouts: Iterable[Rollout], sample: Sample | None = None, **more: Any) -> Study:
+def looked_at(rollouts: Iterable[Rollout]) -> Study:
     listed = list(rollouts)
     held = [each for rollout in listed for each in make_conversations(rollout)]
-    return study(listed, held, more.get("gold", {}), sample)
+    return study(listed, held, {})
 
 
-def drawing(seed: int) -> Sample:
-    return Sample(JudgeConfig(model="judge", limit=5, seed=seed))
+def sample(rollouts: Iterable[Rollout], seed: int) -> list[Item]:
+    return drawn(looked_at(rollouts).questions, JudgeConfig(model="judge", limit=5, seed=seed))
 
 
 def tables(found: Study) -> dict[str, Table]:
@@ -66,9 +65,9 @@ def test_what_main_agents_ask() -> None:
         asking(rollouts[2], WHY, "Hm.", "Cut off."),
     ]
     said = {QUESTION: "attribute_value", WHY: "root_cause", "Hm.": "none"}
-    sample = Sample(JudgeConfig(model="judge"))
-    found = study(rollouts, held, {}, sample)
-    judged = tuple((item, said.get(item.text)) for item in sample.items)
+    found = study(rollouts, held, {})
+    items = drawn(found.questions, JudgeConfig(model="judge"))
+    judged = tuple((item, said.get(item.text)) for item in items)
     table = questions_table(JudgeReport("judge", judged), found, LABELS)
     assert table.name == "question_categories"
     assert [(row[2], *row[4:]) for row in table.rows] == [
@@ -158,16 +157,10 @@ def test_without_anything_there_is_no_table() -> None:
 
 def test_a_sample_is_the_same_in_whatever_order() -> None:
     rollouts = [make_rollout(f"bug-{n}", resolved=n % 2 == 0) for n in range(30)]
-    drawn = []
-    for listed in (rollouts, rollouts[::-1]):
-        sample = drawing(3)
-        looked_at(listed, sample)
-        drawn.append(sample.items)
-    assert drawn[0] == drawn[1]
-    assert len(drawn[0]) == 5
-    other = drawing(4)
-    looked_at(rollouts, other)
-    assert other.items != drawn[0]
+    first = sample(rollouts, seed=3)
+    assert first == sample(rollouts[::-1], seed=3)
+    assert len(first) == 5
+    assert first != sample(rollouts, seed=4)
 
 
 def test_gold_patches_are_by_bug() -> None:
