@@ -45,7 +45,7 @@ from collect.store.records import Conversation, MessageRow, Role, Rollout
 from collect.store.run_store import RunStore
 from eval.figures import FIGURES, MARKDOWN, about, draw, figures_of, table
 from eval.metrics import Labels, ordered
-from eval.report.facts import Outcome, Selection, ShownRollout, Totals, choose, outcome_of
+from eval.report.facts import Outcome, Selection, ShownRollout, Totals, choose
 from eval.report.rendering import GENERATOR, render
 from sandbox.debugger import DebugEvent, StopReason
 from sandbox.debugger import render as render_event
@@ -204,7 +204,7 @@ def _pages(
             variant=request.labels.variant(shown.arm.variant),
             models=request.labels.models(shown.arm, shown.scripted),
             conversations=all_links,
-            outcome=outcome_markup(shown.row) if number == 0 else None,
+            result=outcome_view(shown.row) if number == 0 else None,
             **values,
         )
         pages.append((link, text))
@@ -228,7 +228,7 @@ def conversation_view(
         "answer": answer_view(conversation),
         "task": turns[:told],
         "turns": turns[told:],
-        "tools": tools_of(conversation.tools),
+        "tools": [tool["function"] for tool in json.loads(conversation.tools)],
         "prompt_tokens": sum(row.prompt_tokens for row in rows),
         "completion_tokens": sum(row.completion_tokens for row in rows),
         "seconds": sum(row.seconds for row in rows),
@@ -360,21 +360,6 @@ def marked(text: str, claims: Sequence[GroundedClaim]) -> list[tuple[str, str]]:
     return [*pieces, (text[done:], "")]
 
 
-def tools_of(sent: str) -> list[View]:
-    """The tools that the model had, in OpenAI's format; empty for anything else."""
-    try:
-        return [
-            {
-                "name": str(function["name"]),
-                "description": str(function.get("description", "")),
-                "parameters": list(function.get("parameters", {}).get("properties", {})),
-            }
-            for function in (tool["function"] for tool in json.loads(sent))
-        ]
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return []
-
-
 def question_view(question: Question, answer: str) -> View:
     """The question with the parts of the true answer, and the verdict, computed again."""
     truth = question.truth.model_dump(exclude={"kind"}, exclude_none=True)
@@ -398,8 +383,8 @@ def _told(value: Any) -> str:
     return f"{value['file']}:{value['line']}{within}"
 
 
-def outcome_markup(row: Rollout) -> Markup:
-    """A rollout's outcome as HTML: tests that matter, patch, costs."""
+def outcome_view(row: Rollout) -> View:
+    """A rollout's outcome: tests that matter, and the patch."""
     telling = [
         test for test in row.tests if test.group == FAIL_TO_PASS or test.before != test.after
     ]
@@ -409,19 +394,15 @@ def outcome_markup(row: Rollout) -> Markup:
     ]
     kinds = [kind for kind, _ in patch]
     shown = telling[:MOST_TESTS]
-    text = render(
-        "outcome.html.j2",
-        row=row,
-        outcome=outcome_of(row),
-        shown_tests=shown,
-        other_tests=len(row.tests) - len(shown),
-        patch=patch[:MOST_LINES],
-        patch_left_out=len(patch[MOST_LINES:]),
-        added=kinds.count("added"),
-        removed=kinds.count("removed"),
-        is_question=row.variant == QUESTIONS,
-    )
-    return Markup(text)
+    return {
+        "shown_tests": shown,
+        "other_tests": len(row.tests) - len(shown),
+        "patch": patch[:MOST_LINES],
+        "patch_left_out": len(patch[MOST_LINES:]),
+        "added": kinds.count("added"),
+        "removed": kinds.count("removed"),
+        "is_question": row.variant == QUESTIONS,
+    }
 
 
 def file_name(identity: str) -> str:
