@@ -19,11 +19,15 @@ from rich.console import Console
 from rich.table import Table
 
 from collect.code.patches import TestFiles
+from collect.questions.claims import EXCEPTION, blank
+from collect.questions.comparing import ADDRESS
 from collect.questions.grounding import ClaimKind, GroundedClaim, Support, ground
 from collect.store.records import Conversation, DebugAnswer
 from collect.store.run_store import RunStore
 
 OTHER_WORDS = {"True": "False", "False": "True", "None": "True"}
+CHANGEABLE = re.compile(r"\b(?:True|False|None)\b|[^\W_]|(?<=[(\[{'\"])(?=[)\]}'\"])")
+"""A word, a letter or digit, or the inside of an empty value."""
 
 
 def falsified(answer: DebugAnswer, claim: GroundedClaim) -> DebugAnswer | None:
@@ -31,13 +35,14 @@ def falsified(answer: DebugAnswer, claim: GroundedClaim) -> DebugAnswer | None:
     old = claim.text.rpartition(" = ")[2] if claim.kind is ClaimKind.VALUE else claim.text
     if re.fullmatch(r".*:\d+", old):
         new = re.sub(r"\d+$", lambda line: str(int(line[0]) + 5_000), old)
-    elif old in OTHER_WORDS:
-        new = OTHER_WORDS[old]
+    elif EXCEPTION.fullmatch(old):
+        new = f"Other{old}"
+    elif found := list(CHANGEABLE.finditer(ADDRESS.sub(blank, old))):
+        word = found[-1][0]
+        digit = str((int(word or 0) + 3) % 10) if word.isdecimal() or not word else "q"
+        new = old[: found[-1].start()] + OTHER_WORDS.get(word, digit) + old[found[-1].end() :]
     else:
-        letters = [found.start() for found in re.finditer(r"[^\W_]", old)]
-        at = letters[-1] if letters else 0
-        other = str((int(old[at]) + 3) % 10) if old[at : at + 1].isdecimal() else "q"
-        new = old[:at] + other + old[at + 1 :]
+        return None
     words = re.compile(rf"(?<![\w.]){re.escape(old)}(?!\w)")
     fields = {
         name: words.sub(lambda _: new, getattr(answer, name))

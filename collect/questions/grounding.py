@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, lru_cache
+from keyword import iskeyword
 from sys import intern
 
 from collect.agents.inspectcoder.inspector import plan_of
@@ -17,6 +18,7 @@ from collect.code.patches import ChangedRange, PatchError, TestFiles, changed_li
 from collect.code.syntax import expression
 from collect.questions.claims import (
     EXCEPTION,
+    INFERRED,
     LOCATION,
     MAX_CHARACTERS,
     ROLE,
@@ -55,18 +57,25 @@ WISHED = re.compile(
 """Before a value that the program should have: nobody can have observed it."""
 ENTRY = re.compile(r"[`*]*:\s+[`*]*")
 """Between a key and its value: `stock` has 'jam': 3."""
+NUMBER_GOES_ON = re.compile(r"[./]\d")
+"""After the start of a version or a fraction: `1.5.0`, `1/24`."""
 QUOTED_NAME = re.compile(r"`([A-Za-z_][\w.\[\]'\"]*)`")
+BETWEEN = re.compile(r"`?[^`'\"()\[\]{}]*`?")
+"""Between a name and its value, with no other code."""
 
 NAME = r"(?:[A-Za-z_]\w*(?:\.(?:[A-Za-z_]\w*|<\w+>))*|<\w+>)"
 FUNCTION_AFTER = re.compile(
-    rf"{LOCATION.pattern}[`*)]*,?\s+(?:in|inside|within)\s+(?:the\s+)?`?(?P<function>{NAME})"
+    rf"{LOCATION.pattern}[`*)]*,?\s+(?:in|inside|within)\s+"
+    rf"(?:the\s+(?=`|\w+[._]\w))?`?(?P<function>{NAME})"
 )
 FUNCTION_BEFORE = re.compile(
     rf"\b(?:in|by|inside|within|function|method)\s+`?(?P<function>{NAME})(?:\(\))?`?,?\s+"
     rf"(?:at\s+|\()`?(?={LOCATION.pattern})"
 )
 NO_FUNCTIONS = frozenset({"the", "a", "an", "this", "that", "it", "line", "code", "test", "module"})
-QUOTED = re.compile(r":?\s*\(?\s*(?P<quote>['\"])(?P<message>(?:\\.|(?!(?P=quote)).)+)(?P=quote)")
+QUOTED = re.compile(
+    r"(?!['\"]):?\s*\(?\s*(?P<quote>['\"])(?P<message>(?:\\.|(?!(?P=quote)).)+)(?P=quote)"
+)
 """A quoted message after an exception's type: `KeyError('b')`, `KeyError: 'b'`."""
 TOLD = re.compile(r":\s*(?P<message>[^;\n`]+)")
 """A message in a traceback's form, to the end of the line or the quote."""
@@ -75,7 +84,8 @@ BEFORE_TOLD = re.compile(r"(?:^|[`;\n]|: )\s*$")
 REMARK = re.compile(r"(?<=\s)\((?P<quote>['\"])(?P<message>[^'\"\n]+)(?P=quote)\)")
 """A message in brackets and quotes, not directly after the type."""
 PROSE = re.compile(
-    rf"\.\s+(?=[A-Z])|\.$|,?\s+(?:raised\s+|thrown\s+)?(?:at|from)\s+(?={LOCATION.pattern})"
+    rf"\.\s+(?=[A-Z])|\.$|,?\s+(?:(?:was\s+)?(?:raised|thrown)\s+)?(?:at|from)\s+"
+    rf"(?={LOCATION.pattern})"
 )
 """Where a message in a sentence ends."""
 
@@ -156,7 +166,8 @@ class Grounding:
 def ground(conversation: Conversation, tests: TestFiles) -> Grounding:
     """The claims of a conversation's answer or plan, and the evidence for each."""
     texts = answer_texts(conversation)
-    claims = {(c.kind, str(c)): c for text in texts for c in claims_in(text[:MAX_CHARACTERS])}
+    stated = [INFERRED.sub(" ", text[:MAX_CHARACTERS]) for text in texts]
+    claims = {(claim.kind, str(claim)): claim for text in stated for claim in claims_in(text)}
     if not claims:
         return Grounding()
     roles = [row.message.role for row in conversation.messages]
@@ -167,16 +178,15 @@ def ground(conversation: Conversation, tests: TestFiles) -> Grounding:
     end = len(roles) - 1 - roles[::-1].index("assistant")
     seen = observed(conversation, end, tests)
     found = []
-    for claim in claims.values():
-        stated = claim.kind, str(claim)
+    for words, claim in claims.items():
         if task.says(claim):
-            found.append(GroundedClaim(*stated, Support.GIVEN))
+            found.append(GroundedClaim(*words, Support.GIVEN))
         elif sightings := list(_sightings(claim, seen)):
             where = min(each.where for each in sightings)
             from_test = all(each.in_test for each in sightings)
-            found.append(GroundedClaim(*stated, Support.OBSERVED, where, from_test))
+            found.append(GroundedClaim(*words, Support.OBSERVED, where, from_test))
         else:
-            found.append(GroundedClaim(*stated, Support.UNGROUNDED))
+            found.append(GroundedClaim(*words, Support.UNGROUNDED))
     return Grounding(tuple(found))
 
 
@@ -214,6 +224,8 @@ class _Task:
         if claim.name:
             named = named_values(self._text, claim.name) if claim.name in self._text else []
             told = [each.value for each in named]
+        elif isinstance(claim.value, str | Call) and _has_word(self._plain, plain(claim.text)):
+            return True
         return any(same(each, claim.value) for each in told)
 
 
@@ -240,16 +252,18 @@ def _sightings_of_value(claim: Claim, seen: Observations) -> Iterator[Sighting]:
     """A value given to a name must have been seen under that name or inside its value. If the name
     was never seen, such as an expression in the model's own words, a distinctive value must have
     been seen somewhere, not one that anybody would guess. A name and its value that occur in an
-    observation exactly as in the answer count as a quote."""
+    observation exactly as in the answer, or as an item of a larger value, count as a quote."""
     text, value = plain(claim.text), claim.value
 
     def shows(shown: str) -> bool:
         return plain(shown) == text or same(_parsed(shown), value)
 
     if claim.name:
-        for words in {plain(claim.quote), f"{plain(claim.name)} = {text}"}:
+        key = last_part(claim.name)
+        quotes = {plain(claim.quote), f"{plain(claim.name)} = {text}"}
+        for words in quotes | {f"{key}={text}", f"'{key}': {text}"}:
             yield from _in_texts(words, seen)
-        under_name = seen.values.get(last_part(claim.name), ())
+        under_name = seen.values.get(key, ())
         yield from (each for shown, each in under_name if shows(shown))
         members = list(_members(claim.name, seen))
         yield from (each for inside, each in members if same(inside, value))
@@ -302,13 +316,15 @@ def _in_texts(words: str, seen: Observations) -> Iterator[Sighting]:
 
 def _has_word(text: str, words: str) -> bool:
     """Whether a text contains the words, not as part of longer ones: `12` is not in `-12`, `1.12`
-    or `123`."""
+    or `123`. The escape of a line's end is no part of a word."""
     if not words or words not in text:
         return False
     before = r"(?<!\w)" if re.match(r"\w", words[0]) else ""
     after = r"(?!\w)" if re.match(r"\w", words[-1]) else ""
     if words[0].isdigit():
         before = r"(?<![\w.-])"
+    if before:
+        before = rf"(?:{before}|(?<=\\[nrt]))"
     if words[-1].isdigit():
         after = r"(?!\w|\.\d)"
     return re.search(before + re.escape(words) + after, text) is not None
@@ -346,11 +362,15 @@ def _values(text: str) -> Iterator[Claim]:
     """The values given to expressions, quoted literals, and what an assertion compared."""
     for part in CUT.split(text):
         named = {each.start: (each, _name(part, each)) for each in _whole(part, values_in(part))}
+        shown = WHERE.sub(blank, part)
         for name in dict.fromkeys(QUOTED_NAME.findall(part)):
             for each in _whole(part, named_values(part, name)):
-                if named.get(each.start, (each, None))[1] is None:
+                between = shown[shown.rfind(name, 0, each.start) + len(name) : each.start]
+                is_own = BETWEEN.fullmatch(between) is not None
+                if is_own and named.get(each.start, (each, None))[1] is None:
                     named[each.start] = each, name
-        for each, known in named.values():
+        for each, name in named.values():
+            known = None if name is None or iskeyword(name) else name
             entry = ENTRY.match(part, each.end) if known and isinstance(each.value, str) else None
             if entry is not None and entry.end() in named:
                 yield _claim(part, named[entry.end()][0], f"{known}[{each.text}]")
@@ -367,7 +387,8 @@ def _whole(text: str, found: list[ValueClaim]) -> Iterator[ValueClaim]:
     for each in found:
         own = text[each.start : each.end]
         value = each.value if own == each.text else parse_value(own)
-        if own == each.text or own.startswith("<") or not isinstance(value, Text):
+        is_whole = own == each.text or own.startswith("<") or not isinstance(value, Text)
+        if is_whole and not NUMBER_GOES_ON.match(text, each.end):
             yield replace(each, text=own, value=value)
 
 

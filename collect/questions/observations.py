@@ -23,6 +23,8 @@ NUMBERED = re.compile(r"^(?:->)?[ *]*(?P<line>\d+)(?:\s|$)", re.MULTILINE)
 """A line of a listing from `read_file` or a stop."""
 TRACEBACK = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
 ASSERTION = re.compile(r"\bAssert(?:ion(?:Failed)?)?Error\b|^E\s+assert\b", re.MULTILINE)
+UNEQUAL = re.compile(r"(?:assert |[A-Z]\w+ differ: )?(?P<one>.+?) [!=]= (?P<other>.+)")
+"""The first line of a failed assertion's message, by pytest or unittest."""
 PRINTING = {
     Action.RUN_CODE: ("code", re.compile(r"print\((?P<expression>[^'\"\n]+)\)")),
     Action.RAW: ("command", re.compile(r"(?:pp?|print|dump)\s+(?P<expression>.+)")),
@@ -30,6 +32,12 @@ PRINTING = {
 """By action: the argument that asks for one value, and its pattern."""
 DOTTED = re.compile(r"[\w.]+")
 FILE = re.compile(r"[\w./$-]*\w\.(?:py|java)\b")
+QUALIFIED = re.compile(r"(?<=<)(?:(?:\w+|<locals>)\.)+(?=\w)| object(?=>)")
+"""What representations of the same object differ in: `<Cart>`, `<shop.Cart object>`."""
+COMPACTED = re.compile(
+    r"expected:<([^][]*)\[([^][]*)]([^][]*)> but was:<([^][]*)\[([^][]*)]([^][]*)>"
+)
+"""JUnit's message for unequal texts, with brackets around the difference."""
 MODULE = re.compile(r"(?:\w+\.)+\w+|(?<=import )\w+|(?<=from )\w+")
 """A module or class, whose file has the same name."""
 FUNCTION = re.compile(r"\bin (?P<function>[\w.<>]+)")
@@ -63,7 +71,8 @@ class Observations:
 
     def add_text(self, text: str, sighting: Sighting) -> None:
         """Add a tool's answer."""
-        self.texts.append((plain(text), sighting))
+        for each in {text, COMPACTED.sub(r"expected:<\1\2\3> but was:<\4\5\6>", text)}:
+            self.texts.append((plain(each), sighting))
         # Only lines with a file name: the search for places is slow in other text.
         naming = "\n".join(each for each in text.splitlines() if ".py" in each or ".java" in each)
         for file, line, _ in places(naming):
@@ -99,6 +108,8 @@ class Observations:
         if event.exception is not None:
             raised = event.exception.type.rpartition(".")[2]
             self.exceptions.append((raised, plain(event.exception.message), sighting))
+            for name, text in _compared(event.source, event.exception.message):
+                self.values[last_part(name)].append((text, sighting))
         for hit in event.collected:
             own = replace(sighting, in_test=hit.file in tests)
             self._add_place(hit.file, hit.line, hit.function, own)
@@ -121,6 +132,8 @@ class Observations:
 
     def _add_value(self, value: Value, sighting: Sighting) -> None:
         if not value.failed:
+            # A tool's answer cuts long expressions.
+            self.texts.append((plain(value.name), sighting))
             for name, text in ((value.name, value.text), *_elements(value)):
                 self.values[last_part(name)].append((text, sighting))
 
@@ -137,9 +150,23 @@ def _elements(value: Value) -> Iterator[tuple[str, str]]:
             yield ast.get_source_segment(source, name) or "", text.strip()
 
 
+def _compared(source: Sequence[str], message: str) -> Iterator[tuple[str, str]]:
+    """The sides of a failed equality with their values, which its message shows in their order."""
+    line = next((each for each in source if each.startswith("->")), "")
+    shown = UNEQUAL.match(message)
+    match shown and expression(NUMBERED.sub("", line).strip().removeprefix("assert ")):
+        case ast.Compare(left=one, ops=[ast.Eq()], comparators=[other]):
+            names = one, other
+        case ast.Call(func=ast.Attribute(attr="assertEqual"), args=[one, other, *_]):
+            names = one, other
+        case _:
+            names = ()
+    yield from zip(map(ast.unparse, names), shown.groups() if shown else (), strict=True)
+
+
 def plain(text: str) -> str:
     """A text in the form used for comparison."""
-    return SPACE.sub(" ", without_addresses(text)).strip()
+    return SPACE.sub(" ", QUALIFIED.sub("", without_addresses(text))).strip()
 
 
 def last_part(name: str) -> str:

@@ -33,6 +33,8 @@ def investigated(answer: str, evidence: str = "none", location: str = "none") ->
     session.debug(see(("point", "Point(x=5, y=7)"), ("(low, high)", "(2, 30)")))
     session.debug(see(("self", "<shop.cart.Cart at 0x7f01>"), action=Action.EVALUATE))
     session.debug(stack(("shop/cart.py", 42, "Cart.total"), (TEST_FILE, 9, "test")))
+    session.debug(see(("codes", "{'may': 31, 'note': 'a\\nbig sale'}"), ("bag", "Bag{size=97}")))
+    session.debug(see(("price(item, vat=19)", "'119'"), ("boxes", "[1, <shop.Box object at 0x9>]")))
     session.debug(raised("KeyError", "'autumn'"))
     return session.answer(answer, evidence, location)
 
@@ -107,6 +109,25 @@ def supports(text: str) -> dict[str, Support]:
         ("The row is (2, 30).", {"(2, 30)": OBSERVED}),
         ("The row is (0.25, 12).", {"(0.25, 12)": UNGROUNDED}),
         ("The pair is (8, 6).", {"(8, 6)": OBSERVED}),
+        ("`may` = 31, `may` = 32", {"may = 31": OBSERVED, "may = 32": UNGROUNDED}),
+        ("The bag's size = 97, size = 96", {"size = 97": OBSERVED, "size = 96": UNGROUNDED}),
+        ("With vat=19 it is '119'.", {"vat = 19": OBSERVED, "'119'": OBSERVED}),
+        ("The note has 'big sale'.", {"'big sale'": OBSERVED}),
+        ("The note has 'ig sale'.", {"'ig sale'": UNGROUNDED}),
+        ("`boxes` is [1, <Box>]", {"boxes = [1, <Box>]": OBSERVED}),
+        ("`boxes` is [1, <Bin>]", {"boxes = [1, <Bin>]": UNGROUNDED}),
+        ("`rate` = 0.25. Inferred: it should be 'high'. `n` = 5.",
+         {"rate = 0.25": OBSERVED, "n = 5": UNGROUNDED}),
+        ("`rate`, in `x if n is None`, and `boxes` Bag({'may': 31})", {}),
+        ("version = 1.5.0, share = 1/24", {}),
+        ("(`is` gives False), so True = True", {}),
+        ("at cart.py:41, inside the loop", {"cart.py:41": OBSERVED}),
+        ("at cart.py:41, inside the `pay`", {"cart.py:41": OBSERVED, "pay": UNGROUNDED}),
+        ("its name = 'KeyError', of 'autumn'", {"name = 'KeyError'": OBSERVED,
+         "KeyError": OBSERVED, "'autumn'": OBSERVED}),
+        ("KeyError: 'autumn' was raised at cart.py:41",
+         {"cart.py:41": OBSERVED, "KeyError": OBSERVED, "autumn": OBSERVED,
+          "'autumn'": OBSERVED}),
         ("`low` = 2, `high` = 31", {"low = 2": OBSERVED, "high = 31": UNGROUNDED}),
         ("a = <A 'long te...  (A, cut); `b` = <B 'x'>  (B)", {"b = <B 'x'>": UNGROUNDED}),
     ],
@@ -130,6 +151,34 @@ def test_a_hint_is_given() -> None:
     assert [claim.grounded for claim in ground(answer, TESTS).claims] == [GIVEN, OBSERVED]
 
 
+def test_what_stands_inside_a_value_of_the_task_is_given() -> None:
+    session = Session("The tokens are \"[NUMERIC(1), 'DOT']\".").debug(stop())
+    answer = session.answer("NUMERIC(1) and 'DOT', then NUMERIC(2)")
+    assert [c.grounded for c in ground(answer, TESTS).claims] == [GIVEN, GIVEN, UNGROUNDED]
+
+
+def test_the_texts_that_junit_compares_are_seen_without_its_brackets() -> None:
+    message = "expected:<PIER, [3]5 min> but was:<PIER, [4]5 min>"
+    session = Session().debug(raised("org.junit.ComparisonFailure", message))
+    answer = session.answer("expected 'PIER, 35 min', got 'PIER, 45 min', not 'PIER, 55 min'")
+    supported = [claim.grounded for claim in ground(answer, TESTS).claims]
+    assert supported == [OBSERVED, OBSERVED, UNGROUNDED]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("assert open_days(log) == EXPECTED[1:]", "assert [] == [8, 9]\n  Right contains 2 more"),
+        ("self.assertEqual(open_days(log), EXPECTED[1:])", "Lists differ: [] != [8, 9]\n\nSecond"),
+        ("self.assertEqual(open_days(log), EXPECTED[1:])", "[] != [8, 9]"),
+    ],
+)
+def test_the_sides_of_a_failed_assertion_are_seen(line: str, message: str) -> None:
+    failed = replace(raised("AssertionError", message), source=("   8  log = []", f"-> 9  {line}"))
+    answer = Session().debug(failed).answer("`open_days(log)` = [], `EXPECTED[1:]` = []")
+    assert [c.grounded for c in ground(answer, TESTS).claims] == [OBSERVED, UNGROUNDED]
+
+
 def test_evidence_and_location_are_checked_too() -> None:
     grounding = ground(investigated("Yes.", "`rate` = 4.5", "shop/cart.py:77"), TESTS)
     assert [claim.grounded for claim in grounding.claims] == [UNGROUNDED, UNGROUNDED]
@@ -137,7 +186,7 @@ def test_evidence_and_location_are_checked_too() -> None:
 
 def test_a_claim_says_where_it_was_seen_first() -> None:
     claims = ground(investigated("`rate` = 0.25, then KeyError"), TESTS).claims
-    assert {claim.text: claim.where for claim in claims} == {"rate = 0.25": 7, "KeyError": 19}
+    assert {claim.text: claim.where for claim in claims} == {"rate = 0.25": 7, "KeyError": 23}
     assert {claim.kind for claim in claims} == {ClaimKind.VALUE, ClaimKind.EXCEPTION}
 
 
