@@ -369,8 +369,8 @@ def _values(text: str) -> Iterator[Claim]:
                 is_own = BETWEEN.fullmatch(between) is not None
                 if is_own and named.get(each.start, (each, None))[1] is None:
                     named[each.start] = each, name
-        for each, name in named.values():
-            known = None if name is None or iskeyword(name) else name
+        for each, found in named.values():
+            known = None if found is None or iskeyword(found) else found
             entry = ENTRY.match(part, each.end) if known and isinstance(each.value, str) else None
             if entry is not None and entry.end() in named:
                 yield _claim(part, named[entry.end()][0], f"{known}[{each.text}]")

@@ -154,14 +154,13 @@ def _compared(source: Sequence[str], message: str) -> Iterator[tuple[str, str]]:
     """The sides of a failed equality with their values, which its message shows in their order."""
     line = next((each for each in source if each.startswith("->")), "")
     shown = UNEQUAL.match(message)
-    match shown and expression(NUMBERED.sub("", line).strip().removeprefix("assert ")):
+    names: tuple[ast.expr, ...] = ()
+    match expression(NUMBERED.sub("", line).strip().removeprefix("assert ")):
         case ast.Compare(left=one, ops=[ast.Eq()], comparators=[other]):
             names = one, other
         case ast.Call(func=ast.Attribute(attr="assertEqual"), args=[one, other, *_]):
             names = one, other
-        case _:
-            names = ()
-    yield from zip(map(ast.unparse, names), shown.groups() if shown else (), strict=True)
+    yield from zip(map(ast.unparse, names), shown.groups() if shown else (), strict=False)
 
 
 def plain(text: str) -> str:
