@@ -118,7 +118,7 @@ def supports(text: str) -> dict[str, Support]:
         ("`boxes` is [1, <Bin>]", {"boxes = [1, <Bin>]": UNGROUNDED}),
         ("`rate` = 0.25. Inferred: it should be 'high'. `n` = 5.",
          {"rate = 0.25": OBSERVED, "n = 5": UNGROUNDED}),
-        ("`rate`, in `x if n is None`, and `boxes` Bag({'may': 31})", {}),
+        ("`rate`, at cart.py:41: `if n is None or not rate:`", {"cart.py:41": OBSERVED}),
         ("version = 1.5.0, share = 1/24", {}),
         ("(`is` gives False), so True = True", {}),
         ("at cart.py:41, inside the loop", {"cart.py:41": OBSERVED}),
