@@ -319,12 +319,10 @@ def _has_word(text: str, words: str) -> bool:
     or `123`. The escape of a line's end is no part of a word."""
     if not words or words not in text:
         return False
-    before = r"(?<!\w)" if re.match(r"\w", words[0]) else ""
+    before = r"(?:(?<!\w)|(?<=\\[nrt]))" if re.match(r"\w", words[0]) else ""
     after = r"(?!\w)" if re.match(r"\w", words[-1]) else ""
     if words[0].isdigit():
-        before = r"(?<![\w.-])"
-    if before:
-        before = rf"(?:{before}|(?<=\\[nrt]))"
+        before = r"(?:(?<![\w.-])|(?<=\\[nrt]))"
     if words[-1].isdigit():
         after = r"(?!\w|\.\d)"
     return re.search(before + re.escape(words) + after, text) is not None
@@ -369,8 +367,7 @@ def _values(text: str) -> Iterator[Claim]:
                 is_own = BETWEEN.fullmatch(between) is not None
                 if is_own and named.get(each.start, (each, None))[1] is None:
                     named[each.start] = each, name
-        for each, found in named.values():
-            known = None if found is None or iskeyword(found) else found
+        for each, known in named.values():
             entry = ENTRY.match(part, each.end) if known and isinstance(each.value, str) else None
             if entry is not None and entry.end() in named:
                 yield _claim(part, named[entry.end()][0], f"{known}[{each.text}]")
@@ -417,8 +414,8 @@ def _is_claim(found: ValueClaim, name: str | None) -> bool:
     if not _is_data(found):
         return False
     if name is not None:
-        # `14 - 3 = 11` is arithmetic.
-        return re.search(r"[^\W\d]", name) is not None
+        # `14 - 3 = 11` is arithmetic, and `is` no expression.
+        return not iskeyword(name) and re.search(r"[^\W\d]", name) is not None
     if isinstance(found.value, int | float | complex | None) or found.text in GUESSED:
         return False
     return not isinstance(found.value, Call) or found.value.name[:1].isupper()
