@@ -26,8 +26,7 @@ from collect.store.records import Conversation, DebugAnswer
 from collect.store.run_store import RunStore
 
 OTHER_WORDS = {"True": "False", "False": "True", "None": "True"}
-CHANGEABLE = re.compile(r"\b(?:True|False|None)\b|[^\W_]|(?<=[(\[{'\"])(?=[)\]}'\"])")
-"""A word, a letter or digit, or the inside of an empty value."""
+CHANGEABLE = re.compile(rf"\b(?:{'|'.join(OTHER_WORDS)})\b|[^\W_]")
 
 
 def falsified(answer: DebugAnswer, claim: GroundedClaim) -> DebugAnswer | None:
@@ -39,10 +38,12 @@ def falsified(answer: DebugAnswer, claim: GroundedClaim) -> DebugAnswer | None:
         new = f"Other{old}"
     elif found := list(CHANGEABLE.finditer(ADDRESS.sub(blank, old))):
         word = found[-1][0]
-        digit = str((int(word or 0) + 3) % 10) if word.isdecimal() or not word else "q"
-        new = old[: found[-1].start()] + OTHER_WORDS.get(word, digit) + old[found[-1].end() :]
+        other = str((int(word) + 3) % 10) if word.isdecimal() else "q"
+        new = old[: found[-1].start()] + OTHER_WORDS.get(word, other) + old[found[-1].end() :]
     else:
-        return None
+        # An empty list is no longer empty.
+        middle = len(old) // 2
+        new = f"{old[:middle]}7{old[middle:]}"
     words = re.compile(rf"(?<![\w.]){re.escape(old)}(?!\w)")
     fields = {
         name: words.sub(lambda _: new, getattr(answer, name))
@@ -57,19 +58,19 @@ def check(conversation: Conversation, counts: Counter[str], show: bool) -> None:
     answer, tests = conversation.answer, TestFiles()
     if answer is None:
         return
-    claims = ground(conversation, tests).claims
+    grounding = ground(conversation, tests)
     counts["answers"] += 1
-    counts.update(claim.grounded.value for claim in claims)
-    unseen = {claim.text for claim in claims if claim.grounded is Support.UNGROUNDED}
-    for text in unseen if show else ():
-        print(f"{conversation.conversation_id}: not grounded: {text}")
-    for claim in claims:
+    counts.update(grounding.counts)
+    for claim in grounding.claims:
+        if show and claim.grounded is Support.UNGROUNDED:
+            print(f"{conversation.conversation_id}: not grounded: {claim.text}")
+    for claim in grounding.claims:
         false = falsified(answer, claim) if claim.grounded is Support.OBSERVED else None
         if false is None:
             continue
         counts["made false"] += 1
-        found = ground(replace(conversation, answer=false), tests).claims
-        if {each.text for each in found if each.grounded is Support.UNGROUNDED} > unseen:
+        found = ground(replace(conversation, answer=false), tests)
+        if found.counts[Support.UNGROUNDED] > grounding.counts[Support.UNGROUNDED]:
             counts["of these not grounded"] += 1
         elif show:
             print(f"{conversation.conversation_id}: passes although made false: {claim.text}")
