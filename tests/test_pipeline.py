@@ -23,8 +23,8 @@ def test_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         f"runs_folder={tmp_path}",
         "run=test",
         "models.small.max_context=16384",
-        "models.small.sampling={temperature: 0, max_tokens: 24}",
-        "collect.benchmark.limit=4",
+        "models.small.sampling={temperature: 0, max_tokens: 8}",
+        "collect.benchmark.limit=2",
         "format.test_fraction=0",
         f"train.base_model={base}",
         "train.max_steps=2",
@@ -32,10 +32,11 @@ def test_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         "train.lora={r: 4}",
         "eval.benchmark.limit=1",
         "eval.variants=[baseline, debug2fix_tool_limit]",
+        "eval.statistics={resamples: 1000}",
     ]
     assert main(["run", str(CONFIG), *overrides]) == 0
     run = tmp_path / "test"
-    assert len(list(RunStore(run).read_rollouts())) == 4
+    assert len(list(RunStore(run).read_rollouts())) == 2
     assert split_file(run / "sft", "train").is_file()
     assert json.loads((run / "model" / "training.json").read_text())["steps"] == 2
     results = json.loads((run / "eval" / "results.json").read_text())

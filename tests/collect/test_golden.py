@@ -3,10 +3,11 @@
 import shutil
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.golden import (
+    INSTANCES,
     JAVA,
-    PYTHON,
     REPAIRS,
     golden_file,
     normalised,
@@ -14,21 +15,25 @@ from tests.golden import (
     trajectory,
 )
 
+CORE = ("shopcart__negative-base", "inspectcoder", "autosd", "ldb_block", "swe_agent")
+"""One of each agent's kind; `make test-all` has them all."""
 HOW_TO_RENEW = "if the change is meant: python -m tests.golden, and read the diff"
 needs_maven = pytest.mark.skipif(shutil.which("mvn") is None, reason="there is no Maven here")
 
 
-@pytest.mark.parametrize(
-    "instance_id",
-    [*PYTHON, *(pytest.param(name, marks=[needs_maven, pytest.mark.slow]) for name in JAVA)],
-)
+def case(name: str) -> ParameterSet:
+    marks = [needs_maven] if name in JAVA else []
+    return pytest.param(name, marks=marks if name in CORE else [*marks, pytest.mark.slow])
+
+
+@pytest.mark.parametrize("instance_id", map(case, INSTANCES))
 def test_trajectory(instance_id: str) -> None:
     expected = golden_file(instance_id).read_text(encoding="utf-8")
     found = normalised(trajectory(instance_id))
     assert found == expected, HOW_TO_RENEW
 
 
-@pytest.mark.parametrize("system", REPAIRS)
+@pytest.mark.parametrize("system", map(case, REPAIRS))
 def test_trajectory_of_a_repair(system: str) -> None:
     expected = golden_file(system).read_text(encoding="utf-8")
     found = repair_trajectory(system)

@@ -59,24 +59,38 @@ def test_what_the_agent_said_is_no_observation() -> None:
     assert first_difference([SAID, observed("x")], [other, observed("x")]) is None
 
 
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of the oracle's on two bugs."""
-    folder = tmp_path_factory.mktemp("runs")
+def collected(folder: Path, bugs: int) -> Path:
+    """A run of the oracle's on so many bugs."""
     config = folder / "config.yaml"
     config.write_text(
         f"run: recorded\nruns_folder: {folder}\nmodels: {{oracle: {{backend: oracle}}}}\n"
         "collect: {main: oracle, sub: oracle, variants: [debug2fix_tool_limit],\n"
-        "  benchmark: {name: bundled, limit: 2}}\n"
+        "  benchmark: {name: bundled}}\n"
     )
-    assert main(["collect", str(config)]) == 0
+    assert main(["collect", str(config), f"collect.benchmark.limit={bugs}"]) == 0
     return folder / "recorded"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return collected(tmp_path_factory.mktemp("runs"), bugs=1)
+
+
+@pytest.fixture(scope="module")
+def recorded_twice(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return collected(tmp_path_factory.mktemp("runs"), bugs=2)
 
 
 @pytest.fixture
 def run(recorded: Path, tmp_path: Path) -> Path:
     """A copy of it."""
     return shutil.copytree(recorded, tmp_path / "recorded")
+
+
+@pytest.fixture
+def two(recorded_twice: Path, tmp_path: Path) -> Path:
+    """A copy of a run with two rollouts."""
+    return shutil.copytree(recorded_twice, tmp_path / "recorded")
 
 
 def replayed(run: Path) -> dict[str, ReplayRow]:
@@ -104,20 +118,20 @@ def change(run: Path, which: Callable[[Conversation], bool], old: str, new: str)
 
 
 @pytest.mark.slow
-def test_a_run_is_verified_once(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    conversations = list(RunStore(run).read_conversations())
-    assert main(["replay", str(run), "--limit", "1"]) == 0
+def test_a_run_is_verified_once(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    conversations = list(RunStore(two).read_conversations())
+    assert main(["replay", str(two), "--limit", "1"]) == 0
     assert "1 rollout left" in capsys.readouterr().out
-    first = replayed(run)
+    first = replayed(two)
     assert 0 < len(first) < len(conversations)
-    assert main(["replay", str(run)]) == 0
+    assert main(["replay", str(two)]) == 0
     assert "100.0%" in capsys.readouterr().out
-    rows = replayed(run)
+    rows = replayed(two)
     assert {row.status for row in rows.values()} == {ReplayStatus.VERIFIED}
-    assert verified_conversations(run) == {row.conversation_id: True for row in conversations}
-    (file,) = (run / "replay").glob("*.parquet")
+    assert verified_conversations(two) == {row.conversation_id: True for row in conversations}
+    (file,) = (two / "replay").glob("*.parquet")
     before = file.stat().st_mtime_ns
-    assert main(["replay", str(run)]) == 0
+    assert main(["replay", str(two)]) == 0
     assert file.stat().st_mtime_ns == before
 
 
@@ -189,11 +203,11 @@ def test_what_never_says_the_same_is_told_from_a_lie(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_failed_before_is_no_record(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with closing(RunStore.open(run)) as store:
+def test_what_failed_before_is_no_record(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with closing(RunStore.open(two)) as store:
         store.rollouts.drop_parts(store.rollouts.ids()[1:])
         store.add(make_failed_rollout(FailureKind.INFRASTRUCTURE, "ledger-3", dollars=0.0), [])
-    assert main(["replay", str(run)]) == 0
+    assert main(["replay", str(two)]) == 0
     assert "1 rollout had failed" in capsys.readouterr().out
 
 

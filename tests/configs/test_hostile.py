@@ -89,7 +89,16 @@ def test_so_is_one_of_a_model(config_file: Path, field: str, value: object) -> N
         load_config(config_file, [f"models={given.replace('NaN', '.nan')}"])
 
 
-@pytest.mark.parametrize("text", [LAUGHS, MERGES, "[" * 200_000, "a: &a {b: *a}", "{" * 5000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        LAUGHS,
+        MERGES,
+        "[" * 200_000,
+        "a: &a {b: *a}",
+        pytest.param("{" * 5000, marks=pytest.mark.slow),
+    ],
+)
 def test_a_bomb_is_refused(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "bomb.yaml"
     path.write_text(text)
@@ -110,8 +119,15 @@ def test_garbage_is_nothing_that_was_spent(tmp_path: Path, garbage: str) -> None
         read_spent(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"\xff\0",
+        *(pytest.param(each, marks=pytest.mark.slow) for each in (b"", b"[" * 100_000, b"5")),
+    ],
+)
 def test_garbage_in_a_runs_folder_is_told_and_loses_nothing(
-    config_file: Path, capsys: pytest.CaptureFixture[str]
+    config_file: Path, garbage: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["collect", str(config_file)]) == 0
     run = load_config(config_file).folder
@@ -119,11 +135,10 @@ def test_garbage_in_a_runs_folder_is_told_and_loses_nothing(
     (run / "spent.txt").write_text("many")
     assert main(["collect", str(config_file), "collect.benchmark.limit=2"]) == 2
     assert f"{run / 'spent.txt'} is not the dollars" in capsys.readouterr().err
-    for garbage in (b"", b"\xff\0", b"[" * 100_000, b"5"):
-        for path in (run / "settings").iterdir():
-            path.write_bytes(garbage)
-        assert main(["collect", str(config_file), "seed=7"]) == 2
-        assert "holds rollouts made with other settings" in capsys.readouterr().err
+    for path in (run / "settings").iterdir():
+        path.write_bytes(garbage)
+    assert main(["collect", str(config_file), "seed=7"]) == 2
+    assert "holds rollouts made with other settings" in capsys.readouterr().err
     assert list(RunStore(run).rollouts.rows()) == before
     (run / "spent.txt").unlink()
     assert main(["collect", str(config_file), "collect.benchmark.limit=2"]) == 0

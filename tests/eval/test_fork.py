@@ -50,6 +50,7 @@ def evaluate(server: ChatServer, folder: Path, *overrides: str) -> tuple[int, li
             script(folder, "three", "it is 3"),
             f"eval.benchmark={{name: bundled, instances: [{BUG}]}}",
             "eval.variants=[debug2fix]",
+            "eval.statistics={resamples: 1000}",
             "runner.concurrency=1",
             *overrides,
         ]

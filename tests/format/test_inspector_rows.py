@@ -48,6 +48,7 @@ from tests.repair_bug import BUG, CORRECT, FAULT_LINE, FILES, RepairBugs
 from tests.scripted_model import ScriptedBackend
 
 FORMS: tuple[Form, ...] = ("react", "tools")
+forms = pytest.mark.parametrize("form", ["react", pytest.param("tools", marks=pytest.mark.slow)])
 ALL_TRAIN = FormatConfig(test_fraction=0, max_similarity=None)
 
 
@@ -115,7 +116,7 @@ def observations_of(messages: Sequence[Message]) -> Iterator[str]:
                     yield reply.text
 
 
-@pytest.mark.parametrize("form", FORMS)
+@forms
 def test_rows_say_what_the_tools_answer(form: Form) -> None:
     inspector = next(each for each in rolled_out(form)[1] if each.role is Role.INSPECTOR)
     translated = to_debug2fix(inspector)
@@ -139,7 +140,7 @@ def test_rows_say_what_the_tools_answer(form: Form) -> None:
     assert to_inspector(translated, form).events == inspector.events
 
 
-@pytest.mark.parametrize("form", FORMS)
+@forms
 @pytest.mark.parametrize("vocabulary", Vocabulary)
 def test_a_run_becomes_rows_in_either_vocabulary(
     vocabulary: Vocabulary, form: Form, tmp_path: Path

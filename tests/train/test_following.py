@@ -105,6 +105,7 @@ def test_a_copy_that_is_never_reached_is_refused(tmp_path: Path, tiny_folder: Pa
         config(tiny_folder, checkpoints_at=(2, 1))
 
 
+@pytest.mark.slow
 def test_copies_tell_whose_bugs_were_trained_on(tmp_path: Path, tiny_folder: Path) -> None:
     run = formatted(tmp_path / "run", test_fraction=0)
     settings = config(tiny_folder, max_steps=1, checkpoints_at=(1,), save_untuned=True)

@@ -22,6 +22,7 @@ from tests.format.conversations import write_run
 from tests.tiny_model import build_tiny_model
 from train.config import TrainConfig
 from train.job import Job
+from train.report import LossPoint
 from train.stage import newest_whole, run_train
 
 ROOT = Path(__file__).parents[2]
@@ -158,6 +159,31 @@ def test_adapter_of_the_top_layer_alone_loads(run: Path, tiny: Path) -> None:
     assert isinstance(generated(run / "model"), str)
 
 
+def test_an_interrupted_training_goes_on_from_its_newest_whole_checkpoint(
+    run: Path, tiny: Path
+) -> None:
+    settings = config(tiny, max_steps=3, checkpoint_every=1)
+
+    def interrupt(point: LossPoint, total: int) -> None:
+        if point.step == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_train(settings, run, on_step=interrupt)
+    folder = run / "train" / "checkpoints"
+    newest = newest_whole(folder)
+    assert newest is not None
+    step = int(newest.name.rpartition("-")[2])
+    broken = folder / f"checkpoint-{step + 1}"
+    broken.mkdir(exist_ok=True)
+    (broken / "trainer_state.json").write_text('{"global_step":')
+
+    report = run_train(settings, run)
+    assert report.resumed_from_step == step >= 1
+    assert [point.step for point in report.loss_curve] == [1, 2, 3]
+    assert not folder.exists()
+
+
 INTERRUPTED = """
 import os, signal, sys
 from pathlib import Path
@@ -172,6 +198,7 @@ run_train(TrainConfig.model_validate_json(sys.argv[1]), Path(sys.argv[2]), on_st
 """
 
 
+@pytest.mark.slow
 def test_a_killed_training_goes_on_from_its_newest_whole_checkpoint(run: Path, tiny: Path) -> None:
     settings = config(tiny, max_steps=4, checkpoint_every=1)
     killed = subprocess.run(
@@ -212,6 +239,7 @@ def test_a_model_is_as_readable_as_its_report(run: Path, tiny: Path) -> None:
     assert len(modes) == 1
 
 
+@pytest.mark.slow
 def test_wandb_logs_offline(run: Path, tiny: Path) -> None:
     pytest.importorskip("wandb", reason="wandb is not installed")
     run_train(config(tiny, max_steps=1, wandb={}), run)

@@ -155,7 +155,16 @@ def test_a_closed_gate_lets_coverage_measure(sandbox: Sandbox) -> None:
     assert closed.call(BashArguments(command=f'python -c "{code}"'), "1").text == "measured"
 
 
-@pytest.mark.parametrize("options", ["", "--lf", "-p no:cacheprovider", "-W error"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--lf",
+        *(
+            pytest.param(each, marks=pytest.mark.slow)
+            for each in ("", "-p no:cacheprovider", "-W error")
+        ),
+    ],
+)
 def test_a_closed_gate_lets_tests_run(sandbox: Sandbox, options: str) -> None:
     sandbox.write_file("test_cart.py", b"def test_rate():\n    assert 1 == 2\n")
     closed = Bash(sandbox, 30.0, EditGate(is_open=False))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import closing
 
+import pytest
+
 from collect.agents.inspectcoder.inspector_tools import RawTerminal, RawTerminalArguments
 from collect.store.records import ToolOutcome
 from sandbox import SandboxConfig, open_sandbox
@@ -17,6 +19,7 @@ def test_total():
 """
 
 
+@pytest.mark.slow
 def test_commands_are_typed_at_the_prompt() -> None:
     with (
         open_sandbox(SandboxConfig()) as sandbox,

@@ -257,6 +257,7 @@ def test_a_timed_out_request_is_closed_with_its_slot(server: ChatServer) -> None
     until(lambda: not [t for t in threading.enumerate() if t.name == "model-request"])
 
 
+@pytest.mark.slow
 def test_a_run_survives_it(server: ChatServer, tmp_path: Path) -> None:
     server.will_answer(reply(), *[DOWN] * 9, reply())
     patient = "models.frontier.retries={max_retries: 1, backoff_base: 0.01, outage_wait: 60}"

@@ -234,7 +234,11 @@ def test_a_seed_that_the_api_does_not_take_is_refused(backend: str) -> None:
         TypeAdapter[Any](ModelConfig).validate_python(given)
 
 
-@vendors
+@pytest.mark.parametrize(
+    "vendor",
+    [ANTHROPIC, pytest.param(RESPONSES, marks=pytest.mark.slow)],
+    ids=lambda each: each.backend,
+)
 def test_a_run_that_is_interrupted_goes_on_with_its_reasoning(
     server: ChatServer, vendor: Vendor, tmp_path: Path
 ) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from collect.agents.baselines.ldb import wrong_blocks
 from collect.agents.config import Variant
 from collect.store.records import StopReason
 from tests.repair_bug import FAULT_LINE, repair
 
 
+@pytest.mark.slow
 def test_the_oracle_marks_the_faulty_block_and_repairs() -> None:
     trace = repair(Variant.LDB_BLOCK)
     assert trace.failure is None

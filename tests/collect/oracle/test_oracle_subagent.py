@@ -77,6 +77,7 @@ def test_of_a_line_that_never_runs_it_tells_what_its_function_got() -> None:
     assert answer.location == "solution.py:8"
 
 
+@pytest.mark.slow
 def test_of_several_functions_it_looks_at_the_one_that_runs() -> None:
     fixed = SOURCE.replace("count != 1", "count > 1").replace("text.upper()", '"ONE"')
     answer, sessions = asked(fixed)

@@ -40,6 +40,7 @@ def oracle_run(shop_config: QuestionsConfig, shop_run: Path) -> Path:
     return shop_run
 
 
+@pytest.mark.slow
 def test_the_rows_are_a_subagents(oracle_run: Path, shop_questions: list[Question]) -> None:
     store = RunStore(oracle_run)
     rollouts = {row.rollout_id: row for row in store.read_rollouts()}
@@ -71,6 +72,7 @@ def test_answers_show_the_same_when_they_are_replayed(
         replay_rollouts(RuntimeConfig(), nothing_known, run)
 
 
+@pytest.mark.slow
 def test_every_right_answer_is_grounded_in_its_session(oracle_run: Path) -> None:
     config = FormatConfig(test_fraction=0, max_similarity=None, min_inspections=None)
     report = run_format(config, oracle_run)
@@ -130,6 +132,7 @@ def _calls(run: Path) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.slow
 def test_what_is_answered_is_not_asked_again(
     oracle_run: Path, shop_config: QuestionsConfig
 ) -> None:
@@ -140,9 +143,12 @@ def test_what_is_answered_is_not_asked_again(
         answer(RuntimeConfig(seed=1), shop_config, oracle_run)
 
 
-def test_the_source_alone_says_little(oracle_run: Path, shop_config: QuestionsConfig) -> None:
-    config = shop_config.model_copy(update={"answer_with": SOURCE_READER})
-    answers = answer(RuntimeConfig(), config, oracle_run)
+def test_the_source_alone_says_little(
+    shop_run: Path, shop_config: QuestionsConfig, tmp_path: Path
+) -> None:
+    path = str(shop_run / "questions.jsonl")
+    config = shop_config.model_copy(update={"output": path, "answer_with": SOURCE_READER})
+    answers = answer(RuntimeConfig(), config, tmp_path)
     right = [each for each in answers.answered if each.verdict.correct]
     assert len(right) <= 2
     assert answers.conversations is None

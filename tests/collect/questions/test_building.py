@@ -34,19 +34,20 @@ from sandbox import SandboxConfig, open_sandbox
 from sandbox.debugger import DebugLimits, open_debugger
 
 
-def traced(shop: Instance, test: str) -> Trace:
+@pytest.fixture(scope="module")
+def trace(shop: Instance) -> Trace:
+    """Of its failing test."""
     with open_sandbox(SandboxConfig()) as sandbox:
         sandbox.write_files(shop.files)
         debugger = open_debugger("python", sandbox, DebugLimits())
         try:
             program = Program(shop, shop.files)
-            return trace_test(debugger, program, f"tests/test_shop.py::{test}", 60)
+            return trace_test(debugger, program, "tests/test_shop.py::test_total", 60)
         finally:
             debugger.close()
 
 
-def test_a_trace_sees_every_statement_and_the_end(shop: Instance) -> None:
-    trace = traced(shop, "test_total")
+def test_a_trace_sees_every_statement_and_the_end(trace: Trace) -> None:
     assert trace.failed
     assert trace.hits["shop.py", 17] == 2
     assert trace.hits["shop.py", 19] == 0
@@ -86,8 +87,7 @@ def traced_gold(questions: list[Question]) -> str:
     return next(q.patch for q in questions if "+        return net + self.rate" in q.patch)
 
 
-def test_evidence_is_what_two_runs_agree_on(shop: Instance) -> None:
-    trace = traced(shop, "test_total")
+def test_evidence_is_what_two_runs_agree_on(trace: Trace) -> None:
     stops = [stop for stop in trace.stops if "amount" in stop.statement.used]
     truth = RootCauseTruth(places=(stops[0].statement.place,))
 
@@ -105,9 +105,8 @@ def test_evidence_is_what_two_runs_agree_on(shop: Instance) -> None:
     assert seen("<Net at 0x1f>", "<Net at 0x2e>") == "net = <Net>; amount = <Net>"
 
 
-def test_a_function_in_which_runs_differ_is_unsteady(shop: Instance) -> None:
+def test_a_function_in_which_runs_differ_is_unsteady(shop: Instance, trace: Trace) -> None:
     """Also where they agree on other values: that may be chance."""
-    trace = traced(shop, "test_total")
     program = Program(shop, shop.files)
     assert Runs("test", program, trace, trace).unsteady == frozenset()
     stop = next(stop for stop in trace.stops if "amount" in stop.statement.used)

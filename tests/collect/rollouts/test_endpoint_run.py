@@ -24,6 +24,7 @@ from tests.collect.models.chat_server import Answer, ChatServer, collect_from, e
 ROOT = Path(__file__).resolve().parents[3]
 CONFIG = ROOT / "configs" / "debug2fix.yaml"
 KEY = "sk-secret-of-the-test"
+TWO = "collect.benchmark.limit=2"
 
 
 def command(server: ChatServer, folder: Path, *overrides: str) -> list[str]:
@@ -51,9 +52,9 @@ END"""
 
 
 def test_tokens_and_dollars_are_the_servers(server: ChatServer, tmp_path: Path) -> None:
-    status, rows = collect(server, tmp_path)
+    status, rows = collect(server, tmp_path, TWO)
     assert status == 0
-    assert len(rows) == 3
+    assert len(rows) == 2
     for row in rows:
         assert (row.main_prompt_tokens, row.main_completion_tokens) == (100, 20)
         assert row.dollars == pytest.approx(100 * 1.25e-6 + 20 * 10e-6)
@@ -98,32 +99,38 @@ def test_infrastructure_failures_are_rows_and_are_tried_again(
     server: ChatServer, tmp_path: Path
 ) -> None:
     server.will_answer(error(500, "overloaded"), reply())
-    status, rows = collect(server, tmp_path, "runner.again=0")
+    status, rows = collect(server, tmp_path, TWO, "runner.again=0")
     assert status == 0
-    assert Counter(row.failure_kind for row in rows) == {None: 2, FailureKind.INFRASTRUCTURE: 1}
+    assert Counter(row.failure_kind for row in rows) == {None: 1, FailureKind.INFRASTRUCTURE: 1}
     [failed] = [row for row in rows if row.failure_kind is not None]
     assert "overloaded" in (failed.failure_message or "")
-    _, rows = collect(server, tmp_path)
-    assert Counter(row.failure_kind for row in rows) == {None: 3}
-    assert len({row.rollout_id for row in rows}) == 3
+    _, rows = collect(server, tmp_path, TWO)
+    assert Counter(row.failure_kind for row in rows) == {None: 2}
+    assert len({row.rollout_id for row in rows}) == 2
 
 
 def test_what_failed_is_done_again_at_the_end(
     server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server.will_answer(error(500, "overloaded"), reply())
-    status, rows = collect(server, tmp_path)
-    assert (status, Counter(row.failure_kind for row in rows)) == (0, {None: 3})
-    assert len(server.requests) == 4
+    status, rows = collect(server, tmp_path, TWO)
+    assert (status, Counter(row.failure_kind for row in rows)) == (0, {None: 2})
+    assert len(server.requests) == 3
     told = capsys.readouterr().err.splitlines()
     assert re.match(r"\S+: EndpointDown: ", told.pop(1))
-    assert [line.split()[0] for line in told] == ["1/3", "2/3", "3/3", "3/3", "3/3"]
+    assert [line.split()[0] for line in told] == ["1/2", "2/2", "2/2", "2/2"]
 
 
 @pytest.mark.parametrize(
     ("script", "asked_again"),
-    [("cat setup.cfg; date", 0), ("head -c 8 /dev/urandom | od -x", 1)],
-    ids=["shows-the-same", "shows-something-else"],
+    [
+        pytest.param("cat setup.cfg; date", 0, id="shows-the-same"),
+        pytest.param(
+            *("head -c 8 /dev/urandom | od -x", 1),
+            id="shows-something-else",
+            marks=pytest.mark.slow,
+        ),
+    ],
 )
 def test_a_killed_rollout_goes_on_where_it_was(
     server: ChatServer, tmp_path: Path, script: str, asked_again: int

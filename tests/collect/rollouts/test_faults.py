@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
-import pytest
-
 from collect import errors
 from collect.errors import FailureKind, RolloutError
 from collect.rollouts.faults import BROKE_SANDBOX, FAULTS, RESUMED
@@ -67,26 +65,26 @@ def test_a_full_disk_is_told_apart() -> None:
 BAD_CALL = reply(tool_calls=[{"id": "c", "function": "ls"}])
 
 
-@pytest.mark.parametrize(
-    ("answer", "failure"),
-    [
-        (error(503, "overloaded"), errors.EndpointDown),
-        (Answer(drop=True), errors.EndpointDown),
-        (error(429, "slow down"), errors.RateLimited),
-        (error(429, "no credit", "insufficient_quota"), errors.EndpointFailure),
-        (error(401, "wrong key"), errors.EndpointFailure),
-        (Answer(body="<html>"), errors.InvalidReply),
-        (BAD_CALL, errors.InvalidReply),
-        (error(400, "too many tokens", "context_length_exceeded"), errors.ContextTooLong),
-        (error(400, "not this", "content_policy_violation"), errors.ContentRefused),
-        (reply(finish_reason="content_filter"), errors.ContentRefused),
-    ],
-    ids=lambda value: value.__name__ if isinstance(value, type) else str(value.status),
-)
-def test_a_row_names_the_failure(
-    server: ChatServer, tmp_path: Path, answer: Answer, failure: type[RolloutError]
-) -> None:
-    server.will_answer(answer)
-    main(collect_from(server, tmp_path, "collect.benchmark.limit=1"))
-    (row,) = RunStore(tmp_path / "test").read_rollouts()
-    assert (row.failure_type, row.failure_kind) == (failure.__name__, failure.kind)
+TROUBLES = [
+    (error(503, "overloaded"), errors.EndpointDown),
+    (Answer(drop=True), errors.EndpointDown),
+    (error(429, "slow down"), errors.RateLimited),
+    (error(429, "no credit", "insufficient_quota"), errors.EndpointFailure),
+    (error(401, "wrong key"), errors.EndpointFailure),
+    (Answer(body="<html>"), errors.InvalidReply),
+    (BAD_CALL, errors.InvalidReply),
+    (error(400, "too many tokens", "context_length_exceeded"), errors.ContextTooLong),
+    (error(400, "not this", "content_policy_violation"), errors.ContentRefused),
+    (reply(finish_reason="content_filter"), errors.ContentRefused),
+]
+
+
+def test_a_row_names_the_failure(server: ChatServer, tmp_path: Path) -> None:
+    """Each attempt gets one of the answers."""
+    server.will_answer(*(answer for answer, _ in TROUBLES))
+    attempts = f"collect.attempts={len(TROUBLES)}"
+    endless = ("runner.again=0", f"runner.give_up_after={len(TROUBLES)}")
+    main(collect_from(server, tmp_path, "collect.benchmark.limit=1", attempts, *endless))
+    rows = sorted(RunStore(tmp_path / "test").read_rollouts(), key=lambda row: row.attempt)
+    found = [(row.failure_type, row.failure_kind) for row in rows]
+    assert found == [(failure.__name__, failure.kind) for _, failure in TROUBLES]

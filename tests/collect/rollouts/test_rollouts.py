@@ -106,7 +106,12 @@ def observations(trace: RolloutTrace, role: Role = Role.MAIN) -> list[tuple[str,
 
 
 @pytest.mark.parametrize(
-    "backend", ["local", pytest.param("docker", marks=pytest.mark.docker)], indirect=True
+    "backend",
+    [
+        pytest.param("local", marks=pytest.mark.slow),
+        pytest.param("docker", marks=pytest.mark.docker),
+    ],
+    indirect=True,
 )
 def test_the_oracle_resolves_a_bug_in_its_debugger(sandbox_config: SandboxConfig) -> None:
     backend = OracleBackend("oracle", OracleConfig(backend="oracle"))
@@ -175,7 +180,7 @@ def test_the_tool_limit_refuses_every_edit_until_the_subagent_was_called(
 
 
 def test_a_subagent_out_of_steps_is_made_to_answer() -> None:
-    steps = [call("list_files", identifier=str(n)) for n in range(25)]
+    steps = [call("list_files", identifier=str(n)) for n in range(3)]
     backend = ScriptedBackend(
         "m",
         {
@@ -186,9 +191,9 @@ def test_a_subagent_out_of_steps_is_made_to_answer() -> None:
             "debug_subagent": [*steps, Message("assistant", BLOCK)],
         },
     )
-    trace = rollout(Variant.DEBUG2FIX, backend)
-    sub = trace.logs[1]
-    assert (sub.steps, sub.stop_reason) == (26, StopReason.STEP_LIMIT)
+    agents = AgentsConfig(main_max_reminders=0, sub_max_steps=3)
+    sub = (trace := rollout(Variant.DEBUG2FIX, backend, agents=agents)).logs[1]
+    assert (sub.steps, sub.stop_reason) == (4, StopReason.STEP_LIMIT)
     assert sub.rows[-2].message.role == "user"
     assert "used up your debugging steps" in sub.rows[-2].message.content
     assert observations(trace)[0][0] == BLOCK
@@ -328,7 +333,11 @@ LONG = [call("bash", f'{{"command": "seq {n}000 {n}900"}}', str(n)) for n in ran
 
 
 @pytest.mark.parametrize(
-    ("chars", "tokens"), [(14_000, None), (10**6, 3_500)], ids=["server", "budget"]
+    ("chars", "tokens"),
+    [
+        pytest.param(14_000, None, id="server"),
+        pytest.param(10**6, 3_500, id="budget", marks=pytest.mark.slow),
+    ],
 )
 def test_a_full_context_leaves_out_the_oldest_tool_results(chars: int, tokens: int | None) -> None:
     model = SmallModel(chars, [*LONG, Message("assistant", "Done.")])
@@ -418,7 +427,9 @@ def run_script(script: str, sandbox: SandboxConfig | None = None) -> RolloutTrac
         f"cat >x.py <<'END'\n{HOOK}\nEND\nprintf '[pytest]\\naddopts = -p x\\n' >pytest.ini",
         f"sed -i 's/^def .*/    import pytest; pytest.xfail()\\n&/' {FAULT}",
         "printf 'import os\\nos._exit(0)\\n' >pytest.py",
-        "echo 'import os; os._exit(0)' >>ledgerbook/__init__.py",
+        pytest.param(
+            "echo 'import os; os._exit(0)' >>ledgerbook/__init__.py", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_no_verdict_is_made_up(script: str, sandbox_config: SandboxConfig) -> None:
@@ -523,10 +534,10 @@ def collect(folder: Path, *overrides: str) -> RunStore:
 
 
 def test_a_second_start_does_nothing_and_other_settings_are_refused(tmp_path: Path) -> None:
-    limit = "collect.benchmark.limit=2"
+    limit = "collect.benchmark.limit=1"
     first = sorted(r.started_at for r in collect(tmp_path, limit).read_rollouts())
     again = sorted(r.started_at for r in collect(tmp_path, limit).read_rollouts())
-    assert len(first) == 2
+    assert len(first) == 1
     assert first == again
     told = r"other settings \(agents.sub_max_steps: was 12, is 3\); they must not be mixed"
     with pytest.raises(ConfigError, match=told):
@@ -581,6 +592,7 @@ def test_killed_ten_times_it_ends_with_one_row_each(tmp_path: Path) -> None:
     assert all(row.failure_kind is None for row in rows)
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_cleanly_and_the_next_start_goes_on(tmp_path: Path) -> None:
     overrides = [f"runs_folder={tmp_path}", "run=test", "collect.benchmark.split=all"]
     command = [sys.executable, "-m", "stepinto", "collect", "configs/quickstart.yaml", *overrides]

@@ -23,6 +23,17 @@ def command(server: ChatServer, folder: Path, *overrides: str) -> list[str]:
     return collect_from(server, folder, "collect.benchmark.limit=2", *overrides)
 
 
+def test_a_start_is_a_run_of_wandb(server: ChatServer, tmp_path: Path) -> None:
+    pytest.importorskip("wandb", reason="wandb is not installed")
+    tracked = ("runner.wandb={}", "sandbox.environment={WORD: geheim}")
+    assert main(command(server, tmp_path, *tracked, "collect.benchmark.limit=1")) == 0
+    (run,) = offline_runs(tmp_path / "test")
+    end = run.numbers[-1]
+    assert (end["rollouts/done"], end["rollouts/total"], end["tokens"]) == (1, 1, 120)
+    files = (tmp_path / "test" / "wandb").rglob("*")
+    assert not [path for path in files if path.is_file() and b"geheim" in path.read_bytes()]
+
+
 @pytest.mark.slow
 def test_two_starts_are_one_run_of_wandb(server: ChatServer, tmp_path: Path) -> None:
     pytest.importorskip("wandb", reason="wandb is not installed")
@@ -48,11 +59,12 @@ def test_two_starts_are_one_run_of_wandb(server: ChatServer, tmp_path: Path) -> 
     assert not [path for path in files if path.is_file() and b"geheim" in path.read_bytes()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "key",
     [
         pytest.param(None, id="no-key"),
-        pytest.param("a" * 40, id="no-network", marks=pytest.mark.slow),
+        pytest.param("a" * 40, id="no-network"),
     ],
 )
 def test_a_server_that_can_t_be_reached_hurts_nothing(

@@ -129,6 +129,7 @@ COMMANDS = (
 )
 
 
+@pytest.mark.slow
 def test_commands_say_the_same_in_two_sandboxes(backend: str) -> None:
     """Whose files are of another age."""
     config = SandboxConfig.model_validate({"backend": backend, "image": TAG})

@@ -195,6 +195,7 @@ def test_what_makes_a_bug_rare_silent_and_natural(bug: LocalBug) -> None:
     assert HardFeature.NATURAL not in features_of(bug.model_copy(update={"edits": (seen,)}), config)
 
 
+@pytest.mark.slow
 def test_edits_interact_if_they_fail_otherwise_together(judge: Judge) -> None:
     both = judged(judge, ONE_LESS, TWO_LESS).bug
     assert both is not None

@@ -149,13 +149,13 @@ def test_a_large_project_is_refused(tmp_path: Path) -> None:
 
 def _bomb() -> bytes:
     entry = tarfile.TarInfo("shop-1.1/zeros")
-    entry.size = 300 * 1024 * 1024
+    entry.size = 100 * 1024 * 1024
     return gzip.compress(entry.tobuf() + bytes(entry.size), 1)
 
 
 def _header_bomb() -> bytes:
     entry = tarfile.TarInfo("long name")
-    entry.type, entry.size = tarfile.GNUTYPE_LONGNAME, 300 * 1024 * 1024
+    entry.type, entry.size = tarfile.GNUTYPE_LONGNAME, 100 * 1024 * 1024
     return gzip.compress(entry.tobuf() + bytes(entry.size), 1)
 
 

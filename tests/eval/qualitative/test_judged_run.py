@@ -13,6 +13,7 @@ from tests.collect.models.chat_server import ChatServer, error, reply
 CONFIG = Path(__file__).resolve().parents[3] / "configs" / "quickstart.yaml"
 
 
+@pytest.mark.slow
 def test_a_judge_that_fails_costs_no_table_and_is_asked_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

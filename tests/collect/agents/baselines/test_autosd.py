@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -60,6 +61,7 @@ INSTANCE = Instance(
     files={"solution.py": SOLUTION.encode(), "test_solution.py": TESTS.encode()},
     solution="solution.py",
 )
+slow = partial(pytest.param, marks=pytest.mark.slow)
 STEP = "Hypothesis: h\nPrediction: p\nExperiment: `{script}`"
 
 
@@ -91,13 +93,18 @@ def experiment(
     ("script", "observed"),
     [
         ("b 5 ;; c ;; p result", "3"),
-        ("b 4 ;; c ;; p number", "At each loop execution, the expression was: [1, 2, 3]"),
+        slow("b 4 ;; c ;; p number", "At each loop execution, the expression was: [1, 2, 3]"),
         ("b solution.py:4, number > 1 ;; c ;; p number == 2", "[True, False]"),
         ("b 4 ;; b 5 ;; c ;; p result", "[(line 4) 0, (line 4) 0, (line 4) 1, (line 5) 3]"),
-        ("b 4 ;; c ;; p number ;; p result", "number: At each loop execution, the expression was:"),
-        ("b 4 ;; c ;; c ;; n ;; p result", "At each loop execution, the expression was: [1, 3]"),
-        ("b total ;; c ;; print(numbers, 1)", "([1, 2, 3], 1)"),
-        ("b 5 ;; c ;; p locals()", "{'numbers': [1, 2, 3], 'result': 3, 'number': 3}"),
+        slow(
+            "b 4 ;; c ;; p number ;; p result",
+            "number: At each loop execution, the expression was:",
+        ),
+        slow(
+            "b 4 ;; c ;; c ;; n ;; p result", "At each loop execution, the expression was: [1, 3]"
+        ),
+        slow("b total ;; c ;; print(numbers, 1)", "([1, 2, 3], 1)"),
+        slow("b 5 ;; c ;; p locals()", "{'numbers': [1, 2, 3], 'result': 3, 'number': 3}"),
     ],
 )
 def test_a_debugger_script_prints_at_every_hit(
@@ -116,9 +123,9 @@ def test_a_debugger_script_prints_at_every_hit(
     [
         ("b 9 ;; c ;; p 1", "[The breakpoint line was not covered by the test.]"),
         ("b 99 ;; c ;; p 1", "line 99 holds no code"),
-        ("b absent.py:2 ;; c ;; p 1", "absent.py"),
+        slow("b absent.py:2 ;; c ;; p 1", "absent.py"),
         ("b 4 ;; c ;; p missing", "*** NameError: name 'missing' is not defined"),
-        ("b 4 ;; c ;; p result +", "*** SyntaxError"),
+        slow("b 4 ;; c ;; p result +", "*** SyntaxError"),
     ],
 )
 def test_a_debugger_script_that_shows_nothing_says_why(
@@ -149,10 +156,12 @@ def test_an_endless_program_is_interrupted_and_its_hits_are_bounded(sandbox: San
             "[No exception triggered]",
         ),
         ('REPLACE(4, "- 1", "+ 1") AND RUN', "assert 9 == 6"),
-        ('REPLACE(4, "number - 1", "absent") AND RUN', "NameError: name 'absent' is not defined"),
+        slow(
+            'REPLACE(4, "number - 1", "absent") AND RUN', "NameError: name 'absent' is not defined"
+        ),
         ('REPLACE(4, "number - 1", "(") AND RUN', "SyntaxError: '(' was never closed"),
-        ('REPLACE(3, "for number in numbers", "while True") AND RUN', "not defined"),
-        ('REPLACE(5, "return", "while True") AND RUN', "SyntaxError: "),
+        slow('REPLACE(3, "for number in numbers", "while True") AND RUN', "not defined"),
+        slow('REPLACE(5, "return", "while True") AND RUN', "SyntaxError: "),
     ],
 )
 def test_an_edit_script_runs_the_test_and_is_taken_back(
@@ -186,6 +195,7 @@ def test_the_error_is_the_last_exception() -> None:
     assert error_line("") == "[The test failed without a message.]"
 
 
+@pytest.mark.slow
 def test_the_oracle_resolves_a_bug_by_two_experiments() -> None:
     trace = repair(Variant.AUTOSD)
     assert trace.failure is None

@@ -67,7 +67,7 @@ def expected(block: str) -> str:
     return textwrap.dedent(block).strip("\n")
 
 
-@pytest.mark.parametrize("version", ["3.8", "3.12", "3.13"])
+@pytest.mark.parametrize("version", ["3.8", pytest.param("3.12", marks=pytest.mark.slow), "3.13"])
 def test_a_loop_in_basic_blocks_on_several_pythons(version: str) -> None:
     interpreter = find_interpreter(version)
     if interpreter is None or not interpreter.has_pytest:

@@ -93,6 +93,7 @@ def test_a_server_that_dies_of_its_first_request_is_not_started_again(scripted: 
     assert len(scripted.starts) == 1
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_for_good_fails_its_requests(scripted: Scripted) -> None:
     config = scripted.config(
         SCRIPT_DIES_AT_REQUEST=2, SCRIPT_DIES_AT_STARTS="2 3", restarts=2, SCRIPT_SAYS="Hm."

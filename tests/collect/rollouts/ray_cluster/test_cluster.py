@@ -104,15 +104,16 @@ def whole(folder: Path) -> bool:
 
 
 def test_a_cluster_does_what_one_machine_does(nodes: RayNodes, tmp_path: Path) -> None:
-    assert main(command(tmp_path / "ray", nodes)) == 0
-    assert main([*command(tmp_path / "one", nodes), "runner.backend=threads"]) == 0
+    two = "collect.benchmark.limit=2"
+    assert main(command(tmp_path / "ray", nodes, two)) == 0
+    assert main(command(tmp_path / "one", nodes, two, "runner.backend=threads")) == 0
     assert said(tmp_path / "ray") == said(tmp_path / "one")
     beat = read_heartbeat(tmp_path / "ray" / "test")
     assert beat is not None
     # Nothing waits for a node that gets ready only once the others have done all.
     assert len(beat.nodes) == 2
     assert "ready" in {node.state for node in beat.nodes}
-    assert sum(node.done for node in beat.nodes) == 4
+    assert sum(node.done for node in beat.nodes) == 2
 
 
 def said(folder: Path) -> dict[str, list[str]]:
@@ -125,6 +126,7 @@ def said(folder: Path) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.slow
 def test_what_a_lost_node_did_is_done_by_another(
     nodes: RayNodes, server: ChatServer, tmp_path: Path
 ) -> None:
@@ -301,7 +303,9 @@ def test_each_node_asks_its_models_first(
     assert not rows(tmp_path)
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:9", "ray://head:10001"])
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1:9", pytest.param("ray://head:10001", marks=pytest.mark.slow)]
+)
 def test_no_cluster_at_the_address(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], address: str
 ) -> None:

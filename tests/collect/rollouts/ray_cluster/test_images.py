@@ -107,6 +107,7 @@ def test_no_image_is_needed_where_the_sandbox_is_no_container(node: Node) -> Non
     do(elsewhere, node.bug("missing"))
 
 
+@pytest.mark.slow
 @pytest.mark.docker
 def test_a_fetch_holds_up_none_whose_image_is_there(node: Node) -> None:
     node.settings = {"parallelism": 1}
@@ -137,6 +138,7 @@ def test_what_rollouts_under_way_need_is_not_evicted(node: Node) -> None:
     assert there(node) == {"b", "c"}
 
 
+@pytest.mark.slow
 @pytest.mark.docker
 def test_room_is_waited_for_as_long_as_rollouts_are_under_way(node: Node) -> None:
     node.room, node.settings = 0.5, {"parallelism": 1}
@@ -169,6 +171,7 @@ def test_room_that_no_rollout_can_make(engine: Any, node: Node) -> None:
     assert there(node) == {"a"}, "which StepInto has not fetched"
 
 
+@pytest.mark.slow
 @pytest.mark.docker
 def test_the_registry_s_answers(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(images, "FIRST_LIMIT_WAIT", 0.05)
@@ -208,6 +211,7 @@ def runtime(wait: float) -> RuntimeConfig:
     return RuntimeConfig(sandbox=SandboxConfig(backend="docker", image="a:1", engine_wait=wait))
 
 
+@pytest.mark.slow
 def test_an_engine_that_fails_is_waited_for(broken: EngineServer) -> None:
     bug = BundledBenchmark().instances()[0]
     with pytest.raises(EngineDown, match="containerd"):

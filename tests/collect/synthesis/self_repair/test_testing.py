@@ -64,7 +64,13 @@ READERS = {
 }
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("input", "stdin", "main", "write"),
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("buffer", "descriptor", "exit")),
+    ],
+)
 def test_ways_to_read_and_write(tester: Tester, name: str) -> None:
     expected = "10 -4\n" if name == "write" else "6\n"
     problem = stdin_problem(("3\n1 2 3\n", expected))
