@@ -70,6 +70,7 @@ def test_no_bug_is_held_out() -> None:
     assert not held_out & {row.instance_id for row in rollouts().values()}
 
 
+@pytest.mark.slow
 def test_they_are_formatted_as_the_card_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -72,6 +72,7 @@ def test_all_is_looked_at_and_nothing_done(server: ChatServer, tmp_path: Path) -
     assert float((tmp_path / "test" / SPENT).read_text()) > 0, "it was paid for"
 
 
+@pytest.mark.slow
 def test_every_check_is_made_also_after_one_that_fails(server: ChatServer, tmp_path: Path) -> None:
     server.will_answer(error(401, "wrong key"))
     floor = "runner.min_free_disk_gb=1000000000"

@@ -51,6 +51,7 @@ def test_a_dataset_is_uploaded_and_replaced(hub: Hub, run: Path) -> None:
         assert held == files_of(run / "sft") | {"LICENSE": b"of its owner"}
 
 
+@pytest.mark.slow
 def test_the_records_behind_the_rows_are_uploaded(
     hub: Hub, run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -33,11 +33,16 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_tiny_model(tmp_path_factory.mktemp("tiny"))
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
-    folder = write_run(tmp_path / "run")
+@pytest.fixture(scope="module")
+def formatted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = write_run(tmp_path_factory.mktemp("formatted") / "run")
     run_format(FormatConfig(test_fraction=0), folder)
     return folder
+
+
+@pytest.fixture
+def run(formatted: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(formatted, tmp_path / "run")
 
 
 def config(tiny: Path, **changes: Any) -> TrainConfig:
@@ -151,6 +156,7 @@ def test_full_training_changes_every_weight(run: Path, tiny: Path) -> None:
     assert (run / "untuned" / "chat_template.jinja").read_text() == served
 
 
+@pytest.mark.slow
 def test_adapter_of_the_top_layer_alone_loads(run: Path, tiny: Path) -> None:
     run_train(config(tiny, merge=False, max_steps=1, lora={"r": 4, "top_layers": 1}), run)
     saved = json.loads((run / "model" / "adapter_config.json").read_text())
@@ -224,6 +230,7 @@ def test_a_killed_training_goes_on_from_its_newest_whole_checkpoint(run: Path, t
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_checkpoints_of_another_config_are_not_used(run: Path, tiny: Path) -> None:
     checkpoint = run / "train" / "checkpoints" / "checkpoint-2"
     checkpoint.mkdir(parents=True)

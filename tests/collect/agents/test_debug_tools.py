@@ -163,7 +163,14 @@ needs_javac = pytest.mark.skipif(shutil.which("javac") is None, reason="there is
     ("language", "file", "text", "exception", "handler"),
     [
         ("python", "program.py", PYTHON, "KeyError", 6),
-        pytest.param("java", "Main.java", JAVA, "NullPointerException", 9, marks=needs_javac),
+        pytest.param(
+            "java",
+            "Main.java",
+            JAVA,
+            "NullPointerException",
+            9,
+            marks=[needs_javac, pytest.mark.slow],
+        ),
     ],
 )
 def test_the_tools_do_the_same_in_each_language(

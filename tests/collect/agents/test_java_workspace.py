@@ -90,6 +90,7 @@ def test_edits_are_still_refused(sandbox: Sandbox) -> None:
     assert bash(sandbox, "touch target/x app/build/x .gradle/x").outcome is ToolOutcome.OK
 
 
+@pytest.mark.slow
 @pytest.mark.docker
 def test_what_was_built_behind_the_gate_can_be_built_again(image: str) -> None:
     with open_sandbox(SandboxConfig(backend="docker", image=image)) as container:

@@ -68,8 +68,16 @@ def test_a_model_is_asked_once_and_paid_for(
     ("answers", "told"),
     [
         ((error(401, "wrong key"),), "wrong key. What to do: check the key in the environment"),
-        ((error(404, "no such model"),), "no such model. What to do: check `model` and `base_url`"),
-        ((Answer(drop=True),), "check that the server runs and is reachable"),
+        pytest.param(
+            (error(404, "no such model"),),
+            "no such model. What to do: check `model` and `base_url`",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            (Answer(drop=True),),
+            "check that the server runs and is reachable",
+            marks=pytest.mark.slow,
+        ),
         ((error(400, "no tools here"), reply()), "refuses them: .*set check_tools: false"),
     ],
     ids=["key", "model", "down", "tools"],

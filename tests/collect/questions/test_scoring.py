@@ -310,8 +310,8 @@ def test_post_fix(passes: bool, text: str, reason: Reason) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("[" * 50_000, "9" * 50_000),
-        *(pytest.param(text * 50_000, marks=pytest.mark.slow) for text in ("{", "f(")),
+        "[" * 50_000,
+        *(pytest.param(text * 50_000, marks=pytest.mark.slow) for text in ("{", "f(", "9")),
     ],
 )
 def test_an_endless_answer_is_wrong_and_soon_read(text: str) -> None:

@@ -51,6 +51,7 @@ def test_it():
 END"""
 
 
+@pytest.mark.slow
 def test_tokens_and_dollars_are_the_servers(server: ChatServer, tmp_path: Path) -> None:
     status, rows = collect(server, tmp_path, TWO)
     assert status == 0
@@ -121,16 +122,11 @@ def test_what_failed_is_done_again_at_the_end(
     assert [line.split()[0] for line in told] == ["1/2", "2/2", "2/2", "2/2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "asked_again"),
-    [
-        pytest.param("cat setup.cfg; date", 0, id="shows-the-same"),
-        pytest.param(
-            *("head -c 8 /dev/urandom | od -x", 1),
-            id="shows-something-else",
-            marks=pytest.mark.slow,
-        ),
-    ],
+    [("cat setup.cfg; date", 0), ("head -c 8 /dev/urandom | od -x", 1)],
+    ids=["shows-the-same", "shows-something-else"],
 )
 def test_a_killed_rollout_goes_on_where_it_was(
     server: ChatServer, tmp_path: Path, script: str, asked_again: int

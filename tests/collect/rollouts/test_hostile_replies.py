@@ -102,6 +102,7 @@ def test_a_row_that_cannot_be_written_is_a_failed_one(
     assert [row.failure_type for row in rows] == [None, None]
 
 
+@pytest.mark.slow
 def test_a_defect_of_one_rollout_leaves_the_others(
     server: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,6 +109,7 @@ def test_so_has_one_that_does_over_restarts_and_in_other_ways(tmp_path: Path) ->
     assert (row.failure_type, row.failure_kind) == ("DiskExceeded", FailureKind.MODEL)
 
 
+@pytest.mark.slow
 def test_a_name_that_is_no_text_is_part_of_the_patch(tmp_path: Path) -> None:
     names = r"printf 'x = 1\n' >$(printf 'bad\377.py'); printf '\377' >$(printf '\376.bin')"
     row = collected(tmp_path, script=names)

@@ -101,6 +101,7 @@ def test_replies_retries_and_a_rollout_that_is_done_again(
     assert "no-such-file" not in str(told)
 
 
+@pytest.mark.slow
 def test_invalid_and_refused_calls(server: ChatServer, tmp_path: Path) -> None:
     calls = [{"id": "c", "function": {"name": "x" * 500, "arguments": "{}"}}]
     edit = {"path": "setup.cfg", "old_string": "a", "new_string": "b"}

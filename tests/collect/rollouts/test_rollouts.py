@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -105,13 +106,32 @@ def observations(trace: RolloutTrace, role: Role = Role.MAIN) -> list[tuple[str,
     ]
 
 
+@pytest.mark.docker
+def test_a_bug_is_repaired_in_a_container(image: str) -> None:
+    """Whose files, commands and tests are the container's."""
+    old, new = (
+        next(
+            line[1:]
+            for line in INSTANCE.gold_patch.splitlines()
+            if re.match(rf"\{sign}[^{sign}]", line)
+        )
+        for sign in "-+"
+    )
+    edit = json.dumps({"path": FAULT, "old_string": old, "new_string": new})
+    replies = [
+        call("bash", '{"command": "pwd"}'),
+        call("edit_file", edit),
+        Message("assistant", "Done."),
+    ]
+    sandbox = SandboxConfig(backend="docker", image=image)
+    trace = rollout(Variant.BASELINE, ScriptedBackend("m", {"main": replies}), sandbox)
+    assert trace.failure is None
+    assert trace.verdict.resolved
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "backend",
-    [
-        pytest.param("local", marks=pytest.mark.slow),
-        pytest.param("docker", marks=pytest.mark.docker),
-    ],
-    indirect=True,
+    "backend", ["local", pytest.param("docker", marks=pytest.mark.docker)], indirect=True
 )
 def test_the_oracle_resolves_a_bug_in_its_debugger(sandbox_config: SandboxConfig) -> None:
     backend = OracleBackend("oracle", OracleConfig(backend="oracle"))
@@ -230,17 +250,20 @@ def investigation(
     return trace.logs[1]
 
 
-def test_a_subagent_finds_its_session_at_the_callers_lines() -> None:
+def test_a_subagent_finds_its_session_at_the_callers_lines_with_the_variables_named() -> None:
     log = investigation(
         AgentsConfig(),
         call("debug_inspect", '{"what": "locals"}', "c1"),
         call("debug_start_session", "{}", "c2"),
         path=FAULT,
         lines=[FAULT_LINE],
+        variables=["1 + 1", "gone"],
     )
     task, started = log.rows[TASK_MESSAGE].message.content, log.events[0]
     assert f"Paused at {FAULT}:{FAULT_LINE} in " in task
     assert read_subagent_task(task) is not None
+    assert "\nWatched:\n1 + 1 = 2  (int)\nnot available here: gone" in task
+    assert [value.failed for value in started.event.values] == [False, True]
     assert (started.message_index, started.tool_call_id) == (TASK_MESSAGE, SESSION_START)
     assert (started.event.file, started.event.line) == (FAULT, FAULT_LINE)
     assert "started for you" in log.rows[0].message.content
@@ -257,13 +280,6 @@ def test_a_session_without_lines_begins_at_the_test_and_one_that_fails_is_told_o
     )
     assert "Error (no_such_test)" in log.rows[TASK_MESSAGE].message.content
     assert "Call debug_start_session first." in log.rows[3].message.content
-
-
-def test_the_variables_that_the_caller_names_are_watched() -> None:
-    log = investigation(AgentsConfig(), path=FAULT, lines=[FAULT_LINE], variables=["1 + 1", "gone"])
-    task = log.rows[TASK_MESSAGE].message.content
-    assert "\nWatched:\n1 + 1 = 2  (int)\nnot available here: gone" in task
-    assert [value.failed for value in log.events[0].event.values] == [False, True]
 
 
 def test_calls_in_one_message_say_where_they_looked_and_do_not_run_on_after_an_error() -> None:
@@ -356,13 +372,14 @@ def test_a_full_context_leaves_out_the_oldest_tool_results(chars: int, tokens: i
     assert 3 in left_out[-1]
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_without_tool_results_ends_the_rollout() -> None:
     trace = rollout(Variant.BASELINE, SmallModel(100, []))
     assert trace.failure is not None
     assert trace.failure.type == "ContextTooLong"
 
 
-@pytest.mark.parametrize("reminders", [1, 0])
+@pytest.mark.parametrize("reminders", [1, pytest.param(0, marks=pytest.mark.slow)])
 def test_a_main_agent_that_has_done_nothing_is_reminded_once(reminders: int) -> None:
     look = call("grep", '{"pattern": "x", "path": "README.md"}')
     said = [Message("assistant", '```json\n{"name": "bash"}\n```'), Message("assistant", "No.")]
@@ -441,7 +458,10 @@ def test_no_verdict_is_made_up(script: str, sandbox_config: SandboxConfig) -> No
 @pytest.mark.parametrize(
     "script",
     [
-        "mkdir x && cd x && for n in $(seq 120); do mkdir x && cd x; done",
+        pytest.param(
+            "mkdir x && cd x && for n in $(seq 120); do mkdir x && cd x; done",
+            marks=pytest.mark.slow,
+        ),
         "for n in $(seq 10); do yes text | head -c 1000000 >$n.txt; done",
     ],
 )

@@ -49,6 +49,14 @@ def test_what_differs_is_named(tmp_path: Path, change: dict[str, Any], told: str
     assert differs == f"other settings ({told})"
 
 
+@pytest.mark.parametrize("garbage", [b"", b"\xff\0", b"[" * 100_000, b"5"])
+def test_garbage_in_their_place_is_other_settings(tmp_path: Path, garbage: bytes) -> None:
+    note_settings(tmp_path, FACTS)
+    (kept,) = (tmp_path / "settings").iterdir()
+    kept.write_bytes(garbage)
+    assert what_differs(tmp_path, digest(FACTS), FACTS).startswith("another sandbox, agents")
+
+
 def test_settings_that_were_not_kept(tmp_path: Path) -> None:
     assert what_differs(tmp_path, "0" * 16, FACTS).startswith("another sandbox, agents")
 

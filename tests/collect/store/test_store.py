@@ -242,7 +242,7 @@ def test_a_crash_during_add_leaves_the_row_whole_or_out(tmp_path: Path) -> None:
     assert all(len(state) >= 4 for state in states)
 
 
-@pytest.mark.parametrize("number", [2, 4])
+@pytest.mark.parametrize("number", [pytest.param(2, marks=pytest.mark.slow), 4])
 def test_a_crash_during_replacement_never_mixes_two_rollouts(tmp_path: Path, number: int) -> None:
     states = crash_everywhere(
         tmp_path, compacted_and_parts, lambda store: fill(store, number, sub_calls=0, dollars=9.0)

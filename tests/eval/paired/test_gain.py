@@ -67,6 +67,7 @@ def test_undefined_without_shared_bugs() -> None:
     assert recovered([1], [1], [0]).share is None
 
 
+@pytest.mark.slow
 def test_coverage() -> None:
     rng = np.random.default_rng(11)
     held = []

@@ -81,6 +81,7 @@ def test_coverage_with_one_attempt(better: float, worse: float) -> None:
     assert coverage(pairs, better - worse) >= 0.92
 
 
+@pytest.mark.slow
 def test_coverage_with_several_attempts() -> None:
     rng = np.random.default_rng(4)
     pairs = [clustered(rng, 40, 4) for _ in range(300)]

@@ -21,6 +21,7 @@ def test_there_is_no_less_discordance_than_difference() -> None:
     assert clusters_needed(0.0, 0.3, 0.8, 0.05) is None
 
 
+@pytest.mark.slow
 def test_so_many_bugs_do_see_it() -> None:
     bugs = clusters_needed(0.15, 0.35, 0.8, 0.05)
     assert bugs is not None

@@ -13,18 +13,9 @@ import yaml
 
 import stepinto
 from collect.benchmarks.base import Instance
-from collect.question_records import (
-    Category,
-    Location,
-    Question,
-    ReachAsk,
-    ReachTruth,
-    ValueAsk,
-    ValueTruth,
-)
-from tests.collect.questions.asked import question
 from tests.collect.questions.conftest import shop, shop_folder
 from tests.eval.report.pages import hostile_run
+from tests.eval.shop_questions import shop_questions
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -61,7 +52,9 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory, shop: Instance, shop_fol
     """The report of a real evaluation: two arms on a bug, and two runtime questions."""
     folder = tmp_path_factory.mktemp("evaluated")
     questions = folder / "asked.jsonl"
-    questions.write_text("".join(f"{each.model_dump_json()}\n" for each in shop_questions(shop)))
+    questions.write_text(
+        "".join(f"{each.model_dump_json()}\n" for each in shop_questions(shop)[:2])
+    )
     evaluation = {
         "benchmark": {
             "name": "bundled",
@@ -82,33 +75,6 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory, shop: Instance, shop_fol
     path.write_text(yaml.safe_dump(config))
     assert stepinto.main(["eval", str(path)]) == 0
     return folder / "small" / "eval" / "report"
-
-
-def shop_questions(shop: Instance) -> list[Question]:
-    """Two questions about the shop's failing test, made by hand."""
-    place = Location(file="shop.py", line=18, last_line=18, function="Cart.total")
-    about = {
-        "benchmark": shop.benchmark,
-        "instance_id": shop.id,
-        "instance_hash": shop.hash,
-        "test": "tests/test_shop.py::test_total",
-    }
-    value = question(
-        Category.LOCAL,
-        ValueAsk(expression="net", place=place, hit=1),
-        ValueTruth(type="int", text="47"),
-    )
-    reached = question(
-        Category.REACHABILITY, ReachAsk(place=place), ReachTruth(reached=True, count=None)
-    )
-    told = {
-        "net": (value, "What is `net` at shop.py:18?"),
-        "reached": (reached, "Is shop.py:18 reached?"),
-    }
-    return [
-        each.model_copy(update=about | {"id": name, "question": text})
-        for name, (each, text) in told.items()
-    ]
 
 
 @pytest.fixture(scope="session")

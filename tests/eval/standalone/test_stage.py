@@ -19,9 +19,9 @@ from eval.config import EvalConfig
 
 
 @pytest.fixture
-def config(tmp_path: Path, shop_run: Path, shop_config: QuestionsConfig) -> dict[str, Any]:
-    """A config that asks the oracle three of the questions made about the shop."""
-    shutil.copy(shop_run / "questions.jsonl", tmp_path / "questions.jsonl")
+def config(tmp_path: Path, questions_file: Path, shop_config: QuestionsConfig) -> dict[str, Any]:
+    """A config that asks the oracle three questions about the shop."""
+    shutil.copy(questions_file, tmp_path / "questions.jsonl")
     questions = {
         "models": ["oracle"],
         "path": str(tmp_path / "questions.jsonl"),

@@ -195,7 +195,6 @@ def test_the_error_is_the_last_exception() -> None:
     assert error_line("") == "[The test failed without a message.]"
 
 
-@pytest.mark.slow
 def test_the_oracle_resolves_a_bug_by_two_experiments() -> None:
     trace = repair(Variant.AUTOSD)
     assert trace.failure is None

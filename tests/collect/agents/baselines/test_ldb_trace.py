@@ -67,7 +67,9 @@ def expected(block: str) -> str:
     return textwrap.dedent(block).strip("\n")
 
 
-@pytest.mark.parametrize("version", ["3.8", pytest.param("3.12", marks=pytest.mark.slow), "3.13"])
+@pytest.mark.parametrize(
+    "version", ["3.8", *(pytest.param(each, marks=pytest.mark.slow) for each in ("3.12", "3.13"))]
+)
 def test_a_loop_in_basic_blocks_on_several_pythons(version: str) -> None:
     interpreter = find_interpreter(version)
     if interpreter is None or not interpreter.has_pytest:
@@ -133,6 +135,7 @@ def test_function_level_gives_entry_and_exit_values(sandbox: Sandbox) -> None:
         """)
 
 
+@pytest.mark.slow
 def test_sampling_keeps_the_first_and_the_last(sandbox: Sandbox) -> None:
     blocks = text(sandbox, LOOP, "total(range(400))", Level.LINE, (4, 30, 60))
     assert "    result = 0\n" in blocks
@@ -152,6 +155,7 @@ def test_a_long_run_keeps_its_beginning_and_its_end(sandbox: Sandbox) -> None:
     assert (found[0].before, found[-1].gave) == ({"n": "5000"}, "return=0")
 
 
+@pytest.mark.slow
 def test_recursion_nests(sandbox: Sandbox) -> None:
     code = "def fact(n):\n    if n == 0:\n        return 0\n    return n * fact(n - 1)\n"
     shown = text(sandbox, code, "fact(1)")
@@ -190,6 +194,7 @@ def test_generators_yield_between_their_callers_lines(sandbox: Sandbox) -> None:
     assert shown.endswith("return number\n        # number=7  return=7")
 
 
+@pytest.mark.slow
 def test_threads_and_prints_are_no_obstacle(sandbox: Sandbox) -> None:
     code = """
         import os, sys, threading
@@ -311,6 +316,7 @@ def test_a_program_that_fails_on_import_is_traced_to_there(sandbox: Sandbox) -> 
     assert "DOUBLE = LIMIT + MISSING\n# LIMIT=3  raised NameError(" in shown
 
 
+@pytest.mark.slow
 def test_a_test_that_replaces_the_standard_library_is_traced(sandbox: Sandbox) -> None:
     code = "import os\n\n\ndef size(path):\n    return os.stat(path).st_size\n"
     test = (

@@ -50,7 +50,7 @@ def sandbox_config(backend: str) -> SandboxConfig:
     return SandboxConfig.model_validate({"backend": backend, "image": TAG})
 
 
-@pytest.mark.parametrize("form", ["react", "tools"])
+@pytest.mark.parametrize("form", [pytest.param("react", marks=pytest.mark.slow), "tools"])
 def test_the_oracle_inspects_tries_and_repairs(form: str, sandbox_config: SandboxConfig) -> None:
     trace = repair(Variant.INSPECTCODER, sandbox=sandbox_config, inspector_form=form)
     assert trace.failure is None
@@ -84,6 +84,7 @@ def test_a_failed_patch_is_the_next_round_s_program() -> None:
     assert ".lower()" not in trace.patch.replace('-        word = word.strip(".,").lower()', "")
 
 
+@pytest.mark.slow
 def test_a_reply_without_a_program_counts_as_an_attempt_and_is_told() -> None:
     proposal = act('propose_repair("x")')
     backend = scripted([proposal], ["I would change line 14."])
@@ -155,6 +156,7 @@ def test_a_failing_experiment_ends_post_mortem_and_is_restarted() -> None:
     assert again.count("assert top_word(") == 2, "the current line, and the stack's"
 
 
+@pytest.mark.slow
 def test_steps_are_shared_by_all_rounds_and_end_in_a_forced_plan() -> None:
     look = act('interact_code("print(1)")')
     backend = scripted([look, look, "The root cause is unknown."], [program(WRONG)])
@@ -247,6 +249,7 @@ def test_in_a_folder():
     assert "data" not in trace.patch
 
 
+@pytest.mark.slow
 def test_a_shell_s_other_files_are_no_part_of_the_patch() -> None:
     forge = "mkdir test_solution && touch conftest.py notes.txt"
     commands = [forge, "echo SUBMIT_REPAIRED_PROGRAM"]

@@ -87,6 +87,7 @@ def test_a_server_that_dies_is_started_again_and_the_request_with_it(scripted: S
     assert "engine died" in scripted.log.read_text()
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_of_its_first_request_is_not_started_again(scripted: Scripted) -> None:
     with pytest.raises(ConfigError, match=r"(?s)a first request failed: .*engine died"):
         scripted.open(scripted.config(SCRIPT_DIES_AT_REQUEST=1))

@@ -126,6 +126,7 @@ def test_a_fetch_holds_up_none_whose_image_is_there(node: Node) -> None:
     assert there(node) == {"a", "b", "c"}
 
 
+@pytest.mark.slow
 @pytest.mark.docker
 def test_what_rollouts_under_way_need_is_not_evicted(node: Node) -> None:
     node.room = 1.5

@@ -67,8 +67,11 @@ READERS = {
 @pytest.mark.parametrize(
     "name",
     [
-        *("input", "stdin", "main", "write"),
-        *(pytest.param(each, marks=pytest.mark.slow) for each in ("buffer", "descriptor", "exit")),
+        *("input", "stdin"),
+        *(
+            pytest.param(each, marks=pytest.mark.slow)
+            for each in ("buffer", "descriptor", "main", "exit", "write")
+        ),
     ],
 )
 def test_ways_to_read_and_write(tester: Tester, name: str) -> None:
@@ -136,7 +139,7 @@ def test_a_plain_function_is_found_too(tester: Tester) -> None:
 @pytest.mark.parametrize(
     ("program", "expected"),
     [
-        ("import os\nos._exit(0)\n", "Unknown"),
+        pytest.param("import os\nos._exit(0)\n", "Unknown", marks=pytest.mark.slow),
         ("nowhere()\n", "NameError: name 'nowhere' is not defined"),
     ],
 )
