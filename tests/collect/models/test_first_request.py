@@ -112,6 +112,7 @@ def test_a_model_that_does_not_call_is_a_warning(
     assert "asked to call a tool once, it answered without a call" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_model_whose_agents_act_in_their_text_is_asked_without_tools(
     server: ChatServer, tmp_path: Path
 ) -> None:

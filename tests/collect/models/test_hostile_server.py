@@ -243,7 +243,12 @@ print(peak() - before)
     ("sent", "headers", "said"),
     [
         (b'{"choices": [', {"Content_Encoding": "gzip"}, "not asked for: 'gzip'"),
-        (b"", {"Content_Type": "application/json; charset=zlib"}, "no chat completion"),
+        pytest.param(
+            b"",
+            {"Content_Type": "application/json; charset=zlib"},
+            "no chat completion",
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["encoding", "charset"],
 )

@@ -83,7 +83,9 @@ def question(text: str) -> Message:
     return Message("user", text)
 
 
-@pytest.mark.parametrize(("max_batch", "prefix_cache"), [(6, 0), (6, 4), (2, 4)])
+@pytest.mark.parametrize(
+    ("max_batch", "prefix_cache"), [(6, 0), (6, 4), pytest.param(2, 4, marks=pytest.mark.slow)]
+)
 def test_many_are_answered_as_single_requests_are(
     open_local: Open, monkeypatch: pytest.MonkeyPatch, max_batch: int, prefix_cache: int
 ) -> None:

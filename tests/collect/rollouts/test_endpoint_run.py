@@ -96,6 +96,7 @@ def test_the_budget_counts_what_was_replied_to_a_failed_rollout(
     assert [row.failure_kind for row in rows] == [FailureKind.BUDGET]
 
 
+@pytest.mark.slow
 def test_infrastructure_failures_are_rows_and_are_tried_again(
     server: ChatServer, tmp_path: Path
 ) -> None:

@@ -120,17 +120,19 @@ def issue(bench: PythonWorkbench, test: str, old: str, new: str) -> str:
     ("test", "edit", "code", "values"),
     [
         ("TestShelf::test_copy", ("list(self.rows)", "self.rows"), COPIED, ["`7`", "`3`"]),
-        (
+        pytest.param(
             "test_order[Order.DOWN]",
             ("is Order.DOWN", "is Order.UP"),
             "from shelves import Order, ordered\n\nprint(ordered([3, 1], Order.DOWN))",
             ["`[1, 3]`", "`[3, 1]`"],
+            marks=pytest.mark.slow,
         ),
-        (
+        pytest.param(
             "test_refused",
             ("if not isinstance", "if isinstance"),
             "from shelves import ordered\n\nordered([], 1)",
             ["`TypeError`"],
+            marks=pytest.mark.slow,
         ),
     ],
 )

@@ -169,7 +169,7 @@ def _with_odd_names() -> bytes:
     return buffer.getvalue()
 
 
-@pytest.mark.parametrize("bomb", [_bomb, _header_bomb])
+@pytest.mark.parametrize("bomb", [_bomb, pytest.param(_header_bomb, marks=pytest.mark.slow)])
 def test_a_bomb_is_refused_and_takes_little_memory(
     index: str, tmp_path: Path, bomb: Callable[[], bytes]
 ) -> None:

@@ -71,9 +71,10 @@ def test_only_tests_that_pass_count(tmp_path: Path) -> None:
     ("files", "message"),
     [
         ({**FILES, "tests/conftest.py": "import nothing_like_it"}, "its suite does not run"),
-        (
+        pytest.param(
             {**FILES, "tests/test_stock.py": "", "tests/test_prices.py": ""},
             "only 0 tests pass",
+            marks=pytest.mark.slow,
         ),
         (
             {"shop.py": "", "test_it.py": "def test_it():\n    pass\n" * 1},

@@ -27,12 +27,14 @@ QUIET = ("--disable-background-networking", "--disable-component-update", "--no-
 
 
 @pytest.fixture(scope="module")
-def browser(evaluated: Path, hostile: Path) -> Iterator[Browser]:
+def browser(request: pytest.FixtureRequest, hostile: Path) -> Iterator[Browser]:
     """Chromium; skips where there is none, though not in CI.
 
     Playwright keeps an event loop running in this thread, in which no rollout can be done: so the
-    reports are made before, and it ends with the module.
+    reports are made before, if a test opens them, and it ends with the module.
     """
+    if any("evaluated" in getattr(each, "fixturenames", ()) for each in request.session.items):
+        request.getfixturevalue("evaluated")
     path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if path is None:
         told = f"needs a browser: none of {', '.join(BROWSERS)} is installed; see .ci/install"

@@ -43,6 +43,7 @@ def watched(browser: Browser) -> Iterator[Watched]:
     page.close()
 
 
+@pytest.mark.slow
 def test_the_report_of_an_evaluation(watched: Watched, evaluated: Path) -> None:
     page = watched.open(evaluated / "index.html")
     assert page.locator("figure img").count() >= 3
@@ -63,6 +64,7 @@ def test_the_report_of_an_evaluation(watched: Watched, evaluated: Path) -> None:
     assert broken_links(evaluated) == []
 
 
+@pytest.mark.slow
 def test_calls_lead_to_the_conversations_they_began(watched: Watched, evaluated: Path) -> None:
     page = watched.open(evaluated / "index.html")
     page.locator("#table tr", has_text="Debug2Fix").get_by_role("link", name="main").first.click()
@@ -72,6 +74,7 @@ def test_calls_lead_to_the_conversations_they_began(watched: Watched, evaluated:
     assert page.locator("#outcome .patch .added").count() > 0
 
 
+@pytest.mark.slow
 def test_filters_and_sorting(watched: Watched, evaluated: Path) -> None:
     page = watched.open(evaluated / "index.html")
     page.select_option("[name=outcome]", "right")
@@ -96,6 +99,7 @@ def test_filters_and_sorting(watched: Watched, evaluated: Path) -> None:
     assert watched.troubles == []
 
 
+@pytest.mark.slow
 def test_without_a_script_everything_is_there(browser: Browser, evaluated: Path) -> None:
     watched = Watched(browser, java_script_enabled=False)
     page = watched.open(evaluated / "index.html")
@@ -104,6 +108,7 @@ def test_without_a_script_everything_is_there(browser: Browser, evaluated: Path)
     watched.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_and_can_be_read(browser: Browser, evaluated: Path, scheme: Any) -> None:
     watched = Watched(browser, color_scheme=scheme, viewport=NARROW)

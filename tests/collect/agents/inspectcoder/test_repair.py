@@ -135,6 +135,7 @@ def test_an_inspection_step_by_step() -> None:
     assert log.actions["interact_code/modification"] == 1
 
 
+@pytest.mark.slow
 def test_a_failing_experiment_ends_post_mortem_and_is_restarted() -> None:
     steps = [
         act('control_execution("continue")'),

@@ -159,6 +159,7 @@ def test_room_is_waited_for_as_long_as_rollouts_are_under_way(node: Node) -> Non
     assert len(there(node)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.docker
 def test_room_that_no_rollout_can_make(engine: Any, node: Node) -> None:
     engine.images.pull(node.registry.repository, "a")

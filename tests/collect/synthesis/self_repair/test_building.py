@@ -116,6 +116,7 @@ def test_endless_programs_are_kept_where_that_is_asked_for(config: SelfRepairCon
     assert len(bug.fail_to_pass) == 2
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on(config: SelfRepairConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = build(RuntimeConfig(), config.model_copy(update={"limit": 4}), NOWHERE)
     expected = whole.path.read_bytes()
