@@ -1,9 +1,9 @@
 """The oracle's trajectories are what they were: prompts, tools, sessions and rendering."""
 
 import shutil
+from typing import Any
 
 import pytest
-from _pytest.mark import ParameterSet
 
 from tests.golden import (
     INSTANCES,
@@ -21,7 +21,7 @@ HOW_TO_RENEW = "if the change is meant: python -m tests.golden, and read the dif
 needs_maven = pytest.mark.skipif(shutil.which("mvn") is None, reason="there is no Maven here")
 
 
-def case(name: str) -> ParameterSet:
+def case(name: str) -> Any:
     marks = [needs_maven] if name in JAVA else []
     return pytest.param(name, marks=marks if name in CORE else [*marks, pytest.mark.slow])
 

@@ -47,7 +47,6 @@ from tests.records import make_rollout
 from tests.repair_bug import BUG, CORRECT, FAULT_LINE, FILES, RepairBugs
 from tests.scripted_model import ScriptedBackend
 
-FORMS: tuple[Form, ...] = ("react", "tools")
 forms = pytest.mark.parametrize("form", ["react", pytest.param("tools", marks=pytest.mark.slow)])
 ALL_TRAIN = FormatConfig(test_fraction=0, max_similarity=None)
 

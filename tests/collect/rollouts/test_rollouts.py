@@ -110,14 +110,9 @@ def observations(trace: RolloutTrace, role: Role = Role.MAIN) -> list[tuple[str,
 def test_a_bug_is_repaired_in_a_container(image: str) -> None:
     """Whose files, commands and tests are the container's."""
     old, new = (
-        next(
-            line[1:]
-            for line in INSTANCE.gold_patch.splitlines()
-            if re.match(rf"\{sign}[^{sign}]", line)
-        )
-        for sign in "-+"
+        re.findall(rf"^[{sign}](?![{sign}])(.*)", INSTANCE.gold_patch, re.M) for sign in "-+"
     )
-    edit = json.dumps({"path": FAULT, "old_string": old, "new_string": new})
+    edit = json.dumps({"path": FAULT, "old_string": old[0], "new_string": new[0]})
     replies = [
         call("bash", '{"command": "pwd"}'),
         call("edit_file", edit),
@@ -250,7 +245,7 @@ def investigation(
     return trace.logs[1]
 
 
-def test_a_subagent_finds_its_session_at_the_callers_lines_with_the_variables_named() -> None:
+def test_a_subagent_finds_its_session_at_the_callers_lines_and_variables() -> None:
     log = investigation(
         AgentsConfig(),
         call("debug_inspect", '{"what": "locals"}', "c1"),
