@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from collect.errors import FailureKind
+from collect.errors import ConfigError, FailureKind
 from collect.replay import (
     Difference,
     ReplayRow,
@@ -135,13 +135,16 @@ def test_a_run_is_verified_once(two: Path, capsys: pytest.CaptureFixture[str]) -
     assert file.stat().st_mtime_ns == before
 
 
-def test_a_record_that_lies_is_found(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lying = change(
-        run,
-        lambda each: each.role is Role.DEBUG_SUBAGENT and each.conversation_id == first_sub(run),
-        "Paused at ",
-        "Paused at another/",
+def lie(run: Path) -> str:
+    """Put a lie into the first subagent's conversation; its id."""
+    first = first_sub(run)
+    return change(
+        run, lambda each: each.conversation_id == first, "Paused at ", "Paused at another/"
     )
+
+
+def test_a_record_that_lies_is_found(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lying = lie(run)
     assert main(["replay", str(run)]) == 0
     rows = replayed(run)
     found = rows.pop(lying)
@@ -153,12 +156,22 @@ def test_a_record_that_lies_is_found(run: Path, capsys: pytest.CaptureFixture[st
     message = next(e for e in RunStore(run).read_conversations() if e.conversation_id == lying)
     assert "another/" in message.messages[found.message_index].message.content
     assert f"different: {lying}" in capsys.readouterr().out
+    (row,) = trained_rows(run, only_replay_verified=False)
+    assert row["replay_verified"] is False
+    with pytest.raises(ConfigError, match="the filter 'replay_verified' dropped 1"):
+        trained_rows(run, only_replay_verified=True)
+
+
+@pytest.mark.slow
+def test_a_record_that_lies_is_not_trained_on(two: Path) -> None:
+    lie(two)
+    assert main(["replay", str(two)]) == 0
     known = {None: 0, True: 0, False: 0}
-    for row in trained_rows(run, only_replay_verified=False):
+    for row in trained_rows(two, only_replay_verified=False):
         known[row["replay_verified"]] += 1
     assert known[False] == 1
     assert known[None] == 0
-    verified = list(trained_rows(run, only_replay_verified=True))
+    verified = list(trained_rows(two, only_replay_verified=True))
     assert len(verified) == known[True] > 0
     assert all(row["replay_verified"] for row in verified)
 
