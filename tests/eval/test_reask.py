@@ -46,7 +46,7 @@ def test_the_same_questions_are_asked_of_another_subagent(
     weak = scripted(tmp_path)
     assert run("bench", "reask", str(collected), "--sub", "weak", weak) == 0
     told = capsys.readouterr().out
-    assert "1 of 1 questions" in told
+    assert "1 of 1 question:" in told
     lines = (collected / "reask" / "answers.jsonl").read_text().splitlines()
     for each in map(json.loads, lines):
         first, second = each["answers"]["oracle"], each["answers"]["weak"]
