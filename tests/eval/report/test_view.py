@@ -11,8 +11,8 @@ import stepinto
 from collect.benchmarks.base import Instance
 from collect.questions.asking import VARIANT, question_rollout_id
 from collect.store.run_store import RunStore
-from tests.eval.report.conftest import shop_questions
 from tests.eval.report.reading import broken_links, read
+from tests.eval.shop_questions import shop_questions
 from tests.records import make_conversations, make_rollout
 
 
