@@ -620,11 +620,6 @@ class Card(StrictRecord):
     bugs: int
     projects: tuple[ProjectCard, ...]
     steps: tuple[FunnelStep, ...]
-    kinds: Mapping[str, int]
-    """Number of bugs by kind of mistake."""
-    categories: Mapping[str, int]
-    failures: Mapping[str, int]
-    """Number of bugs by the exception of their first failing test."""
     concurrency: int
     seconds: float
     settings: Mapping[str, object]
@@ -693,19 +688,13 @@ def make_bugs(runtime: RuntimeConfig, config: FactoryConfig, run: Path) -> Made:
 
 
 def _whole_card(runtime: RuntimeConfig, config: FactoryConfig, done: Sequence[ProjectBugs]) -> Card:
-    bugs = [bug for made in done for bug in made.bugs]
     dropped: Counter[Step] = Counter()
     for made in done:
         dropped.update({Step(step.name): step.dropped for step in made.card.steps})
-    kinds = Counter("+".join(edit.kind for edit in bug.edits) for bug in bugs)
-    failures = Counter(bug.failure.type for bug in bugs if bug.failure is not None)
     return Card(
-        bugs=len(bugs),
+        bugs=sum(made.card.bugs for made in done),
         projects=tuple(made.card for made in done),
         steps=funnel(Step, dropped, sum(made.card.edits_tried for made in done)),
-        kinds=dict(kinds.most_common()),
-        categories=dict(Counter(bug.category or "" for bug in bugs).most_common()),
-        failures=dict(failures.most_common()),
         concurrency=runtime.runner.concurrency,
         seconds=sum(made.card.seconds for made in done),
         settings=config.model_dump(mode="json"),
