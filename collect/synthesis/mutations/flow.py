@@ -101,18 +101,6 @@ def swapped_statements(node: cst.IndentedBlock, around: Surroundings) -> Replace
 
 
 @kind("order")
-def swapped_branches(node: cst.If, around: Surroundings) -> Replacements:
-    """The special case after the general one, which hides it."""
-    other = node.orelse
-    if not isinstance(other, cst.If):
-        return
-    special, general = _subject(node.test), _subject(other.test)
-    if special is not None and general is not None and special.deep_equals(general):
-        later = other.with_changes(test=node.test, body=node.body)
-        yield node.with_changes(test=other.test, body=other.body, orelse=later)
-
-
-@kind("order")
 def swapped_merge(node: cst.Dict, around: Surroundings) -> Replacements:
     """Two mappings merged in the wrong order, so that the other one's values win."""
     for index, (first, second) in enumerate(pairwise(node.elements)):
@@ -164,19 +152,6 @@ def _contains(node: cst.CSTNode, wanted: cst.CSTNode) -> bool:
     if type(node) is type(wanted) and node.deep_equals(wanted):
         return True
     return any(_contains(child, wanted) for child in node.children)
-
-
-def _subject(test: cst.BaseExpression) -> cst.BaseExpression | None:
-    """The subject of a test, if another test of the same subject may also be true."""
-    ordered = cst.LessThan | cst.LessThanEqual | cst.GreaterThan | cst.GreaterThanEqual
-    match test:
-        case cst.Call(cst.Name("isinstance" | "issubclass"), [_, *_]):
-            return test.with_changes(args=test.args[:1])
-        case cst.Call(func) if called_name(test) in ("startswith", "endswith"):
-            return func
-        case cst.Comparison(left, [cst.ComparisonTarget(operator)]):
-            return left if isinstance(operator, ordered) else None
-    return None
 
 
 # Mistakes in control flow: a missing branch or statement, an early return or end.

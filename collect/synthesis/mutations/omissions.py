@@ -1,5 +1,5 @@
-"""Mistakes whose result reads like correct code: something is left out, comes in another order or
-later, or two things with like names are confused."""
+"""Mistakes whose result reads like correct code: something is left out, or comes in another order
+or later."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ import libcst as cst
 from collect.synthesis.mutations.base import (
     Replacements,
     Surroundings,
-    alike,
     calls,
     dotted,
     kind,
     mentions,
     only,
-    self_attribute,
     targets,
     without,
 )
@@ -117,23 +115,6 @@ def lazy_result(node: cst.Call | cst.ListComp, around: Surroundings) -> Replacem
                 yield cst.GeneratorExp(arg.value.elt, arg.value.for_in, [left], [right])
             elif calls(arg.value, "map", "filter", "zip", "reversed", "enumerate", "iter"):
                 yield arg.value
-
-
-@kind("name")
-def confused_method(node: cst.Call, around: Surroundings) -> Replacements:
-    """Another method of the same object, with a like name and as many parameters."""
-    name, owner = self_attribute(node.func), around.scope.owner
-    if owner is None or not name or not isinstance(owner.body, cst.IndentedBlock):
-        return
-    methods = {
-        each.name.value: len(each.params.params)
-        for each in owner.body.body
-        if isinstance(each, cst.FunctionDef)
-    }
-    fitting = [each for each in methods if methods[each] == methods.get(name)]
-    for other in alike(name, fitting):
-        func = cst.ensure_type(node.func, cst.Attribute)
-        yield node.with_changes(func=func.with_changes(attr=cst.Name(other)))
 
 
 def _defined_elsewhere(name: str, owner: cst.ClassDef, around: Surroundings) -> bool:

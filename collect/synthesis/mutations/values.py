@@ -450,8 +450,6 @@ def _guarded_default(statement: cst.CSTNode) -> tuple[str, cst.BaseExpression | 
 # Mistakes in state: stale caches, missing resets, shared objects instead of copies.
 
 _CLEARING = re.compile(r"(?:clear|cache_clear|invalidate\w*|_?reset\w*|_?clear\w*|expire|discard)$")
-_KEYED = re.compile(r"cache|memo|seen|visited", re.IGNORECASE)
-_KEY_MAKERS = re.compile(r"_?key$|__hash__$", re.IGNORECASE)
 _COPIES = ("copy.copy", "copy.deepcopy", "deepcopy")
 _MAKERS = ("__init__", "__new__", "__setstate__", "__post_init__")
 
@@ -491,21 +489,6 @@ def dropped_reset(node: cst.SimpleStatementLine, around: Surroundings) -> Replac
 
 
 @kind("state")
-def forgetful_key(node: cst.Tuple | cst.Subscript, around: Surroundings) -> Replacements:
-    """A cache key without one of its parts."""
-    if isinstance(node, cst.Subscript):
-        if len(node.slice) > 1 and _KEYED.search(dotted(node.value)):
-            for index in reversed(range(len(node.slice))):
-                yield node.with_changes(slice=without(node.slice, index))
-    elif len(node.elements) > 1 and _is_key(around):
-        if any(isinstance(element, cst.StarredElement) for element in node.elements):
-            return
-        for index in reversed(range(len(node.elements))):
-            left = without(node.elements, index)
-            yield left[0].value if len(left) == 1 else node.with_changes(elements=left)
-
-
-@kind("state")
 def shared_object(
     node: cst.Call | cst.Subscript | cst.List | cst.Dict, around: Surroundings
 ) -> Replacements:
@@ -526,14 +509,3 @@ def shared_object(
             yield copied
         case cst.List([cst.StarredElement(copied)]) | cst.Dict([cst.StarredDictElement(copied)]):
             yield copied
-
-
-def _is_key(around: Surroundings) -> bool:
-    match around.parents:
-        case [cst.Assign([cst.AssignTarget(target), *_]), *_]:
-            return dotted(target).endswith("key")
-        case [cst.Return(), *_] if around.scope.function is not None:
-            return bool(_KEY_MAKERS.search(around.scope.function.name.value))
-        case [cst.Index(), _, cst.Subscript(mapping), *_]:
-            return bool(_KEYED.search(dotted(mapping)))
-    return False

@@ -45,9 +45,6 @@ LINES = [
     ("y = [*a]", "shared_object", ["y = a"]),
     ("y = copy.deepcopy(a)", "shared_object", ["y = a"]),
     ("y = dict(a)", "shared_object", ["y = a"]),
-    ("key = (a, b, c)", "forgetful_key", ["key = (a, b)", "key = (a, c)", "key = (b, c)"]),
-    ("y = cache[a, b]", "forgetful_key", ["y = cache[a]", "y = cache[b]"]),
-    ("y = table[a, b]", "forgetful_key", []),
     ("if a is None: f()", "empty_taken_for_none", ["if not a: f()"]),
     ("if a is not None and b: f()", "empty_taken_for_none", ["if a and b: f()"]),
     ("y = a is None", "empty_taken_for_none", []),
@@ -192,18 +189,9 @@ def test_order() -> None:
         self.old = self.value
         self.value = value
         self.log(self.value)
-        if isinstance(value, bool):
-            return 1
-        elif isinstance(value, int):
-            return 2
-        return 3
     """
     (swapped,) = found(code, "swapped_statements")
     assert "self.log(self.value)\n    self.value = value\n" in swapped.apply()
-    (branches,) = found(code, "swapped_branches")
-    assert "if isinstance(value, int):\n        return 2\n    elif isinstance(value, bool):" in (
-        branches.apply()
-    )
 
 
 def test_a_swap_reads_a_value_from_before() -> None:
