@@ -92,6 +92,8 @@ def kinds_in(*modules: ModuleType) -> list[MutationKind]:
 Node = TypeVar("Node", bound=cst.CSTNode)
 Valued = TypeVar("Valued", cst.Arg, cst.BaseElement)
 
+MAKERS = ("__init__", "__new__", "__setstate__", "__post_init__")
+"""Methods that make a new object."""
 _WRITERS = (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.Param, cst.NamedExpr, cst.AsName)
 # Another variable in place of an attribute mostly has another type, and fails at once.
 _NO_READERS = (*_WRITERS, cst.NameItem, cst.FunctionDef, cst.Element, cst.Attribute)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import libcst as cst
 
 from collect.errors import ConfigError
-from collect.synthesis.mutations import flow, omissions, values
+from collect.synthesis.mutations import flow, values
 from collect.synthesis.mutations.base import (
     Mutation,
     MutationKind,
@@ -24,7 +24,7 @@ from collect.synthesis.mutations.base import (
     mentions,
 )
 
-KINDS = {kind.name: kind for kind in kinds_in(flow, values, omissions)}
+KINDS = {kind.name: kind for kind in kinds_in(flow, values)}
 _FOR_PROGRAMS = """
     dropped_guard dropped_statement early_return wrong_comparison wrong_boolean_operator
     negated_condition dropped_condition wrong_arithmetic_operator wrong_division lost_update

@@ -10,6 +10,7 @@ from typing import Any
 import libcst as cst
 
 from collect.synthesis.mutations.base import (
+    MAKERS,
     Replacements,
     Surroundings,
     calls,
@@ -451,7 +452,6 @@ def _guarded_default(statement: cst.CSTNode) -> tuple[str, cst.BaseExpression | 
 
 _CLEARING = re.compile(r"(?:clear|cache_clear|invalidate\w*|_?reset\w*|_?clear\w*|expire|discard)$")
 _COPIES = ("copy.copy", "copy.deepcopy", "deepcopy")
-_MAKERS = ("__init__", "__new__", "__setstate__", "__post_init__")
 
 
 @kind("state")
@@ -479,7 +479,7 @@ def dropped_reset(node: cst.SimpleStatementLine, around: Surroundings) -> Replac
             return
     target = assign.targets[0].target
     if self_attribute(target):
-        resets = function.name.value not in _MAKERS
+        resets = function.name.value not in MAKERS
     else:
         loop = around.nearest(cst.For, cst.While, cst.FunctionDef)
         known = isinstance(target, cst.Name) and target.value in around.names
