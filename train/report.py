@@ -31,7 +31,7 @@ class LossPoint(StrictRecord):
 class EvalPoint(StrictRecord):
     step: int
     loss: float
-    """Mean over all trained tokens of the rows."""
+    """Mean of the batches' losses; with `batch_size` 1, of the rows'."""
     token_accuracy: float | None = None
 
 

@@ -19,40 +19,7 @@ MIN_SHARED = 32
 """Tokens; a shorter shared beginning is not worth a separate pass."""
 
 
-class MeasuringTrainer(SFTTrainer):  # type: ignore[misc]
-    """Its test loss and metrics are means over all trained tokens.
-
-    TRL's are means of batch means, in which rows with few tokens weigh too much.
-    """
-
-    def prediction_step(self, model: Any, inputs: Any, *options: Any, **named: Any) -> Any:
-        labels, state = inputs["labels"], self.accelerator.gradient_state
-        if state.end_of_dataloader and state.remainder > 0 and not self.padding_free:
-            # With several processes, the last ones repeat rows to have equally many batches.
-            own = state.remainder - self.accelerator.process_index * len(labels)
-            labels[max(own, 0) :] = IGNORED
-        trained = int((labels[:, 1:] != IGNORED).sum())
-        loss, *rest = super().prediction_step(model, inputs, *options, **named)
-        self._measured.append((loss.item() * trained, trained))
-        return loss, *rest
-
-    def evaluation_loop(
-        self, *arguments: Any, metric_key_prefix: str = "eval", **named: Any
-    ) -> Any:
-        self._measured: list[tuple[float, int]] = []
-        output = super().evaluation_loop(*arguments, metric_key_prefix=metric_key_prefix, **named)
-        batches = torch.tensor(self._measured, dtype=torch.float64, device=self.args.device)
-        losses, trained = self.accelerator.reduce(batches, "sum").unbind(dim=1)
-        output.metrics[f"{metric_key_prefix}_loss"] = (losses.sum() / trained.sum()).item()
-        noted, weights = self._metrics["eval"], trained.tolist()
-        for name, values in noted.items():
-            if len(values) == len(weights):
-                weighted = sum(v * n for v, n in zip(values, weights, strict=True))
-                noted[name] = [weighted / sum(weights)]
-        return output
-
-
-class TrainedTokensTrainer(MeasuringTrainer):
+class TrainedTokensTrainer(SFTTrainer):  # type: ignore[misc]
     """Computes the same loss on a CPU from trained tokens' logits only.
 
     TRL reads every row in full and computes logits for every token. In agent conversations most

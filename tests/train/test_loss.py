@@ -6,16 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from datasets import Dataset
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
-from tests.train.encoded import measured
 from train.config import TrainConfig
 from train.encoding import IGNORED
 from train.methods.sft import build_trainer
-from train.trainer import eval_curve, loss_curve
+from train.trainer import loss_curve
 from train.trl_trainers import shared_beginning, trained_logits
 
 TRAINED = [(5, 9), (19, 20), (0, 21), (30, 60)]
@@ -108,44 +106,4 @@ def test_a_loss_that_needs_every_logit_is_left_to_trl(tiny_folder: Path, tmp_pat
     trainer = trained(
         tiny_folder, tmp_path, trained_tokens_only=True, trainer_arguments=arguments, max_steps=1
     )
-    assert type(trainer).__name__ == "MeasuringTrainer"
-
-
-def some_right(model: Any, data: Dataset) -> Dataset:
-    """The rows, the labels of the first being what the model says there."""
-    said = model(torch.tensor([data[0]["input_ids"]])).logits[0].argmax(-1).tolist()
-    first = [IGNORED] * 5 + said[4:8] + [IGNORED] * (len(said) - 8 - 1)
-    return Dataset.from_dict(
-        {"input_ids": data["input_ids"], "labels": [first, *list(data["labels"])[1:]]}
-    )
-
-
-@pytest.mark.parametrize("trained_tokens_only", [True, False])
-def test_test_rows_are_measured_by_their_tokens_and_not_by_batches(
-    tiny_folder: Path, tmp_path: Path, trained_tokens_only: bool
-) -> None:
-    model = AutoModelForCausalLM.from_pretrained(tiny_folder).eval()
-    data = some_right(model, rows(0))
-    loss, accuracy = measured(model, data)
-    assert 0 < accuracy < 1 / 4
-    for size in (1, 2, 3, 4):
-        settings = TrainConfig(
-            base_model=str(tiny_folder),
-            batch_size=size,
-            eval_every=1,
-            device="cpu",
-            trainer_arguments={"bf16": False},
-        )
-        trainer = build_trainer(
-            settings,
-            AutoModelForCausalLM.from_pretrained(tiny_folder),
-            AutoTokenizer.from_pretrained(tiny_folder),
-            data,
-            tmp_path,
-            test_rows=data,
-            trained_tokens_only=trained_tokens_only,
-        )
-        trainer.evaluate()
-        (point,) = eval_curve(trainer.state.log_history)
-        assert point.loss == pytest.approx(loss, rel=1e-4), size
-        assert point.token_accuracy == pytest.approx(accuracy), size
+    assert type(trainer).__name__ == "SFTTrainer"

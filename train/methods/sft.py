@@ -84,9 +84,9 @@ def build_trainer(
 
     `trained_tokens_only` does not change the loss; on a CPU it is faster.
     """
-    from trl import SFTConfig
+    from trl import SFTConfig, SFTTrainer
 
-    from train.trl_trainers import MeasuringTrainer, TrainedTokensTrainer, can_skip
+    from train.trl_trainers import TrainedTokensTrainer, can_skip
 
     options = shared_options(config, output)
     if config.eval_every is not None:
@@ -99,7 +99,7 @@ def build_trainer(
     arguments = SFTConfig(max_length=config.max_length, **options)
     chosen = trained_tokens_only and on_cpu(config) and can_skip(model, arguments)
     return quiet(
-        (TrainedTokensTrainer if chosen else MeasuringTrainer)(
+        (TrainedTokensTrainer if chosen else SFTTrainer)(
             model=model,
             args=arguments,
             train_dataset=rows,
