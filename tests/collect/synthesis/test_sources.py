@@ -193,7 +193,7 @@ def test_an_archive_that_can_t_be_read_is_refused(tmp_path: Path, change: bytes)
     whole = sdist("1.1", FILES)
     path.write_bytes(whole[:60] + change)
     with pytest.raises(ProjectRefused, match="is not a whole archive"):
-        unpacked(path, "shop")
+        unpacked(path, "shop", 64)
 
 
 def _release(tmp_path: Path, data: bytes) -> None:

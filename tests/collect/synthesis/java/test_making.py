@@ -11,11 +11,11 @@ import pytest
 from collect.benchmarks.local import LocalBenchmark, LocalBug, read_local_bugs
 from collect.benchmarks.marks import verify
 from collect.benchmarks.projects.config import FactoryConfig, ProjectConfig
-from collect.benchmarks.projects.project import ProjectRefused, fetch
+from collect.benchmarks.projects.project import ProjectRefused, arrange, fetch
 from collect.config import RunnerConfig, RuntimeConfig
 from collect.errors import ConfigError
 from collect.synthesis.java.workbench import JavaWorkbench
-from collect.synthesis.making import CARD_FILE, Card, arrange, find_candidates, make_bugs
+from collect.synthesis.making import CARD_FILE, Card, find_candidates, make_bugs
 from sandbox import SandboxConfig
 from tests.collect.synthesis.java.sample import write_project
 
