@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
 
-from sandbox import Sandbox, SandboxConfig, open_sandbox
+from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from tests.sandbox.image import TAG
 
 OpenSandbox = Callable[..., Sandbox]
+LIMITS = {"command_timeout": 30, "memory_mb": 256, "pids": 48, "file_size_mb": 8}
+EMPTY = "chmod -R u+rwx .; find . /tmp -mindepth 1 ! -path /tmp/home -delete; ls -A"
+
+slow_in_containers = pytest.mark.parametrize(
+    "backend",
+    ["local", pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.slow])],
+    indirect=True,
+)
+"""For what takes long in a container, and goes the same way there as what other tests prove."""
 
 
 @pytest.fixture
@@ -26,7 +35,26 @@ def open_backend(backend: str) -> Iterator[OpenSandbox]:
         yield open_one
 
 
+@contextmanager
+def lent(box: Sandbox) -> Iterator[Sandbox]:
+    """A sandbox that a test gives back as empty as it got it."""
+    yield box
+    assert box.run(Command(["sh", "-c", f"{{ {EMPTY}; }} 2>/dev/null"])).output == ""
+
+
+@pytest.fixture(scope="session")
+def shared_container(image: str) -> Iterator[Sandbox]:
+    """One container for many tests: it starts longer than most of them take."""
+    config = SandboxConfig.model_validate({"backend": "docker", "image": image, **LIMITS})
+    with open_sandbox(config) as opened:
+        yield opened
+
+
 @pytest.fixture
-def box(open_backend: OpenSandbox) -> Sandbox:
-    """One sandbox with small limits."""
-    return open_backend(command_timeout=30, memory_mb=256, pids=48, file_size_mb=8)
+def box(backend: str, request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """One sandbox with small limits, which the test doesn't close."""
+    if backend == "local":
+        yield request.getfixturevalue("open_backend")(**LIMITS)
+    else:
+        with lent(request.getfixturevalue("shared_container")) as container:
+            yield container

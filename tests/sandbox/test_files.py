@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxFileError
+from tests.sandbox.conftest import slow_in_containers
 from tests.sandbox.image import engine_error, ensure_image
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=20)
@@ -87,16 +89,23 @@ def test_links_do_not_lead_writes_to_system_files(box: Sandbox) -> None:
     assert "planted" not in shell(box, "cat /etc/passwd /etc/hosts")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        *("/etc/passwd", "../etc/passwd", "kept/../../etc/passwd", "/tmp/../etc/passwd"),
-        *("/workspace2/x", "/tmp/away/passwd", "/tmp/own"),
-        *("etc/passwd", "up/etc/passwd", "kept/own/passwd", "tmp/other", "passwd", "self"),
-        *("a\0b", "half \ud800 a character"),
-    ],
-)
-def test_no_path_leads_out_of_the_workspace(box: Sandbox, path: str) -> None:
+OUTSIDE = [
+    *("/etc/passwd", "../etc/passwd", "kept/../../etc/passwd", "/tmp/../etc/passwd"),
+    *("/workspace2/x", "/tmp/away/passwd", "/tmp/own"),
+    *("etc/passwd", "up/etc/passwd", "kept/own/passwd", "tmp/other", "passwd", "self"),
+    *("a\0b", "half \ud800 a character"),
+]
+
+
+def refused(act: Callable[[], object]) -> bool:
+    try:
+        act()
+    except SandboxFileError:
+        return True
+    return False
+
+
+def test_no_path_leads_out_of_the_workspace(box: Sandbox) -> None:
     box.write_file("kept/file", b"1")
     shell(
         box,
@@ -104,12 +113,10 @@ def test_no_path_leads_out_of_the_workspace(box: Sandbox, path: str) -> None:
         "; ln -s kept/file self; echo old >/tmp/other; ln -sfn /etc /tmp/away; ln -sf /etc/passwd "
         "/tmp/own",
     )
-    with pytest.raises(SandboxFileError):
-        box.read_file(path)
-    with pytest.raises(SandboxFileError):
-        box.write_file(path, b"planted")
-    with pytest.raises(SandboxFileError):
-        box.write_files({path: b"planted"})
+    for path in OUTSIDE:
+        assert refused(partial(box.read_file, path)), path
+        assert refused(partial(box.write_file, path, b"planted")), path
+        assert refused(partial(box.write_files, {path: b"planted"})), path
     assert box.read_file("kept/file") == b"1"
     assert shell(box, "cat /tmp/other; cat /etc/passwd | grep -c planted") == "old\n0\n"
 
@@ -123,18 +130,16 @@ def test_a_file_below_tmp_is_read_and_not_written(box: Sandbox) -> None:
     assert shell(box, "cat /tmp/made/file") == "old\n"
 
 
-@pytest.mark.parametrize("path", ["/", "/etc", "..", "etc", "up", "kept/.."])
-def test_no_tree_comes_from_outside_the_workspace(box: Sandbox, path: str) -> None:
+def test_no_tree_comes_from_outside_the_workspace(box: Sandbox) -> None:
     box.write_file("kept/file", b"1")
     shell(box, "ln -s /etc etc; ln -s /tmp kept/linked; ln -s .. up; echo 1 >/tmp/other")
-    if path == "kept/..":
-        assert box.read_tree(path) == {"kept/file": b"1"}
-    else:
-        with pytest.raises(SandboxFileError):
-            box.read_tree(path)
+    for path in ("/", "/etc", "..", "etc", "up"):
+        assert refused(partial(box.read_tree, path)), path
+    assert box.read_tree("kept/..") == {"kept/file": b"1"}
 
 
-def test_a_folder_swapped_for_a_link_leads_nowhere(box: Sandbox) -> None:
+@pytest.mark.parametrize("times", [5, pytest.param(25, marks=pytest.mark.slow)])
+def test_a_folder_swapped_for_a_link_leads_nowhere(box: Sandbox, times: int) -> None:
     """A program swaps a folder for a link to another while its files are read and written."""
     script = (
         "mkdir -p real/inner /tmp/away/inner; echo in >real/inner/file; echo out >/tmp/away/inner/"
@@ -143,7 +148,7 @@ def test_a_folder_swapped_for_a_link_leads_nowhere(box: Sandbox) -> None:
     terminal = box.spawn(Command(["sh", "-c", script]))
     seen = set()
     try:
-        for _ in range(25):
+        for _ in range(times):
             with suppress(SandboxFileError):
                 seen.add(box.read_file("swap/inner/file"))
             with suppress(SandboxFileError):
@@ -170,6 +175,7 @@ def test_deep_folders_and_second_names(box: Sandbox) -> None:
         box.read_tree()
 
 
+@slow_in_containers
 def test_huge_sparse_file_is_refused(box: Sandbox) -> None:
     shell(box, "for i in $(seq 70); do truncate -s 8388608 sparse$i; done; echo x >>sparse1")
     with pytest.raises(SandboxFileError):
@@ -210,6 +216,7 @@ def shared() -> Iterator[dict[str, Sandbox]]:
         yield boxes
 
 
+@slow_in_containers
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(NAMES, min_size=1, max_size=4), st.binary(max_size=100))
 def test_any_path_is_kept_below_the_workspace_or_refused(

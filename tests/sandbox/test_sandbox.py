@@ -71,12 +71,12 @@ def test_output_that_is_no_text_is_replaced(box: Sandbox) -> None:
 
 def test_flood_of_output_is_cut_to_head_and_tail(open_backend: OpenSandbox) -> None:
     box = open_backend(output_limit=2000, command_timeout=60)
-    result = shell(box, "echo first; yes | head -c 200000000; echo last")
+    result = shell(box, "echo first; yes | head -c 50000000; echo last")
     assert result.exit_code == 0
     assert result.truncated
     assert result.output.startswith("first\n")
     assert result.output.endswith("last\n")
-    assert f"[... {200_000_000 + 11 - 2000} bytes cut ...]\n" in result.output
+    assert f"[... {50_000_000 + 11 - 2000} bytes cut ...]\n" in result.output
     assert len(result.output) < 2100
 
 
@@ -88,13 +88,13 @@ def test_output_at_the_limit_is_whole(open_backend: OpenSandbox) -> None:
 
 def test_command_past_its_timeout_is_killed_with_what_it_started(box: Sandbox) -> None:
     script = "echo before; trap '' TERM INT; setsid sleep 1001 & sleep 1001"
-    result = shell(box, script, timeout=2)
+    result = shell(box, script, timeout=0.7)
     assert (result.exit_code, result.timed_out, result.output) == (124, True, "before\n")
     assert _running(box, "sleep 1001") == []
 
 
 def test_flood_past_its_timeout_is_killed(box: Sandbox) -> None:
-    result = box.run(Command(["yes"], timeout=2))
+    result = box.run(Command(["yes"], timeout=0.5))
     assert (result.exit_code, result.timed_out, result.truncated) == (124, True, True)
 
 
@@ -154,7 +154,7 @@ def test_memory_is_limited(box: Sandbox) -> None:
 
 
 def test_fork_bomb_is_contained(box: Sandbox) -> None:
-    result = shell(box, "bomb() { bomb | bomb & }; bomb; sleep 1000", timeout=2)
+    result = shell(box, "bomb() { bomb | bomb & }; bomb; sleep 1000", timeout=1)
     assert result.exit_code != 0
     assert shell(box, "echo alive").output == "alive\n"
     assert _running(box, "bomb") == []
@@ -193,7 +193,7 @@ def test_the_disk_as_a_whole_is_limited(open_backend: OpenSandbox) -> None:
         shell(box, fill.format(40, 100), timeout=100)
     with pytest.raises(DiskExceeded):
         box.read_file("file1")
-    assert shell(modest, fill.format(4, 2)).exit_code == 0
+    assert shell(modest, fill.format(4, 1)).exit_code == 0
 
 
 def test_host_environment_and_home_are_not_readable(

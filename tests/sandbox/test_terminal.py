@@ -9,6 +9,7 @@ import pytest
 
 from sandbox import Command, Sandbox, Terminal
 from sandbox.errors import SandboxDead
+from tests.sandbox.conftest import OpenSandbox
 
 ECHO = "import sys\nfor line in sys.stdin:\n    print('got', len(line), line[:3], flush=True)"
 
@@ -104,7 +105,8 @@ def test_terminal_outlives_the_thread_that_opened_it(box: Sandbox) -> None:
     opened[0].close()
 
 
-def test_commands_and_terminals_run_side_by_side(box: Sandbox) -> None:
+def test_commands_and_terminals_run_side_by_side(open_backend: OpenSandbox) -> None:
+    box = open_backend()
     terminal = spawn(box, ECHO)
     assert box.run(Command(["bash", "-c", "sleep 1006 & echo ran"])).output == "ran\n"
     terminal.send_line(b"still")
