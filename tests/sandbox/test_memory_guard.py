@@ -116,7 +116,11 @@ def test_one_process_alone_is_refused_memory_and_its_sandbox_lives() -> None:
         assert run(box, "print('alive')").output == "alive\n"
 
 
-@pytest.mark.parametrize("program", [COPY_ON_WRITE, VFORK], ids=["fork", "vfork"])
+@pytest.mark.parametrize(
+    "program",
+    [COPY_ON_WRITE, pytest.param(VFORK, marks=pytest.mark.slow)],
+    ids=["fork", "vfork"],
+)
 def test_memory_that_processes_share_counts_once(program: str) -> None:
     with LocalSandbox(SandboxConfig(memory_mb=512)) as box:
         assert run(box, program).output == "done\n"

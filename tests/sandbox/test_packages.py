@@ -192,7 +192,13 @@ def test_pip_writes_to_its_own_folders_alone(path: str, tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("setting", ["PIP_NO_BINARY", "PIP_REQUIREMENT", "PIP_CONFIG_FILE"])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "PIP_CONFIG_FILE",
+        *(pytest.param(s, marks=pytest.mark.slow) for s in ("PIP_NO_BINARY", "PIP_REQUIREMENT")),
+    ],
+)
 def test_no_setting_of_pip_brings_sources_in(
     setting: str, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import os
 import pty
@@ -12,6 +13,7 @@ import sysconfig
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -41,15 +43,16 @@ def run_as(user: str, script: str, *arguments: str, terminal: bool = False) -> s
     With `terminal` it has a controlling terminal, as what a person starts.
     """
     with _folder_for(user) as folder:
-        python, packages = (SYSTEM_PYTHON, folder) if user == "ordinary" else (sys.executable, ROOT)
+        ordinary = user == "ordinary"
+        python, packages = (SYSTEM_PYTHON, _packages()) if ordinary else (sys.executable, ROOT)
         command = [python, "-c", script, *arguments]
         ours, theirs = pty.openpty()
         try:
             answer = subprocess.run(
                 ["setsid", "--ctty", "--wait", *command] if terminal else command,
-                user=ORDINARY_USER if user == "ordinary" else None,
-                group=ORDINARY_USER if user == "ordinary" else None,
-                extra_groups=[] if user == "ordinary" else None,
+                user=ORDINARY_USER if ordinary else None,
+                group=ORDINARY_USER if ordinary else None,
+                extra_groups=[] if ordinary else None,
                 cwd=folder,
                 env={"PATH": "/usr/bin:/bin", "TMPDIR": str(folder), "PYTHONPATH": str(packages)},
                 stdin=theirs,
@@ -72,9 +75,19 @@ def _folder_for(user: str) -> Iterator[Path]:
     # Test folders lie below folders that only their owner may enter.
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
         if user == "ordinary":
-            _copy_packages(["sandbox", *SANDBOX_IMPORTS], Path(name))
             os.chown(name, ORDINARY_USER, ORDINARY_USER)
         yield Path(name)
+
+
+@cache
+def _packages() -> Path:
+    """What an ordinary user imports, compiled, for all tests of this process."""
+    folder = Path(tempfile.mkdtemp(dir="/var/tmp"))
+    atexit.register(shutil.rmtree, folder)
+    _copy_packages(["sandbox", *SANDBOX_IMPORTS], folder)
+    subprocess.run([SYSTEM_PYTHON, "-m", "compileall", "-q", str(folder)], check=True)
+    folder.chmod(0o755)
+    return folder
 
 
 def run_tests_as_ordinary(module: Path, chosen: str) -> str:

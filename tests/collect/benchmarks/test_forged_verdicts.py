@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import product
+from typing import Any
 
 import pytest
 
@@ -112,10 +114,20 @@ SHADOWING = [
 ]
 
 
-@pytest.mark.parametrize("folder", ["", "src/"])
-@pytest.mark.parametrize("name", SHADOWING)
-def test_no_module_stands_in_for_what_runs_the_tests(name: str, folder: str) -> None:
-    assert not verdict({f"{folder}{name}": f"{WRITE_REPORT}\nforge()\n"}).resolved
+QUICK_SHADOWS = ["pytest.py", "src/sitecustomize.py"]
+
+
+def chosen(cases: Iterable[str], quick: Iterable[str]) -> list[Any]:
+    """Cases as a test's parameters; `make test` runs the quick ones."""
+    marks = {case: [] if case in quick else [pytest.mark.slow] for case in cases}
+    return [pytest.param(case, marks=marks[case], id=case) for case in cases]
+
+
+@pytest.mark.parametrize(
+    "path", chosen([f + name for name in SHADOWING for f in ("", "src/")], QUICK_SHADOWS)
+)
+def test_no_module_stands_in_for_what_runs_the_tests(path: str) -> None:
+    assert not verdict({path: f"{WRITE_REPORT}\nforge()\n"}).resolved
 
 
 @pytest.mark.parametrize("folder", ["", "src/"])
@@ -230,7 +242,14 @@ os._exit(0)
 }
 
 
-@pytest.mark.parametrize("forgery", FORGERIES)
+QUICK_FORGERIES = [
+    "known tests pass, and others run",
+    "a written report and an early end",
+    "the outcome of reports",
+]
+
+
+@pytest.mark.parametrize("forgery", chosen(FORGERIES, QUICK_FORGERIES))
 def test_no_verdict_is_forged(forgery: str) -> None:
     made = verdict({"src/totals.py": f"{BUGGY}\n{FORGERIES[forgery]}"})
     assert not made.resolved
@@ -294,8 +313,16 @@ builtins.sum = lambda numbers, real=sum: 5
 DECIDED_BY = {"pytest.approx": "test_approx", "pytest.raises": "test_raises"}
 
 
-@pytest.mark.parametrize("known", [True, False])
-@pytest.mark.parametrize("name", REPLACED)
+QUICK_REPLACED = [("assertEqual for some values", True), ("a builtin", False)]
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        pytest.param(*case, marks=[] if case in QUICK_REPLACED else [pytest.mark.slow])
+        for case in product(REPLACED, (True, False))
+    ],
+)
 def test_replaced_assertions_are_tampering(name: str, known: bool) -> None:
     test = f"tests/test_totals.py::{DECIDED_BY.get(name, 'TestTotals::test_one')}"
     bug = replace(of_totals(ASSERTIONS), fail_to_pass=(test,), pass_to_pass=())
@@ -305,7 +332,7 @@ def test_replaced_assertions_are_tampering(name: str, known: bool) -> None:
     assert "the program replaced it" in str(made.tampered)
 
 
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("known", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_project_may_replace_them_itself(known: bool) -> None:
     replaces = "import builtins\nbuiltins.print = lambda *a, real=print: real(*a)\n"
     files = {**BUG.files, "tests/conftest.py": replaces.encode()}

@@ -157,7 +157,9 @@ ENABLE = """\
 """
 
 
-@pytest.fixture(params=["local", pytest.param("docker", marks=pytest.mark.docker)])
+@pytest.fixture(
+    params=["local", pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.slow])]
+)
 def either(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     config = SandboxConfig()
     if request.param == "docker":
@@ -242,6 +244,7 @@ def test_a_run_that_ends_otherwise_than_the_runner_does_passes_nothing(shared: S
     assert list(run_java_tests(shared, ["HalfTest#one"], 60).statuses.values()) == ["missing"]
 
 
+@pytest.mark.slow
 def test_a_program_without_a_framework_forges_nothing(shared: Sandbox) -> None:
     main = "public class Main { public static void main(String[] a) { new Half().of(4); } }"
     attack = FORGE.replace("HalfTest#one", "Main")

@@ -58,7 +58,14 @@ def test_it_is_opened_by_name(tmp_path: Path) -> None:
     assert [instance.id for instance in other.instances()] == ["visit_sessions"]
 
 
-@pytest.mark.parametrize("name", ["working_hours", "leaky_maze", "ferry_tickets"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("working_hours", marks=pytest.mark.slow),
+        pytest.param("leaky_maze", marks=pytest.mark.slow),
+        "ferry_tickets",
+    ],
+)
 def test_one_of_each_kind_is_what_it_claims(benchmark: SelfRepairBenchmark, name: str) -> None:
     verification = verify_instance(benchmark, named(benchmark, name), SandboxConfig())
     assert verification.ok, verification.problems
@@ -89,8 +96,8 @@ def test_private_tests_count_in_the_score(benchmark: SelfRepairBenchmark) -> Non
 @pytest.mark.parametrize(
     ("name", "line", "function"),
     [
-        ("working_hours", "total = 0", "working_hours"),
-        ("leaky_maze", "leaks =", "shortest"),
+        pytest.param("working_hours", "total = 0", "working_hours", marks=pytest.mark.slow),
+        pytest.param("leaky_maze", "leaks =", "shortest", marks=pytest.mark.slow),
         ("ferry_tickets", "after =", "Solution.ferryTickets"),
     ],
 )

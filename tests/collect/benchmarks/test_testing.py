@@ -288,7 +288,14 @@ STATUSES_OF_ENDS = {
 }
 
 
-@pytest.mark.parametrize("end", ["os._exit(0)", "os.abort()", "os.kill(os.getpid(), 9)"])
+@pytest.mark.parametrize(
+    "end",
+    [
+        "os._exit(0)",
+        pytest.param("os.abort()", marks=pytest.mark.slow),
+        pytest.param("os.kill(os.getpid(), 9)", marks=pytest.mark.slow),
+    ],
+)
 def test_a_test_that_ends_the_process_leaves_the_others_alone(sandbox: Sandbox, end: str) -> None:
     write(sandbox, {"test_a.py": ENDS.format(end=end)})
     results = run_pytest(sandbox, list(STATUSES_OF_ENDS), timeout=60)

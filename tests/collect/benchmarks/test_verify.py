@@ -47,10 +47,11 @@ def test_a_sound_instance(bundle: Path) -> None:
             Mark.BROKEN,
             [f"does not fail before: {EMPTY} is pass"],
         ),
-        (
+        pytest.param(
             {"pass_to_pass": (TOTAL,)},
             Mark.BROKEN,
             [f"other test: {TOTAL} is failed before and passed after"],
+            marks=pytest.mark.slow,
         ),
         ({"fail_to_pass": ()}, Mark.ZERO_TESTS, ["zero tests"]),
         (
@@ -145,6 +146,7 @@ def test_many_at_once_and_the_table(bundle: Path) -> None:
     assert "fail_to_pass is empty" in capture.get()
 
 
+@pytest.mark.slow
 def test_a_run_that_is_cut_short_is_told(bundle: Path) -> None:
     tests = bundle / "repositories" / "counter" / "tests" / "test_counter.py"
     ends = "\n\ndef test_ends():\n    import os\n    os._exit(total([1, 2]) != 3)\n"

@@ -19,7 +19,7 @@ from sandbox.debugger import (
     Launch,
     open_debugger,
 )
-from tests.interpreters import Interpreter, each_version, find_interpreter
+from tests.interpreters import Interpreter, each_version, find_interpreter, some_versions
 from tests.sandbox.debugger.java_bench import java_bench, open_java_bench
 
 __all__ = ["java_bench", "open_java_bench"]
@@ -111,7 +111,7 @@ def bench(request: pytest.FixtureRequest, open_bench: Callable[..., Workbench]) 
     return open_bench(interpreter)
 
 
-@pytest.fixture(params=each_version(["3.8", "3.11", "3.12"]))
+@pytest.fixture(params=some_versions())
 def some_bench(request: pytest.FixtureRequest, open_bench: Callable[..., Workbench]) -> Workbench:
     """A bench on the oldest CPython, a middle one, and the first with `sys.monitoring`."""
     interpreter = find_interpreter(request.param)

@@ -35,7 +35,13 @@ def says_so(event: DebugEvent) -> bool:
     return any("child processes, which are not debugged" in note for note in event.notes)
 
 
-@pytest.mark.parametrize("way", WAYS)
+QUICK = ("fork", "pool", "subprocess")
+
+
+@pytest.mark.parametrize(
+    "way",
+    [pytest.param(way, marks=[] if way in QUICK else [pytest.mark.slow]) for way in WAYS],
+)
 def test_a_breakpoint_that_is_only_reached_in_a_child(some_bench: Workbench, way: str) -> None:
     bench = some_bench
     body = "\n".join(f"    {line}" for line in WAYS[way].split("\n"))
@@ -85,7 +91,7 @@ def test_plain_programs_and_tests_have_no_children(some_bench: Workbench) -> Non
     assert not says_so(event)
 
 
-@pytest.mark.parametrize("waits", [True, False])
+@pytest.mark.parametrize("waits", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_java_program_that_starts_a_process(java_bench: JavaBench, waits: bool) -> None:
     java_bench.main(
         f"""

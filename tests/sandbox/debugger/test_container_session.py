@@ -70,7 +70,11 @@ def test_breakpoints_steps_an_interrupt_and_the_end(box: ContainerSandbox) -> No
     assert "python" not in box.run(Command(("ps", "-e", "-o", "comm"))).output
 
 
-@pytest.mark.parametrize("running", [False, True], ids=["paused", "running"])
+@pytest.mark.parametrize(
+    "running",
+    [pytest.param(False, marks=pytest.mark.slow), True],
+    ids=["paused", "running"],
+)
 def test_a_killed_container_ends_the_session(box: ContainerSandbox, running: bool) -> None:
     debugger = open_debugger("python", box, DebugLimits(start_timeout=60, action_timeout=20))
     event = debugger.start(Launch("test_program.py::test_doubling"))

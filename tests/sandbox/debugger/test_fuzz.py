@@ -293,13 +293,14 @@ def fuzz(request: pytest.FixtureRequest, languages: list[Language], short: int) 
     """Run sessions until enough actions were done, the interpreters in turn."""
     asked = request.config.getoption("--fuzz-actions")
     wanted = int(asked) if asked else short
+    chosen = SETTINGS if asked else settings(SETTINGS, max_examples=1)
     name = languages[0].name
     began = COUNTS.get(name, 0)
     turn = 0
     while (done := COUNTS.get(name, 0) - began) < wanted:
         machine = type("Machine", (Machine,), {"language": languages[turn % len(languages)]})
         number = request.config.getoption("--fuzz-seed") + turn
-        run_state_machine_as_test(seed(number)(machine), settings=SETTINGS)
+        run_state_machine_as_test(seed(number)(machine), settings=chosen)
         turn += 1
         print(f"{COUNTS.get(name, 0) - began} actions", flush=True)
     print(f"{done} actions in {turn} rounds on {name}")

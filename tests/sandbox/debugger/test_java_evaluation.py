@@ -8,7 +8,7 @@ import pytest
 
 from sandbox.debugger import Action, DebugLimits, ErrorKind
 from sandbox.java.jdk import find_jdk
-from tests.sandbox.debugger.java_bench import JavaBench
+from tests.sandbox.debugger.java_bench import JavaBench, java_benches
 from tests.sandbox.debugger.java_shared import PROGRAMS, paused_at_here
 
 
@@ -19,11 +19,13 @@ def bench() -> Iterator[JavaBench]:
         yield bench
 
 
-@pytest.fixture
-def shop(java_bench: JavaBench) -> JavaBench:
-    """A session of its own, to change the program in."""
-    java_bench.write({"Shop.java": (PROGRAMS / "Shop.java").read_text()})
-    return java_bench
+@pytest.fixture(scope="module")
+def shop() -> Iterator[JavaBench]:
+    """Another one, whose program is changed and started anew."""
+    with java_benches() as open_one:
+        bench = open_one()
+        bench.write({"Shop.java": (PROGRAMS / "Shop.java").read_text()})
+        yield bench
 
 
 def paused(shop: JavaBench, *marks: str) -> JavaBench:
@@ -240,6 +242,7 @@ def test_names_reach_out_of_lambdas_and_anonymous_classes(shop: JavaBench) -> No
     assert shop.text_of("items.stream().filter(n -> n.compareTo(best) < 0).count()") == "2"
 
 
+@pytest.mark.slow
 def test_what_never_ends_is_interrupted(open_java_bench: Callable[..., JavaBench]) -> None:
     java_bench = open_java_bench(DebugLimits(action_timeout=2, interrupt_grace=4))
     java_bench.write({"Shop.java": (PROGRAMS / "Shop.java").read_text()})
@@ -303,6 +306,7 @@ OTHERS_MEMBERS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_compiled_code_sees_what_interpreted_code_sees(java_bench: JavaBench) -> None:
     """Private members of other classes, and classes of other packages (JDK 15 to 23)."""
     jdk = find_jdk(java_bench.sandbox)

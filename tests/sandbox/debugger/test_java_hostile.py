@@ -105,7 +105,9 @@ def ready(program: JavaBench) -> JavaBench:
     return program
 
 
-@pytest.mark.parametrize("call", ["spin()", "nap()", "stubborn()"])
+@pytest.mark.parametrize(
+    "call", ["stubborn()", *(pytest.param(c, marks=pytest.mark.slow) for c in ("spin()", "nap()"))]
+)
 def test_an_evaluation_without_end_is_interrupted(ready: JavaBench, call: str) -> None:
     event = ready.debugger.evaluate(call)
     assert (event.state, event.error_kind) == (State.RUNTIME, ErrorKind.TIMEOUT)
@@ -115,6 +117,7 @@ def test_an_evaluation_without_end_is_interrupted(ready: JavaBench, call: str) -
     assert (event.state, event.output) == (State.DONE, "1\nslept\n"), event
 
 
+@pytest.mark.slow
 def test_code_without_end_is_interrupted(ready: JavaBench) -> None:
     event = ready.debugger.run_code("while (true) { here++; }")
     assert event.error_kind is ErrorKind.TIMEOUT

@@ -162,6 +162,7 @@ def test_a_failing_assertion_is_post_mortem_in_the_test(tests: JavaBench) -> Non
     assert tests.debugger.restart().stop_reason is StopReason.ENTRY
 
 
+@pytest.mark.slow
 def test_an_exception_of_a_library_is_found_by_its_simple_name(tests: JavaBench) -> None:
     raised = BreakpointRequest(exception="AssertionFailedError")
     event = tests.start(raised, test="demo.NewTest#fails")
@@ -195,7 +196,7 @@ def test_finally_and_locks_do_not_hide_where_it_was_raised(
     assert tests.debugger.locals(1).values[0].name == "this"
 
 
-@pytest.mark.parametrize("test", ["expects", "wants"])
+@pytest.mark.parametrize("test", ["expects", pytest.param("wants", marks=pytest.mark.slow)])
 def test_an_expected_exception_is_no_failure(tests: JavaBench, test: str) -> None:
     event = run(tests, f"demo.OldTest#{test}")
     assert (event.state, event.exit_code) == (State.DONE, 0)
@@ -210,6 +211,7 @@ def test_many_caught_exceptions_cost_little_and_the_note_says_so(tests: JavaBenc
     assert any("are not watched" in note for note in event.notes)
 
 
+@pytest.mark.slow
 def test_a_test_in_a_thread_of_its_own(tests: JavaBench) -> None:
     event = run(tests, "demo.OldTest#limited")
     assert (event.state, event.thread) == (State.POST_MORTEM, None)
@@ -222,6 +224,7 @@ def test_a_skipped_test_says_so(tests: JavaBench) -> None:
     assert any(note.startswith("the test was skipped") for note in event.notes)
 
 
+@pytest.mark.slow
 def test_a_step_into_the_failure_stops_there_and_then_is_post_mortem(tests: JavaBench) -> None:
     tests.start(tests.at("assert", "src/demo/OldTest.java"), test="demo.OldTest#fails")
     event = tests.debugger.control(Action.STEP_OVER)
@@ -232,15 +235,21 @@ def test_a_step_into_the_failure_stops_there_and_then_is_post_mortem(tests: Java
 
 
 STEPS = [Action.STEP_OVER, Action.STEP_INTO, Action.STEP_OUT]
+FAILURES = [
+    ("OldTest#fails", "assert", "OldTest.fails"),
+    ("OldTest#limited", "refuse", "Calculator.refuse"),
+    ("NewTest#fails", "assert", "NewTest.fails"),
+]
+QUICK = list(zip(FAILURES, STEPS, strict=True))
+"""Each failure and each step once."""
 
 
-@pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize(
-    ("test", "mark", "place"),
+    ("test", "mark", "place", "step"),
     [
-        ("OldTest#fails", "assert", "OldTest.fails"),
-        ("OldTest#limited", "refuse", "Calculator.refuse"),
-        ("NewTest#fails", "assert", "NewTest.fails"),
+        pytest.param(*failure, step, marks=[] if (failure, step) in QUICK else [pytest.mark.slow])
+        for failure in FAILURES
+        for step in STEPS
     ],
 )
 def test_a_step_from_the_exception_that_ends_the_test_is_post_mortem(
@@ -266,6 +275,7 @@ def test_a_step_from_an_exception_ends_in_the_finally_block_on_its_way(tests: Ja
     assert event.notes == ()
 
 
+@pytest.mark.slow
 def test_a_step_from_an_expected_exception_stops_nowhere_in_the_runner(tests: JavaBench) -> None:
     tests.start(tests.at("refuse", "src/demo/Calculator.java"), test="demo.OldTest#expects")
     event = tests.debugger.control(Action.STEP_OVER)
@@ -453,6 +463,7 @@ def test_an_endless_loop_is_interrupted_and_goes_on(programs: JavaBench) -> None
     assert programs.debugger.control(Action.CONTINUE).state is State.DONE
 
 
+@pytest.mark.slow
 def test_a_waiting_main_thread_names_the_busy_one(programs: JavaBench) -> None:
     event = launch(programs, "worker", 0.5)
     assert event.kill_reason is KillReason.ENDLESS_LOOP
@@ -470,6 +481,7 @@ def test_a_deadlock_tells_who_holds_what(programs: JavaBench) -> None:
     assert threads["other"].frames[0].line == programs.line("other")
 
 
+@pytest.mark.slow
 def test_a_sleep_is_interrupted_and_looked_at(programs: JavaBench) -> None:
     event = launch(programs, "nap", 0.5)
     assert event.kill_reason is KillReason.NATIVE_CODE
@@ -499,7 +511,9 @@ def test_running_out_of_memory_is_post_mortem(programs: JavaBench) -> None:
     assert event.exception.type == "java.lang.OutOfMemoryError"
 
 
-@pytest.mark.parametrize(("way", "code"), [("exit", 4), ("halt", 5)])
+@pytest.mark.parametrize(
+    ("way", "code"), [("exit", 4), pytest.param("halt", 5, marks=pytest.mark.slow)]
+)
 def test_an_exit_is_told(programs: JavaBench, way: str, code: int) -> None:
     event = launch(programs, way)
     assert (event.state, event.stop_reason) == (State.DONE, StopReason.EXITED)
@@ -560,6 +574,7 @@ def processes(bench: JavaBench) -> list[str]:
     return bench.sandbox.run(Command(["sh", "-c", script])).output.split("\n")[:-1]
 
 
+@pytest.mark.slow
 def test_a_breakpoint_that_can_not_be_is_refused_after_the_end_too(java_bench: JavaBench) -> None:
     bench = java_bench
     bench.main("int x = 1; // @first\nx++; // @second", "first")

@@ -283,6 +283,7 @@ def test_a_condition_that_calls_a_method_does_not_end_a_step(java_bench: JavaBen
     assert java_bench.text_of("total") == "6"
 
 
+@pytest.mark.slow
 def test_a_step_out_of_the_end_of_a_recursion_leaves_one_call(java_bench: JavaBench) -> None:
     text = """
         public class Program {
@@ -383,6 +384,7 @@ def test_an_exception_that_finally_blocks_pass_on_stops_once(java_bench: JavaBen
     assert go_on(java_bench).state is State.DONE
 
 
+@pytest.mark.slow
 def test_a_step_out_passes_what_a_finally_block_raises_again(java_bench: JavaBench) -> None:
     java_bench.write({PROGRAM: PASSED_ON})
     java_bench.start(java_bench.at("bottom"))
@@ -503,6 +505,7 @@ def test_breakpoints_survive_a_restart_and_an_edit(java_bench: JavaBench) -> Non
     assert go_on(shapes).function == "Program.each"
 
 
+@pytest.mark.slow
 def test_a_breakpoint_set_after_an_edit_is_at_the_line_of_the_edited_file(
     java_bench: JavaBench,
 ) -> None:
@@ -525,6 +528,7 @@ def test_a_breakpoint_set_after_an_edit_is_at_the_line_of_the_edited_file(
     assert places == [bench.line("double"), bench.line("print")]
 
 
+@pytest.mark.slow
 def test_a_program_that_has_ended_keeps_its_session(java_bench: JavaBench) -> None:
     shapes = java_bench
     shapes.write({"Program.java": SHAPES})
@@ -541,9 +545,9 @@ def test_a_program_that_has_ended_keeps_its_session(java_bench: JavaBench) -> No
     assert shapes.text_of("1 + 1") == "2"
 
 
-def test_the_source_around_a_stop_is_marked(java_bench: JavaBench) -> None:
-    java_bench.write({"Program.java": main_program("int a = 1;\nint b = 2;\nint c = 3;")})
-    event = java_bench.start(BreakpointRequest(file="Program.java", line=6))
-    assert [line for line in event.source if line.startswith("->")] == [
-        "-> *     6          int b = 2;"
+def test_the_source_around_a_stop_is_marked(shapes: JavaBench) -> None:
+    event = shapes.start(shapes.at("sum"))
+    line = shapes.line("sum")
+    assert [text for text in event.source if text.startswith("->")] == [
+        f"-> *{line:>6}          int sum = add(1, 2); // @sum"
     ]

@@ -270,6 +270,7 @@ def test_a_unittest(bench: Workbench, test: str) -> None:
     assert bench.text_of("price") == "1"
 
 
+@pytest.mark.slow
 def test_a_unittest_under_pytest(one: Workbench) -> None:
     one.write({"test_cart.py": UNITTEST})
     event = one.start(test="test_cart.py::CartTest::test_price")
@@ -284,8 +285,8 @@ def test_a_unittest_under_pytest(one: Workbench) -> None:
         "",
         "discover",
         "discover -s checks -p 'check_*.py' -t .",
-        "discover checks 'check_*.py' .",
-        "-k test_price -v",
+        pytest.param("discover checks 'check_*.py' .", marks=pytest.mark.slow),
+        pytest.param("-k test_price -v", marks=pytest.mark.slow),
         "checks.check_cart.CartTest.test_price",
     ],
 )
@@ -577,10 +578,15 @@ EXPECTED = """
     ("test", "said"),
     [
         ("test_fails", "failed as expected (xfail) (not yet)"),
-        ("test_passes", "passed, though it was expected to fail (xfail)"),
         ("test_not_run", "was not run, as its xfail wants"),
-        ("test_strict", "failed: [XPASS(strict)]"),
-        ("test_gives_up", "failed as expected (xfail) (given up)"),
+        pytest.param(
+            *("test_passes", "passed, though it was expected to fail (xfail)"),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param("test_strict", "failed: [XPASS(strict)]", marks=pytest.mark.slow),
+        pytest.param(
+            "test_gives_up", "failed as expected (xfail) (given up)", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_how_a_test_ends_that_is_expected_to_fail(

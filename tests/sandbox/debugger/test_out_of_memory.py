@@ -20,7 +20,7 @@ from sandbox.debugger import (
     open_debugger,
 )
 from sandbox.debugger.records import KillReason
-from tests.interpreters import each_version, find_interpreter
+from tests.interpreters import find_interpreter
 
 SMALL = "[0] * 10"
 GROW = "kept = []\ndef grow():\n    while True:\n        kept.append({item})\n\n"
@@ -71,7 +71,9 @@ def test_a_program_out_of_memory(version: str, item: str, memory_mb: int) -> Non
 
 
 @pytest.mark.parametrize("test", ["program.py::Test::test_it", "program.Test.test_it"])
-@pytest.mark.parametrize("version", each_version(["3.8", "3.11", "3.13"]))
+@pytest.mark.parametrize(
+    "version", [*(pytest.param(v, marks=pytest.mark.slow) for v in ("3.8", "3.11")), "3.13"]
+)
 def test_a_test_out_of_memory(version: str, test: str) -> None:
     with debugger_on(version, 96, GROW.format(item=SMALL) + TEST) as debugger:
         debugger.start(Launch(test))

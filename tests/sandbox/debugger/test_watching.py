@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -19,7 +19,7 @@ from sandbox.debugger import (
 from sandbox.debugger.rendering import render
 from tests.interpreters import find_interpreter
 from tests.sandbox.debugger.conftest import LIMITS, Workbench
-from tests.sandbox.debugger.java_bench import JavaBench
+from tests.sandbox.debugger.java_bench import JavaBench, java_benches
 
 PYTHON = """
     def add(total, n):
@@ -57,6 +57,15 @@ def open_python(open_bench: Callable[..., Workbench]) -> Callable[..., Workbench
     return lambda *limits: open_bench(interpreter, *limits)
 
 
+@pytest.fixture(scope="module")
+def java() -> Iterator[JavaBench]:
+    """Compiled once."""
+    with java_benches() as open_one:
+        made = open_one()
+        made.write({"Program.java": JAVA})
+        yield made
+
+
 @pytest.fixture(params=["python", "java"])
 def bench(
     request: pytest.FixtureRequest, open_python: Callable[..., Workbench]
@@ -67,8 +76,7 @@ def bench(
         found = open_python()
         found.write({"program.py": PYTHON})
     else:
-        found = request.getfixturevalue("java_bench")
-        found.write({"Program.java": JAVA})
+        found = request.getfixturevalue("java")
     return found
 
 
@@ -160,6 +168,7 @@ def test_other_breakpoints_do_not_end_collecting(bench: Workbench | JavaBench) -
     assert (ended.stop_reason, len(ended.collected)) == (StopReason.EXITED, 3)
 
 
+@pytest.mark.slow
 def test_collecting_passes_the_tests_entry(java_bench: JavaBench) -> None:
     text = JAVA.replace("static int add", "static { add(0, 0); } // @early\n    static int add")
     java_bench.write({"Program.java": text})

@@ -62,6 +62,7 @@ def test_one_build_tells_all_and_later_ones_are_incremental(lay_out: Lay) -> Non
     assert "-Dgiven=anew" in built_test(box, "CalcTest")[1].jvm_options
 
 
+@pytest.mark.slow
 def test_a_failing_build_shows_the_compilers_errors(lay_out: Lay) -> None:
     box = lay_out({**MAVEN, TEST: MAVEN[TEST].replace("Calc.total", "Calc.sum")})
     with pytest.raises(BuildFailed) as raised:

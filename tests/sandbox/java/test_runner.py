@@ -133,6 +133,7 @@ def test_all_frameworks_in_one_run(lay_out: Lay) -> None:
     assert message.startswith('java.lang.AssertionError: not \u20ac "this"')
 
 
+@pytest.mark.slow
 def test_single_tests_and_a_test_that_ends_the_program(lay_out: Lay) -> None:
     box = lay_out(FILES, java={"class_path": CLASS_PATH})
     code, lines, _ = run_tests(box, "Five#many", "Three#testOne", "Ng#passes", "Ends")

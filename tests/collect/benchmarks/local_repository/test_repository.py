@@ -292,8 +292,8 @@ def test_a_name_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     ("code", "test"),
     [
         ("ns/sub/mod.py", "tests/ns/test_it.py"),
-        ("m\u00f6dul.py", "tests mit leer/test_gr\u00fcn.py"),
-        ("mod.py", "mod_test.py"),
+        pytest.param("m\u00f6dul.py", "tests mit leer/test_gr\u00fcn.py", marks=pytest.mark.slow),
+        pytest.param("mod.py", "mod_test.py", marks=pytest.mark.slow),
     ],
 )
 def test_other_layouts_are_run(tmp_path: Path, code: str, test: str) -> None:

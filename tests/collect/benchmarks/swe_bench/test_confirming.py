@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -34,23 +35,33 @@ def script(**changes: Any) -> dict[str, Any]:
     return first(**changes, eval_script=text, log_parser="parse_log_pytest")
 
 
+QUICK = [("writes at the end", live)]
+
+
 @pytest.mark.docker
-@pytest.mark.parametrize("row", [first, live, script])
-@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+@pytest.mark.parametrize(
+    ("attack", "row"),
+    [
+        pytest.param(*case, marks=[] if case in QUICK else [pytest.mark.slow])
+        for case in product(ATTACKS, (first, live, script))
+    ],
+)
 def test_passes_that_a_program_writes_do_not_count(
     tmp_path: Path, bug_image: tuple[str, str], row: Callable[..., dict[str, Any]], attack: str
 ) -> None:
     image, base = bug_image
     benchmark = opened(tmp_path, row(image=image, base_commit=base))
     [instance] = benchmark.instances()
-    forged = instance.gold_patch.replace("+    return sum(numbers)", f"+    import os; {attack}")
+    forged = instance.gold_patch.replace(
+        "+    return sum(numbers)", f"+    import os; {ATTACKS[attack]}"
+    )
     with open_instance_sandbox(DOCKER, instance) as sandbox:
         patched = prepare_patched(benchmark, instance, sandbox, forged)
         results = benchmark.run_tests(patched, sandbox, [TOTAL, EMPTY])
     assert results.statuses[TOTAL] is not TestStatus.PASSED
     # What ends pytest confirms nothing, and is not told from a crash. With a script of the
     # record's own, a failing command without a failure in its log is void anyway.
-    told = row is not script and "_exit" not in attack
+    told = row is not script and attack != "writes and ends"
     assert (f"the log says that {TOTAL} passed" in str(results.tampered)) is told
 
 

@@ -58,7 +58,7 @@ def opened(tmp_path: Path, row: dict[str, Any], **settings: Any) -> SweBenchBenc
     return SweBenchBenchmark(path, **settings)
 
 
-@pytest.mark.parametrize("row", [first, live])
+@pytest.mark.parametrize("row", [first, pytest.param(live, marks=pytest.mark.slow)])
 def test_a_record_verifies(
     tmp_path: Path, bug_image: tuple[str, str], row: Callable[..., dict[str, Any]]
 ) -> None:
