@@ -154,6 +154,7 @@ with open_sandbox(SandboxConfig(memory_mb=512)) as box:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has the right to give up")
 def test_memory_is_limited_where_the_kernel_keeps_the_details() -> None:
     """As in a container that runs StepInto as root without CAP_SYS_PTRACE."""

@@ -214,6 +214,7 @@ def test_the_runners_objects_are_not_found_by_reflection(shared: Sandbox) -> Non
     assert list(results.statuses.values()) == ["missing", "missing"]
 
 
+@pytest.mark.slow
 def test_an_extension_that_a_test_installs_does_not_reach_the_next(shared: Sandbox) -> None:
     results = attacked(shared, INSTALL + ENABLE, Swallow=SWALLOW)
     assert list(results.statuses.values()) == ["failed", "failed"]

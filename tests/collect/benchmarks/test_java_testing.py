@@ -207,7 +207,7 @@ def test_no_class_of_the_workspace_stands_in_for_runner_or_framework(sandbox: Sa
             marks=pytest.mark.slow,
         ),
         pytest.param("System.exit(0);", "failed", marks=pytest.mark.slow),
-        ("Runtime.getRuntime().halt(0);", "missing"),
+        pytest.param("Runtime.getRuntime().halt(0);", "missing", marks=pytest.mark.slow),
     ],
 )
 def test_a_program_that_checks_itself(shared: Sandbox, body: str, expected: str) -> None:

@@ -171,6 +171,7 @@ def test_an_exception_of_a_library_is_found_by_its_simple_name(tests: JavaBench)
     assert event.exception.type == "org.opentest4j.AssertionFailedError"
 
 
+@pytest.mark.slow
 def test_jupiter_fails_alike(tests: JavaBench) -> None:
     event = run(tests, "demo.NewTest#fails")
     assert (event.state, event.function) == (State.POST_MORTEM, "NewTest.fails")
@@ -503,6 +504,7 @@ def test_a_stack_overflow_shows_its_innermost_frames(programs: JavaBench) -> Non
     assert [frame.function for frame in page.frames] == ["Program.main"]
 
 
+@pytest.mark.slow
 def test_running_out_of_memory_is_post_mortem(programs: JavaBench) -> None:
     event = launch(programs, "memory")
     assert event.state is State.POST_MORTEM

@@ -175,6 +175,7 @@ def test_functions_by_name_class_and_signature(shapes: JavaBench) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_an_overloaded_name_stops_in_every_overload(shapes: JavaBench) -> None:
     event = shapes.start(BreakpointRequest(function="Program.add"))
     assert event.line == shapes.line("ints")
@@ -472,6 +473,7 @@ def test_step_out_tells_what_returned(shapes: JavaBench) -> None:
     assert (event.return_value.name, event.return_value.text) == ("area", "9")
 
 
+@pytest.mark.slow
 def test_an_exception_on_the_way_of_a_step_stops_it(shapes: JavaBench) -> None:
     shapes.start(shapes.at("parse"))
     event = shapes.debugger.control(Action.STEP_OVER)

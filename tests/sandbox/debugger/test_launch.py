@@ -147,8 +147,8 @@ def test_a_parametrised_test(one: Workbench) -> None:
     [
         "python -m pytest -q tests/test_cart.py::test_total",
         "test_total",
-        "pytest tests/test_cart.py -k test_total",
-        "tests/test_cart.py",
+        pytest.param("pytest tests/test_cart.py -k test_total", marks=pytest.mark.slow),
+        pytest.param("tests/test_cart.py", marks=pytest.mark.slow),
     ],
 )
 def test_other_ways_to_name_a_pytest_test(one: Workbench, test: str) -> None:

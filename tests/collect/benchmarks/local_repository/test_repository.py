@@ -218,6 +218,7 @@ def test_requirements_files_are_installed_and_what_could_reach_anything_is_told(
     assert "no-such-package" in refused(missing)
 
 
+@pytest.mark.slow
 def test_a_suite_that_ends_its_process_is_run_to_its_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
