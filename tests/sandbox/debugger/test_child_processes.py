@@ -91,7 +91,7 @@ def test_plain_programs_and_tests_have_no_children(some_bench: Workbench) -> Non
     assert not says_so(event)
 
 
-@pytest.mark.parametrize("waits", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("waits", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_a_java_program_that_starts_a_process(java_bench: JavaBench, waits: bool) -> None:
     java_bench.main(
         f"""

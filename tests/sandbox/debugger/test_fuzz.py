@@ -293,7 +293,7 @@ def fuzz(request: pytest.FixtureRequest, languages: list[Language], short: int) 
     """Run sessions until enough actions were done, the interpreters in turn."""
     asked = request.config.getoption("--fuzz-actions")
     wanted = int(asked) if asked else short
-    chosen = SETTINGS if asked else settings(SETTINGS, max_examples=1)
+    chosen = SETTINGS if asked else settings(SETTINGS, max_examples=1, stateful_step_count=20)
     name = languages[0].name
     began = COUNTS.get(name, 0)
     turn = 0
