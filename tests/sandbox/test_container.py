@@ -66,7 +66,7 @@ def box(shared: ContainerSandbox) -> Iterator[ContainerSandbox]:
 
 @pytest.fixture
 def own_box(image: str) -> Iterator[ContainerSandbox]:
-    """One that the test may destroy."""
+    """One that the test may leave as it likes."""
     with ContainerSandbox(SMALL, image) as opened:
         yield opened
 
@@ -269,16 +269,16 @@ def test_files_that_the_engine_breaks_off_are_no_tree(
         box.read_tree()
 
 
-def test_files_are_read_with_the_rights_of_the_sandboxs_user(box: ContainerSandbox) -> None:
-    assert box.run(Command(["chmod", "777", "."])).exit_code == 0
+def test_files_are_read_with_the_rights_of_the_sandboxs_user(own_box: ContainerSandbox) -> None:
+    assert own_box.run(Command(["chmod", "777", "."])).exit_code == 0
     script = "mkdir kept && echo secret >kept/key && chmod 700 kept"
-    assert box.run(Command(["sh", "-c", script], read_only=True)).exit_code == 0
+    assert own_box.run(Command(["sh", "-c", script], read_only=True)).exit_code == 0
     with pytest.raises(SandboxFileError, match="can't read 'kept/key'"):
-        box.read_file("kept/key")
+        own_box.read_file("kept/key")
     with pytest.raises(SandboxFileError, match="can't write kept/key"):
-        box.write_file("kept/key", b"x")
+        own_box.write_file("kept/key", b"x")
     with pytest.raises(SandboxFileError, match=r"can't read all of '\.': .*kept.*denied"):
-        box.read_tree()
+        own_box.read_tree()
 
 
 def test_a_made_up_archive_brings_no_other_paths(engine: Any, own_box: ContainerSandbox) -> None:
