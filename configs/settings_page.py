@@ -9,6 +9,7 @@ import json
 import re
 import textwrap
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -51,16 +52,26 @@ class SettingsSchema(GenerateJsonSchema):
 
 def _described(schema: JsonSchemaValue, settings: type[Any]) -> JsonSchemaValue:
     for owner in settings.__mro__[-2::-1]:
-        statements = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
-        assert isinstance(statements, ast.ClassDef)
-        for field, text in pairwise(statements.body):
-            match field, text:
-                case (
-                    ast.AnnAssign(target=ast.Name(id=name)),
-                    ast.Expr(value=ast.Constant(value=str(meaning))),
-                ) if name in schema["properties"]:
-                    schema["properties"][name]["description"] = meaning
+        for name, meaning in _meanings(owner).items():
+            if name in schema["properties"]:
+                schema["properties"][name]["description"] = meaning
     return schema
+
+
+@cache
+def _meanings(owner: type[Any]) -> dict[str, str]:
+    """The docstrings below a class's fields."""
+    statements = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
+    assert isinstance(statements, ast.ClassDef)
+    found = {}
+    for field, text in pairwise(statements.body):
+        match field, text:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(meaning))),
+            ):
+                found[name] = meaning
+    return found
 
 
 @dataclass

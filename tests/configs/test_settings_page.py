@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 from configs.settings_page import SettingsPage
@@ -10,13 +11,18 @@ from configs.settings_page import SettingsPage
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
 
 
+@cache
+def page() -> str:
+    return SettingsPage().text()
+
+
 def section(title: str) -> list[str]:
-    return SettingsPage().text().split(f"## {title}\n")[1].split("\n## ")[0].splitlines()
+    return page().split(f"## {title}\n")[1].split("\n## ")[0].splitlines()
 
 
 def test_the_page_is_of_these_classes() -> None:
     again = "make it again: python -m configs.settings_page > docs/settings.md"
-    assert PAGE.read_text(encoding="utf-8") == SettingsPage().text(), again
+    assert PAGE.read_text(encoding="utf-8") == page(), again
 
 
 def test_what_a_row_says() -> None:
@@ -39,21 +45,19 @@ def test_what_extends_another_class_has_its_settings_too() -> None:
 
 
 def test_a_class_at_several_places_is_shown_once() -> None:
-    page = SettingsPage().text()
-    assert page.count("## `collect.benchmark`") == 1
-    assert "Also used by: `eval.benchmark`, `eval.questions.benchmark`" in page
-    assert "## `eval.benchmark`" not in page
+    assert page().count("## `collect.benchmark`") == 1
+    assert "Also used by: `eval.benchmark`, `eval.questions.benchmark`" in page()
+    assert "## `eval.benchmark`" not in page()
 
 
 def test_every_link_leads_to_a_section() -> None:
-    page = SettingsPage().text()
-    headings = re.findall(r"^## (.*)$", page, re.MULTILINE)
+    headings = re.findall(r"^## (.*)$", page(), re.MULTILINE)
     anchors = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in headings}
-    assert set(re.findall(r"\(#([^)]*)\)", page)) <= anchors
+    assert set(re.findall(r"\(#([^)]*)\)", page())) <= anchors
 
 
 def test_every_setting_has_a_meaning() -> None:
-    rows = [line for line in SettingsPage().text().splitlines() if line.startswith("| `")]
+    rows = [line for line in page().splitlines() if line.startswith("| `")]
     silent = [row for row in rows if row.endswith("|  |")]
     left = [row for row in silent if "[settings]" not in row and "`backend`" not in row]
     assert len(rows) > 300
