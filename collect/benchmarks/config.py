@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from collect.benchmarks.base import Language
 from collect.benchmarks.marks import SKIPPED, Mark
+from collect.store.files import StrictRecord
 from sandbox.base import PackageName
 
 
-class RepositoryConfig(BaseModel):
+class RepositoryConfig(StrictRecord):
     """Keys of `benchmark` for name=local if `path` is a repository rather than a `bugs.jsonl`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     commit: str | None = None
     """A commit, branch or tag; `path` is then a git URL or a cloned folder. None: the default

@@ -11,21 +11,18 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pydantic import BaseModel, ConfigDict
-
 from collect.benchmarks.base import Instance
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.opening import open_benchmark, select_instances
 from collect.errors import ConfigError
 from collect.quantities import first_of
+from collect.store.files import StrictRecord
 
 _ADDRESS = re.compile(r"^(?:\w+://[^/]+/|\w+@[^:]+:)|\.git$|/$")
 
 
-class HeldOutConfig(BaseModel):
+class HeldOutConfig(StrictRecord):
     """The `held_out` section of a run's config."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     benchmarks: tuple[BenchmarkConfig, ...] = ()
     """Benchmarks whose bugs are held out, by benchmark and id, and by hash; only those selected by

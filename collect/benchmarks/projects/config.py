@@ -5,16 +5,15 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from collect.benchmarks.base import Language
+from collect.store.files import StrictRecord
 from sandbox.base import PackageName
 
 
-class ProjectConfig(BaseModel):
+class ProjectConfig(StrictRecord):
     """A project from one of three origins. A plain string means `pypi`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     pypi: str | None = None
     """A name, or a name and a version (`toolz==1.0.0`); its sdist must hold the tests."""
@@ -89,10 +88,8 @@ class HardFeature(StrEnum):
     """A reader of the source, the failing test and its traceback looks elsewhere first."""
 
 
-class DifficultyConfig(BaseModel):
+class DifficultyConfig(StrictRecord):
     """The features that bugs must have, and from which measurement on a bug has each."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     required: tuple[HardFeature, ...] = ()
     """Features that every kept bug has. One that can't be measured is missing."""
@@ -112,10 +109,8 @@ class DifficultyConfig(BaseModel):
     """`unreadable`: the faulty function is not among the reader's first `top_k`."""
 
 
-class FactoryConfig(BaseModel):
+class FactoryConfig(StrictRecord):
     """Which projects, how many bugs, and the requirements for a bug."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     projects: tuple[ProjectConfig, ...] = ()
     bugs_per_project: int = Field(default=70, ge=1)
