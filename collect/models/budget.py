@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import threading
+import time
+from collections import defaultdict
 from pathlib import Path
 from typing import Protocol
 
@@ -16,6 +18,39 @@ SPENT = "spent.txt"
 """Dollars of all starts, including rollouts that were stopped or repeated."""
 PARTS = (Path(), Path("eval"), Path("eval/questions"))
 """The folders of a run with their own rollouts, and so their own `SPENT`."""
+
+
+class MachineTime:
+    """The time that a machine works for this process's requests; those in progress at the same time
+    share it evenly. Thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._requests = 0
+        self._share = 0.0
+        """Seconds that a request would have been given if it had been in progress all the time."""
+        self._at = 0.0
+        self._lock = threading.Lock()
+
+    def begin(self) -> float:
+        """Note a request's begin; returns what `end` needs."""
+        return self._count(1)
+
+    def end(self, begun: float) -> float:
+        """Note its end; returns its share in seconds."""
+        return self._count(-1) - begun
+
+    def _count(self, change: int) -> float:
+        with self._lock:
+            now = time.monotonic()
+            if self._requests:
+                self._share += (now - self._at) / self._requests
+            self._at, self._requests = now, self._requests + change
+            return self._share
+
+
+MACHINES: defaultdict[str, MachineTime] = defaultdict(MachineTime)
+"""The machines of servers, by address: several models of a run may be on one."""
 
 
 class Slots(Protocol):

@@ -25,7 +25,7 @@ AUTO = "auto"
 
 
 class Prices(StrictRecord):
-    """Dollars per million tokens."""
+    """Dollars per million tokens, and for the time of one's own machine."""
 
     input: NonNegativeFloat = 0.0
     """Prompt tokens."""
@@ -37,20 +37,29 @@ class Prices(StrictRecord):
     """
     output: NonNegativeFloat = 0.0
     """Completion tokens."""
+    gpu_dollars_per_hour: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """What the machine that serves the model costs, all its GPUs together, while requests are in
+    progress; they share it. Each process counts its own, so on a cluster, or beside other users of
+    the server, the sum is an upper bound."""
 
-    def dollars(self, usage: Usage) -> float:
-        """The cost of these tokens."""
+    def dollars(self, usage: Usage, seconds: float = 0.0) -> float:
+        """The cost of these tokens, and of these seconds of the machine."""
         cached = self.input if self.cached_input is None else self.cached_input
         written = self.input if self.cache_write is None else self.cache_write
         fresh_tokens = usage.prompt_tokens - usage.cached_tokens - usage.cache_write_tokens
         spent = fresh_tokens * self.input
         spent += usage.cached_tokens * cached + usage.cache_write_tokens * written
-        return (spent + usage.completion_tokens * self.output) / 1e6
+        spent = (spent + usage.completion_tokens * self.output) / 1e6
+        return spent + self.gpu_dollars_per_hour * seconds / 3600
+
+    @property
+    def free_tokens(self) -> bool:
+        return not (self.input or self.cached_input or self.cache_write or self.output)
 
     @property
     def free(self) -> bool:
         """Whether nothing costs anything."""
-        return not (self.input or self.cached_input or self.cache_write or self.output)
+        return self.free_tokens and not self.gpu_dollars_per_hour
 
 
 class Retries(StrictRecord):
@@ -255,6 +264,8 @@ class LocalConfig(StrictRecord):
     off. Memory: this times the longest prompts.
     """
     sampling: Sampling = Sampling(max_tokens=512)
+    prices: Prices = Prices()
+    """Of these `gpu_dollars_per_hour` is of use."""
 
     @property
     def folders(self) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from collect.errors import (
     RolloutError,
 )
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
-from collect.models.budget import Limits
+from collect.models.budget import MACHINES, Limits
 from collect.models.config import (
     AnthropicConfig,
     ChatConfig,
@@ -126,6 +126,7 @@ class EndpointBackend:
         self._client = self.api.open(key)
         self._mask = mask_of(str(self._client.base_url), key)
         self._slots = limits.slots(name, config.concurrency)
+        self._machine = MACHINES[self.address]
         self._answered_at: float | None = None
         """When it answered a request last, by the monotonic clock."""
         self._outage_began_at: float | None = None
@@ -227,7 +228,7 @@ class EndpointBackend:
         """
         retry, retries = 0, self.config.retries
         sent_at = refused_at = time.monotonic()
-        answer = self._send(fields)
+        answer, spent = self._send(fields)
         while isinstance(answer, Refusal):
             said = self._mask(str(answer))
             if self._outage_ended_at > refused_at:
@@ -248,16 +249,17 @@ class EndpointBackend:
             log.note("retried", why=said, wait=wait)
             refused_at, retry = time.monotonic(), min(retry + 1, retries.max_retries)
             sleep_unless_stopped(wait, self._stop)
-            answer = self._send(fields)
+            answer, more = self._send(fields)
+            spent += more
         prices = self.config.prices
-        if answer.tokens is None and not prices.free:
+        if answer.tokens is None and not prices.free_tokens:
             raise EndpointFailure(
                 f"{self.where} reports no token usage, so that its prices can't be counted; "
                 "remove `prices`, or use a server that reports usage"
             )
         dollars = prices.dollars(answer.tokens or Usage())
         self._limits.add(dollars)
-        return answer, dollars
+        return answer, dollars + spent
 
     def _is_outage(self, refusal: Refusal, said: str, sent_at: float, refused_at: float) -> bool:
         """Whether to resend a request that has used up its retries.
@@ -291,8 +293,10 @@ class EndpointBackend:
                 self._outage_began_at, self._outage_ended_at = None, now
                 logger.info(f"{self.name} ({self.where}) is back in service, after {lasted}")
 
-    def _send(self, fields: dict[str, Any]) -> Reply | Refusal:
-        """Send one request as soon as it may be sent."""
+    def _send(self, fields: dict[str, Any]) -> tuple[Reply | Refusal, float]:
+        """Send one request as soon as it may be sent; returns also the dollars of the machine's
+        time, which are in the budget even if this raises.
+        """
         seconds = self.config.timeout
         while not self._slots.acquire(timeout=SLOT_SECONDS):
             raise_if_stopped(self._stop)
@@ -301,15 +305,19 @@ class EndpointBackend:
             if not self.config.prices.free:
                 self._limits.check()
             answer: Reply | Refusal
+            begun = self._machine.begin()
             try:
                 # A server may send nothing past the timeout. Such a request is left to end by
                 # itself and holds no slot.
                 answer = call_unless_stopped(lambda: self._request(fields), self._stop, seconds)
             except TimeoutError:
                 answer = Refusal(None, f"no whole reply within {seconds:g} s (`timeout`)")
+            finally:
+                dollars = self.config.prices.dollars(Usage(), self._machine.end(begun))
+                self._limits.add(dollars)
             if not (isinstance(answer, Refusal) and answer.retried):
                 self._note_answer()
-            return answer
+            return answer, dollars
         finally:
             self._slots.release()
 

@@ -7,13 +7,14 @@ import json
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import jinja2
 
 from collect.errors import ConfigError, ContextTooLong, LocalModelFailed
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
+from collect.models.budget import Limits, MachineTime
 from collect.models.config import LocalConfig, check_model_folder
 from collect.models.tool_parsing import parse_hermes
 from collect.store.messages import Message, ToolCall, ToolSchema, arguments_object, to_openai
@@ -158,10 +159,13 @@ class LocalBackend:
     those of single ones. Settings of the model's own generation config are not used.
     """
 
-    def __init__(self, name: str, config: LocalConfig, stop: threading.Event) -> None:
+    def __init__(
+        self, name: str, config: LocalConfig, limits: Limits, stop: threading.Event
+    ) -> None:
         """Raises ConfigError where packages or files are missing; `open` loads the model."""
         self.name = name
         self.config = config
+        self.limits = limits
         self.stop = stop
         self._lock = threading.Lock()
         self._loaded: LocalModel | None = None
@@ -182,7 +186,7 @@ class LocalBackend:
         with self._lock:
             if self._loaded is None:
                 with LOADING:
-                    self._loaded = _load(self.config, self.stop)
+                    self._loaded = _load(self.config, self.limits, self.stop)
             return self._loaded
 
     def close(self) -> None:
@@ -202,14 +206,16 @@ class LocalModel:
     generator: ContinuousGenerator
     max_context: int
     """Tokens of prompt and completion together."""
+    limits: Limits
     stop: threading.Event
+    machine: MachineTime = field(default_factory=MachineTime)
 
     def complete(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
     ) -> Completion:
         """See `collect.models.base.Model`. `seconds` includes the wait for a batch."""
         started = time.monotonic()
-        model, limit = self.config.model, self.max_context
+        model, limit, prices = self.config.model, self.max_context, self.config.prices
         text = self.chat.prompt(messages, tools)
         ids = self.chat.encode(text)
         if len(ids) >= limit:
@@ -218,7 +224,10 @@ class LocalModel:
                 f"{limit}. Give the agent fewer steps or shorter outputs, or raise `max_context` "
                 "if the model can read more"
             )
+        if not prices.free:
+            self.limits.check()
         wanted = sampling.max_tokens or self.config.sampling.max_tokens or limit
+        begun = self.machine.begin()
         try:
             future = self.generator.submit(ids, min(wanted, limit - len(ids)), sampling)
             generated = result_unless_stopped(future, self.stop)
@@ -227,6 +236,9 @@ class LocalModel:
                 f"model {model} failed to generate: {error}. "
                 "What to do: lower `max_batch`, `max_context` or `prefix_cache` if memory ran out"
             ) from error
+        finally:
+            dollars = prices.dollars(Usage(), self.machine.end(begun))
+            self.limits.add(dollars)
         message = self.chat.read(text, generated.ids, tools, f"call_{len(messages)}_")
         content, ended = message.content, generated.ended
         for stop in sampling.stop or ():
@@ -237,13 +249,13 @@ class LocalModel:
         return Completion(
             message=message,
             usage=Usage(len(ids), len(generated.ids) + ended, generated.cached_tokens),
-            dollars=0.0,
+            dollars=dollars,
             seconds=time.monotonic() - started,
             finish_reason=done if ended else "length",
         )
 
 
-def _load(config: LocalConfig, stop: threading.Event) -> LocalModel:
+def _load(config: LocalConfig, limits: Limits, stop: threading.Event) -> LocalModel:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils.logging import disable_progress_bar
@@ -294,4 +306,4 @@ def _load(config: LocalConfig, stop: threading.Event) -> LocalModel:
         model, end_ids, prefixes, max_batch=config.max_batch, stop=stop, decode=chat.decode
     )
     max_context = config.max_context or model.config.max_position_embeddings
-    return LocalModel(config, chat, generator, max_context, stop)
+    return LocalModel(config, chat, generator, max_context, limits, stop)

@@ -359,8 +359,9 @@ def check_dollars(runner: RunnerConfig, models: Iterable[ModelConfig], spent: fl
     budget = runner.budget_dollars
     if budget is None:
         return f"{dollars(spent)} spent; no limit is set"
-    endpoints = [model for model in models if isinstance(model, EndpointConfig)]
-    if endpoints and all(model.prices.free for model in endpoints):
+    priced = [model for model in models if isinstance(model, EndpointConfig | LocalConfig)]
+    endpoints = any(isinstance(model, EndpointConfig) for model in priced)
+    if endpoints and all(model.prices.free for model in priced):
         raise ConfigError(
             "runner.budget_dollars is set, but no model has prices, so it would never be reached: "
             "set models.NAME.prices, or runner.budget_dollars=null"

@@ -270,7 +270,7 @@ def open_model(
     if isinstance(config, LocalConfig):
         from collect.models.local import LocalBackend
 
-        return LocalBackend(name, config, stop)
+        return LocalBackend(name, config, limits, stop)
     if isinstance(config, ReplayConfig):
         return ReplayBackend.from_config(name, config)
     if isinstance(config, ManualConfig):

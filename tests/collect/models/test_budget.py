@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 from collect.errors import BudgetExhausted
-from collect.models.budget import SPENT, Budget, read_spent, spent_elsewhere
+from collect.models.budget import SPENT, Budget, MachineTime, read_spent, spent_elsewhere
 
 PARTS = {"": 1.0, "eval": 2.0, "eval/questions": 4.0}
 """Of a run, and the dollars in each."""
@@ -51,3 +52,18 @@ def test_a_run_may_be_called_as_a_part(tmp_path: Path) -> None:
     (tmp_path / "eval" / "config.yaml").touch()
     (tmp_path / "eval" / "eval" / SPENT).write_text("5.0\n")
     assert spent_elsewhere(tmp_path / "eval") == 5.0
+
+
+def test_requests_share_the_time_of_their_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One alone for 4 seconds, two for 6, the other alone for 1; nobody for 100."""
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    machine = MachineTime()
+    now = 100.0
+    first = machine.begin()
+    now = 104.0
+    second = machine.begin()
+    now = 110.0
+    assert machine.end(first) == pytest.approx(4 + 3)
+    now = 111.0
+    assert machine.end(second) == pytest.approx(3 + 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -328,6 +329,16 @@ def test_the_budget_is_shared_and_ends_requests(server: ChatServer) -> None:
     assert len(server.requests) == 3
     assert budget.spent == pytest.approx(0.0003)
     assert ask(backend(server, budget)).dollars == 0
+
+
+def test_the_time_of_a_machine_costs(server: ChatServer) -> None:
+    """At a dollar a second; the request that is sent again costs too, and needs no usage."""
+    server.will_answer(error(503, "busy"), reply(usage={"none": 0}))
+    budget = Budget(100.0)
+    started = time.monotonic()
+    completion = ask(backend(server, budget, prices=Prices(gpu_dollars_per_hour=3600)))
+    assert 0 < completion.dollars == pytest.approx(budget.spent)
+    assert completion.dollars <= time.monotonic() - started
 
 
 def test_prices_need_usage(server: ChatServer) -> None:

@@ -57,7 +57,7 @@ def open_local(tiny: Path) -> Iterator[Open]:
     def open_one(stop: threading.Event | None = None, **settings: Any) -> LocalBackend:
         fields: dict[str, Any] = {"model": str(tiny)} | settings
         config = LocalConfig(backend="local", **fields)
-        opened.append(LocalBackend("sub", config, stop or threading.Event()))
+        opened.append(LocalBackend("sub", config, Budget(None), stop or threading.Event()))
         return opened[-1]
 
     yield open_one
@@ -273,6 +273,11 @@ def test_a_context_too_long_is_the_models(open_local: Open) -> None:
     assert ask(backend, question("Hello.")).usage.completion_tokens == room
     with pytest.raises(ModelFailure, match=rf"too long .* \d+ tokens, of at most {limit}"):
         ask(backend, question("word " * 20))
+
+
+def test_the_time_of_its_machine_costs(open_local: Open) -> None:
+    completion = ask(open_local(prices={"gpu_dollars_per_hour": 3600}), question("Hello"))
+    assert 0 < completion.dollars <= completion.seconds
 
 
 def test_stopping_ends_a_generation(open_local: Open) -> None:
