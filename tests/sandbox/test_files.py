@@ -141,10 +141,9 @@ def test_no_tree_comes_from_outside_the_workspace(box: Sandbox) -> None:
 @pytest.mark.parametrize("times", [5, pytest.param(25, marks=pytest.mark.slow)])
 def test_a_folder_swapped_for_a_link_leads_nowhere(box: Sandbox, times: int) -> None:
     """A program swaps a folder for a link to another while its files are read and written."""
-    script = (
-        "mkdir -p real/inner /tmp/away/inner; echo in >real/inner/file; echo out >/tmp/away/inner/"
-        "file; while :; do ln -sfn /tmp/away swap; rm swap; cp -r real swap; rm -rf swap; done"
-    )
+    shell(box, "mkdir -p real/inner /tmp/away/inner; echo in >real/inner/file")
+    shell(box, "echo out >/tmp/away/inner/file")
+    script = "while :; do ln -sfn /tmp/away swap; rm swap; cp -r real swap; rm -rf swap; done"
     terminal = box.spawn(Command(["sh", "-c", script]))
     seen = set()
     try:
