@@ -265,7 +265,7 @@ def draw(figure: Figure) -> str:
     from matplotlib.patches import Patch
 
     with style.context(["default", STYLE]), warnings.catch_warnings():
-        # Ignore warnings about characters that matplotlib's font lacks: the page has other fonts.
+        # Ignore warnings about characters that matplotlib's font lacks: browsers have other fonts.
         warnings.filterwarnings("ignore", "Glyph", UserWarning)
         canvas = Canvas(layout="constrained", dpi=72)
         axes = canvas.add_subplot()

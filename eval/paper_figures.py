@@ -21,7 +21,7 @@ from eval.tables import Panel
 
 SHOWN_SETS = 25
 Solved = Mapping[str, frozenset[InstanceKey]]
-"""The bugs that each arm or system resolved with any rollout, in table order."""
+"""The bugs that each system resolved with any rollout, in table order."""
 
 
 def pass_rates(comparison: Comparison, labels: Labels) -> Figure:

@@ -89,7 +89,7 @@ FLAT_COLUMNS: dict[str, Callable[[ArmMetrics], str]] = {
 }
 FLAT_NOTE = (
     "$ total, Failures and Excluded are of all rollouts; all else is of those with a verdict, at "
-    "the attempts that all arms share."
+    "the attempts that all arms share. Seconds are without scoring."
 )
 
 

@@ -133,7 +133,7 @@ class TrainConfig(StrictRecord):
     """auto: CUDA if there is a device."""
 
     eval_every: int | None = Field(default=None, ge=1)
-    """Optimizer steps between losses on the test split; null: none."""
+    """Optimizer steps between losses on the test split, means over its batches; null: none."""
     eval_rows: int = Field(default=256, ge=1)
     """Most rows of the test split to use, evenly spread."""
     checkpoints_at: tuple[int, ...] = ()

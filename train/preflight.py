@@ -41,7 +41,7 @@ class Preflight(StrictRecord):
     longest: int = 0
     """Tokens of the longest row before cutting."""
     looked_through: int = 0
-    """Rows whose turns were each decoded and parsed; other rows were checked as a whole."""
+    """Rows that all checks have read; of other rows only tokens and their number were."""
     pairs: int = 0
     """Number of trained pairs, if pairs are trained. Each side counts as a row, and the tokens are
     those of both."""
@@ -114,7 +114,7 @@ def embeddings(base: str) -> list[Any]:
     logging.disable_progress_bar()
     try:
         model = AutoModelForCausalLM.from_pretrained(base, dtype="auto")
-    except OSError:  # there are no weights, or the hub is out of reach
+    except (OSError, ImportError, ValueError):  # no weights, no network, no quantiser
         return []
     modules = (model.get_input_embeddings(), model.get_output_embeddings())
     weights = {id(each.weight): each.weight.detach() for each in modules if each is not None}
@@ -269,10 +269,10 @@ class Lengths(Check):
 
     def _advice(self) -> str:
         too_long = self._context is not None and self.longest > self._context
-        if self.rows and self.lost == self.rows:
+        if not self.trained_tokens:
             return (
-                f"train.max_length = {self._max_length} cuts off all trained tokens of every row: "
-                f"raise it, the longest row has {self.longest} tokens."
+                f"No row has a token to train on before train.max_length = {self._max_length}; the "
+                f"longest row has {self.longest} tokens."
             )
         if self.cut > self._allowed * self.rows:
             share = ceil(self.cut / self.rows * 1000) / 1000

@@ -122,7 +122,7 @@ def _training(report: TrainReport) -> str:
     for name, points in curves.items():
         if points:
             shown = [f"{each.loss:.4f} at step {each.step}" for each in (points[0], points[-1])]
-            facts[name] = ", ".join(shown)
+            facts[name] = ", ".join(dict.fromkeys(shown))
     facts |= {f"version of {name}": version for name, version in report.versions.items()}
     lines = [[name, str(value)] for name, value in facts.items()]
     return f"## Training\n\n{markdown_table(['setting', 'value'], lines)}"

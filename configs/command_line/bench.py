@@ -47,7 +47,7 @@ def add_bench(bench: argparse.ArgumentParser) -> None:
             add("--slow", type=float, metavar="SECONDS", help=told)
             add("--again", action="store_true", help="also those that were verified before")
         elif name == "contamination":
-            told = "run folders, sft folders, files of rows, or configs of benchmarks"
+            told = "run folders with rows in sft/, files of rows, or configs of benchmarks"
             add("--training", type=Path, nargs="+", required=True, metavar="PATH", help=told)
             add("--ngram", type=_count, default=13, metavar="N", help="words of an n-gram (13)")
         elif name == "reask":

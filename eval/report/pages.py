@@ -20,7 +20,7 @@ from base64 import b64encode
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, pairwise
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -489,7 +489,7 @@ def html_of(markdown: str) -> Markup:
     tokens = parser.parse(re.sub("^#", "##", visible(markdown), flags=re.MULTILINE))
     columns: dict[int, list[tuple[Token, str]]] = defaultdict(list)
     place = 0
-    for token, after in pairwise(tokens):
+    for token, after in zip(tokens, [*tokens[1:], Token("", "", 0)], strict=True):
         if token.type == "tr_open":
             place = 0
         elif token.type in ("th_open", "td_open"):

@@ -131,7 +131,7 @@ def encode_pairs(
     if not report.pairs:
         raise ConfigError(
             f"none of the {rows} pairs in {split} can be trained on: train.max_length = "
-            f"{config.max_length} takes those of no more tokens a side"
+            f"{config.max_length} takes those of no more tokens a side, each with one to train on"
         )
     return report
 

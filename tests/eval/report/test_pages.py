@@ -13,7 +13,7 @@ from collect.store.messages import Message
 from collect.store.records import MessageRow
 from collect.store.run_store import RunStore, plain
 from eval.report.facts import Outcome, Selection, sources_of
-from eval.report.pages import ReportPaths, ReportRequest, write_report
+from eval.report.pages import ReportPaths, ReportRequest, html_of, write_report
 from eval.report.rendering import MOST_CHARACTERS
 from tests.eval.report.pages import hostile_run
 from tests.eval.report.reading import broken_links, pages_of, read
@@ -166,3 +166,9 @@ def test_ids_of_a_foreign_table_name_no_other_file(tmp_path: Path) -> None:
 
 def test_a_run_without_rollouts_has_nothing_to_show(tmp_path: Path) -> None:
     assert sources_of(tmp_path) == {}
+
+
+def test_numbers_of_every_table_are_on_the_right() -> None:
+    one = "| Arm | Bugs |\n| --- | --- |\n| a | 12 |\n"
+    for tables in (1, 2):
+        assert html_of("\n".join([one] * tables)).count('class="number"') == 2 * tables
