@@ -53,7 +53,6 @@ EXPRESSIONS = {
     "a == 1 && b == 2 || fails() > 0": ("true", "boolean"),
     "d ? a : count": ("1", "int"),
     "(d ? a : -0.5) / 2": ("0.5", "double"),
-    "(d ? boxed : c) / 4": ("10.5", "double"),
     "d ? 'x' : 0": ("'x'", "char"),
     "!d ^ true & ~a == -2": ("true", "boolean"),
     "a >= 1 == a < b": ("true", "boolean"),

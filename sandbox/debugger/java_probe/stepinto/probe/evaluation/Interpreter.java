@@ -4,7 +4,6 @@ import com.sun.jdi.Value;
 import com.sun.source.tree.*;
 import com.sun.source.util.SimpleTreeVisitor;
 import java.util.*;
-import java.util.regex.Pattern;
 import javax.lang.model.SourceVersion;
 import stepinto.probe.program.EvaluationFailed;
 
@@ -14,9 +13,6 @@ final class Interpreter extends SimpleTreeVisitor<Expression, Void> {
     static final class NeedsCompiler extends RuntimeException {
         private static final long serialVersionUID = 1;
     }
-
-    /** What may change something: a call, an assignment; and a cast, which looks like a call. */
-    private static final Pattern CHANGES = Pattern.compile("\\w *\\(|\\) *\\w|=|\\+\\+|--");
 
     /** Operators by the names of their kinds of trees. */
     private static final Map<String, String> OPERATORS = new HashMap<>();
@@ -108,17 +104,18 @@ final class Interpreter extends SimpleTreeVisitor<Expression, Void> {
 
     @Override
     public Expression visitConditionalExpression(ConditionalExpressionTree tree, Void none) {
+        if (isFloating(tree.getTrueExpression()) != isFloating(tree.getFalseExpression())) {
+            throw new NeedsCompiler(); // the other branch may be promoted
+        }
         Expression condition = of(tree.getCondition());
         Expression yes = of(tree.getTrueExpression());
         Expression no = of(tree.getFalseExpression());
-        String branches = tree.getTrueExpression() + " : " + tree.getFalseExpression();
-        boolean reads = !CHANGES.matcher(branches).find();
-        return scope -> {
-            boolean truth = scope.truth(condition, "the condition before ?");
-            Operand taken = (truth ? yes : no).evaluate(scope);
-            Expression other = truth ? no : yes;
-            return reads ? scope.operators.promoted(taken, other, scope) : taken;
-        };
+        return scope ->
+                (scope.truth(condition, "the condition before ?") ? yes : no).evaluate(scope);
+    }
+
+    private static boolean isFloating(ExpressionTree branch) {
+        return branch.toString().matches("-?\\d+\\.\\d.*");
     }
 
     @Override

@@ -167,25 +167,6 @@ final class Operators {
         }
     }
 
-    /** What ? and : choose, as wide a number as the branch that is not taken, if that is known. */
-    Operand promoted(Operand taken, Expression other, Scope scope) throws EvaluationFailed {
-        Value value = unbox(taken.value);
-        try {
-            Value untaken = unbox(other.evaluate(scope).value);
-            if (value instanceof PrimitiveValue && untaken instanceof PrimitiveValue) {
-                String from = value.type().name();
-                String to = untaken.type().name();
-                // A constant int has the other's type, if that is narrower, and needs no change.
-                if (!from.equals(to) && !to.equals("int") && Primitives.widens(from, to)) {
-                    return Operand.of(Primitives.narrow((PrimitiveValue) value, to));
-                }
-            }
-            return taken;
-        } catch (EvaluationFailed unknown) {
-            return taken;
-        }
-    }
-
     private static EvaluationFailed mismatch(String operator, Value first, Value second) {
         return new EvaluationFailed(
                 operator + " does not work on " + first.type().name() + " and "
