@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import gzip
+import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
@@ -33,8 +35,11 @@ def file_rows(path: Path, setting: str) -> Rows:
         raise ConfigError(f"{path}: no such file; {setting} names one that ends in {suffixes}")
     if not path.name.endswith(SUFFIXES):
         raise ConfigError(f"{path}: the name must end in {suffixes}")
-    if path.suffix in (".csv", ".parquet"):
-        rows = _table_rows(path)
+    if path.suffix == ".csv":
+        yield from _csv_rows(path)
+        return
+    if path.suffix == ".parquet":
+        rows = _parquet_rows(path)
     elif path.suffix == ".json" and _holds_a_list(path):
         try:
             rows = json.loads(path.read_bytes())
@@ -47,26 +52,16 @@ def file_rows(path: Path, setting: str) -> Rows:
         yield f"{path}, row {number}", row
 
 
-def _table_rows(path: Path) -> Iterator[object]:
+def _parquet_rows(path: Path) -> Iterator[object]:
     import pyarrow
-    from pyarrow import csv
 
     from collect.store.tables import open_parquet
 
-    kind = "CSV" if path.suffix == ".csv" else "Parquet"
     try:
-        if kind == "Parquet":
-            for batch in open_parquet(path).iter_batches(ROWS_AT_ONCE):
-                yield from batch.to_pylist()
-            return
-        # A row may have line breaks, and must be in one block.
-        whole = csv.ReadOptions(block_size=path.stat().st_size + 1)
-        lines = csv.ParseOptions(newlines_in_values=True)
-        names = csv.read_csv(path, whole, lines).column_names
-        texts = csv.ConvertOptions(column_types=dict.fromkeys(names, pyarrow.string()))
-        yield from csv.read_csv(path, whole, lines, texts).to_pylist()
+        for batch in open_parquet(path).iter_batches(ROWS_AT_ONCE):
+            yield from batch.to_pylist()
     except pyarrow.ArrowException as error:
-        raise ConfigError(f"{path}: not {kind}: {error}") from error
+        raise ConfigError(f"{path}: not Parquet: {error}") from error
 
 
 def _holds_a_list(path: Path) -> bool:
@@ -149,3 +144,23 @@ def checked(where: str, row: object, model: type[Row], published: str) -> Row:
     except ValidationError as error:
         told = f"{'column ' if isinstance(row, dict) else ''}{first_wrong_field(error, model)}"
         raise ConfigError(f"{where}: {told}; the columns of {published} are expected") from error
+
+
+def _csv_rows(path: Path) -> Rows:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8: {error}") from error
+    earlier = csv.field_size_limit(len(text) + 1)
+    try:
+        rows = list(csv.DictReader(io.StringIO(text, newline="")))
+        if not rows:
+            raise ConfigError(f"{path}: no rows below the line that names the columns")
+        for number, row in enumerate(rows, start=1):
+            if None in row or None in row.values():
+                raise ConfigError(f"{path}, row {number}: not as many cells as the header names")
+            yield f"{path}, row {number}", row
+    except csv.Error as error:
+        raise ConfigError(f"{path}: not CSV: {error}") from error
+    finally:
+        csv.field_size_limit(earlier)

@@ -130,7 +130,7 @@ def test_an_unknown_release_of_livecodebench() -> None:
 def test_a_csv_with_a_row_too_long(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("task_id,test\nx,y,z\n")
-    with pytest.raises(ConfigError, match=r"rows\.csv: not CSV: .*Expected 2 columns, got 3"):
+    with pytest.raises(ConfigError, match=r"rows\.csv, row 1: not as many cells"):
         read_problems(SelfRepairConfig(source="bigcodebench", path=str(path)))
 
 
