@@ -49,7 +49,7 @@ def capture(
     """
     argv = ["sh", "-c", f'mkdir -p "$0" || exit {NO_FOLDER}\n{script}', FOLDER, *arguments]
     result = sandbox.run(Command(argv, cwd=cwd, timeout=timeout, output_limit=WHOLE))
-    if result.exit_code == NO_FOLDER:
+    if result.exit_code == NO_FOLDER and result.output.startswith("mkdir:"):
         raise SandboxFileError(f"a script can't write below {FOLDER}: {result.output.strip()}")
     if result.truncated and not result.timed_out:
         raise SandboxFileError(f"a script printed more than {WHOLE} bytes")

@@ -324,6 +324,7 @@ def mask_of(address: str, key: str | None) -> Mask:
 
 def _forms_of(character: str) -> str:
     """A pattern for one character, plain or escaped."""
-    plain = re.escape(character)
-    url = "".join(f"%{byte:02x}" for byte in character.encode())
-    return rf"(?:\\*{plain}|(?i:\\+u{ord(character):04x}|{url}))"
+    plain, units = re.escape(character), character.encode("utf-16-be", "surrogatepass").hex()
+    points = "".join(rf"\\+u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    url = "".join(f"%{byte:02x}" for byte in character.encode("utf-8", "surrogatepass"))
+    return rf"(?:\\*{plain}|(?i:{points}|{url}))"

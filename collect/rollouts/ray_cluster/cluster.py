@@ -370,6 +370,7 @@ class Workers:
                 else:
                     told = f"no worker on {node.host}: {error}"
                     node.died()
+                self.changed.notify_all()
             if told:
                 logger.warning(told)
         else:
@@ -443,7 +444,7 @@ class RayCluster:
                 lost.append(node.host)
                 continue
             except ray.exceptions.RayTaskError as error:
-                raise error.cause from None
+                raise error.cause from error
             finally:
                 self._give(node)
             if not self._at_fault(node, work, rows):

@@ -56,7 +56,7 @@ def test_a_sound_row_passes_every_check(tiny_folder: Path) -> None:
 def test_an_empty_mask_is_caught(tiny_folder: Path) -> None:
     training = re.sub("{%- (end)?generation %}", "", SOUND.training)
     found = findings(tiny_folder, replace(SOUND, training=training))
-    assert failed(found) == {"masks_are_turns"}
+    assert failed(found) == {"masks_are_turns", "lengths"}
     assert "3 wrong masks among 3 turns" in found["masks_are_turns"].number
     assert "nothing of it is trained" in found["masks_are_turns"].number
 
