@@ -271,8 +271,8 @@ class Lengths(Check):
         too_long = self._context is not None and self.longest > self._context
         if not self.trained_tokens:
             return (
-                f"No row has a token to train on before train.max_length = {self._max_length}; the "
-                f"longest row has {self.longest} tokens."
+                f"No row has a token to train on before train.max_length = {self._max_length}: "
+                f"{'raise it, ' * bool(self.lost)}the longest row has {self.longest} tokens."
             )
         if self.cut > self._allowed * self.rows:
             share = ceil(self.cut / self.rows * 1000) / 1000
