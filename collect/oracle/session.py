@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from collect.agents.subagent_task import read_start, read_subagent_task
 from collect.benchmarks.base import Instance
+from collect.code.java_tree import LAMBDA
 from collect.code.source import function_at, read_source
 from collect.oracle.scripted import PHRASES, ExplorationPolicy, say
 from collect.question_records import Location
@@ -292,9 +293,11 @@ class LineNavigator:
         return False
 
     def is_there(self, stopped: Stopped) -> bool:
-        """Whether a stop is at the line, in its function, and not after its end."""
-        here = (stopped.file, stopped.line, stopped.function)
-        wanted = (self._place.file, self._place.line, self._place.function)
+        """Whether a stop is at the line, in its function or its lambda, and not after its end."""
+        here, wanted = (
+            (at.file, at.line, at.function.removesuffix(f".{LAMBDA}"))
+            for at in (stopped, self._place)
+        )
         return here == wanted and not stopped.post_mortem
 
     def _choose(self) -> Callable[[], Moves[None]]:
