@@ -323,8 +323,9 @@ def mask_of(address: str, key: str | None) -> Mask:
 
 
 def _forms_of(character: str) -> str:
-    """A pattern for one character, plain or escaped."""
+    """A pattern for one character, plain or escaped. It reads four backslashes at most, since
+    reading all of a million from each of them would never end."""
     plain, units = re.escape(character), character.encode("utf-16-be", "surrogatepass").hex()
-    points = "".join(rf"\\+u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    points = "".join(rf"\\{{1,4}}u{units[at : at + 4]}" for at in range(0, len(units), 4))
     url = "".join(f"%{byte:02x}" for byte in character.encode("utf-8", "surrogatepass"))
-    return rf"(?:\\*{plain}|(?i:{points}|{url}))"
+    return rf"(?:\\{{0,4}}{plain}|(?i:{points}|{url}))"

@@ -29,6 +29,11 @@ def test_its_usual_forms_are_masked(text: str) -> None:
     assert re.sub(r'[\\"]', "", masked) == "it was [key], wasn't it?"
 
 
+def test_a_reply_of_backslashes_is_soon_read() -> None:
+    text = "\\" * 1_000_000
+    assert mask_of(SERVER, KEY)(text) == text
+
+
 def test_a_password_in_the_address_is_masked() -> None:
     assert mask_of("https://me:pass-word-1@host/v1", None)("pass-word-1 is wrong") == (
         "[key] is wrong"
