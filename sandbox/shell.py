@@ -33,7 +33,7 @@ FOLDER = "/tmp/stepinto"
 WHOLE = 64 * 1024 * 1024
 """Most bytes of a script's output."""
 NO_FOLDER = 125
-"""Exit code of a script that can't write below `FOLDER`."""
+"""Exit code of a script that can't write below `FOLDER`, after mkdir's message."""
 
 
 def capture(
@@ -45,7 +45,8 @@ def capture(
 ) -> CommandResult:
     """Run a script of `sh`, with `FOLDER` as `$0`, and keep its output beyond the sandbox's limit.
 
-    Raises SandboxDead, and SandboxFileError if its output can't be whole.
+    Raises SandboxDead, and SandboxFileError if it prints too much. Past its time-out, a script's
+    output may be cut.
     """
     argv = ["sh", "-c", f'mkdir -p "$0" || exit {NO_FOLDER}\n{script}', FOLDER, *arguments]
     result = sandbox.run(Command(argv, cwd=cwd, timeout=timeout, output_limit=WHOLE))

@@ -41,7 +41,7 @@ class Preflight(StrictRecord):
     longest: int = 0
     """Tokens of the longest row before cutting."""
     looked_through: int = 0
-    """Rows that all checks have read; of other rows only tokens and their number were."""
+    """Rows that all checks read. Of other rows only length and special tokens are checked."""
     pairs: int = 0
     """Number of trained pairs, if pairs are trained. Each side counts as a row, and the tokens are
     those of both."""

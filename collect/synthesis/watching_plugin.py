@@ -295,8 +295,8 @@ class Sources:
         return None
 
     def definitions(self, known: dict[str, object]) -> dict[str, str]:
-        """The source, by name, of the functions and classes that the tests define among the known
-        ones, and of those that this source reads."""
+        """The source, by name, of the known functions and classes that the tests define. Those that
+        their source mentions are added."""
         found: dict[str, str] = {}
         pending = list(known.items())
         while pending:
