@@ -188,6 +188,10 @@ class ServerConfig(StrictRecord):
     """
     chat_template: Path | None = None
     """A Jinja file. null: the adapter's template if there are adapters, else the model's."""
+    constrain_calls: bool = False
+    """Rule out invalid tool calls while they are written (vLLM's `--tool-strict-level parameter`):
+    they name tools that are offered, with arguments that the tools' schemas allow.
+    """
     max_context: PositiveInt | None = None
     """Tokens of prompt and completion together (`--max-model-len`). null: the model's maximum."""
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
@@ -248,6 +252,10 @@ class LocalConfig(StrictRecord):
     """A peft adapter's folder, merged into the model on loading."""
     chat_template: Path | None = None
     """A Jinja file that replaces the tokenizer's template."""
+    constrain_calls: bool = False
+    """Rule out invalid tool calls while they are written: they name tools that are offered, with
+    arguments that the tools' schemas allow. For templates with calls in the Hermes form.
+    """
     device: str = "auto"
     """auto: the first CUDA device, else the CPU."""
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"

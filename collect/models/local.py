@@ -16,12 +16,13 @@ from collect.errors import ConfigError, ContextTooLong, LocalModelFailed
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
 from collect.models.budget import Limits, MachineTime
 from collect.models.config import LocalConfig, check_model_folder
-from collect.models.tool_parsing import parse_hermes
+from collect.models.tool_parsing import hermes_call, parse_hermes
 from collect.store.messages import Message, ToolCall, ToolSchema, arguments_object, to_openai
 from collect.threads import result_unless_stopped
 from sandbox.environment import install_command
 
 if TYPE_CHECKING:
+    from collect.models.constrained_calls import ConstrainedCalls
     from collect.models.local_generation import ContinuousGenerator
 
 _MARK = "stepinto_mark"
@@ -63,6 +64,12 @@ class ChatFormat:
                 f"the chat template of {self._where} does not take this conversation: {error}. "
                 "What to do: set `chat_template` to one that does"
             ) from error
+
+    def writes_hermes(self) -> bool:
+        """Whether the template writes calls in the Hermes form."""
+        said = Message("assistant", tool_calls=(ToolCall("1", _MARK, "{}"),))
+        tools = [{"type": "function", "function": _FUNCTION}]
+        return hermes_call(_MARK, "{}") in self.prompt([Message("user", "hello"), said], tools)
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Token ids, with no special tokens but those in the text."""
@@ -169,7 +176,9 @@ class LocalBackend:
         self.stop = stop
         self._lock = threading.Lock()
         self._loaded: LocalModel | None = None
-        packages = PACKAGES if config.adapter is None else (*PACKAGES, "peft")
+        packages = [*PACKAGES]
+        packages += ["peft"] if config.adapter is not None else []
+        packages += ["llguidance"] if config.constrain_calls else []
         missing = [each for each in packages if importlib.util.find_spec(each) is None]
         if missing:
             raise ConfigError(
@@ -208,6 +217,7 @@ class LocalModel:
     """Tokens of prompt and completion together."""
     limits: Limits
     stop: threading.Event
+    constrained: ConstrainedCalls | None = None
     machine: MachineTime = field(default_factory=MachineTime)
 
     def complete(
@@ -224,12 +234,16 @@ class LocalModel:
                 f"{limit}. Give the agent fewer steps or shorter outputs, or raise `max_context` "
                 "if the model can read more"
             )
+        constraint = None
+        if self.constrained is not None and tools:
+            constraint = self.constrained.begin(() if sampling.tool_choice == "none" else tools)
         if not prices.free:
             self.limits.check()
         wanted = sampling.max_tokens or self.config.sampling.max_tokens or limit
         begun = self.machine.begin()
         try:
-            future = self.generator.submit(ids, min(wanted, limit - len(ids)), sampling)
+            room = min(wanted, limit - len(ids))
+            future = self.generator.submit(ids, room, sampling, constraint)
             generated = result_unless_stopped(future, self.stop)
         except RuntimeError as error:  # torch's own, out of memory included
             raise LocalModelFailed(
@@ -301,9 +315,19 @@ def _load(config: LocalConfig, limits: Limits, stop: threading.Event) -> LocalMo
     end_ids = chat.end_ids() | ({own_ids} if isinstance(own_ids, int) else set(own_ids or ()))
     if not end_ids:
         raise ConfigError(f"model {config.model} has no token that ends a turn (eos_token)")
+    constrained = None
+    if config.constrain_calls:
+        from collect.models.constrained_calls import ConstrainedCalls
+
+        if not chat.writes_hermes():
+            raise ConfigError(
+                f"the chat template of model {config.model} writes calls in another form than "
+                f"{hermes_call('NAME', '{}')!r}: set constrain_calls: false"
+            )
+        constrained = ConstrainedCalls(tokenizer, model.config.vocab_size, end_ids)
     prefixes = PrefixCache(model, config.prefix_cache)
     generator = ContinuousGenerator(
         model, end_ids, prefixes, max_batch=config.max_batch, stop=stop, decode=chat.decode
     )
     max_context = config.max_context or model.config.max_position_embeddings
-    return LocalModel(config, chat, generator, max_context, limits, stop)
+    return LocalModel(config, chat, generator, max_context, limits, stop, constrained)

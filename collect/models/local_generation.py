@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn.functional import pad
@@ -25,6 +25,9 @@ from transformers.cache_utils import DynamicLayer
 from collect.errors import RolloutStopped
 from collect.models.base import Sampling
 from collect.threads import raise_if_stopped
+
+if TYPE_CHECKING:
+    from llguidance import LLMatcher
 
 Decode = Callable[[Sequence[int]], str]
 """Tokens to text."""
@@ -49,11 +52,27 @@ class _Reply:
     prompt: tuple[int, ...]
     max_new_tokens: int
     sampling: Sampling
+    constraint: LLMatcher | None
+    """What may come next; it has followed `ids`."""
     future: Future[Generated] = field(default_factory=Future)
     sampler: Sampler | None = None
     """None: the likeliest token is always chosen."""
     cached_tokens: int = 0
     ids: list[int] = field(default_factory=list)
+
+    def choosable(self, scores: torch.Tensor) -> torch.Tensor:
+        """Scores of the next token, [vocabulary], to be maximised: -inf for what may not come."""
+        if self.constraint is not None:
+            allowed = bytearray(self.constraint.compute_logit_bias())
+            forbidden = torch.frombuffer(allowed, dtype=torch.uint8).to(scores.device) == 0
+            scores = scores.masked_fill(forbidden, float("-inf"))
+        return scores if self.sampler is None else self.sampler.noisy(scores)
+
+    def add(self, token: int) -> None:
+        """Go on by a token. Raises RuntimeError if the constraint can't follow."""
+        self.ids.append(token)
+        if self.constraint is not None and not self.constraint.consume_token(token):
+            raise RuntimeError(f"the constraint failed: {self.constraint.get_error()}")
 
 
 class ContinuousGenerator:
@@ -83,12 +102,16 @@ class ContinuousGenerator:
         threading.Thread(target=self._work, name="generator", daemon=True).start()
 
     def submit(
-        self, prompt: tuple[int, ...], max_new_tokens: int, sampling: Sampling
+        self,
+        prompt: tuple[int, ...],
+        max_new_tokens: int,
+        sampling: Sampling,
+        constraint: LLMatcher | None = None,
     ) -> Future[Generated]:
         """Ask for one reply to a prompt of tokens. The future raises what the model raised, for all
         that it worked on.
         """
-        reply = _Reply(prompt, max_new_tokens, sampling)
+        reply = _Reply(prompt, max_new_tokens, sampling, constraint)
         self._queue.put(reply)
         return reply.future
 
@@ -139,14 +162,13 @@ class ContinuousGenerator:
         raise_if_stopped(self._stop)
         scores = self._slots.step([(reply.ids or reply.prompt)[-1] for reply in self._replies])
         for row, reply in enumerate(self._replies):
-            if reply.sampler is not None:
-                scores[row] = reply.sampler.noisy(scores[row])
+            scores[row] = reply.choosable(scores[row])
         chosen = scores.argmax(dim=-1).tolist()
         # From the last row on: the last one moves into the place of one that leaves.
         for row in reversed(range(len(chosen))):
             reply, ended = self._replies[row], chosen[row] in self._end_ids
             if not ended:
-                reply.ids.append(chosen[row])
+                reply.add(chosen[row])
             full = len(reply.ids) >= reply.max_new_tokens
             if ended or full or holds_stop(reply.ids, reply.sampling.stop or (), self._decode):
                 self._slots.remove(row)

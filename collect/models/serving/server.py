@@ -101,6 +101,8 @@ def plan_launch(server: ServerConfig) -> list[str]:
         arguments += [f"{name}={adapter.folder}" for name, adapter in adapters.items()]
     if parser is not None:
         arguments += ["--enable-auto-tool-choice", "--tool-call-parser", parser]
+        if server.constrain_calls:
+            arguments += ["--tool-strict-level", "parameter"]
     return [*_command(server, model), *arguments, *server.arguments]
 
 
