@@ -57,15 +57,18 @@ class ConstrainedCalls:
     def _grammar(self, functions: Sequence[dict[str, Any]]) -> str:
         """The grammar of a reply, in llguidance's variant of Lark."""
         lines = [
-            "start: text (to_call call (NEXT open call)*)?" if functions else "start: text",
-            f"text: ({' | '.join(['PLAIN', *self._words])})*",
+            "start: text | to_call call (NEXT open call)*" if functions else "start: text",
+            "text: words PLAIN?",
+            # Never two PLAIN in a row: together they could be the tag.
+            f"words: (PLAIN? ({' | '.join(self._words)}))*" if self._words else 'words: ""',
             rf"PLAIN: /(.|\n)+/ & ~/(.|\n)*{OPEN}(.|\n)*/",
         ]
         if functions:
+            opening = self._token(OPEN)
             lines += [
-                " | ".join(["to_call: to_tag", *self._token(OPEN)]),
+                " | ".join(["to_call: words to_tag", *(f"text {each}" for each in opening)]),
                 rf"to_tag[lazy]: /(.|\n)*{OPEN}/",
-                " | ".join([f'open: "{OPEN}"', *self._token(OPEN)]),
+                " | ".join([f'open: "{OPEN}"', *opening]),
                 " | ".join([f'close: "{CLOSE}"', *self._token(CLOSE)]),
                 r'call: "\n{\"name\": " named "}\n" close',
                 f"named: {' | '.join(f'call_{index}' for index in range(len(functions)))}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -232,6 +233,47 @@ def test_a_taught_call_comes_out_as_a_call(tiny: Path, tmp_path: Path, open_loca
         "assistant", "I look.", tool_calls=(ToolCall("call_1_0", "read", raw),)
     )
     assert completion.finish_reason == "tool_calls"
+
+
+def test_a_constrained_model_makes_only_valid_calls(tmp_path: Path, open_local: Open) -> None:
+    """The model wants a tool that there is not, with broken arguments, and then gives an answer."""
+    folder = build_tiny_model(tmp_path / "taught")
+    chat = open_local(model=str(folder)).open(context()).chat
+    wrong = '<tool_call>\n{"name": "write", "arguments": {"path": "a.py", "path\n</tool_call>'
+    teach(
+        folder,
+        {
+            chat.prompt([question("Read a.py")], TOOLS): f"I look.\n{wrong}",
+            chat.prompt([question("What is it?")], TOOLS): "It is 3 <tool.",
+        },
+    )
+    free, bound = (open_local(model=str(folder), constrain_calls=each) for each in (False, True))
+    sampling = Sampling(max_tokens=400)
+    (broken,) = ask(free, question("Read a.py"), sampling=sampling).message.tool_calls
+    assert broken.name == "write"
+    constrained = ask(bound, question("Read a.py"), sampling=sampling)
+    assert constrained.message.content == "I look."
+    assert constrained.finish_reason == "tool_calls"
+    assert [call.name for call in constrained.message.tool_calls] == ["read"]
+    assert json.loads(constrained.message.tool_calls[0].arguments)["path"].startswith("a.py")
+    forced = ask(bound, question("Read a.py"), sampling=Sampling(max_tokens=40, tool_choice="none"))
+    assert not forced.message.tool_calls
+    assert "<tool_call>" not in forced.message.content
+    answers = [ask(each, question("What is it?"), sampling=sampling) for each in (free, bound)]
+    assert answers[0].message == answers[1].message == Message("assistant", "It is 3 <tool.")
+    assert {each.finish_reason for each in answers} == {"stop"}
+
+
+def test_calls_of_another_form_are_not_constrained(
+    tiny: Path, tmp_path: Path, open_local: Open
+) -> None:
+    from transformers import AutoTokenizer
+
+    template = tmp_path / "own.jinja"
+    hermes = AutoTokenizer.from_pretrained(tiny).chat_template
+    template.write_text(hermes.replace('{"name": "', '{"tool": "'))
+    with pytest.raises(ConfigError, match=r"writes calls in another form .* constrain_calls"):
+        open_local(chat_template=template, constrain_calls=True).open(context())
 
 
 def test_the_template_is_given_objects(open_local: Open) -> None:

@@ -69,6 +69,12 @@ def test_every_setting_is_an_option(tmp_path: Path) -> None:
     assert given[-2:] == ["--max-num-seqs", "16"]
 
 
+def test_calls_are_constrained_by_the_server() -> None:
+    assert value(command(constrain_calls=True), "--tool-strict-level") == "parameter"
+    # Without a parser there are no calls.
+    assert "--tool-strict-level" not in command(constrain_calls=True, tool_call_parser=None)
+
+
 def test_the_module_takes_the_model_as_an_option() -> None:
     module = ["true", "-m", "vllm.entrypoints.openai.api_server"]
     assert command(command=module)[:5] == [*module, "--model", "org/model"]

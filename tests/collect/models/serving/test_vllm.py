@@ -93,3 +93,27 @@ def test_vllm_serves_a_model_and_its_adapter(
         for backend in backends.values():
             backend.close()
     assert len(list((tmp_path / "servers").iterdir())) == 1
+
+
+def test_vllm_rules_out_invalid_calls(tmp_path: Path) -> None:
+    """A model that wants a tool that there is not calls the one that there is."""
+    from transformers import AutoTokenizer
+
+    model = build_tiny_model(tmp_path / "model", heads=2)
+    prompt = AutoTokenizer.from_pretrained(model).apply_chat_template(
+        [{"role": "user", "content": QUESTION.content}],
+        tools=[TOOL],
+        add_generation_prompt=True,
+        tokenize=False,
+    )
+    teach(model, {prompt: CALL.replace(NAME, "write").replace("expression", "path")}, steps=80)
+    served = config((model, model), None, adapters={}, constrain_calls=True)
+    sampling = served.sampling.model_copy(update={"max_tokens": 400})
+    backend = open_model("sub", served, Budget(None), threading.Event(), tmp_path)
+    try:
+        reply = backend.open(context()).complete([QUESTION], [TOOL], sampling)
+    finally:
+        backend.close()
+    (call,) = reply.message.tool_calls
+    assert call.name == NAME
+    assert json.loads(call.arguments).keys() == {"expression"}
