@@ -47,8 +47,9 @@ class ConstrainedCalls:
         if grammar not in self._begun:
             matcher = LLMatcher(self._tokens, LLMatcher.grammar_from_lark(grammar))
             if matcher.is_error():
+                reason = matcher.get_error().partition("\n")[0]
                 raise LocalModelFailed(
-                    f"no call can be held to the tools' schemas: {matcher.get_error()}. "
+                    f"no call can be held to the tools' schemas: {reason}. "
                     "What to do: set constrain_calls: false"
                 )
             self._begun[grammar] = matcher

@@ -120,7 +120,7 @@ def schemas(draw: st.DrawFn) -> ToolSchema:
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     tools=st.lists(
@@ -147,7 +147,7 @@ def all_arguments(base: type[Arguments] = Arguments) -> Iterator[type[Arguments]
         yield from all_arguments(each)
 
 
-@pytest.mark.parametrize("arguments", all_arguments(), ids=lambda each: each.__name__)
+@pytest.mark.parametrize("arguments", list(all_arguments()), ids=lambda each: each.__name__)
 def test_every_tool_takes_what_a_random_model_gives(
     model: RandomModel, arguments: type[Arguments]
 ) -> None:
