@@ -113,7 +113,11 @@ def schemas(draw: st.DrawFn) -> ToolSchema:
     """The schema of a tool, of the kinds that pydantic makes for ours."""
     properties = draw(st.dictionaries(names, values, max_size=4))
     required = [name for name in properties if draw(st.booleans())]
-    parameters = {"type": "object", "properties": properties, "required": required}
+    parameters: dict[str, Any] = {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+    }
     if draw(st.booleans()):
         parameters["additionalProperties"] = False
     return tool(draw(names), parameters)
