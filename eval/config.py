@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -47,6 +47,9 @@ class StatisticsConfig(StrictRecord):
     permutations."""
     seed: int = 0
     """Seed of the resampling, which makes results reproducible."""
+    cluster: Literal["bug", "repository"] = "bug"
+    """What intervals and tests take as independent of each other: bugs, or all bugs of a repository
+    together, for which results hold on other repositories, too."""
     margin: float = Field(default=5.0, gt=0, le=100)
     """How many percentage points worse the first arm may be and still be non-inferior. Choose it
     before you see the numbers."""

@@ -90,7 +90,7 @@ class ArmMetrics:
     pass_rate: float | None
     """Percent that resolved their bug: Debug2Fix's pass rate, InspectCoder's resolve rate."""
     pass_low: float | None
-    """95 % Wilson interval of the pass rate in percent, clustered by instance."""
+    """95 % Wilson interval of the pass rate in percent, clustered by bug or repository."""
     pass_high: float | None
     call_rate: float | None
     """Percent of rollouts that called the subagent; None without a subagent."""
@@ -148,6 +148,8 @@ class Comparison:
     """Attempts at `instances` for which some arms have a verdict and others don't."""
     baseline: str
     """The variant that relative changes refer to."""
+    cluster: str
+    """What the intervals take as independent: bug or repository."""
     trained_on: tuple[InstanceKey, ...] = ()
     """The instances whose repository is in the run's training data."""
     skipped: str = ""
@@ -161,10 +163,13 @@ class Comparison:
         return None
 
 
-def compare(rollouts: Iterable[Rollout], baseline: str = "baseline") -> Comparison:
+def compare(
+    rollouts: Iterable[Rollout], baseline: str = "baseline", cluster: str = "bug"
+) -> Comparison:
     """The metrics of every arm, on the attempts for which all arms have a verdict.
 
-    An arm without any verdict is listed, but does not affect the choice of attempts.
+    An arm without any verdict is listed, but does not affect the choice of attempts. `cluster` is
+    that of the statistics: bug or repository.
     """
     by_arm: dict[Arm, list[Rollout]] = defaultdict(list)
     for rollout in rollouts:
@@ -178,12 +183,13 @@ def compare(rollouts: Iterable[Rollout], baseline: str = "baseline") -> Comparis
     partly = every - common
     instances = {instance for instance, _ in common}
     return Comparison(
-        arms=tuple(arm_metrics(arm, by_arm[arm], common) for arm in ordered(by_arm)),
+        arms=tuple(arm_metrics(arm, by_arm[arm], common, cluster) for arm in ordered(by_arm)),
         instances=tuple(sorted(instances)),
         attempts=common,
         left_out=tuple(sorted({instance for instance, _ in partly} - instances)),
         attempts_left_out=sum(instance in instances for instance, _ in partly),
         baseline=baseline,
+        cluster=cluster,
     )
 
 
@@ -225,7 +231,7 @@ def change(value: float | None, base: float | None) -> float | None:
 
 
 def arm_metrics(
-    arm: Arm, rollouts: Sequence[Rollout], attempts: Collection[AttemptKey]
+    arm: Arm, rollouts: Sequence[Rollout], attempts: Collection[AttemptKey], cluster: str
 ) -> ArmMetrics:
     """The metrics of one arm's rollouts; rates and averages are over the given attempts only."""
     rows = judged(rollouts, attempts)
@@ -234,16 +240,18 @@ def arm_metrics(
     resolved = sum(row.resolved for row in rows)
     dollars = sum(row.dollars for row in rows)
     debug_seconds = sum(row.seconds - row.scoring_seconds for row in rows)
-    by_bug: dict[InstanceKey, list[bool]] = defaultdict(list)
+    clusters = defaultdict[Any, list[bool]](list)
     for row in rows:
-        by_bug[instance_of(row)].append(row.resolved)
-    ends = clustered_wilson(by_bug.values()) if rows else None
+        clusters[row.repository if cluster == "repository" else instance_of(row)].append(
+            row.resolved
+        )
+    ends = clustered_wilson(clusters.values()) if rows else None
     has_subagent = bool(arm.sub_model or called)
     return ArmMetrics(
         arm=arm,
         scripted=any(row.teacher == ORACLE_TEACHER for row in rollouts),
         rollouts=len(rows),
-        instances=len(by_bug),
+        instances=len({instance_of(row) for row in rows}),
         resolved=resolved,
         tampered=sum(row.tampered is not None for row in rows),
         pass_rate=percent(resolved, len(rows)),

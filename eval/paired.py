@@ -1,9 +1,10 @@
 """Compare arms on what all of them were judged on: differences, their uncertainty, the number of
 bugs needed, and the share of the frontier's gain as subagent that a small model also achieves.
 
-Outcomes form independent clusters: a bug with its attempts, or a bug with the questions about it.
-Within a cluster they depend on each other, so every test and interval here uses the cluster as its
-unit. Attempts are paired by their number, which is also that of their seed.
+Outcomes form independent clusters: a bug with its attempts, a bug with the questions about it, or
+all of a repository's bugs. Within a cluster they depend on each other, so every test and interval
+here uses the cluster as its unit. Attempts are paired by their number, which is also that of their
+seed.
 """
 
 from __future__ import annotations
@@ -20,13 +21,17 @@ from scipy import stats
 from collect.questions.asking import VARIANT as QUESTIONS
 from collect.store.records import ORACLE_TEACHER, Rollout
 from eval.config import ArmName, StatisticsConfig
-from eval.figures import Figure, Point, Record, Series, notes, table
+from eval.figures import Figure, Point, Record, Series, Table, notes, table, without_empty
 from eval.metrics import MISSING, Arm, Facts, Labels, arm_of, decimal, has_verdict, instance_of
 
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Outcomes = Mapping[Any, Mapping[Any, bool]]
-"""By cluster and attempt, any keys. A cluster without attempts was tried but never judged."""
+Bug = tuple[str, ...]
+"""What identifies a bug, and last the name of its repository."""
+Outcomes = Mapping[Bug, Mapping[Any, bool]]
+"""By bug and attempt. A bug without attempts was tried but never judged."""
+SHOWN_DIFFERENCES = 25
+"""Most rows of the differences without one repository in tables.md; the CSV file has all."""
 BATCH = 1000
 """Resamples per batch, to limit memory."""
 
@@ -40,7 +45,9 @@ class Aligned:
     trials: Counts
     """Number of attempts per cluster, at least one."""
     left_out: int
-    """Number of clusters that were not judged in all arms."""
+    """Number of bugs that were not judged in all arms."""
+    names: Sequence[Any] = ()
+    """The clusters' keys."""
 
     @property
     def clusters(self) -> int:
@@ -56,34 +63,48 @@ class Aligned:
         return gaps
 
 
-def outcomes_by_arm(rollouts: Iterable[Rollout]) -> dict[Arm, dict[Any, dict[Any, bool]]]:
+def outcomes_by_arm(rollouts: Iterable[Rollout]) -> dict[Arm, dict[Bug, dict[Any, bool]]]:
     """Whether each arm's rollouts resolved their bug, without rollouts that have no verdict."""
-    arms: dict[Arm, dict[Any, dict[Any, bool]]] = {}
+    arms: dict[Arm, dict[Bug, dict[Any, bool]]] = {}
     for row in rollouts:
-        attempts = arms.setdefault(arm_of(row), {}).setdefault(instance_of(row), {})
+        bug = (*instance_of(row), row.repository)
+        attempts = arms.setdefault(arm_of(row), {}).setdefault(bug, {})
         if has_verdict(row):
             attempts[row.attempt] = row.resolved
     return arms
 
 
-def align(arms: Sequence[Outcomes]) -> Aligned:
-    """The arms on their shared attempts, in a deterministic order."""
-    tried = set().union(*arms)
-    kept: dict[Any, set[Any]] = {}
-    for cluster in sorted(tried, key=repr):
-        shared = set.intersection(*(set(arm.get(cluster, ())) for arm in arms))
+def align(arms: Sequence[Outcomes], cluster: str = "bug") -> Aligned:
+    """The arms on their shared attempts, in a deterministic order, by bug or by repository."""
+    tried = set[Bug]().union(*arms)
+    clusters: dict[Any, list[tuple[Bug, Any]]] = {}
+    judged = 0
+    for bug in sorted(tried, key=repr):
+        shared = set.intersection(*(set(arm.get(bug, ())) for arm in arms))
         if shared:
-            kept[cluster] = shared
+            judged += 1
+            name = bug[-1] if cluster == "repository" else bug
+            clusters.setdefault(name, []).extend((bug, attempt) for attempt in shared)
     successes = [
-        [sum(arm[cluster][attempt] for attempt in attempts) for cluster, attempts in kept.items()]
+        [sum(arm[bug][attempt] for bug, attempt in held) for held in clusters.values()]
         for arm in arms
     ]
-    trials = [len(attempts) for attempts in kept.values()]
     return Aligned(
-        np.array(successes, dtype=np.int64).reshape(len(arms), len(kept)),
-        np.array(trials, dtype=np.int64),
-        len(tried) - len(kept),
+        np.array(successes, dtype=np.int64).reshape(len(arms), len(clusters)),
+        np.array([len(held) for held in clusters.values()], dtype=np.int64),
+        len(tried) - judged,
+        tuple(clusters),
     )
+
+
+def differences_without(pair: Aligned) -> dict[Any, float]:
+    """The difference of the two arms' rates without each cluster, by its name; empty if there is
+    only one."""
+    if pair.clusters < 2:
+        return {}
+    gaps, trials = pair.gaps(), pair.trials
+    left = (gaps.sum() - gaps) / (trials.sum() - trials)
+    return dict(zip(pair.names, left.tolist(), strict=True))
 
 
 def discordance(pair: Aligned) -> float:
@@ -227,21 +248,25 @@ class PairedComparison:
     """Bugs tried in either arm, but not judged in both."""
     attempts: int
     """Pairs of attempts at those bugs."""
+    repositories: int = 0
+    """Repositories of those bugs."""
     first_rate: float | None = None
     second_rate: float | None = None
     difference: float | None = None
     """First minus second."""
     low: float | None = None
-    """Bootstrap interval of the difference, by bug."""
+    """Bootstrap interval of the difference, by bug or repository."""
     high: float | None = None
+    without: Mapping[str, float] = field(default_factory=dict)
+    """The difference without each repository, by its name; empty if there is only one."""
     first_better: int = 0
     """Bugs that the first arm resolved in more attempts than the second."""
     second_better: int = 0
     discordance: float | None = None
     """Mean square of the bugs' differences, as a share; with one attempt, of discordant bugs."""
     p: float | None = None
-    """Of McNemar's exact test with one attempt per bug. Several attempts are not independent: of
-    the sign-flip permutation test over bugs."""
+    """Of McNemar's exact test with one attempt per cluster. Several attempts are not independent:
+    of the sign-flip permutation test over clusters."""
     p_corrected: float | None = None
     """The p-value corrected by Holm for the number of comparisons."""
     significant: bool | None = None
@@ -249,7 +274,14 @@ class PairedComparison:
     non_inferior: bool | None = None
     """Whether the interval's lower end is above -margin."""
     instances_for_planned: int | None = None
-    """Bugs needed to detect the planned difference, with the observed discordance."""
+    """Bugs needed to detect the planned difference, with the observed discordance, and as many a
+    repository as here if those are the clusters."""
+
+    @property
+    def range_without(self) -> tuple[float | None, float | None]:
+        """The smallest and the largest difference without one repository."""
+        values = self.without.values()
+        return min(values, default=None), max(values, default=None)
 
 
 def compare_pairs(
@@ -271,34 +303,38 @@ def compare_pair(
     first: Arm, second: Arm, outcomes: Mapping[Arm, Outcomes], config: StatisticsConfig
 ) -> PairedComparison:
     """Compare one pair, without correction of the p-value."""
-    pair = align([outcomes[first], outcomes[second]])
-    attempts = int(pair.trials.sum())
-    found = PairedComparison(first, second, pair.clusters, pair.left_out, attempts)
-    if not pair.clusters:
+    arms = [outcomes[first], outcomes[second]]
+    bugs, repositories = align(arms), align(arms, "repository")
+    attempts = int(bugs.trials.sum())
+    found = PairedComparison(first, second, bugs.clusters, bugs.left_out, attempts)
+    if not attempts:
         return found
+    pair = repositories if config.cluster == "repository" else bugs
     first_rate, second_rate = pair.rates()
     difference = 100 * (first_rate - second_rate)
     low, high = difference_interval(pair, config)
-    gaps = pair.gaps()
+    gaps = bugs.gaps()
     better, worse = int((gaps > 0).sum()), int((gaps < 0).sum())
     single = attempts == pair.clusters
-    p_value = mcnemar(better, worse) if single else sign_flip(gaps, config.resamples, config.seed)
-    discordant = discordance(pair)
+    p_value = (
+        mcnemar(better, worse) if single else sign_flip(pair.gaps(), config.resamples, config.seed)
+    )
+    needed = clusters_needed(config.difference / 100, discordance(pair), config.power, config.level)
     return replace(
         found,
+        repositories=repositories.clusters,
         first_rate=100 * first_rate,
         second_rate=100 * second_rate,
         difference=difference,
         low=100 * low,
         high=100 * high,
+        without={name: 100 * value for name, value in differences_without(repositories).items()},
         first_better=better,
         second_better=worse,
-        discordance=discordant,
+        discordance=discordance(bugs),
         p=p_value,
         non_inferior=100 * low > -config.margin,
-        instances_for_planned=clusters_needed(
-            config.difference / 100, discordant, config.power, config.level
-        ),
+        instances_for_planned=needed and math.ceil(needed * bugs.clusters / pair.clusters),
     )
 
 
@@ -320,7 +356,7 @@ class RecoveredGain:
     share: float | None = None
     """In percent; None if undefined."""
     low: float | None = None
-    """Bootstrap interval by bug; also None if unbounded on that side."""
+    """Bootstrap interval by bug or repository; also None if unbounded on that side."""
     high: float | None = None
     undefined: str = ""
     """Why there is no share; empty if there is one."""
@@ -331,8 +367,9 @@ def recovered_gain(
 ) -> RecoveredGain:
     """The share for a small, a frontier and a baseline arm; undefined if the interval of the
     frontier's gain includes 0 or is below it."""
-    aligned = align([outcomes[arm] for arm in arms])
-    found = RecoveredGain(*arms, aligned.clusters, aligned.left_out)
+    held = [outcomes[arm] for arm in arms]
+    aligned = align(held, config.cluster)
+    found = RecoveredGain(*arms, align(held).clusters, aligned.left_out)
     if not aligned.clusters:
         return replace(found, undefined="there is no bug that all three arms were judged on")
     pair = Aligned(aligned.successes[1:], aligned.trials, aligned.left_out)
@@ -486,8 +523,10 @@ def paired_parts(report: PairedReport, labels: Labels, heading: str = "##") -> l
 
 
 def comparisons_table(report: PairedReport, labels: Labels) -> list[list[str]]:
-    head = ["First", "Second", "Bugs", f"{report.trial.capitalize()}s", "Left out", "First %"]
-    head += ["Second %", "Difference", "Interval", "First better", "Second better"]
+    head = ["First", "Second", "Repositories", "Bugs", f"{report.trial.capitalize()}s"]
+    head += ["Left out", "First %"]
+    head += ["Second %", "Difference", "Interval", "Without one repository"]
+    head += ["First better", "Second better"]
     rows = [[*head, "p", "p (Holm)", "Non-inferior", "Bugs needed"]]
     verdicts = {None: MISSING, True: "yes", False: "no"}
     for each in report.comparisons:
@@ -495,9 +534,10 @@ def comparisons_table(report: PairedReport, labels: Labels) -> list[list[str]]:
         rows.append(
             [
                 *(report.name(arm, labels) for arm in (each.first, each.second)),
-                *map(str, (each.instances, each.attempts, each.left_out)),
+                *map(str, (each.repositories, each.instances, each.attempts, each.left_out)),
                 *(decimal(each.first_rate), decimal(each.second_rate)),
                 *(_signed(each.difference), _range(each.low, each.high)),
+                _range(*each.range_without),
                 *(str(each.first_better), str(each.second_better)),
                 *(p_value(each.p), p_value(each.p_corrected)),
                 verdicts[each.non_inferior],
@@ -524,28 +564,32 @@ def gains_table(report: PairedReport, labels: Labels) -> list[list[str]]:
 
 def paired_notes(report: PairedReport, labels: Labels) -> list[str]:
     config, points, lines = report.config, "percentage points", []
+    by_repository = config.cluster == "repository"
+    clusters = "repositories" if by_repository else "bugs"
     if report.comparisons:
         test = "McNemar's exact test"
-        if any(each.attempts > each.instances for each in report.comparisons):
+        if by_repository or any(each.attempts > each.instances for each in report.comparisons):
             test = (
-                "sign-flip permutation test over bugs where one has several "
+                f"sign-flip permutation test over {clusters} where one has several "
                 f"{report.trial}s, else {test}"
             )
         lines += [
             f"Difference: first minus second in {points}, over the {report.trial}s at which both "
             f"have a verdict; left out are bugs without such. Interval: {100 * config.confidence:g}"
-            f" %, a bootstrap of bugs ({config.resamples} resamples, seed {config.seed}).",
+            f" %, a bootstrap of {clusters} ({config.resamples} resamples, seed {config.seed}).",
             "First better, second better: bugs at which it got more right. p: "
             f"{test}; (Holm): corrected for {len(report.comparisons)} comparisons.",
+            "Without one repository: the smallest and the largest difference if the bugs of any "
+            "one repository are left out.",
             f"Non-inferior: the interval's lower end is above -{config.margin:g} {points}. Bugs "
             f"needed: to see {config.difference:g} {points} with {100 * config.power:g} % power at "
             f"the {100 * config.level:g} % level, with the discordance found here.",
         ]
     if report.gains:
         lines.append(
-            "Recovered: (small - baseline) / (frontier - baseline), with its bootstrap interval by "
-            "bug, moved out where no bug went one way; undefined where the interval of the "
-            "frontier's gain includes 0."
+            "Recovered: (small - baseline) / (frontier - baseline), with its bootstrap interval "
+            f"over {clusters}, moved out where none went one way; undefined where the interval of "
+            "the frontier's gain includes 0."
         )
     for each in report.gains:
         if each.undefined:
@@ -553,7 +597,24 @@ def paired_notes(report: PairedReport, labels: Labels) -> list[str]:
     return lines
 
 
-def paired_figures(report: PairedReport, labels: Labels) -> list[Record]:
+def leave_one_out(report: PairedReport, labels: Labels) -> Table:
+    rows = tuple(
+        (report.name(each.first, labels), report.name(each.second, labels), repository, difference)
+        for each in report.comparisons
+        for repository, difference in sorted(each.without.items(), key=lambda item: item[1])
+    )
+    return Table(
+        "leave_one_out",
+        "Differences without one repository",
+        "",
+        ("First", "Second", "Without", "Difference"),
+        rows,
+        "First minus second in percentage points, over the bugs of all other repositories.",
+        in_text=len(rows) <= SHOWN_DIFFERENCES,
+    )
+
+
+def paired_records(report: PairedReport, labels: Labels) -> list[Record]:
     differences = tuple(
         Point(
             f"{report.name(each.first, labels)} - {report.name(each.second, labels)}",
@@ -565,17 +626,17 @@ def paired_figures(report: PairedReport, labels: Labels) -> list[Record]:
         Point(report.name(each.small, labels), each.share, each.low, each.high)
         for each in report.gains
     )
-    figures: list[Record] = []
+    records = without_empty([leave_one_out(report, labels)])
     if differences:
         series = (Series("first - second", differences),)
         unit = "percentage points, with their interval"
-        figures.append(Figure("differences", "Differences of arms", "", "", unit, series))
+        records.append(Figure("differences", "Differences of arms", "", "", unit, series))
     if gains:
         series = (Series("in the frontier's place", gains),)
         title = "Share of the frontier's gain that is recovered"
         unit = "% of the frontier's gain over the baseline, with its interval"
-        figures.append(Figure("recovered_gain", title, "", "", unit, series))
-    return figures
+        records.append(Figure("recovered_gain", title, "", "", unit, series))
+    return records
 
 
 def paired_facts(report: PairedReport) -> dict[str, list[Facts]]:
@@ -583,6 +644,9 @@ def paired_facts(report: PairedReport) -> dict[str, list[Facts]]:
 
     def facts(each: PairedComparison | RecoveredGain, *sides: str) -> Facts:
         fields = asdict(each)
+        if isinstance(each, PairedComparison):
+            del fields["without"]
+            fields["lowest_without"], fields["highest_without"] = each.range_without
         arms = {side: fields.pop(side) for side in sides}
         row = {f"{side}_{key}": value for side, arm in arms.items() for key, value in arm.items()}
         row["scripted"] = any(getattr(each, side) in report.scripted for side in sides)

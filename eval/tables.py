@@ -151,7 +151,8 @@ def foot(comparison: Comparison, labels: Labels) -> list[str]:
     if any(comparison.baseline_of(m.arm) for m in arms):
         name = labels.variant(comparison.baseline)
         lines.append(f"In brackets: change relative to {name} with the same main model.")
-    lines.append("95 %: Wilson interval of the rate of resolved rollouts, clustered by bug.")
+    cluster = comparison.cluster
+    lines.append(f"95 %: Wilson interval of the rate of resolved rollouts, clustered by {cluster}.")
     if any(m.excluded for m in arms):
         counted_out = ", ".join(
             f"{m.excluded} of {' with '.join(labels.arm(m))}" for m in arms if m.excluded

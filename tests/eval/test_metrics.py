@@ -187,6 +187,14 @@ def test_attempts_that_agree_add_no_certainty() -> None:
     assert clustered_wilson([[True, False]] * 10) == wilson(0.5, 20.0)
 
 
+def test_an_interval_by_repository() -> None:
+    rows = [make_rollout(f"{name}-{n}", resolved=name == "a") for name in "ab" for n in range(9)]
+    [by_bug], [metrics] = compare(rows).arms, compare(rows, cluster="repository").arms
+    assert (metrics.instances, metrics.pass_rate) == (18, 50)
+    assert (metrics.pass_low, metrics.pass_high) == tuple(100 * end for end in wilson(0.5, 2))
+    assert (by_bug.pass_low, by_bug.pass_high) == tuple(100 * end for end in wilson(0.5, 18))
+
+
 @given(st.lists(st.lists(st.booleans(), min_size=1, max_size=5), min_size=1, max_size=30))
 def test_an_interval_holds_its_rate(clusters: list[list[bool]]) -> None:
     trials = sum(len(cluster) for cluster in clusters)

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from collect.errors import FailureKind
 from collect.store.records import Rollout
 from eval.config import EvalConfig, StatisticsConfig
+from eval.figures import Table
 from eval.metrics import Arm, Labels, compare
 from eval.paired import (
     PairedReport,
@@ -20,6 +21,7 @@ from eval.paired import (
     comparisons_table,
     gains_table,
     paired_notes,
+    paired_records,
     paired_report,
 )
 from eval.tables import write_tables
@@ -141,6 +143,23 @@ def test_tables() -> None:
     notes = "\n".join(paired_notes(found, labels))
     assert "McNemar's exact test; (Holm): corrected for 3 comparisons" in notes
     assert "above -5 percentage points" in notes
+
+
+def test_differences_without_one_repository() -> None:
+    rows = [
+        make_rollout(f"{name}-{number}", sub_model=sub, resolved=number < resolved)
+        for name, small, frontier in (("a", 4, 0), ("b", 2, 1), ("c", 0, 2))
+        for sub, resolved in (("small", small), ("large", frontier))
+        for number in range(4)
+    ]
+    (record,) = [each for each in paired_records(report(rows), Labels()) if "leave" in each.name]
+    assert isinstance(record, Table)
+    assert [row[2:] for row in record.rows] == [("a", -12.5), ("b", 25.0), ("c", 62.5)]
+    header, cells = comparisons_table(report(rows), Labels())
+    assert dict(zip(header, cells, strict=True))["Without one repository"] == "-12.5 to +62.5"
+    notes = "\n".join(paired_notes(report(rows, cluster="repository"), Labels()))
+    assert "a bootstrap of repositories (" in notes
+    assert "sign-flip permutation test over repositories" in notes
 
 
 def test_an_undefined_share_is_explained() -> None:
