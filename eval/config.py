@@ -63,8 +63,9 @@ class StatisticsConfig(StrictRecord):
     frontier: str | None = None
     """Sub model that the others should replace. None: the main model itself."""
     comparisons: tuple[ComparisonConfig, ...] = ()
-    """Comparisons to make. Empty: every arm against its baseline, and every other sub model against
-    the frontier."""
+    """The primary comparisons, chosen before you see the numbers. P-values are corrected for their
+    number alone; all others are exploratory. Empty: every arm against its baseline, and every other
+    sub model against the frontier, all of them corrected."""
 
     @property
     def level(self) -> float:
@@ -178,6 +179,8 @@ class EvalConfig(StrictRecord):
                 raise ValueError(
                     f"eval.statistics.comparisons compares an arm with itself: {compared.first}"
                 )
+        sides = [(str(each.first), str(each.second)) for each in self.statistics.comparisons]
+        _refuse_repeated("eval.statistics.comparisons", [" and ".join(sorted(s)) for s in sides])
         known = {name for pair in self.pairs for name in (pair.main, pair.sub) if name is not None}
         if self.questions is not None:
             known |= {*self.questions.models, SOURCE_READER}

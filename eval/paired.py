@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from collect.quantities import counted
 from collect.questions.asking import VARIANT as QUESTIONS
 from collect.store.records import ORACLE_TEACHER, Rollout
 from eval.config import ArmName, StatisticsConfig
@@ -268,9 +269,11 @@ class PairedComparison:
     """Of McNemar's exact test with one attempt per cluster. Several attempts are not independent:
     of the sign-flip permutation test over clusters."""
     p_corrected: float | None = None
-    """The p-value corrected by Holm for the number of comparisons."""
+    """The p-value corrected by Holm for the number of primary comparisons; None of an exploratory
+    one, which the config does not name among its comparisons."""
     significant: bool | None = None
     """Whether the corrected p-value is below 1 - confidence."""
+    exploratory: bool = False
     non_inferior: bool | None = None
     """Whether the interval's lower end is above -margin."""
     instances_for_planned: int | None = None
@@ -288,15 +291,17 @@ def compare_pairs(
     outcomes: Mapping[Arm, Outcomes],
     pairs: Sequence[tuple[Arm, Arm]],
     config: StatisticsConfig,
+    exploratory: Sequence[tuple[Arm, Arm]] = (),
 ) -> tuple[PairedComparison, ...]:
-    """Compare every pair, and correct the p-values for their number."""
+    """Compare every pair, correct the p-values for their number, and add the exploratory ones."""
     found = [compare_pair(first, second, outcomes, config) for first, second in pairs]
+    others = [compare_pair(first, second, outcomes, config) for first, second in exploratory]
     tested = [number for number, each in enumerate(found) if each.p is not None]
     corrected = holm([each.p for each in found if each.p is not None])
     for number, p_value in zip(tested, corrected, strict=True):
         significant = p_value < config.level
         found[number] = replace(found[number], p_corrected=p_value, significant=significant)
-    return tuple(found)
+    return (*found, *(replace(each, exploratory=True) for each in others))
 
 
 def compare_pair(
@@ -462,10 +467,11 @@ class Standing:
         pairs: Sequence[Pair],
         scripted: Iterable[Arm],
         trial: str = "attempt",
+        exploratory: Sequence[Pair] = (),
     ) -> PairedReport:
         """The comparisons of these pairs, and the recovered gains, for outcomes of any kind."""
         return PairedReport(
-            compare_pairs(outcomes, pairs, self._config),
+            compare_pairs(outcomes, pairs, self._config, exploratory),
             tuple(recovered_gain(arms, outcomes, self._config) for arms in self.gains()),
             self._config,
             frozenset(scripted),
@@ -494,7 +500,7 @@ class PairedReport:
 def paired_report(
     rollouts: Sequence[Rollout], config: StatisticsConfig, baseline: str
 ) -> PairedReport:
-    """The comparisons that the config names or, by default, all relevant ones, over all arms.
+    """All relevant comparisons over all arms; those that the config names are primary.
 
     `baseline` is the variant without a subagent that counts as no gain.
     """
@@ -504,12 +510,13 @@ def paired_report(
 
     outcomes = outcomes_by_arm(rollouts)
     standing = Standing(outcomes, config, baseline)
-    pairs = standing.pairs()
-    if config.comparisons:
-        named = [(arm(each.first), arm(each.second)) for each in config.comparisons]
-        pairs = [pair for pair in named if set(pair) <= outcomes.keys()]
+    named = [(arm(each.first), arm(each.second)) for each in config.comparisons]
+    every = [pair for pair in standing.pairs() if {pair, pair[::-1]}.isdisjoint(named)]
+    primary = [pair for pair in named if set(pair) <= outcomes.keys()]
     scripted = {arm_of(row) for row in rollouts if row.teacher == ORACLE_TEACHER}
-    return standing.report(outcomes, pairs, scripted)
+    if not named:
+        return standing.report(outcomes, every, scripted)
+    return standing.report(outcomes, primary, scripted, exploratory=every)
 
 
 def paired_parts(report: PairedReport, labels: Labels, heading: str = "##") -> list[str]:
@@ -539,7 +546,8 @@ def comparisons_table(report: PairedReport, labels: Labels) -> list[list[str]]:
                 *(_signed(each.difference), _range(each.low, each.high)),
                 _range(*each.range_without),
                 *(str(each.first_better), str(each.second_better)),
-                *(p_value(each.p), p_value(each.p_corrected)),
+                p_value(each.p),
+                "exploratory" if each.exploratory else p_value(each.p_corrected),
                 verdicts[each.non_inferior],
                 MISSING if needed is None else str(needed),
             ]
@@ -573,12 +581,19 @@ def paired_notes(report: PairedReport, labels: Labels) -> list[str]:
                 f"sign-flip permutation test over {clusters} where one has several "
                 f"{report.trial}s, else {test}"
             )
+        primary = sum(not each.exploratory for each in report.comparisons)
+        others = ""
+        if primary < len(report.comparisons):
+            others = (
+                "Exploratory: not named in eval.statistics.comparisons; its p is not corrected, "
+                "and shows no difference by itself."
+            )
         lines += [
             f"Difference: first minus second in {points}, over the {report.trial}s at which both "
             f"have a verdict; left out are bugs without such. Interval: {100 * config.confidence:g}"
             f" %, a bootstrap of {clusters} ({config.resamples} resamples, seed {config.seed}).",
             "First better, second better: bugs at which it got more right. p: "
-            f"{test}; (Holm): corrected for {len(report.comparisons)} comparisons.",
+            f"{test}; (Holm): corrected for {counted(primary, 'comparison')}. {others}".rstrip(),
             "Without one repository: the smallest and the largest difference if the bugs of any "
             "one repository are left out.",
             f"Non-inferior: the interval's lower end is above -{config.margin:g} {points}. Bugs "

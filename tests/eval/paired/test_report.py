@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from scipy import stats
 
+from collect.agents.config import Variant
 from collect.errors import FailureKind
 from collect.store.records import Rollout
-from eval.config import EvalConfig, StatisticsConfig
+from eval.config import ArmName, ComparisonConfig, EvalConfig, StatisticsConfig
 from eval.figures import Table
 from eval.metrics import Arm, Labels, compare
 from eval.paired import (
@@ -86,7 +88,30 @@ def test_comparisons_of_the_config() -> None:
         }
     )
     found = paired_report(rollouts(), evaluation.statistics, "baseline")
-    assert [(each.first, each.second) for each in found.comparisons] == [(SMALL, BASELINE)]
+    assert [(each.first, each.second, each.exploratory) for each in found.comparisons] == [
+        (SMALL, BASELINE, False),
+        (FRONTIER, BASELINE, True),
+        (SMALL, FRONTIER, True),
+    ]
+    primary, *others = found.comparisons
+    # 15 bugs that only the first arm resolves, none that only the second does; one comparison.
+    assert primary.p == primary.p_corrected == stats.binomtest(15, 15).pvalue
+    assert primary.significant
+    assert [each.p for each in others] == [stats.binomtest(n, n).pvalue for n in (20, 5)]
+    assert all(each.p_corrected is each.significant is None for each in others)
+    header, *rows = comparisons_table(found, Labels())
+    holm = [row[header.index("p (Holm)")] for row in rows]
+    assert holm == ["<0.001", "exploratory", "exploratory"]
+    notes = "\n".join(paired_notes(found, Labels()))
+    assert "corrected for 1 comparison. Exploratory: not named in" in notes
+
+
+def test_a_named_comparison_is_not_made_the_other_way_round() -> None:
+    names = [ArmName(variant=Variant.DEBUG2FIX, main="large", sub=s) for s in ("large", "small")]
+    named = (ComparisonConfig(first=names[0], second=names[1]),)
+    found = report(comparisons=named)
+    pairs = [(each.first, each.second) for each in found.comparisons]
+    assert pairs == [(FRONTIER, SMALL), (FRONTIER, BASELINE), (SMALL, BASELINE)]
 
 
 @pytest.mark.parametrize(
@@ -117,6 +142,21 @@ def test_comparisons_of_the_config() -> None:
                 ]
             },
             'with itself: {"variant":"baseline","main":"large"} ',
+        ),
+        (
+            {
+                "comparisons": [
+                    {
+                        "first": {"variant": "debug2fix", "main": "large", "sub": "small"},
+                        "second": {"variant": "baseline", "main": "large"},
+                    },
+                    {
+                        "first": {"variant": "baseline", "main": "large"},
+                        "second": {"variant": "debug2fix", "main": "large", "sub": "small"},
+                    },
+                ]
+            },
+            "eval.statistics.comparisons names .* twice",
         ),
     ],
 )
