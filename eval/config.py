@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from collect.agents.config import Variant
 from collect.benchmarks.config import BenchmarkConfig
@@ -142,7 +143,8 @@ class EvalConfig(StrictRecord):
     variants: tuple[Variant, ...] = Field(default=(Variant.DEBUG2FIX_TOOL_LIMIT,), min_length=1)
     """Variants to run with every pair."""
     pairs: tuple[Pair, ...] = ()
-    """Pairs of a main agent's and a subagent's model."""
+    """Pairs of a main agent's and a subagent's model. `{main: [a, b], sub: [x, y]}`, alone or in
+    the list, stands for each main model with each sub model."""
     attempts: int = Field(default=1, ge=1, le=10_000)
     """Rollouts per bug in every arm."""
     fork: bool = False
@@ -161,6 +163,21 @@ class EvalConfig(StrictRecord):
     out."""
     report: ReportConfig = ReportConfig()
     """HTML pages, in addition to the tables."""
+
+    @field_validator("pairs", mode="before")
+    @classmethod
+    def _expand(cls, pairs: object) -> object:
+        """Each main model with each sub model where several are named; `Pair` checks the rest."""
+        expanded: list[object] = []
+        for each in _listed(pairs):
+            if not isinstance(each, Mapping):
+                expanded.append(each)
+                continue
+            named = [[(key, name) for name in _listed(names)] for key, names in each.items()]
+            if [] in named:
+                raise ValueError(f"{dict(each)} has an empty list; name at least one model")
+            expanded += map(dict, product(*named))
+        return expanded
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -211,6 +228,10 @@ class EvalConfig(StrictRecord):
             if pair.sub is not None or not variant.has_subagent
         ]
         return tuple(dict.fromkeys(arms))
+
+
+def _listed(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else [value]
 
 
 def _refuse_repeated(key: str, values: Sequence[object]) -> None:
