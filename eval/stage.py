@@ -95,12 +95,12 @@ class InPlaceStage:
         rows = [row for row in store.read_rollouts() if row.rollout_id in asked]
 
         trained = trained_repositories(self.run, self.runtime.models.values())
-        comparison = compare(rows, config.baseline, config.statistics.cluster)
+        found = study(rows, store.read_conversations(), gold_patches(choice.instances))
+        comparison = compare(rows, config.baseline, config.statistics.cluster, found.seconds)
         comparison = note_training(comparison, choice.instances, trained)
         comparison = replace(comparison, skipped=str(choice))
         panels = panels_of(comparison, rows, full_set_of(benchmark))
         paired = paired_report(rows, config.statistics, config.baseline)
-        found = study(rows, store.read_conversations(), gold_patches(choice.instances))
         records = [
             *without_empty([pass_rates(comparison, labels)]),
             *paired_records(paired, labels),
