@@ -31,7 +31,7 @@ from eval.config import EvalConfig
 from eval.figures import TablePaths, without_empty
 from eval.metrics import Comparison, Labels, compare, labels_of
 from eval.paired import paired_records, paired_report
-from eval.paper_figures import panel_records, pass_rates
+from eval.paper_figures import debugger_use, panel_records, pass_rates
 from eval.qualitative.judge import JudgeReport, check_judge, drawn, judge
 from eval.qualitative.study import gold_patches, qualitative_records, questions_table, study
 from eval.report.facts import Selection, sources_of
@@ -102,7 +102,12 @@ class InPlaceStage:
         panels = panels_of(comparison, rows, full_set_of(benchmark))
         paired = paired_report(rows, config.statistics, config.baseline)
         records = [
-            *without_empty([pass_rates(comparison, labels)]),
+            *without_empty(
+                [
+                    pass_rates(comparison, labels),
+                    debugger_use(comparison, rows, found.seconds, labels),
+                ]
+            ),
             *paired_records(paired, labels),
             *panel_records(panels, labels),
             *qualitative_records(found, labels),
