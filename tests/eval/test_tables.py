@@ -75,7 +75,7 @@ def test_the_paper_s_numbers_in_the_paper_s_layout() -> None:
         ["**Avg. Dollars**", "", ""],
         ["", "Main", "Sub"],
         ["Baseline", "$1.00", "-"],
-        ["Debug2Fix (w/ Tool Limit)", "$1.25 (+25.0%)", "$0.50"],
+        ["Debug2Fix (w/ Tool Limit)", "$1.25 (+25.0%)", "$0.5000"],
     ]
 
 
