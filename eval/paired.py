@@ -182,7 +182,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 #
 # Percentile intervals: if arms seldom differ, accelerated ones (BCa) are too narrow. In simulations
 # of 20 to 100 bugs with discordant shares of 4 % to 60 %, these intervals contained the truth in 93
-# % to 100 % at a level of 5 %, BCa in 55 % to 98 %.
+# % to 100 % at a level of 5 %, BCa in 55 % to 98 %. By repository, 5 to
+# 30 of them with 8 bugs each and differences that vary, they contained it in 91 % to 97 %, and the
+# sign-flip test found a difference that was not there in 0 % to 5 %.
 #
 # A bootstrap only knows what it has seen: for ten bugs on which two arms agree, its interval has no
 # width. So if no cluster went one way, that end of the interval is extended to the bound of an
