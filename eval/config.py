@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Self
+from itertools import product
+from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from collect.agents.config import Variant
 from collect.benchmarks.config import BenchmarkConfig
@@ -47,6 +48,9 @@ class StatisticsConfig(StrictRecord):
     permutations."""
     seed: int = 0
     """Seed of the resampling, which makes results reproducible."""
+    cluster: Literal["bug", "repository"] = "bug"
+    """What intervals and tests take as independent of each other: bugs, or all bugs of a repository
+    together, for which results hold on other repositories, too."""
     margin: float = Field(default=5.0, gt=0, le=100)
     """How many percentage points worse the first arm may be and still be non-inferior. Choose it
     before you see the numbers."""
@@ -60,8 +64,9 @@ class StatisticsConfig(StrictRecord):
     frontier: str | None = None
     """Sub model that the others should replace. None: the main model itself."""
     comparisons: tuple[ComparisonConfig, ...] = ()
-    """Comparisons to make. Empty: every arm against its baseline, and every other sub model against
-    the frontier."""
+    """The primary comparisons, chosen before you see the numbers. P-values are corrected for their
+    number alone; all others are exploratory. Empty: every arm against its baseline, and every other
+    sub model against the frontier, all of them corrected."""
 
     @property
     def level(self) -> float:
@@ -138,7 +143,8 @@ class EvalConfig(StrictRecord):
     variants: tuple[Variant, ...] = Field(default=(Variant.DEBUG2FIX_TOOL_LIMIT,), min_length=1)
     """Variants to run with every pair."""
     pairs: tuple[Pair, ...] = ()
-    """Pairs of a main agent's and a subagent's model."""
+    """Pairs of a main agent's and a subagent's model. `{main: [a, b], sub: [x, y]}`, alone or in
+    the list, stands for each main model with each sub model."""
     attempts: int = Field(default=1, ge=1, le=10_000)
     """Rollouts per bug in every arm."""
     fork: bool = False
@@ -158,6 +164,21 @@ class EvalConfig(StrictRecord):
     report: ReportConfig = ReportConfig()
     """HTML pages, in addition to the tables."""
 
+    @field_validator("pairs", mode="before")
+    @classmethod
+    def _expand(cls, pairs: object) -> object:
+        """Each main model with each sub model where several are named; `Pair` checks the rest."""
+        expanded: list[object] = []
+        for each in _listed(pairs):
+            if not isinstance(each, Mapping):
+                expanded.append(each)
+                continue
+            named = [[(key, name) for name in _listed(names)] for key, names in each.items()]
+            if [] in named:
+                raise ValueError(f"{dict(each)} has an empty list; name at least one model")
+            expanded += map(dict, product(*named))
+        return expanded
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         _refuse_repeated("eval.variants", self.variants)
@@ -175,6 +196,8 @@ class EvalConfig(StrictRecord):
                 raise ValueError(
                     f"eval.statistics.comparisons compares an arm with itself: {compared.first}"
                 )
+        sides = [(str(each.first), str(each.second)) for each in self.statistics.comparisons]
+        _refuse_repeated("eval.statistics.comparisons", [" and ".join(sorted(s)) for s in sides])
         known = {name for pair in self.pairs for name in (pair.main, pair.sub) if name is not None}
         if self.questions is not None:
             known |= {*self.questions.models, SOURCE_READER}
@@ -205,6 +228,10 @@ class EvalConfig(StrictRecord):
             if pair.sub is not None or not variant.has_subagent
         ]
         return tuple(dict.fromkeys(arms))
+
+
+def _listed(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else [value]
 
 
 def _refuse_repeated(key: str, values: Sequence[object]) -> None:

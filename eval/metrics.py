@@ -74,6 +74,16 @@ class Arm:
 
 
 @dataclass(frozen=True)
+class Seconds:
+    """Wall time of a rollout's parts, from its conversations."""
+
+    sub: float
+    """Completions and tools of the debugging agents."""
+    debugger: float
+    """What the debugger took to answer, whichever agent asked it."""
+
+
+@dataclass(frozen=True)
 class ArmMetrics:
     """The numbers of one arm. None if there is nothing to average over."""
 
@@ -90,7 +100,7 @@ class ArmMetrics:
     pass_rate: float | None
     """Percent that resolved their bug: Debug2Fix's pass rate, InspectCoder's resolve rate."""
     pass_low: float | None
-    """95 % Wilson interval of the pass rate in percent, clustered by instance."""
+    """95 % Wilson interval of the pass rate in percent, clustered by bug or repository."""
     pass_high: float | None
     call_rate: float | None
     """Percent of rollouts that called the subagent; None without a subagent."""
@@ -109,8 +119,10 @@ class ArmMetrics:
     dollars: float
     """Total spent, also by rollouts that are in no rate."""
     dollars_per_rollout: float | None
-    sub_dollars_per_rollout: float | None
-    """The debugging agents' part of it."""
+    main_dollars: float | None
+    """Average dollars of the main agent per rollout."""
+    sub_dollars: float | None
+    """Average dollars of the subagents per rollout that called one."""
     dollars_per_fix: float | None
     """Dollars of the rollouts with a verdict, divided by the number resolved; None if that is 0."""
     fixes_per_dollar: float | None
@@ -119,6 +131,10 @@ class ArmMetrics:
     """Average wall time per rollout, scoring included."""
     debug_seconds: float | None
     """Average wall time per rollout, without scoring."""
+    main_seconds: float | None
+    """The part of it that is not the subagents'."""
+    sub_seconds: float | None
+    """Average wall time of the subagents per rollout that called one."""
     fixes_per_hour: float | None
     """Rollouts that resolved their bug per hour of debug time, over all rollouts with a verdict."""
     debug_success: float | None
@@ -148,6 +164,8 @@ class Comparison:
     """Attempts at `instances` for which some arms have a verdict and others don't."""
     baseline: str
     """The variant that relative changes refer to."""
+    cluster: str
+    """What the intervals take as independent: bug or repository."""
     trained_on: tuple[InstanceKey, ...] = ()
     """The instances whose repository is in the run's training data."""
     skipped: str = ""
@@ -161,11 +179,18 @@ class Comparison:
         return None
 
 
-def compare(rollouts: Iterable[Rollout], baseline: str = "baseline") -> Comparison:
+def compare(
+    rollouts: Iterable[Rollout],
+    baseline: str = "baseline",
+    cluster: str = "bug",
+    seconds: Mapping[str, Seconds] | None = None,
+) -> Comparison:
     """The metrics of every arm, on the attempts for which all arms have a verdict.
 
-    An arm without any verdict is listed, but does not affect the choice of attempts.
+    An arm without any verdict is listed, but does not affect the choice of attempts. `cluster` is
+    that of the statistics: bug or repository. `seconds` are by rollout id.
     """
+    seconds = seconds or {}
     by_arm: dict[Arm, list[Rollout]] = defaultdict(list)
     for rollout in rollouts:
         by_arm[arm_of(rollout)].append(rollout)
@@ -178,12 +203,15 @@ def compare(rollouts: Iterable[Rollout], baseline: str = "baseline") -> Comparis
     partly = every - common
     instances = {instance for instance, _ in common}
     return Comparison(
-        arms=tuple(arm_metrics(arm, by_arm[arm], common) for arm in ordered(by_arm)),
+        arms=tuple(
+            arm_metrics(arm, by_arm[arm], common, cluster, seconds) for arm in ordered(by_arm)
+        ),
         instances=tuple(sorted(instances)),
         attempts=common,
         left_out=tuple(sorted({instance for instance, _ in partly} - instances)),
         attempts_left_out=sum(instance in instances for instance, _ in partly),
         baseline=baseline,
+        cluster=cluster,
     )
 
 
@@ -225,7 +253,11 @@ def change(value: float | None, base: float | None) -> float | None:
 
 
 def arm_metrics(
-    arm: Arm, rollouts: Sequence[Rollout], attempts: Collection[AttemptKey]
+    arm: Arm,
+    rollouts: Sequence[Rollout],
+    attempts: Collection[AttemptKey],
+    cluster: str,
+    seconds: Mapping[str, Seconds],
 ) -> ArmMetrics:
     """The metrics of one arm's rollouts; rates and averages are over the given attempts only."""
     rows = judged(rollouts, attempts)
@@ -234,16 +266,21 @@ def arm_metrics(
     resolved = sum(row.resolved for row in rows)
     dollars = sum(row.dollars for row in rows)
     debug_seconds = sum(row.seconds - row.scoring_seconds for row in rows)
-    by_bug: dict[InstanceKey, list[bool]] = defaultdict(list)
+    timed = [row for row in rows if row.rollout_id in seconds]
+    sub_seconds = sum(seconds[row.rollout_id].sub for row in timed)
+    main_seconds = sum(row.seconds - row.scoring_seconds for row in timed) - sub_seconds
+    clusters = defaultdict[Any, list[bool]](list)
     for row in rows:
-        by_bug[instance_of(row)].append(row.resolved)
-    ends = clustered_wilson(by_bug.values()) if rows else None
+        clusters[row.repository if cluster == "repository" else instance_of(row)].append(
+            row.resolved
+        )
+    ends = clustered_wilson(clusters.values()) if rows else None
     has_subagent = bool(arm.sub_model or called)
     return ArmMetrics(
         arm=arm,
         scripted=any(row.teacher == ORACLE_TEACHER for row in rollouts),
         rollouts=len(rows),
-        instances=len(by_bug),
+        instances=len({instance_of(row) for row in rows}),
         resolved=resolved,
         tampered=sum(row.tampered is not None for row in rows),
         pass_rate=percent(resolved, len(rows)),
@@ -258,11 +295,14 @@ def arm_metrics(
         sub_tokens_all=mean([row.sub_tokens for row in rows]) if has_subagent else None,
         dollars=sum(row.dollars for row in rollouts),
         dollars_per_rollout=ratio(dollars, len(rows)),
-        sub_dollars_per_rollout=ratio(sum(row.sub_dollars for row in rows), len(rows)),
+        main_dollars=mean([row.dollars - row.sub_dollars for row in rows]),
+        sub_dollars=mean([row.sub_dollars for row in called]),
         dollars_per_fix=ratio(dollars, resolved),
         fixes_per_dollar=ratio(resolved, dollars),
         seconds=mean([row.seconds for row in rows]),
         debug_seconds=ratio(debug_seconds, len(rows)),
+        main_seconds=ratio(main_seconds, len(timed)),
+        sub_seconds=ratio(sub_seconds, sum(row.sub_calls > 0 for row in timed)),
         fixes_per_hour=ratio(3600 * resolved, debug_seconds),
         debug_success=percent(sum(row.debug_stops > 0 for row in debugged), len(debugged)),
         invalid_tool_calls=sum(row.invalid_tool_calls for row in rows),

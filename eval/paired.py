@@ -1,9 +1,10 @@
 """Compare arms on what all of them were judged on: differences, their uncertainty, the number of
 bugs needed, and the share of the frontier's gain as subagent that a small model also achieves.
 
-Outcomes form independent clusters: a bug with its attempts, or a bug with the questions about it.
-Within a cluster they depend on each other, so every test and interval here uses the cluster as its
-unit. Attempts are paired by their number, which is also that of their seed.
+Outcomes form independent clusters: a bug with its attempts, a bug with the questions about it, or
+all of a repository's bugs. Within a cluster they depend on each other, so every test and interval
+here uses the cluster as its unit. Attempts are paired by their number, which is also that of their
+seed.
 """
 
 from __future__ import annotations
@@ -17,16 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from collect.quantities import counted
 from collect.questions.asking import VARIANT as QUESTIONS
 from collect.store.records import ORACLE_TEACHER, Rollout
 from eval.config import ArmName, StatisticsConfig
-from eval.figures import Figure, Point, Record, Series, notes, table
+from eval.figures import Figure, Point, Record, Series, Table, notes, table, without_empty
 from eval.metrics import MISSING, Arm, Facts, Labels, arm_of, decimal, has_verdict, instance_of
 
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Outcomes = Mapping[Any, Mapping[Any, bool]]
-"""By cluster and attempt, any keys. A cluster without attempts was tried but never judged."""
+Bug = tuple[str, ...]
+"""What identifies a bug, and last the name of its repository."""
+Outcomes = Mapping[Bug, Mapping[Any, bool]]
+"""By bug and attempt. A bug without attempts was tried but never judged."""
+SHOWN_DIFFERENCES = 25
+"""Most rows of the differences without one repository in tables.md; the CSV file has all."""
 BATCH = 1000
 """Resamples per batch, to limit memory."""
 
@@ -40,7 +46,9 @@ class Aligned:
     trials: Counts
     """Number of attempts per cluster, at least one."""
     left_out: int
-    """Number of clusters that were not judged in all arms."""
+    """Number of bugs that were not judged in all arms."""
+    names: Sequence[Any] = ()
+    """The clusters' keys."""
 
     @property
     def clusters(self) -> int:
@@ -56,34 +64,48 @@ class Aligned:
         return gaps
 
 
-def outcomes_by_arm(rollouts: Iterable[Rollout]) -> dict[Arm, dict[Any, dict[Any, bool]]]:
+def outcomes_by_arm(rollouts: Iterable[Rollout]) -> dict[Arm, dict[Bug, dict[Any, bool]]]:
     """Whether each arm's rollouts resolved their bug, without rollouts that have no verdict."""
-    arms: dict[Arm, dict[Any, dict[Any, bool]]] = {}
+    arms: dict[Arm, dict[Bug, dict[Any, bool]]] = {}
     for row in rollouts:
-        attempts = arms.setdefault(arm_of(row), {}).setdefault(instance_of(row), {})
+        bug = (*instance_of(row), row.repository)
+        attempts = arms.setdefault(arm_of(row), {}).setdefault(bug, {})
         if has_verdict(row):
             attempts[row.attempt] = row.resolved
     return arms
 
 
-def align(arms: Sequence[Outcomes]) -> Aligned:
-    """The arms on their shared attempts, in a deterministic order."""
-    tried = set().union(*arms)
-    kept: dict[Any, set[Any]] = {}
-    for cluster in sorted(tried, key=repr):
-        shared = set.intersection(*(set(arm.get(cluster, ())) for arm in arms))
+def align(arms: Sequence[Outcomes], cluster: str = "bug") -> Aligned:
+    """The arms on their shared attempts, in a deterministic order, by bug or by repository."""
+    tried = set[Bug]().union(*arms)
+    clusters: dict[Any, list[tuple[Bug, Any]]] = {}
+    judged = 0
+    for bug in sorted(tried, key=repr):
+        shared = set.intersection(*(set(arm.get(bug, ())) for arm in arms))
         if shared:
-            kept[cluster] = shared
+            judged += 1
+            name = bug[-1] if cluster == "repository" else bug
+            clusters.setdefault(name, []).extend((bug, attempt) for attempt in shared)
     successes = [
-        [sum(arm[cluster][attempt] for attempt in attempts) for cluster, attempts in kept.items()]
+        [sum(arm[bug][attempt] for bug, attempt in held) for held in clusters.values()]
         for arm in arms
     ]
-    trials = [len(attempts) for attempts in kept.values()]
     return Aligned(
-        np.array(successes, dtype=np.int64).reshape(len(arms), len(kept)),
-        np.array(trials, dtype=np.int64),
-        len(tried) - len(kept),
+        np.array(successes, dtype=np.int64).reshape(len(arms), len(clusters)),
+        np.array([len(held) for held in clusters.values()], dtype=np.int64),
+        len(tried) - judged,
+        tuple(clusters),
     )
+
+
+def differences_without(pair: Aligned) -> dict[Any, float]:
+    """The difference of the two arms' rates without each cluster, by its name; empty if there is
+    only one."""
+    if pair.clusters < 2:
+        return {}
+    gaps, trials = pair.gaps(), pair.trials
+    left = (gaps.sum() - gaps) / (trials.sum() - trials)
+    return dict(zip(pair.names, left.tolist(), strict=True))
 
 
 def discordance(pair: Aligned) -> float:
@@ -160,7 +182,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 #
 # Percentile intervals: if arms seldom differ, accelerated ones (BCa) are too narrow. In simulations
 # of 20 to 100 bugs with discordant shares of 4 % to 60 %, these intervals contained the truth in 93
-# % to 100 % at a level of 5 %, BCa in 55 % to 98 %.
+# % to 100 % at a level of 5 %, BCa in 55 % to 98 %. By repository, 5 to
+# 30 of them with 8 bugs each and differences that vary, they contained it in 91 % to 97 %, and the
+# sign-flip test found a difference that was not there in 0 % to 5 %.
 #
 # A bootstrap only knows what it has seen: for ten bugs on which two arms agree, its interval has no
 # width. So if no cluster went one way, that end of the interval is extended to the bound of an
@@ -227,78 +251,97 @@ class PairedComparison:
     """Bugs tried in either arm, but not judged in both."""
     attempts: int
     """Pairs of attempts at those bugs."""
+    repositories: int = 0
+    """Repositories of those bugs."""
     first_rate: float | None = None
     second_rate: float | None = None
     difference: float | None = None
     """First minus second."""
     low: float | None = None
-    """Bootstrap interval of the difference, by bug."""
+    """Bootstrap interval of the difference, by bug or repository."""
     high: float | None = None
+    without: Mapping[str, float] = field(default_factory=dict)
+    """The difference without each repository, by its name; empty if there is only one."""
     first_better: int = 0
     """Bugs that the first arm resolved in more attempts than the second."""
     second_better: int = 0
     discordance: float | None = None
     """Mean square of the bugs' differences, as a share; with one attempt, of discordant bugs."""
     p: float | None = None
-    """Of McNemar's exact test with one attempt per bug. Several attempts are not independent: of
-    the sign-flip permutation test over bugs."""
+    """Of McNemar's exact test with one attempt per cluster. Several attempts are not independent:
+    of the sign-flip permutation test over clusters."""
     p_corrected: float | None = None
-    """The p-value corrected by Holm for the number of comparisons."""
+    """The p-value corrected by Holm for the number of primary comparisons; None of an exploratory
+    one, which the config does not name among its comparisons."""
     significant: bool | None = None
     """Whether the corrected p-value is below 1 - confidence."""
+    exploratory: bool = False
     non_inferior: bool | None = None
     """Whether the interval's lower end is above -margin."""
     instances_for_planned: int | None = None
-    """Bugs needed to detect the planned difference, with the observed discordance."""
+    """Bugs needed to detect the planned difference, with the observed discordance, and as many a
+    repository as here if those are the clusters."""
+
+    @property
+    def range_without(self) -> tuple[float | None, float | None]:
+        """The smallest and the largest difference without one repository."""
+        values = self.without.values()
+        return min(values, default=None), max(values, default=None)
 
 
 def compare_pairs(
     outcomes: Mapping[Arm, Outcomes],
     pairs: Sequence[tuple[Arm, Arm]],
     config: StatisticsConfig,
+    exploratory: Sequence[tuple[Arm, Arm]] = (),
 ) -> tuple[PairedComparison, ...]:
-    """Compare every pair, and correct the p-values for their number."""
+    """Compare every pair, correct the p-values for their number, and add the exploratory ones."""
     found = [compare_pair(first, second, outcomes, config) for first, second in pairs]
+    others = [compare_pair(first, second, outcomes, config) for first, second in exploratory]
     tested = [number for number, each in enumerate(found) if each.p is not None]
     corrected = holm([each.p for each in found if each.p is not None])
     for number, p_value in zip(tested, corrected, strict=True):
         significant = p_value < config.level
         found[number] = replace(found[number], p_corrected=p_value, significant=significant)
-    return tuple(found)
+    return (*found, *(replace(each, exploratory=True) for each in others))
 
 
 def compare_pair(
     first: Arm, second: Arm, outcomes: Mapping[Arm, Outcomes], config: StatisticsConfig
 ) -> PairedComparison:
     """Compare one pair, without correction of the p-value."""
-    pair = align([outcomes[first], outcomes[second]])
-    attempts = int(pair.trials.sum())
-    found = PairedComparison(first, second, pair.clusters, pair.left_out, attempts)
-    if not pair.clusters:
+    arms = [outcomes[first], outcomes[second]]
+    bugs, repositories = align(arms), align(arms, "repository")
+    attempts = int(bugs.trials.sum())
+    found = PairedComparison(first, second, bugs.clusters, bugs.left_out, attempts)
+    if not attempts:
         return found
+    pair = repositories if config.cluster == "repository" else bugs
     first_rate, second_rate = pair.rates()
     difference = 100 * (first_rate - second_rate)
     low, high = difference_interval(pair, config)
-    gaps = pair.gaps()
+    gaps = bugs.gaps()
     better, worse = int((gaps > 0).sum()), int((gaps < 0).sum())
     single = attempts == pair.clusters
-    p_value = mcnemar(better, worse) if single else sign_flip(gaps, config.resamples, config.seed)
-    discordant = discordance(pair)
+    p_value = (
+        mcnemar(better, worse) if single else sign_flip(pair.gaps(), config.resamples, config.seed)
+    )
+    needed = clusters_needed(config.difference / 100, discordance(pair), config.power, config.level)
     return replace(
         found,
+        repositories=repositories.clusters,
         first_rate=100 * first_rate,
         second_rate=100 * second_rate,
         difference=difference,
         low=100 * low,
         high=100 * high,
+        without={name: 100 * value for name, value in differences_without(repositories).items()},
         first_better=better,
         second_better=worse,
-        discordance=discordant,
+        discordance=discordance(bugs),
         p=p_value,
         non_inferior=100 * low > -config.margin,
-        instances_for_planned=clusters_needed(
-            config.difference / 100, discordant, config.power, config.level
-        ),
+        instances_for_planned=needed and math.ceil(needed * bugs.clusters / pair.clusters),
     )
 
 
@@ -320,7 +363,7 @@ class RecoveredGain:
     share: float | None = None
     """In percent; None if undefined."""
     low: float | None = None
-    """Bootstrap interval by bug; also None if unbounded on that side."""
+    """Bootstrap interval by bug or repository; also None if unbounded on that side."""
     high: float | None = None
     undefined: str = ""
     """Why there is no share; empty if there is one."""
@@ -331,8 +374,9 @@ def recovered_gain(
 ) -> RecoveredGain:
     """The share for a small, a frontier and a baseline arm; undefined if the interval of the
     frontier's gain includes 0 or is below it."""
-    aligned = align([outcomes[arm] for arm in arms])
-    found = RecoveredGain(*arms, aligned.clusters, aligned.left_out)
+    held = [outcomes[arm] for arm in arms]
+    aligned = align(held, config.cluster)
+    found = RecoveredGain(*arms, align(held).clusters, aligned.left_out)
     if not aligned.clusters:
         return replace(found, undefined="there is no bug that all three arms were judged on")
     pair = Aligned(aligned.successes[1:], aligned.trials, aligned.left_out)
@@ -425,10 +469,11 @@ class Standing:
         pairs: Sequence[Pair],
         scripted: Iterable[Arm],
         trial: str = "attempt",
+        exploratory: Sequence[Pair] = (),
     ) -> PairedReport:
         """The comparisons of these pairs, and the recovered gains, for outcomes of any kind."""
         return PairedReport(
-            compare_pairs(outcomes, pairs, self._config),
+            compare_pairs(outcomes, pairs, self._config, exploratory),
             tuple(recovered_gain(arms, outcomes, self._config) for arms in self.gains()),
             self._config,
             frozenset(scripted),
@@ -457,7 +502,7 @@ class PairedReport:
 def paired_report(
     rollouts: Sequence[Rollout], config: StatisticsConfig, baseline: str
 ) -> PairedReport:
-    """The comparisons that the config names or, by default, all relevant ones, over all arms.
+    """All relevant comparisons over all arms; those that the config names are primary.
 
     `baseline` is the variant without a subagent that counts as no gain.
     """
@@ -467,12 +512,13 @@ def paired_report(
 
     outcomes = outcomes_by_arm(rollouts)
     standing = Standing(outcomes, config, baseline)
-    pairs = standing.pairs()
-    if config.comparisons:
-        named = [(arm(each.first), arm(each.second)) for each in config.comparisons]
-        pairs = [pair for pair in named if set(pair) <= outcomes.keys()]
+    named = [(arm(each.first), arm(each.second)) for each in config.comparisons]
+    every = [pair for pair in standing.pairs() if {pair, pair[::-1]}.isdisjoint(named)]
+    primary = [pair for pair in named if set(pair) <= outcomes.keys()]
     scripted = {arm_of(row) for row in rollouts if row.teacher == ORACLE_TEACHER}
-    return standing.report(outcomes, pairs, scripted)
+    if not named:
+        return standing.report(outcomes, every, scripted)
+    return standing.report(outcomes, primary, scripted, exploratory=every)
 
 
 def paired_parts(report: PairedReport, labels: Labels, heading: str = "##") -> list[str]:
@@ -486,8 +532,10 @@ def paired_parts(report: PairedReport, labels: Labels, heading: str = "##") -> l
 
 
 def comparisons_table(report: PairedReport, labels: Labels) -> list[list[str]]:
-    head = ["First", "Second", "Bugs", f"{report.trial.capitalize()}s", "Left out", "First %"]
-    head += ["Second %", "Difference", "Interval", "First better", "Second better"]
+    head = ["First", "Second", "Repositories", "Bugs", f"{report.trial.capitalize()}s"]
+    head += ["Left out", "First %"]
+    head += ["Second %", "Difference", "Interval", "Without one repository"]
+    head += ["First better", "Second better"]
     rows = [[*head, "p", "p (Holm)", "Non-inferior", "Bugs needed"]]
     verdicts = {None: MISSING, True: "yes", False: "no"}
     for each in report.comparisons:
@@ -495,11 +543,13 @@ def comparisons_table(report: PairedReport, labels: Labels) -> list[list[str]]:
         rows.append(
             [
                 *(report.name(arm, labels) for arm in (each.first, each.second)),
-                *map(str, (each.instances, each.attempts, each.left_out)),
+                *map(str, (each.repositories, each.instances, each.attempts, each.left_out)),
                 *(decimal(each.first_rate), decimal(each.second_rate)),
                 *(_signed(each.difference), _range(each.low, each.high)),
+                _range(*each.range_without),
                 *(str(each.first_better), str(each.second_better)),
-                *(p_value(each.p), p_value(each.p_corrected)),
+                p_value(each.p),
+                "exploratory" if each.exploratory else p_value(each.p_corrected),
                 verdicts[each.non_inferior],
                 MISSING if needed is None else str(needed),
             ]
@@ -524,28 +574,39 @@ def gains_table(report: PairedReport, labels: Labels) -> list[list[str]]:
 
 def paired_notes(report: PairedReport, labels: Labels) -> list[str]:
     config, points, lines = report.config, "percentage points", []
+    by_repository = config.cluster == "repository"
+    clusters = "repositories" if by_repository else "bugs"
     if report.comparisons:
         test = "McNemar's exact test"
-        if any(each.attempts > each.instances for each in report.comparisons):
+        if by_repository or any(each.attempts > each.instances for each in report.comparisons):
             test = (
-                "sign-flip permutation test over bugs where one has several "
+                f"sign-flip permutation test over {clusters} where one has several "
                 f"{report.trial}s, else {test}"
+            )
+        primary = sum(not each.exploratory for each in report.comparisons)
+        others = ""
+        if primary < len(report.comparisons):
+            others = (
+                "Exploratory: not named in eval.statistics.comparisons; its p is not corrected, "
+                "and shows no difference by itself."
             )
         lines += [
             f"Difference: first minus second in {points}, over the {report.trial}s at which both "
             f"have a verdict; left out are bugs without such. Interval: {100 * config.confidence:g}"
-            f" %, a bootstrap of bugs ({config.resamples} resamples, seed {config.seed}).",
+            f" %, a bootstrap of {clusters} ({config.resamples} resamples, seed {config.seed}).",
             "First better, second better: bugs at which it got more right. p: "
-            f"{test}; (Holm): corrected for {len(report.comparisons)} comparisons.",
+            f"{test}; (Holm): corrected for {counted(primary, 'comparison')}. {others}".rstrip(),
+            "Without one repository: the smallest and the largest difference if the bugs of any "
+            "one repository are left out.",
             f"Non-inferior: the interval's lower end is above -{config.margin:g} {points}. Bugs "
             f"needed: to see {config.difference:g} {points} with {100 * config.power:g} % power at "
             f"the {100 * config.level:g} % level, with the discordance found here.",
         ]
     if report.gains:
         lines.append(
-            "Recovered: (small - baseline) / (frontier - baseline), with its bootstrap interval by "
-            "bug, moved out where no bug went one way; undefined where the interval of the "
-            "frontier's gain includes 0."
+            "Recovered: (small - baseline) / (frontier - baseline), with its bootstrap interval "
+            f"over {clusters}, moved out where none went one way; undefined where the interval of "
+            "the frontier's gain includes 0."
         )
     for each in report.gains:
         if each.undefined:
@@ -553,7 +614,24 @@ def paired_notes(report: PairedReport, labels: Labels) -> list[str]:
     return lines
 
 
-def paired_figures(report: PairedReport, labels: Labels) -> list[Record]:
+def leave_one_out(report: PairedReport, labels: Labels) -> Table:
+    rows = tuple(
+        (report.name(each.first, labels), report.name(each.second, labels), repository, difference)
+        for each in report.comparisons
+        for repository, difference in sorted(each.without.items(), key=lambda item: item[1])
+    )
+    return Table(
+        "leave_one_out",
+        "Differences without one repository",
+        "",
+        ("First", "Second", "Without", "Difference"),
+        rows,
+        "First minus second in percentage points, over the bugs of all other repositories.",
+        in_text=len(rows) <= SHOWN_DIFFERENCES,
+    )
+
+
+def paired_records(report: PairedReport, labels: Labels) -> list[Record]:
     differences = tuple(
         Point(
             f"{report.name(each.first, labels)} - {report.name(each.second, labels)}",
@@ -565,17 +643,17 @@ def paired_figures(report: PairedReport, labels: Labels) -> list[Record]:
         Point(report.name(each.small, labels), each.share, each.low, each.high)
         for each in report.gains
     )
-    figures: list[Record] = []
+    records = without_empty([leave_one_out(report, labels)])
     if differences:
         series = (Series("first - second", differences),)
         unit = "percentage points, with their interval"
-        figures.append(Figure("differences", "Differences of arms", "", "", unit, series))
+        records.append(Figure("differences", "Differences of arms", "", "", unit, series))
     if gains:
         series = (Series("in the frontier's place", gains),)
         title = "Share of the frontier's gain that is recovered"
         unit = "% of the frontier's gain over the baseline, with its interval"
-        figures.append(Figure("recovered_gain", title, "", "", unit, series))
-    return figures
+        records.append(Figure("recovered_gain", title, "", "", unit, series))
+    return records
 
 
 def paired_facts(report: PairedReport) -> dict[str, list[Facts]]:
@@ -583,6 +661,9 @@ def paired_facts(report: PairedReport) -> dict[str, list[Facts]]:
 
     def facts(each: PairedComparison | RecoveredGain, *sides: str) -> Facts:
         fields = asdict(each)
+        if isinstance(each, PairedComparison):
+            del fields["without"]
+            fields["lowest_without"], fields["highest_without"] = each.range_without
         arms = {side: fields.pop(side) for side in sides}
         row = {f"{side}_{key}": value for side, arm in arms.items() for key, value in arm.items()}
         row["scripted"] = any(getattr(each, side) in report.scripted for side in sides)

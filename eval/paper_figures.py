@@ -1,4 +1,5 @@
-"""The papers' figures: pass rates of all arms, and InspectCoder's figures 6 to 8."""
+"""The papers' figures: pass rates of all arms, Debug2Fix's use of the debugger, and InspectCoder's
+figures 6 to 8."""
 
 from __future__ import annotations
 
@@ -6,14 +7,23 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
+from collect.agents.config import Variant
 from collect.store.records import Rollout
 from eval.figures import Cell, Figure, Point, Record, Series, Table, without_empty
 from eval.metrics import (
     ABLATIONS,
+    DEBUG2FIX_NAMES,
+    Arm,
+    AttemptKey,
     Comparison,
     InstanceKey,
     Labels,
+    Seconds,
+    arm_of,
+    attempt_of,
     instance_of,
+    judged,
+    mean,
     percent,
     ratio,
 )
@@ -35,6 +45,59 @@ def pass_rates(comparison: Comparison, labels: Labels) -> Figure:
     listed = tuple(Series(models, tuple(points)) for models, points in series.items())
     source = "Debug2Fix, tables 1 and 2"
     return Figure("pass_rate", "Pass rate", source, "Variant", "% of rollouts", listed)
+
+
+def debugger_use(
+    comparison: Comparison,
+    rollouts: Sequence[Rollout],
+    seconds: Mapping[str, Seconds],
+    labels: Labels,
+) -> Table:
+    """How often each arm with a debugger used it, what came of it, and how long the debugger took.
+
+    `seconds` are by rollout id.
+    """
+    by_arm: dict[Arm, dict[AttemptKey, Rollout]] = {m.arm: {} for m in comparison.arms}
+    for row in judged(rollouts, comparison.attempts):
+        by_arm[arm_of(row)][attempt_of(row)] = row
+    rows: list[tuple[Cell, ...]] = []
+    for m in comparison.arms:
+        used = {key: row for key, row in by_arm[m.arm].items() if row.debug_calls}
+        offered = m.arm.variant in DEBUG2FIX_NAMES and m.arm.variant != Variant.BASELINE
+        if not used and not (offered and m.rollouts):
+            continue
+        baseline = comparison.baseline_of(m.arm)
+        same = [by_arm[baseline.arm][key] for key in used] if baseline else []
+        timed = [row for row in used.values() if row.rollout_id in seconds]
+        debugging = sum(seconds[row.rollout_id].debugger for row in timed)
+        rows.append(
+            (
+                *labels.arm(m),
+                m.rollouts,
+                len(used),
+                percent(len(used), m.rollouts),
+                len({instance for instance, _ in used}),
+                mean([row.debug_calls for row in used.values()]),
+                percent(sum(row.resolved for row in used.values()), len(used)),
+                percent(sum(row.resolved for row in same), len(same)),
+                ratio(debugging, len(timed)),
+                percent(debugging, sum(row.seconds - row.scoring_seconds for row in timed)),
+            )
+        )
+    name = labels.variant(comparison.baseline)
+    return Table(
+        "debugger_use",
+        "Use of the debugger",
+        "Debug2Fix, sections 6.2 and 7",
+        (
+            *("Variant", "Models", "Rollouts", "Debugged", "% debugged", "Bugs", "Calls"),
+            *("Pass %", f"{name} pass %", "Debugger seconds", "% of time"),
+        ),
+        tuple(rows),
+        "Debugged: rollouts with a call of the debugger, the base of all that follows. "
+        f"{name} pass %: at the same attempts at the same bugs. Debugger seconds: the debugger's "
+        "own wall time a rollout, and its share of the rollout's time without scoring.",
+    )
 
 
 def panel_records(panels: Sequence[Panel], labels: Labels) -> list[Record]:

@@ -30,8 +30,8 @@ from collect.store.run_store import RunStore
 from eval.config import EvalConfig
 from eval.figures import TablePaths, without_empty
 from eval.metrics import Comparison, Labels, compare, labels_of
-from eval.paired import paired_figures, paired_report
-from eval.paper_figures import panel_records, pass_rates
+from eval.paired import paired_records, paired_report
+from eval.paper_figures import debugger_use, panel_records, pass_rates
 from eval.qualitative.judge import JudgeReport, check_judge, drawn, judge
 from eval.qualitative.study import gold_patches, qualitative_records, questions_table, study
 from eval.report.facts import Selection, sources_of
@@ -95,14 +95,20 @@ class InPlaceStage:
         rows = [row for row in store.read_rollouts() if row.rollout_id in asked]
 
         trained = trained_repositories(self.run, self.runtime.models.values())
-        comparison = note_training(compare(rows, config.baseline), choice.instances, trained)
+        found = study(rows, store.read_conversations(), gold_patches(choice.instances))
+        comparison = compare(rows, config.baseline, config.statistics.cluster, found.seconds)
+        comparison = note_training(comparison, choice.instances, trained)
         comparison = replace(comparison, skipped=str(choice))
         panels = panels_of(comparison, rows, full_set_of(benchmark))
         paired = paired_report(rows, config.statistics, config.baseline)
-        found = study(rows, store.read_conversations(), gold_patches(choice.instances))
         records = [
-            *without_empty([pass_rates(comparison, labels)]),
-            *paired_figures(paired, labels),
+            *without_empty(
+                [
+                    pass_rates(comparison, labels),
+                    debugger_use(comparison, rows, found.seconds, labels),
+                ]
+            ),
+            *paired_records(paired, labels),
             *panel_records(panels, labels),
             *qualitative_records(found, labels),
         ]

@@ -52,7 +52,6 @@ from eval.metrics import (
     MISSING,
     Arm,
     Facts,
-    InstanceKey,
     Labels,
     clustered_wilson,
     counts,
@@ -64,7 +63,7 @@ from eval.metrics import (
     span,
     tokens,
 )
-from eval.paired import PairedReport, Standing, paired_facts, paired_figures, paired_parts
+from eval.paired import Bug, PairedReport, Standing, paired_facts, paired_parts, paired_records
 from eval.qualitative.judge import CATEGORIES
 from eval.qualitative.study import answer_records, study
 
@@ -110,7 +109,7 @@ class Accuracy:
     right: int
     percent: float
     low: float
-    """95 % Wilson interval in percent, clustered by bug."""
+    """95 % Wilson interval in percent, clustered by bug or repository."""
     high: float
 
 
@@ -130,7 +129,7 @@ class AloneMetrics:
     accuracy: float | None
     """Percent of right answers."""
     accuracy_low: float | None
-    """95 % Wilson interval in percent, clustered by bug."""
+    """95 % Wilson interval in percent, clustered by bug or repository."""
     accuracy_high: float | None
     categories: Mapping[Category, Accuracy]
     well_formed: float | None
@@ -182,7 +181,9 @@ def shared_questions(models: Sequence[ModelAnswers]) -> frozenset[str]:
     return frozenset.intersection(*asked) if asked else frozenset()
 
 
-def alone_metrics(model: ModelAnswers, questions: Collection[str]) -> AloneMetrics:
+def alone_metrics(
+    model: ModelAnswers, questions: Collection[str], cluster: str = "bug"
+) -> AloneMetrics:
     """The metrics of one model over the given questions."""
     answers = [each for each in model.answered if each.question.id in questions]
     rows = [each.rollout for each in answers if each.rollout is not None]
@@ -196,8 +197,8 @@ def alone_metrics(model: ModelAnswers, questions: Collection[str]) -> AloneMetri
     by_category: dict[Category, list[Answered]] = {category: [] for category in Category}
     for each in answers:
         by_category[each.question.category].append(each)
-    overall = accuracy(answers)
-    found = {category: accuracy(group) for category, group in by_category.items()}
+    overall = accuracy(answers, cluster)
+    found = {category: accuracy(group, cluster) for category, group in by_category.items()}
     return AloneMetrics(
         model=model.model,
         scripted=model.scripted,
@@ -224,19 +225,21 @@ def alone_metrics(model: ModelAnswers, questions: Collection[str]) -> AloneMetri
     )
 
 
-def accuracy(answers: Sequence[Answered]) -> Accuracy | None:
+def accuracy(answers: Sequence[Answered], cluster: str) -> Accuracy | None:
     if not answers:
         return None
-    bugs: dict[InstanceKey, list[bool]] = defaultdict(list)
+    clusters: dict[Any, list[bool]] = defaultdict(list)
     for each in answers:
-        bugs[bug_of(each)].append(each.verdict.correct)
-    low, high = clustered_wilson(bugs.values())
+        bug = bug_of(each)
+        clusters[bug[-1] if cluster == "repository" else bug].append(each.verdict.correct)
+    low, high = clustered_wilson(clusters.values())
     right = sum(each.verdict.correct for each in answers)
     return Accuracy(len(answers), right, 100 * right / len(answers), 100 * low, 100 * high)
 
 
-def bug_of(answer: Answered) -> InstanceKey:
-    return answer.question.benchmark, answer.question.instance_id
+def bug_of(answer: Answered) -> Bug:
+    question = answer.question
+    return question.benchmark, question.instance_id, question.repository
 
 
 def paired_answers(models: Sequence[ModelAnswers], config: StatisticsConfig) -> PairedReport:
@@ -245,7 +248,7 @@ def paired_answers(models: Sequence[ModelAnswers], config: StatisticsConfig) -> 
     If the config names none that answered, every model against every other. The source reader is
     compared only if it is named. `comparisons` is for arms with a main agent, and is ignored here.
     """
-    outcomes: dict[Arm, dict[InstanceKey, dict[str, bool]]] = {}
+    outcomes: dict[Arm, dict[Bug, dict[str, bool]]] = {}
     for model in models:
         bugs = outcomes.setdefault(model.arm, {})
         for each in model.answered:
@@ -318,11 +321,11 @@ def alone_parts(results: AloneResults, labels: Labels) -> list[str]:
 
 def alone_notes(results: AloneResults, labels: Labels) -> list[str]:
     lines = [
-        "95 %: Wilson interval, clustered by bug. Answer block: answers in the form that the main "
-        "agent reads; any other is wrong. Grounded: answers whose every claim their conversation "
-        "had observed, of those that claim anything. Valid calls: neither invalid (no such tool or "
-        "argument) nor refused (by the debugger's state or the tool limit). Steps, tokens, "
-        "seconds: average a question.",
+        f"95 %: Wilson interval, clustered by {results.paired.config.cluster}. Answer block: "
+        "answers in the form that the main agent reads; any other is wrong. Grounded: answers "
+        "whose every claim their conversation had observed, of those that claim anything. Valid "
+        "calls: neither invalid (no such tool or argument) nor refused (by the debugger's state or "
+        "the tool limit). Steps, tokens, seconds: average a question.",
         "The source reader takes the nearest literal and never runs the program: what it gets "
         "right needs no debugger.",
     ]
@@ -360,7 +363,7 @@ def alone_figures(results: AloneResults, labels: Labels) -> list[Record]:
             tuple(series),
         )
     ]
-    return without_empty([*figures, *paired_figures(results.paired, labels)])
+    return without_empty([*figures, *paired_records(results.paired, labels)])
 
 
 @dataclass(frozen=True)
@@ -445,7 +448,8 @@ class AloneStage:
                 f"Warning: not every model has a verdict on every question. The two first tables "
                 f"are of the {len(shared)} that all share; left out are {left_out}."
             )
-        metrics = tuple(alone_metrics(each, shared) for each in answers)
+        cluster = self.statistics.cluster
+        metrics = tuple(alone_metrics(each, shared, cluster) for each in answers)
         results = AloneResults(metrics, paired_answers(answers, self.statistics), tuple(notes))
         tables = self._write(results, answers, described)
         missing = sum(each.missing for each in answers)

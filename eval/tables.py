@@ -60,8 +60,13 @@ SECTIONS: tuple[tuple[str, tuple[str, str], Value, Value, Callable[[float | None
         lambda m: m.sub_tokens,
         tokens,
     ),
+    ("Avg. Dollars", ("Main", "Sub"), lambda m: m.main_dollars, lambda m: m.sub_dollars, dollars),
+    ("Avg. Seconds", ("Main", "Sub"), lambda m: m.main_seconds, lambda m: m.sub_seconds, decimal),
 )
-"""The blocks of the paper's table: title, columns of each pair of models, values, their text."""
+"""The blocks of the paper's table: title, columns of each pair of models, values, their text. The
+paper has no dollars and seconds."""
+OPTIONAL = ("Avg. Dollars", "Avg. Seconds")
+"""Blocks that are left out if all is free, or no conversation tells the seconds."""
 
 FLAT_COLUMNS: dict[str, Callable[[ArmMetrics], str]] = {
     "Bugs": lambda m: str(m.instances),
@@ -77,8 +82,11 @@ FLAT_COLUMNS: dict[str, Callable[[ArmMetrics], str]] = {
     "Sub tokens": lambda m: tokens(m.sub_tokens),
     "$ total": lambda m: dollars(m.dollars),
     "$/rollout": lambda m: dollars(m.dollars_per_rollout),
-    "Sub $/rollout": lambda m: dollars(m.sub_dollars_per_rollout),
+    "Main $": lambda m: dollars(m.main_dollars),
+    "Sub $": lambda m: dollars(m.sub_dollars),
     "Seconds": lambda m: decimal(m.debug_seconds),
+    "Main seconds": lambda m: decimal(m.main_seconds),
+    "Sub seconds": lambda m: decimal(m.sub_seconds),
     "$/fix": lambda m: dollars(m.dollars_per_fix),
     "Fixes/hour": lambda m: decimal(m.fixes_per_hour),
     "Debug success %": lambda m: decimal(m.debug_success),
@@ -113,6 +121,8 @@ def paper_table(comparison: Comparison, labels: Labels) -> list[list[str]]:
     heads = [head for pair in pairs for head in (labels.pair(pair, comparison.arms), "")]
     rows = [["Metric", *heads]]
     for title, columns, main, sub, text in SECTIONS:
+        if not any(main(m) or sub(m) for m in comparison.arms) and title in OPTIONAL:
+            continue
         rows.append([f"**{title}**", *[""] * len(heads)])
         rows.append(["", *columns * len(pairs)])
         for variant in variants:
@@ -151,7 +161,8 @@ def foot(comparison: Comparison, labels: Labels) -> list[str]:
     if any(comparison.baseline_of(m.arm) for m in arms):
         name = labels.variant(comparison.baseline)
         lines.append(f"In brackets: change relative to {name} with the same main model.")
-    lines.append("95 %: Wilson interval of the rate of resolved rollouts, clustered by bug.")
+    cluster = comparison.cluster
+    lines.append(f"95 %: Wilson interval of the rate of resolved rollouts, clustered by {cluster}.")
     if any(m.excluded for m in arms):
         counted_out = ", ".join(
             f"{m.excluded} of {' with '.join(labels.arm(m))}" for m in arms if m.excluded

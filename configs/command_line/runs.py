@@ -143,10 +143,12 @@ def _question_files(options: argparse.Namespace, config: RunConfig | None) -> It
 def add_view(parser: argparse.ArgumentParser) -> None:
     add, several = parser.add_argument, partial(parser.add_argument, action="append", default=[])
     add("run", type=Path, help=RUN_HELP)
-    add("--output", type=Path, metavar="FOLDER", help="where the pages go (RUN/report)")
+    add("--output", type=Path, metavar="FOLDER", help="where the pages go (RUN/report or audit)")
     add("--open", action="store_true", help="show them in the browser")
     told = f"most rollouts that get pages, 0 for all ({MOST_PAGES})"
     add("--limit", type=int, default=MOST_PAGES, metavar="N", help=told)
+    told = "N rollouts drawn at random, with a sheet for verdicts on them, in RUN/audit"
+    add("--sample", type=int, metavar="N", help=told)
     several(
         "--outcome",
         help="only these: resolved, not_resolved, right, wrong, failed; may be given several "
@@ -163,9 +165,13 @@ def view(options: argparse.Namespace) -> int:
     """Write a run as HTML pages, and print where."""
     from eval.metrics import Labels, labels_of
     from eval.report.facts import Outcome, Selection, sources_of
-    from eval.report.pages import ReportRequest, write_report
+    from eval.report.pages import SAMPLE, ReportRequest, write_report
 
     run: Path = options.run
+    sampled = options.sample is not None
+    limit = options.sample if sampled else options.limit
+    if sampled and limit < 1:
+        raise ConfigError(f"--sample: at least 1 rollout, not {limit}")
     sources = sources_of(run)
     if not sources:
         raise ConfigError(f"{run} has no rollouts; give the folder of a run that collected some")
@@ -183,9 +189,10 @@ def view(options: argparse.Namespace) -> int:
     request = ReportRequest(
         title=run.resolve().name,
         sources=sources,
-        output=options.output or run / "report",
+        output=options.output or run / ("audit" if sampled else "report"),
         selection=Selection(
-            limit=options.limit if options.limit > 0 else None,
+            limit=limit if limit > 0 else None,
+            at_random=sampled,
             outcomes=frozenset(outcomes[text] for text in options.outcome),
             variants=frozenset(options.variant),
             models=frozenset(options.model),
@@ -197,7 +204,12 @@ def view(options: argparse.Namespace) -> int:
     paths = write_report(request)
     if not paths.matching:
         console.print("no rollout is of what the options name; the report is empty")
-    if paths.rollouts < paths.matching:
+    if sampled:
+        sheet = paths.index.with_name(SAMPLE)
+        console.print(
+            f"{paths.rollouts} of {paths.matching} rollouts; say in {sheet} what is correct"
+        )
+    elif paths.rollouts < paths.matching:
         console.print(f"the first {paths.rollouts} of {paths.matching} rollouts; see --limit")
     console.print(f"{counted(paths.pages, 'conversation')}; open {paths.index}")
     if options.open:

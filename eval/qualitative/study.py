@@ -19,7 +19,7 @@ from collect.code.patches import ChangedRange
 from collect.questions.grounding import changed_by
 from collect.store.records import ORACLE_TEACHER, Conversation, Role, Rollout
 from eval.figures import Cell, Figure, Point, Record, Series, Table, without_empty
-from eval.metrics import Arm, InstanceKey, Labels, arm_of, instance_of, ordered, percent
+from eval.metrics import Arm, InstanceKey, Labels, Seconds, arm_of, instance_of, ordered, percent
 from eval.qualitative.failure_modes import (
     ANSWER_MODES,
     FINISH,
@@ -58,6 +58,8 @@ class Study:
     """Calls of those that debug, by step and tool."""
     questions: list[Item] = field(default_factory=list)
     """What main agents asked their subagents."""
+    seconds: dict[str, Seconds] = field(default_factory=dict)
+    """By id of a rollout with conversations."""
     scripted: set[Arm] = field(default_factory=set)
     """Arms with the oracle as a model."""
 
@@ -85,6 +87,7 @@ def study(
         if rollout is not None:
             held = sorted(group, key=lambda each: each.index)
             _look_at(rollout, held, gold, result)
+            result.seconds[rollout_id] = seconds_of(held)
             about = (instance_of(rollout), arm_of(rollout), rollout.attempt)
             questions = (text for each in held for text in questions_of(each))
             for number, text in enumerate(questions):
@@ -113,6 +116,14 @@ def _look_at(
     told = () if rollout.resolved else tuple(modes)
     result.findings.append(
         Finding(rollout.rollout_id, arm, instance, rollout.attempt, rollout.resolved, answers, told)
+    )
+
+
+def seconds_of(conversations: Sequence[Conversation]) -> Seconds:
+    debugging = [each for each in conversations if each.role in DEBUGGERS]
+    return Seconds(
+        sum(row.seconds for each in debugging for row in each.messages),
+        sum(row.event.seconds for each in conversations for row in each.events),
     )
 
 

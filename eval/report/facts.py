@@ -65,6 +65,8 @@ class Selection:
     """Which rollouts get pages. An empty field selects all."""
 
     limit: int | None = None
+    at_random: bool = False
+    """Whether the limit draws rollouts at random, always the same ones, and not the first."""
     outcomes: frozenset[str] = frozenset()
     variants: frozenset[str] = frozenset()
     models: frozenset[str] = frozenset()
@@ -109,7 +111,7 @@ def sources_of(run: Path) -> dict[str, Path]:
 
 
 def choose(sources: Mapping[str, Path], selection: Selection) -> tuple[list[ShownRollout], Totals]:
-    """The first selected rollouts, in order, and the counts over all rollouts."""
+    """The first or the drawn ones of the selected rollouts, in order, and the counts over all."""
     totals = Totals()
 
     def matching() -> Iterator[ShownRollout]:
@@ -126,6 +128,10 @@ def choose(sources: Mapping[str, Path], selection: Selection) -> tuple[list[Show
 
     if selection.limit is None:
         return sorted(matching(), key=lambda each: each.order), totals
+    if selection.at_random:
+        # Ids are hashes, so that the smallest ones are a random sample, and part of a larger one.
+        drawn = heapq.nsmallest(selection.limit, matching(), key=lambda each: each.row.rollout_id)
+        return sorted(drawn, key=lambda each: each.order), totals
     return heapq.nsmallest(selection.limit, matching(), key=lambda each: each.order), totals
 
 

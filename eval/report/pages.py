@@ -4,6 +4,7 @@ of each stage, a summary of all rollouts, and links to the pages.
 Layout of the folder::
 
     index.html            tables, charts, and the list of conversations
+    sample.csv            the rollouts of a random sample, for a reviewer's verdicts
     conversations/*.html  one page per conversation
 
 Every page contains its own style, and fetches nothing. Of all conversations, only those of one
@@ -43,14 +44,14 @@ from collect.rollouts.rollout import FAIL_TO_PASS
 from collect.store.files import write_text
 from collect.store.records import Conversation, MessageRow, Role, Rollout
 from collect.store.run_store import RunStore
-from eval.figures import FIGURES, MARKDOWN, about, draw, figures_of, table
+from eval.figures import FIGURES, MARKDOWN, about, csv_text, draw, figures_of, table
 from eval.metrics import Labels, ordered
 from eval.report.facts import Outcome, Selection, ShownRollout, Totals, choose
 from eval.report.rendering import GENERATOR, render
 from sandbox.debugger import DebugEvent, StopReason
 from sandbox.debugger import render as render_event
 
-INDEX, PAGES = "index.html", "conversations"
+INDEX, PAGES, SAMPLE = "index.html", "conversations", "sample.csv"
 PLAIN_NAME = re.compile(r"\w[\w-]{0,100}", re.ASCII)
 RULES = ("heading", "list", "table", "emphasis", "escape", "newline")
 """Only what the tables use: no links, images or HTML, whatever a model's name contains."""
@@ -103,15 +104,21 @@ class ReportPaths:
 def write_report(request: ReportRequest) -> ReportPaths:
     """Write the pages, replacing an earlier report.
 
-    Raises ConfigError if the folder holds anything else, or a table can't be read.
+    Raises ConfigError if the folder holds anything else, verdicts on a sample among it, or a table
+    can't be read.
     """
-    output, index = request.output, request.output / INDEX
+    output, index, sample = request.output, request.output / INDEX, request.output / SAMPLE
     is_report = index.is_file() and GENERATOR in index.read_text(encoding="utf-8", errors="replace")
     is_free = not output.exists() or (output.is_dir() and not any(output.iterdir()))
     if not is_report and not is_free:
         raise ConfigError(
             f"{output} is no report of StepInto's; name a new folder for it with --output, "
             "or remove that one"
+        )
+    if sample.exists():
+        raise ConfigError(
+            f"{sample} may have a reviewer's verdicts; name a new folder with --output, or remove "
+            "that file"
         )
     folder = output / PAGES
     folder.mkdir(parents=True, exist_ok=True)
@@ -134,7 +141,24 @@ def write_report(request: ReportRequest) -> ReportPaths:
         (folder / name).unlink()
     listed = [(shown, links[shown.stage, shown.row.rollout_id]) for shown in chosen]
     write_text(index, _index(request, totals, listed))
+    if request.selection.at_random:
+        write_text(sample, csv_text([SAMPLE_COLUMNS, *map(_sample_row, listed)]))
     return ReportPaths(index, len(written), len(chosen), totals.matching)
+
+
+SAMPLE_COLUMNS = (
+    *("stage", "variant", "main_model", "sub_model", "benchmark", "instance_id", "attempt"),
+    *("outcome", "page", "correct", "note"),
+)
+"""The last two are for a reviewer to fill in."""
+
+
+def _sample_row(listed: tuple[ShownRollout, Sequence[Link]]) -> tuple[str | int, ...]:
+    shown, (first, *_) = listed
+    row = shown.row
+    models = (row.main_model, row.sub_model)
+    bug = (row.benchmark, row.instance_id, row.attempt)
+    return (shown.stage, row.variant, *models, *bug, shown.outcome, f"{PAGES}/{first.page}", "", "")
 
 
 def question_files(run: Path) -> list[Path]:

@@ -22,7 +22,7 @@ from eval.figures import (
     figures_of,
 )
 from eval.metrics import Labels, compare
-from eval.paired import paired_figures, paired_report
+from eval.paired import paired_records, paired_report
 from eval.paper_figures import pass_rates
 from eval.tables import write_tables
 from tests.eval.test_metrics import baseline_rollout
@@ -62,7 +62,7 @@ def test_the_figures_of_arms(tmp_path: Path) -> None:
     rows += [make_rollout(f"bug-{n}", sub_model="large") for n in range(8)]
     paired = paired_report(rows, StatisticsConfig(resamples=1000), "baseline")
     comparison = compare(rows)
-    records = [pass_rates(comparison, LABELS), *paired_figures(paired, LABELS)]
+    records = [pass_rates(comparison, LABELS), *paired_records(paired, LABELS)]
     write_tables(comparison, rows, tmp_path, paired=paired, records=records)
     figures = {figure.title: figure for figure in figures_of(tmp_path)}
     assert len(figures) == len(figures_of(tmp_path)), "no figure is there twice"

@@ -33,6 +33,21 @@ def test_arms_are_run_once_each() -> None:
 
 
 @pytest.mark.parametrize(
+    ("pairs", "expected"),
+    [
+        ({"main": ["a", "b"], "sub": ["x", "y"]}, ["a x", "a y", "b x", "b y"]),
+        ({"main": ["a", "b"]}, ["a None", "b None"]),
+        ({"main": "a", "sub": "x"}, ["a x"]),
+        ([{"main": "a", "sub": [None, "x"]}, {"main": "b", "sub": "x"}], ["a None", "a x", "b x"]),
+    ],
+)
+def test_each_main_model_with_each_sub_model(pairs: object, expected: list[str]) -> None:
+    evaluation = config(pairs=pairs)
+    assert [f"{pair.main} {pair.sub}" for pair in evaluation.pairs] == expected
+    assert config(**evaluation.model_dump()) == evaluation, "a run's folder keeps them expanded"
+
+
+@pytest.mark.parametrize(
     ("fields", "message"),
     [
         ({"variants": ["debug2fx"]}, "baseline"),
@@ -40,6 +55,11 @@ def test_arms_are_run_once_each() -> None:
         ({"variants": ["baseline", "baseline"]}, "names baseline twice"),
         ({"pairs": [{"main": "a"}, {"main": "a"}]}, "twice"),
         ({"pairs": [{"main": ""}]}, "at least 1 character"),
+        ({"pairs": {"main": ["a", "a"], "sub": ["x"]}}, "twice"),
+        ({"pairs": {"main": ["a"], "subs": ["x"]}}, "Extra inputs"),
+        ({"pairs": {"main": ["a"], "sub": []}}, "has an empty list"),
+        ({"pairs": {"sub": ["x"]}}, "Field required"),
+        ({"pairs": "gpt"}, "dictionary"),
         ({"attempts": 0}, "greater than or equal to 1"),
         ({"attempt": 2}, "Extra inputs"),
     ],

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from collect.errors import FailureKind
 from collect.store.records import Rollout
-from eval.metrics import Arm, ArmMetrics, change, clustered_wilson, compare, wilson
+from eval.metrics import Arm, ArmMetrics, Seconds, change, clustered_wilson, compare, wilson
 from tests.records import make_failed_rollout, make_rollout
 
 NO_SUBAGENT: dict[str, Any] = {
@@ -53,6 +53,26 @@ def test_rates_and_averages() -> None:
     assert metrics.fixes_per_dollar == 1
     assert metrics.fixes_per_hour == pytest.approx(2 * 3600 / 44)
     assert not metrics.scripted
+
+
+def test_dollars_and_seconds_of_main_and_sub() -> None:
+    asking = {"seconds": 20.0, "scoring_seconds": 2.0, "dollars": 0.5, "sub_dollars": 0.125}
+    alone = NO_SUBAGENT | {"sub_model": "small", "dollars": 0.25, "sub_dollars": 0.0}
+    rows = [
+        make_rollout("a", **asking),
+        make_rollout("b", **asking | {"sub_dollars": 0.25}),
+        make_rollout("c", **alone, seconds=9.0, scoring_seconds=1.0),
+        make_rollout("of-no-conversation", **alone),
+    ]
+    parts = (Seconds(6.0, 4.0), Seconds(3.0, 1.0), Seconds(0.0, 0.0))
+    seconds = {row.rollout_id: part for row, part in zip(rows, parts, strict=False)}
+    (metrics,) = compare(rows, seconds=seconds).arms
+    assert metrics.main_dollars == (0.375 + 0.25 + 0.25 + 0.25) / 4
+    assert metrics.sub_dollars == (0.125 + 0.25) / 2, "over those that asked"
+    assert metrics.main_seconds == pytest.approx((12 + 15 + 8) / 3)
+    assert metrics.sub_seconds == (6 + 3) / 2
+    (unknown,) = compare(rows).arms
+    assert unknown.main_seconds is unknown.sub_seconds is None
 
 
 def test_tampered_rollouts_count_as_not_resolved() -> None:
@@ -185,6 +205,14 @@ def test_attempts_that_agree_add_no_certainty() -> None:
     assert clustered_wilson(thrice) == pytest.approx(wilson(4 / 6, 6), abs=0.03)
     assert clustered_wilson([[True] * 5]) == wilson(1.0, 1)
     assert clustered_wilson([[True, False]] * 10) == wilson(0.5, 20.0)
+
+
+def test_an_interval_by_repository() -> None:
+    rows = [make_rollout(f"{name}-{n}", resolved=name == "a") for name in "ab" for n in range(9)]
+    [by_bug], [metrics] = compare(rows).arms, compare(rows, cluster="repository").arms
+    assert (metrics.instances, metrics.pass_rate) == (18, 50)
+    assert (metrics.pass_low, metrics.pass_high) == tuple(100 * end for end in wilson(0.5, 2))
+    assert (by_bug.pass_low, by_bug.pass_high) == tuple(100 * end for end in wilson(0.5, 18))
 
 
 @given(st.lists(st.lists(st.booleans(), min_size=1, max_size=5), min_size=1, max_size=30))

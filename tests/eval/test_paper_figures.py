@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from collect.store.records import Rollout
 from eval.figures import Figure, Record, Table
-from eval.metrics import Labels, compare
-from eval.paper_figures import panel_records, pass_rates
+from eval.metrics import Labels, Seconds, compare
+from eval.paper_figures import debugger_use, panel_records, pass_rates
 from eval.tables import panels_of, write_tables
-from tests.eval.test_metrics import baseline_rollout
+from tests.eval.test_metrics import NO_SUBAGENT, baseline_rollout
 from tests.eval.test_repair_tables import only_panel, repair_rollout
 from tests.records import make_rollout
 
@@ -43,6 +45,40 @@ def test_rates_have_a_series_for_each_pair_of_models() -> None:
     assert point.low is not None
     assert point.high is not None
     assert point.low < 75 < point.high
+
+
+def test_the_use_of_the_debugger() -> None:
+    """Claude Sonnet on GitBug-Java, Debug2Fix, section 6.2: 17 of 186 use the tools, 14 of these
+    are resolved, and 11 by the baseline."""
+    tools = NO_SUBAGENT | {"variant": "debug_tools_only", "seconds": 21.0, "scoring_seconds": 1.0}
+    rollouts = [
+        row
+        for number in range(186)
+        for row in (
+            baseline_rollout(f"java-{number}", resolved=number < 11 or number >= 17, debug_calls=0),
+            make_rollout(
+                f"java-{number}",
+                **tools,
+                resolved=number < 14,
+                debug_calls=4 if number < 16 else 2 if number == 16 else 0,
+            ),
+        )
+    ]
+    seconds = {row.rollout_id: Seconds(0.0, 5.0 if row.debug_calls else 0.0) for row in rollouts}
+    found = debugger_use(compare(rollouts), rollouts, seconds, LABELS)
+    ((*names, rollouts_, used, share, bugs, calls, passed, same, took, time),) = found.rows
+    assert names == ["Debug Tools Only", "large"]
+    assert (rollouts_, used, bugs, took, time) == (186, 17, 17, 5.0, 25.0)
+    assert [share, calls, passed, same] == pytest.approx([9.14, 3.882, 82.35, 64.71], abs=0.005)
+    assert found.columns[-3] == "Baseline pass %"
+
+
+def test_a_debugger_that_no_one_used() -> None:
+    never = make_rollout("a", **NO_SUBAGENT | {"variant": "debug_tools_only", "debug_calls": 0})
+    (row,) = debugger_use(compare([never]), [never], {}, LABELS).rows
+    assert row[2:] == (1, 0, 0.0, 0, None, None, None, None, None)
+    baseline = baseline_rollout("a", debug_calls=0)
+    assert debugger_use(compare([baseline]), [baseline], {}, LABELS).rows == ()
 
 
 def test_inspectcoder_s_figures() -> None:

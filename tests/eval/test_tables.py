@@ -11,7 +11,7 @@ import pytest
 
 from collect.errors import FailureKind
 from collect.store.records import Rollout
-from eval.metrics import Labels, bracket, compare, counts, decimal, dollars, span, tokens
+from eval.metrics import Labels, Seconds, bracket, compare, counts, decimal, dollars, span, tokens
 from eval.tables import flat_table, foot, markdown, paper_table, summary, write_tables
 from tests.eval.test_metrics import baseline_rollout
 from tests.records import make_failed_rollout, make_rollout
@@ -31,6 +31,8 @@ def paper_rollouts() -> list[Rollout]:
                 main_steps=15 + (number < 130),
                 main_prompt_tokens=340_000,
                 main_completion_tokens=7_000,
+                dollars=1.0,
+                sub_dollars=0.0,
             )
         )
         rollouts.append(
@@ -47,6 +49,8 @@ def paper_rollouts() -> list[Rollout]:
                 sub_prompt_tokens=345_000,
                 sub_completion_tokens=5_000,
                 sub_steps=26,
+                dollars=1.75,
+                sub_dollars=0.5,
             )
         )
     random.Random(1).shuffle(rollouts)
@@ -68,7 +72,22 @@ def test_the_paper_s_numbers_in_the_paper_s_layout() -> None:
         ["", "Main", "Sub"],
         ["Baseline", "347k", "-"],
         ["Debug2Fix (w/ Tool Limit)", "645k (+85.9%)", "350k"],
+        ["**Avg. Dollars**", "", ""],
+        ["", "Main", "Sub"],
+        ["Baseline", "$1.00", "-"],
+        ["Debug2Fix (w/ Tool Limit)", "$1.25 (+25.0%)", "$0.5000"],
     ]
+
+
+def test_seconds_of_main_and_sub() -> None:
+    rows = [baseline_rollout("a"), make_rollout("a", seconds=40.0, scoring_seconds=2.0)]
+    seconds = {row.rollout_id: Seconds(sub, 0.0) for row, sub in zip(rows, (0, 16), strict=True)}
+    *_, title, _, baseline, debug2fix = paper_table(compare(rows, seconds=seconds), LABELS)
+    assert title[0] == "**Avg. Seconds**"
+    assert baseline == ["Baseline", "11.0", "-"]
+    assert debug2fix == ["Debug2Fix", "22.0 (+100%)", "16.0"]
+    free = [make_rollout("a", dollars=0.0, sub_dollars=0.0)]
+    assert "Dollars" not in str(paper_table(compare(free), LABELS)), "of free models alone"
 
 
 def test_rows_are_in_the_paper_s_order_and_unknown_variants_last() -> None:

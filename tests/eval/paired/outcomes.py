@@ -14,15 +14,17 @@ FRONTIER = Arm("debug2fix", "large", "large")
 BASELINE = Arm("baseline", "large", "")
 
 
-def once(results: Sequence[bool | int]) -> Outcomes:
+def once(results: Sequence[bool | int], repository: str = "ledger") -> Outcomes:
     """One attempt at each of so many bugs."""
-    return {f"bug-{number}": {0: bool(result)} for number, result in enumerate(results)}
+    return several([[int(result)] for result in results], repository)
 
 
-def several(results: Sequence[Sequence[int]]) -> Outcomes:
-    """Several attempts at each of so many bugs."""
+def several(results: Sequence[Sequence[int]], repository: str = "ledger") -> Outcomes:
+    """Several attempts at each of so many bugs of a repository."""
     return {
-        f"bug-{number}": {attempt: bool(result) for attempt, result in enumerate(attempts)}
+        (f"{repository}-{number}", repository): {
+            attempt: bool(result) for attempt, result in enumerate(attempts)
+        }
         for number, attempts in enumerate(results)
     }
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import product
+
+import numpy as np
 import pytest
+from scipy import stats
 
 from collect.errors import FailureKind
 from eval.config import StatisticsConfig
@@ -63,8 +67,72 @@ def test_only_what_both_were_judged_on_counts() -> None:
     assert (found.first_rate, found.second_rate) == (100, 50)
 
 
+def in_repositories(*results: list[list[int]]) -> Outcomes:
+    """The attempts at the bugs of repositories a, b, and so on."""
+    named = zip("abcdefgh", results, strict=False)
+    return {bug: tried for name, bugs in named for bug, tried in several(bugs, name).items()}
+
+
+FIRST = [[[1], [1], [1]], [[1], [1], [0]], [[1], [0]], [[1]], [[0], [1], [0]], [[1], [1]]]
+SECOND = [[[0], [0], [0]], [[1], [0], [0]], [[0], [0]], [[0]], [[1], [0], [0]], [[0], [1]]]
+GAPS, BUGS = [3, 1, 1, 1, 0, 1], [3, 3, 2, 1, 3, 2]
+"""Bugs that only the first arm resolved, less those that only the second did, by repository."""
+
+
+def test_a_test_by_repository() -> None:
+    config = CONFIG.model_copy(update={"cluster": "repository"})
+    first, second = in_repositories(*FIRST), in_repositories(*SECOND)
+    found = compared(first, second, config)
+    assert (found.instances, found.attempts, found.repositories) == (14, 14, 6)
+    assert (found.first_better, found.second_better) == (8, 1), "these are bugs"
+    # Of the signs of the six gaps, those that are at least as extreme as the observed ones.
+    sums = [abs(np.dot(signs, GAPS)) for signs in product((1, -1), repeat=6)]
+    assert found.p == pytest.approx(np.mean([each >= 7 for each in sums]))
+    assert compared(first, second).p == stats.binomtest(8, 9).pvalue
+
+
+def test_an_interval_by_repository() -> None:
+    first, second = in_repositories(*FIRST, [[0]] * 9), in_repositories(*SECOND, [[1]] * 9)
+    config = StatisticsConfig(resamples=20_000, cluster="repository")
+    found, by_bug = compared(first, second, config), compared(first, second, CONFIG)
+    gaps, bugs = np.array([*GAPS, -9]), np.array([*BUGS, 9])
+    # Every draw of seven of seven repositories, weighted by how often it comes.
+    rng = np.random.default_rng(5)
+    drawn = rng.integers(0, 7, (100_000, 7))
+    shares = 100 * gaps[drawn].sum(axis=1) / bugs[drawn].sum(axis=1)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low == pytest.approx(np.percentile(shares, 2.5), abs=2)
+    assert found.high == pytest.approx(np.percentile(shares, 97.5), abs=2)
+    assert by_bug.low is not None
+    assert found.low < by_bug.low, "nine bugs of one repository that say the same are one"
+
+
+def test_the_difference_without_each_repository() -> None:
+    found = compared(in_repositories(*FIRST), in_repositories(*SECOND))
+    assert found.difference == pytest.approx(100 * 7 / 14)
+    assert found.without == pytest.approx(
+        {"a": 400 / 11, "b": 600 / 11, "c": 600 / 12, "d": 600 / 13, "e": 700 / 11, "f": 600 / 12}
+    )
+    assert found.range_without == pytest.approx((400 / 11, 700 / 11))
+    alone = compared(once([1, 0]), once([0, 0]))
+    assert (alone.without, alone.range_without) == ({}, (None, None))
+
+
+def test_repositories_whose_bugs_agree_need_more_bugs() -> None:
+    first = in_repositories(*[[[1]] * 4] * 3, *[[[0]] * 4] * 3)
+    second = in_repositories(*[[[0]] * 4] * 3, *[[[1]] * 4] * 3)
+    by_bug = compared(first, second)
+    by_repository = compared(first, second, CONFIG.model_copy(update={"cluster": "repository"}))
+    assert by_bug.discordance == by_repository.discordance == 1
+    # (1.96 + 0.8416 * sqrt(1 - 0.05 ** 2)) ** 2 / 0.05 ** 2 = 3137.8, here of repositories.
+    assert by_bug.instances_for_planned == 3138
+    assert by_repository.instances_for_planned == 4 * 3138
+
+
 def test_nothing_is_shared() -> None:
-    outcomes = {SMALL: {"a": {0: True}}, BASELINE: {"b": {0: True}, "a": {}}}
+    a, b = ("a", "ledger"), ("b", "ledger")
+    outcomes = {SMALL: {a: {0: True}}, BASELINE: {b: {0: True}, a: {}}}
     (found,) = compare_pairs(outcomes, [(SMALL, BASELINE)], CONFIG)
     assert (found.instances, found.left_out) == (0, 2)
     assert found.p is found.difference is found.non_inferior is found.instances_for_planned is None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
 
 from eval.config import StatisticsConfig
-from eval.paired import Outcomes, RecoveredGain, recovered_gain, unseen_share
+from eval.metrics import Arm
+from eval.paired import Bug, Outcomes, RecoveredGain, recovered_gain, unseen_share
 from tests.eval.paired.outcomes import BASELINE, FRONTIER, SMALL, once
 
 CONFIG = StatisticsConfig(resamples=1000)
@@ -48,6 +50,23 @@ def test_what_no_bug_showed_is_not_known_to_be_impossible() -> None:
     assert (none.low, none.high) == pytest.approx((-unseen, unseen))
 
 
+def test_by_repository() -> None:
+    held: dict[Arm, dict[Bug, Mapping[int, bool]]] = {arm: {} for arm in ARMS}
+    # By repository: bugs that the small model, the frontier and the baseline resolve, of 4.
+    for number, resolved in enumerate([(3, 4, 0), (2, 4, 1), (4, 4, 2), (0, 4, 1), (2, 3, 0)]):
+        for arm, count in zip(ARMS, resolved, strict=True):
+            held[arm] |= once([1] * count + [0] * (4 - count), f"repository-{number}")
+    config = StatisticsConfig(resamples=20_000, cluster="repository")
+    found = recovered_gain(ARMS, held, config)
+    assert (found.instances, found.share) == (20, pytest.approx(100 * 7 / 15))
+    drawn = np.random.default_rng(1).integers(0, 5, (100_000, 5))
+    small, frontier = np.array([3, 1, 2, -1, 2]), np.array([4, 3, 2, 3, 3])
+    shares = 100 * small[drawn].sum(axis=1) / frontier[drawn].sum(axis=1)
+    assert found.low == pytest.approx(np.percentile(shares, 2.5), abs=2)
+    # No repository in which the small model is better than both: the rule of three, of five.
+    assert found.high == pytest.approx(100 * 7 / 15 + 100 * (1 - 0.025 ** (1 / 5)) / (15 / 20))
+
+
 def test_undefined_without_a_gain() -> None:
     same = recovered([1, 0] * 20, [1, 0] * 20, [1, 0] * 20)
     assert (same.share, same.low, same.high) == (None, None, None)
@@ -59,7 +78,7 @@ def test_undefined_without_a_gain() -> None:
 
 
 def test_undefined_without_shared_bugs() -> None:
-    elsewhere: Outcomes = {"other": {0: True}}
+    elsewhere: Outcomes = {("other", "ledger"): {0: True}}
     outcomes = {SMALL: once([1]), FRONTIER: once([1]), BASELINE: elsewhere}
     found = recovered_gain(ARMS, outcomes, CONFIG)
     assert (found.instances, found.left_out) == (0, 2)

@@ -82,6 +82,19 @@ def test_coverage_with_one_attempt(better: float, worse: float) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("repositories", [6, 10, 20])
+def test_coverage_with_few_repositories(repositories: int) -> None:
+    """Eight bugs each: 25 % are won and 40 % lost on average, and the shares vary."""
+    rng = np.random.default_rng(5)
+    pairs = []
+    for _ in range(300):
+        won = rng.uniform(0, 0.5, repositories)
+        first, lost, _ = rng.multinomial(8, np.stack([won, 0.65 - won, won * 0 + 0.35], 1)).T
+        pairs.append(Aligned(np.array([first, lost]), np.full(repositories, 8), 0))
+    assert coverage(pairs, 0.25 - 0.4) >= 0.88
+
+
+@pytest.mark.slow
 def test_coverage_with_several_attempts() -> None:
     rng = np.random.default_rng(4)
     pairs = [clustered(rng, 40, 4) for _ in range(300)]

@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from scipy import stats
 
+from collect.agents.config import Variant
 from collect.errors import FailureKind
 from collect.store.records import Rollout
-from eval.config import EvalConfig, StatisticsConfig
+from eval.config import ArmName, ComparisonConfig, EvalConfig, StatisticsConfig
+from eval.figures import Table
 from eval.metrics import Arm, Labels, compare
 from eval.paired import (
     PairedReport,
@@ -20,6 +23,7 @@ from eval.paired import (
     comparisons_table,
     gains_table,
     paired_notes,
+    paired_records,
     paired_report,
 )
 from eval.tables import write_tables
@@ -84,7 +88,30 @@ def test_comparisons_of_the_config() -> None:
         }
     )
     found = paired_report(rollouts(), evaluation.statistics, "baseline")
-    assert [(each.first, each.second) for each in found.comparisons] == [(SMALL, BASELINE)]
+    assert [(each.first, each.second, each.exploratory) for each in found.comparisons] == [
+        (SMALL, BASELINE, False),
+        (FRONTIER, BASELINE, True),
+        (SMALL, FRONTIER, True),
+    ]
+    primary, *others = found.comparisons
+    # 15 bugs that only the first arm resolves, none that only the second does; one comparison.
+    assert primary.p == primary.p_corrected == stats.binomtest(15, 15).pvalue
+    assert primary.significant
+    assert [each.p for each in others] == [stats.binomtest(n, n).pvalue for n in (20, 5)]
+    assert all(each.p_corrected is each.significant is None for each in others)
+    header, *rows = comparisons_table(found, Labels())
+    holm = [row[header.index("p (Holm)")] for row in rows]
+    assert holm == ["<0.001", "exploratory", "exploratory"]
+    notes = "\n".join(paired_notes(found, Labels()))
+    assert "corrected for 1 comparison. Exploratory: not named in" in notes
+
+
+def test_a_named_comparison_is_not_made_the_other_way_round() -> None:
+    names = [ArmName(variant=Variant.DEBUG2FIX, main="large", sub=s) for s in ("large", "small")]
+    named = (ComparisonConfig(first=names[0], second=names[1]),)
+    found = report(comparisons=named)
+    pairs = [(each.first, each.second) for each in found.comparisons]
+    assert pairs == [(FRONTIER, SMALL), (FRONTIER, BASELINE), (SMALL, BASELINE)]
 
 
 @pytest.mark.parametrize(
@@ -116,6 +143,21 @@ def test_comparisons_of_the_config() -> None:
             },
             'with itself: {"variant":"baseline","main":"large"} ',
         ),
+        (
+            {
+                "comparisons": [
+                    {
+                        "first": {"variant": "debug2fix", "main": "large", "sub": "small"},
+                        "second": {"variant": "baseline", "main": "large"},
+                    },
+                    {
+                        "first": {"variant": "baseline", "main": "large"},
+                        "second": {"variant": "debug2fix", "main": "large", "sub": "small"},
+                    },
+                ]
+            },
+            "eval.statistics.comparisons names .* twice",
+        ),
     ],
 )
 def test_mistakes_are_refused(statistics: dict[str, Any], message: str) -> None:
@@ -141,6 +183,23 @@ def test_tables() -> None:
     notes = "\n".join(paired_notes(found, labels))
     assert "McNemar's exact test; (Holm): corrected for 3 comparisons" in notes
     assert "above -5 percentage points" in notes
+
+
+def test_differences_without_one_repository() -> None:
+    rows = [
+        make_rollout(f"{name}-{number}", sub_model=sub, resolved=number < resolved)
+        for name, small, frontier in (("a", 4, 0), ("b", 2, 1), ("c", 0, 2))
+        for sub, resolved in (("small", small), ("large", frontier))
+        for number in range(4)
+    ]
+    (record,) = [each for each in paired_records(report(rows), Labels()) if "leave" in each.name]
+    assert isinstance(record, Table)
+    assert [row[2:] for row in record.rows] == [("a", -12.5), ("b", 25.0), ("c", 62.5)]
+    header, cells = comparisons_table(report(rows), Labels())
+    assert dict(zip(header, cells, strict=True))["Without one repository"] == "-12.5 to +62.5"
+    notes = "\n".join(paired_notes(report(rows, cluster="repository"), Labels()))
+    assert "a bootstrap of repositories (" in notes
+    assert "sign-flip permutation test over repositories" in notes
 
 
 def test_an_undefined_share_is_explained() -> None:

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 
+import pytest
+
 from collect.store.messages import Message, ToolCall
 from collect.store.records import Conversation, MessageRow, Role, Rollout, ToolOutcome
 from eval.config import JudgeConfig
@@ -55,6 +57,19 @@ def sample(rollouts: Iterable[Rollout], seed: int) -> list[Item]:
 def tables(found: Study) -> dict[str, Table]:
     records = qualitative_records(found, LABELS)
     return {each.name: each for each in records if isinstance(each, Table)}
+
+
+def test_seconds_of_the_subagent_and_of_the_debugger() -> None:
+    rollout = make_rollout()
+    main, helper = make_conversations(rollout)
+    timed = tuple(
+        replace(each, event=replace(each.event, seconds=0.25 + number))
+        for number, each in enumerate(helper.events)
+    )
+    found = study([rollout], [main, replace(helper, events=timed)], {})
+    # Three replies of 0.8 s and two results of 0.2 s; events of 0.25 s and 1.25 s.
+    assert found.seconds[rollout.rollout_id].sub == pytest.approx(2.8)
+    assert found.seconds[rollout.rollout_id].debugger == 1.5
 
 
 def test_what_main_agents_ask() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import webbrowser
 from pathlib import Path
 
@@ -61,6 +62,34 @@ def test_part_of_a_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert (
         "1 of 4 rollouts are shown; 2 match the filters given" in read(output / "index.html").text
     )
+
+
+def test_a_sample_for_a_reviewer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run, rows = tmp_path / "run", [make_rollout(f"bug-{n}", resolved=n % 2 == 0) for n in range(40)]
+    store = RunStore.open(run)
+    for row in rows:
+        store.add(row, make_conversations(row))
+    store.close()
+    chosen = ["--outcome", "resolved", "--sample"]
+    assert view(run, *chosen, 5) == 0
+    assert "5 of 20 rollouts" in capsys.readouterr().out
+    sheet = run / "audit" / "sample.csv"
+    small = list(csv.DictReader(sheet.read_text().splitlines()))
+    bugs = {row["instance_id"] for row in small}
+    assert len(bugs) == 5
+    assert bugs <= {row.instance_id for row in rows if row.resolved}
+    assert bugs != {row.instance_id for row in sorted(rows, key=lambda r: r.instance_id)[:5]}
+    assert all("+++ b/ledger/cache.py" in read(sheet.parent / r["page"]).text for r in small)
+    assert {(row["outcome"], row["correct"], row["note"]) for row in small} == {
+        ("resolved", "", "")
+    }
+
+    assert view(run, *chosen, 5) == 2
+    assert "may have a reviewer's verdicts" in capsys.readouterr().err
+    assert view(run, "--output", tmp_path / "more", *chosen, 10) == 0
+    larger = csv.DictReader((tmp_path / "more" / "sample.csv").read_text().splitlines())
+    assert bugs < {row["instance_id"] for row in larger}
+    assert view(run, "--sample", 0) == 2
 
 
 def test_where_nothing_is_of_what_is_asked_for_it_says_so(
