@@ -131,6 +131,9 @@ class TrainConfig(StrictRecord):
     """Optimizer steps between checkpoints."""
     device: Literal["auto", "cpu"] = "auto"
     """auto: CUDA if there is a device."""
+    attention: str | None = None
+    """The attention implementation, as transformers' `attn_implementation`: `sdpa`, `eager`,
+    `flash_attention_2`, a kernel of the hub ... Null: the best that transformers finds."""
 
     eval_every: int | None = Field(default=None, ge=1)
     """Optimizer steps between losses on the test split, means over its batches; null: none."""

@@ -55,6 +55,7 @@ from train.trainer import (
     loss_curve,
     on_cpu,
     report_steps,
+    without_weights,
 )
 
 Method = SupervisedFineTuning | PreferenceOptimization | RewardOptimization
@@ -105,6 +106,7 @@ def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | Non
     on_main(lambda: resolve_base_model(config.base_model, config.base_model_sha256))
     tokenization = load_tokenization(config)
     base = tokenization.base
+    on_main(lambda: without_weights(config, base))
     preflight = on_main(lambda: _prepare(job, method, tokenization))
     resume = on_main(lambda: newest_checkpoint(job.checkpoints, job.fingerprint, process_count()))
     model = load_model(config, base)
