@@ -108,9 +108,10 @@ class TrainConfig(StrictRecord):
     """Passes over the rows."""
     max_steps: int | None = Field(default=None, ge=1)
     """Optimizer steps after which training ends, whatever `epochs` says."""
-    learning_rate: float = Field(default=2e-4, gt=0)
+    learning_rate: float | None = Field(default=None, gt=0)
     """The peak learning rate; it decays to 0 along a cosine, unless `trainer_arguments` says
-    otherwise."""
+    otherwise. Null: 2e-4 for `sft`, 1e-5 for `dpo` and `grpo`; if every weight is trained, 1e-5,
+    5e-7 and 1e-6."""
     batch_size: int = Field(default=1, ge=1)
     """Rows per device and step."""
     gradient_accumulation: int = Field(default=8, ge=1)

@@ -103,6 +103,17 @@ def test_the_attention_is_the_loaded_models(tiny: Path, attention: str) -> None:
     assert load_model(settings, str(tiny)).config._attn_implementation == attention
 
 
+def test_an_unusual_learning_rate_is_told_before_the_rows_are_read(
+    run: Path, tiny: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(ConfigError, match="lengths"):
+        run_train(config(tiny, learning_rate=0.5, max_length=100), run)
+    assert "train.learning_rate = 0.5 is far from 0.0001 to 0.001" in caplog.text
+    with pytest.raises(ConfigError, match="lengths"):
+        run_train(config(tiny, learning_rate=None, max_length=100), run)
+    assert caplog.text.count("is far from") == 1
+
+
 def test_an_attention_that_is_not_there_is_refused_at_once(run: Path, tiny: Path) -> None:
     with pytest.raises(ConfigError, match=r"train\.attention: flash: .*not supported"):
         run_train(config(tiny, attention="flash"), run)
