@@ -46,15 +46,18 @@ class RewardSettings(StrictRecord):
     """An episode's reward: the sum of each weight times its quantity."""
 
     correct: float = Field(default=1.0, gt=0)
-    """Times 1 if the scorer finds the whole answer right, else 0."""
+    """Times 1 if the scorer finds the whole answer right, and the session showed all that it
+    claims, else 0."""
     facts: float = Field(default=0.2, ge=0)
     """Times the share of the requested facts that are right, 0 to 1."""
     form: float = Field(default=0.1, ge=0)
     """Times 1 if the answer ends in a well-formed `<debug_answer>` block, else 0."""
     invalid_calls: float = Field(default=0.1, ge=0)
-    """Times minus the share of invalid calls: no such tool, or wrong arguments."""
+    """Times minus the share of calls that are invalid (no such tool, or wrong arguments) or refused
+    by the debugger's state."""
     require_session: bool = True
-    """Count an answer without any debug session as a guess: its `correct` and `facts` are 0."""
+    """Count an answer without any debug session as a guess: its `correct`, `facts` and `form` are
+    0."""
 
 
 class GrpoSettings(StrictRecord):
