@@ -178,7 +178,8 @@ def lora_config(config: TrainConfig, model: Any) -> Any:
 
 
 def shared_options(config: TrainConfig, output: Path) -> dict[str, Any]:
-    """The options shared by all TRL trainers. CPUs need no activation checkpointing."""
+    """The options shared by all TRL trainers. CPUs need no activation checkpointing, and FSDP has
+    its own."""
     import torch
 
     cpu = on_cpu(config)
@@ -187,7 +188,7 @@ def shared_options(config: TrainConfig, output: Path) -> dict[str, Any]:
     fast_bf16 = bool(features.get("avx512_bf16") or features.get("amx_bf16"))
     arguments = {
         "bf16": not cpu or fast_bf16,
-        "gradient_checkpointing": not cpu,
+        "gradient_checkpointing": not cpu and not sharded(),
         "ddp_find_unused_parameters": False,
         "logging_steps": 1,
         "logging_first_step": True,
