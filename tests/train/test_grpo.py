@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -265,6 +266,16 @@ def test_a_step_on_real_sessions(shop: Path, run: Path, tmp_path: Path) -> None:
     held_out = QuestionBench(RuntimeConfig(), benchmark, HeldOutConfig(repositories=("shop",)))
     with pytest.raises(ConfigError, match="none of its 1 questions is left"):
         run_train(config, run, bench=held_out)
+
+
+@pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed")
+def test_a_missing_vllm_is_told_before_training(run: Path, tiny_folder: Path) -> None:
+    arguments = {"use_vllm": True}
+    config = TrainConfig(
+        method="grpo", base_model=str(tiny_folder), device="cpu", trainer_arguments=arguments
+    )
+    with pytest.raises(ConfigError, match=r"use_vllm needs vLLM.*\.\[grpo\]"):
+        run_train(config, run)
 
 
 @pytest.mark.usefixtures("one_thread")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from collect.rollouts.rollout import failure_of
 from collect.store.messages import ToolSchema
 from collect.store.records import ToolOutcome
 from sandbox import clean_up
+from sandbox.environment import install_command
 from sandbox.errors import SandboxError
 from train.base_model import Tokenization, context_length, set_serving_template
 from train.config import RewardSettings, TrainConfig
@@ -343,6 +345,11 @@ class RewardOptimization:
     def prepare(self, job: Job, tokenization: Tokenization) -> Preflight:
         """Render the prompts, with the current `agents` section. Raises ConfigError, also if a
         question's bug is not in the benchmark."""
+        if self.config.trainer_arguments.get("use_vllm") and find_spec("vllm") is None:
+            raise ConfigError(
+                "train.trainer_arguments.use_vllm needs vLLM, which is not installed; "
+                f"{install_command('grpo')}, in an environment of its own, or set it to false"
+            )
         questions, agents = self._questions(job.data), self.bench.runtime.agents
         instances_of(self._benchmark(), questions)
         tokenizer, rows, lengths = _served_tokenizer(tokenization), [], []
