@@ -57,6 +57,9 @@ class PreferencesConfig(StrictRecord):
     """Maximum number of pairs per question."""
     shorter_share: float = Field(default=0.75, gt=0, lt=1)
     """For `shorter`: the better attempt has at most this share of the other's turns."""
+    chosen_from: tuple[str, ...] = ()
+    """The models whose attempts may be the better side. Empty: only the model of the worse side,
+    so that a pair differs in what was done and not in whose style it is."""
     seed: int = 0
     """Seed for selecting a question's pairs."""
 

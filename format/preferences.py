@@ -40,6 +40,7 @@ class Attempt:
     """A conversation that can be a side of a pair: short facts, no texts."""
 
     conversation_id: str
+    model: str
     repository: str
     question_id: str | None
     right: bool
@@ -74,6 +75,7 @@ def attempt_of(candidate: Candidate, dropped_by: str | None) -> Attempt | None:
     question = json.dumps([bug, outcome.question_id, conversation.tools, prompt])
     return Attempt(
         conversation.conversation_id,
+        intern(conversation.model),
         intern(conversation.repository),
         outcome.question_id,
         right,
@@ -148,13 +150,17 @@ def choose_pairs(
 
 
 def _possible(why: Why, config: PreferencesConfig, attempts: Sequence[Attempt]) -> list[Pair]:
-    right = [each for each in attempts if each.right]
+    better = [each for each in attempts if each.right]
+    worse = [each for each in attempts if each.right is (why is Why.SHORTER)]
+    pairs = [Pair(why, a, b) for a in better for b in worse if _may_choose(config, a, b)]
     if why is Why.CORRECT:
-        wrong = [each for each in attempts if not each.right]
-        both = [(better, worse) for better in right for worse in wrong]
-        return [Pair(why, *pair) for pair in both if pair[0].answer != pair[1].answer]
-    both = [(short, long) for short in right for long in right]
-    return [Pair(why, a, b) for a, b in both if a.turns <= config.shorter_share * b.turns]
+        return [pair for pair in pairs if pair.chosen.answer != pair.rejected.answer]
+    share = config.shorter_share
+    return [pair for pair in pairs if pair.chosen.turns <= share * pair.rejected.turns]
+
+
+def _may_choose(config: PreferencesConfig, better: Attempt, worse: Attempt) -> bool:
+    return better.model in (config.chosen_from or (worse.model,))
 
 
 PAIR_COLUMNS = {
@@ -210,8 +216,9 @@ def write_preferences(
         raise ConfigError(
             f"format.preferences finds no pair: of {len(by_question)} questions {several} have "
             f"more than one attempt to compare; {right} attempts are right and {wrong} wrong. "
-            "Answer with several models (questions.answer_with: [a, b]) or several attempts "
-            "(questions.attempts) of one that samples, or leave format.preferences out"
+            "Let a model that samples make several attempts (questions.attempts), or take another "
+            "model's right answers (questions.answer_with: [a, b] and "
+            "format.preferences.chosen_from: [b]), or leave format.preferences out"
         )
     needed = {name for pair in pairs for name in pair.ids}
     folder = sft / PREFERENCES

@@ -82,5 +82,5 @@ def command_argv(command: Command) -> list[str]:
 def install_command(extra: str) -> str:
     """The command that installs an extra of pyproject.toml from a checkout; no index has it."""
     # vLLM requires other versions than those StepInto is tested with.
-    constraints = "" if extra == "serve" else "-c constraints.txt "
+    constraints = "" if extra in ("serve", "grpo") else "-c constraints.txt "
     return f"pip install {constraints}-e '.[{extra}]' in StepInto's checkout"

@@ -46,15 +46,18 @@ class RewardSettings(StrictRecord):
     """An episode's reward: the sum of each weight times its quantity."""
 
     correct: float = Field(default=1.0, gt=0)
-    """Times 1 if the scorer finds the whole answer right, else 0."""
+    """Times 1 if the scorer finds the whole answer right, and the session showed all that it
+    claims, else 0."""
     facts: float = Field(default=0.2, ge=0)
     """Times the share of the requested facts that are right, 0 to 1."""
     form: float = Field(default=0.1, ge=0)
     """Times 1 if the answer ends in a well-formed `<debug_answer>` block, else 0."""
     invalid_calls: float = Field(default=0.1, ge=0)
-    """Times minus the share of invalid calls: no such tool, or wrong arguments."""
+    """Times minus the share of calls that are invalid (no such tool, or wrong arguments) or refused
+    by the debugger's state."""
     require_session: bool = True
-    """Count an answer without any debug session as a guess: its `correct` and `facts` are 0."""
+    """Count an answer without any debug session as a guess: its `correct`, `facts` and `form` are
+    0."""
 
 
 class GrpoSettings(StrictRecord):
@@ -108,9 +111,10 @@ class TrainConfig(StrictRecord):
     """Passes over the rows."""
     max_steps: int | None = Field(default=None, ge=1)
     """Optimizer steps after which training ends, whatever `epochs` says."""
-    learning_rate: float = Field(default=2e-4, gt=0)
+    learning_rate: float | None = Field(default=None, gt=0)
     """The peak learning rate; it decays to 0 along a cosine, unless `trainer_arguments` says
-    otherwise."""
+    otherwise. Null: 2e-4 for `sft`, 1e-5 for `dpo` and `grpo`; if every weight is trained, 1e-5,
+    5e-7 and 1e-6."""
     batch_size: int = Field(default=1, ge=1)
     """Rows per device and step."""
     gradient_accumulation: int = Field(default=8, ge=1)
@@ -131,6 +135,9 @@ class TrainConfig(StrictRecord):
     """Optimizer steps between checkpoints."""
     device: Literal["auto", "cpu"] = "auto"
     """auto: CUDA if there is a device."""
+    attention: str | None = None
+    """The attention implementation, as transformers' `attn_implementation`: `sdpa`, `eager`,
+    `flash_attention_2`, a kernel of the hub ... Null: the best that transformers finds."""
 
     eval_every: int | None = Field(default=None, ge=1)
     """Optimizer steps between losses on the test split, means over its batches; null: none."""

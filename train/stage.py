@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import logging
 import shutil
 import time
 import warnings
@@ -42,6 +43,7 @@ from train.job import (
     refuse_idle_gpus,
     sharded,
 )
+from train.learning_rates import doubt, with_learning_rate
 from train.methods.dpo import PreferenceOptimization
 from train.methods.grpo import RewardOptimization
 from train.methods.sft import SupervisedFineTuning
@@ -55,7 +57,10 @@ from train.trainer import (
     loss_curve,
     on_cpu,
     report_steps,
+    without_weights,
 )
+
+logger = logging.getLogger(__name__)
 
 Method = SupervisedFineTuning | PreferenceOptimization | RewardOptimization
 """A training method: its data, and the trainer over them. The stage does the rest."""
@@ -73,6 +78,7 @@ def run_train(
     Raises ConfigError if the input is wrong: no data, unknown TRL options, or rows that would not
     be trained on.
     """
+    config = with_learning_rate(config)
     method, cpu = check_train(config, bench), on_cpu(config)
     data = method.data(run)
     with data.open("rb") as file:
@@ -105,6 +111,7 @@ def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | Non
     on_main(lambda: resolve_base_model(config.base_model, config.base_model_sha256))
     tokenization = load_tokenization(config)
     base = tokenization.base
+    on_main(lambda: _check_model(config, base))
     preflight = on_main(lambda: _prepare(job, method, tokenization))
     resume = on_main(lambda: newest_checkpoint(job.checkpoints, job.fingerprint, process_count()))
     model = load_model(config, base)
@@ -146,6 +153,13 @@ def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | Non
     )
     on_main(lambda: _save(job, trained, tokenization, report))
     return report
+
+
+def _check_model(config: TrainConfig, base: str) -> None:
+    """Raise ConfigError if the base model does not do for the config; warn of what is unusual."""
+    parameters = without_weights(config, base).num_parameters()
+    if (told := doubt(config, parameters)) is not None:
+        logger.warning(told)
 
 
 def _prepare(job: Job, method: Method, tokenization: Tokenization) -> Preflight:

@@ -38,6 +38,9 @@ FIXED = (
     "truncation_mode",
 )
 """Options that the stage sets itself, or that have no effect on rows that are already cut."""
+LOADING = "model_init_kwargs"
+"""Options for loading a model, which TRL ignores for one that is already loaded, but would give to
+a reference model."""
 METRICS = ("reward", "episodes/", "tools/", "completions/", "kl", "frac_reward_zero_std")
 """Prefixes of the metrics that are kept of each logged step beside the loss."""
 
@@ -54,6 +57,11 @@ def check_trainer_arguments(
     known = {field.name for field in fields(getattr(trl, kind))}
     for name in arguments:
         where = f"train.trainer_arguments.{name}"
+        if name == LOADING:
+            raise ConfigError(
+                f"{where} would be ignored, since TRL gets a model that is already loaded; remove "
+                "it. How it is loaded is set by train.attention and train.lora.quantize"
+            )
         if name in named:
             raise ConfigError(f"{where} is set by train.{named[name]}; use that")
         if name in fixed:
@@ -112,7 +120,27 @@ def load_model(config: TrainConfig, base: str, *, quantized: bool = True) -> Any
         )
     if bits is not None:
         options["device_map"] = {"": PartialState().device}
-    return AutoModelForCausalLM.from_pretrained(base, **options)
+    return AutoModelForCausalLM.from_pretrained(
+        base, attn_implementation=config.attention, **options
+    )
+
+
+def without_weights(config: TrainConfig, base: str) -> Any:
+    """The base model on torch's meta device, which takes neither time nor memory.
+
+    Raises ConfigError if this machine or the model does not have the attention implementation.
+    """
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    described = AutoConfig.from_pretrained(base)
+    try:
+        with torch.device("meta"):
+            return AutoModelForCausalLM.from_config(described, attn_implementation=config.attention)
+    except (ImportError, ValueError) as error:
+        if config.attention is None:
+            raise
+        raise ConfigError(f"train.attention: {config.attention}: {error}") from error
 
 
 def lora_config(config: TrainConfig, model: Any) -> Any:
@@ -150,7 +178,8 @@ def lora_config(config: TrainConfig, model: Any) -> Any:
 
 
 def shared_options(config: TrainConfig, output: Path) -> dict[str, Any]:
-    """The options shared by all TRL trainers. CPUs need no activation checkpointing."""
+    """The options shared by all TRL trainers. CPUs need no activation checkpointing, and FSDP has
+    its own."""
     import torch
 
     cpu = on_cpu(config)
@@ -159,7 +188,7 @@ def shared_options(config: TrainConfig, output: Path) -> dict[str, Any]:
     fast_bf16 = bool(features.get("avx512_bf16") or features.get("amx_bf16"))
     arguments = {
         "bf16": not cpu or fast_bf16,
-        "gradient_checkpointing": not cpu,
+        "gradient_checkpointing": not cpu and not sharded(),
         "ddp_find_unused_parameters": False,
         "logging_steps": 1,
         "logging_first_step": True,

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from transformers import DynamicCache
-from trl import DPOTrainer, SFTTrainer
+from trl import DPOTrainer, GRPOTrainer, SFTTrainer
 from trl.trainer.dpo_trainer import DataCollatorForPreference
 
 from collect.models.local_generation import keeps_all_keys
@@ -128,3 +128,32 @@ class PairTrainer(DPOTrainer):  # type: ignore[misc]
     def _prepare_dataset(self, dataset: Any, *arguments: Any) -> Any:
         # TRL 1.16 would tokenise again, with no option to skip it.
         return dataset
+
+
+class RewardTrainer(GRPOTrainer):  # type: ignore[misc]
+    """Drops groups whose rewards are all equal, and counts them as `episodes/groups_dropped`.
+
+    Their advantages are zero, but TRL divides the loss by their tokens too, and holds them to the
+    reference model.
+    """
+
+    def _calculate_rewards(self, *arguments: Any) -> Any:
+        rewards = super()._calculate_rewards(*arguments)
+        parts = rewards * self.reward_weights.to(rewards.device)
+        groups = parts.view(-1, self.num_generations, len(self.reward_funcs))
+        # A failed episode has no rewards.
+        highest = groups.nan_to_num(nan=-torch.inf).amax(dim=1)
+        lowest = groups.nan_to_num(nan=torch.inf).amin(dim=1)
+        self._differ = (highest > lowest).any(dim=1)
+        return rewards
+
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        batch: dict[str, Any] = super()._generate_and_score_completions(inputs)
+        # A group's episodes may be in several processes.
+        kept = self._differ.repeat_interleave(self.num_generations)
+        kept = kept[self.accelerator.process_index * len(inputs) :][: len(inputs)]
+        mask = batch["completion_mask"] * batch.get("tool_mask", 1) * kept[:, None]
+        batch["tool_mask"] = mask
+        batch["num_items_in_batch"] = self.accelerator.gather(mask.sum()).sum()
+        self._metrics["train"]["episodes/groups_dropped"].append(float((~self._differ).sum()))
+        return batch

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import cast
 
 from collect.agents.config import AgentsConfig, Variant
+from collect.agents.conversation import ConversationLog
 from collect.agents.debug2fix import start_session, subagent_prompt, subagent_tools
 from collect.agents.file_tools import prepare_java_workspace
 from collect.agents.prompts import prompt, wording
@@ -22,14 +23,26 @@ from collect.config import RuntimeConfig
 from collect.question_records import Question
 from collect.questions.scoring import Verdict
 from collect.rollouts.rollout import RolloutSpec
+from collect.rollouts.rows import conversation_of
 from collect.store.messages import Message, ToolCall, ToolSchema
-from collect.store.records import Conversation, Rollout, ToolOutcome
+from collect.store.records import (
+    MODEL_TEACHER,
+    SESSION_START,
+    TASK_MESSAGE,
+    Conversation,
+    EventRow,
+    MessageRow,
+    Role,
+    Rollout,
+)
 from sandbox import Sandbox, SandboxConfig
 from sandbox.debugger import Debugger
 from sandbox.debugger.session import open_debugger
 from sandbox.text import storable
 
 VARIANT = "questions"
+STUDENT = "student"
+"""The model of an episode, in its conversation."""
 
 
 @dataclass(frozen=True)
@@ -163,12 +176,14 @@ class Episode:
     def __init__(self, settings: EpisodeSettings, instance: Instance, question: Question) -> None:
         """Open the sandbox and apply the question's change. Raises PatchError, SandboxError."""
         self.question = question
-        self.outcomes: list[ToolOutcome] = []
         self.has_session = False
         """Whether a call has reached a debug session."""
         self.opening = ""
         """What the task says of a session that is open before the first call."""
         agents, arguments = settings.agents, arguments_for(question)
+        self._spec = question_spec(question, instance, STUDENT, attempt=0)
+        self.calls = 0
+        """Number of tool calls so far."""
         self._max_calls = agents.sub_max_steps
         with ExitStack() as opened:
             sandbox = opened.enter_context(open_instance_sandbox(settings.sandbox, instance))
@@ -177,20 +192,38 @@ class Episode:
             opened.enter_context(closing(debugger))
             tools = subagent_tools(debugger, sandbox, agents.debug_run_code, arguments.test)
             self._toolbox = Toolbox(tools, wording(instance.language))
+            self.log = ConversationLog(
+                0, Role.DEBUG_SUBAGENT, STUDENT, MODEL_TEACHER, "{}", self._toolbox.schemas()
+            )
+            system, task = opening_messages(question, agents)
             if agents.start_session == "auto":
                 reply = start_session(self._toolbox, arguments)
                 self.opening = STARTED + storable(reply.text)
+                if reply.event is not None:
+                    self.log.add_event(EventRow(TASK_MESSAGE, SESSION_START, reply.event))
+            self.log.add(system)
+            self.log.add(replace(task, content=task.content + self.opening))
             self._open = opened.pop_all()
 
     def call(self, name: str, arguments: str) -> str:
         """A tool's answer to JSON arguments. From the last allowed call on, it ends with a request
         for the final answer, since the caller has no user message for it. Raises SandboxError."""
-        reply = self._toolbox.call(ToolCall(f"call_{len(self.outcomes)}", name, arguments))
-        self.outcomes.append(reply.outcome)
+        call = ToolCall(f"call_{self.calls}", name, arguments)
+        self.calls += 1
+        reply = self._toolbox.call(call)
+        self.log.add(Message("assistant", "", tool_calls=(call,)))
+        self.log.note(call, reply, len(self.log.rows) - 1, seconds=0.0)
+        told = Message("tool", reply.text, tool_call_id=call.id, name=name)
+        self.log.add_row(MessageRow(told, tool_outcome=reply.outcome))
         if reply.event is not None and reply.event.error_kind is None:
             self.has_session = True
-        forced = len(self.outcomes) >= self._max_calls
+        forced = self.calls >= self._max_calls
         return storable(reply.text) + (f"\n\n{prompt('subagent_forced_answer')}" if forced else "")
+
+    def answered(self, text: str) -> Conversation:
+        """The whole conversation, with this as its last message."""
+        self.log.add(Message("assistant", text))
+        return conversation_of(self._spec, self.log)
 
     def close(self) -> None:
         """End the session and remove the sandbox; safe to call twice."""

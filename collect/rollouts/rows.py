@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from collect.agents.conversation import ConversationLog
 from collect.agents.subagent_task import parse_answer
 from collect.code.patches import PatchError, parse
 from collect.models.base import Usage
@@ -189,34 +190,34 @@ def rows_of(
         seconds=trace.seconds,
         scoring_seconds=trace.scoring_seconds,
     )
-    conversations = [
-        Conversation(
-            schema_version=SCHEMA_VERSION,
-            conversation_id=f"{spec.id}-{log.index}",
-            rollout_id=spec.id,
-            index=log.index,
-            role=log.role,
-            parent_conversation_id=(
-                None if log.parent_index is None else f"{spec.id}-{log.parent_index}"
-            ),
-            parent_call_id=log.parent_call_id,
-            patch_attempt=log.patch_attempt,
-            benchmark=instance.benchmark,
-            instance_id=instance.id,
-            repository=instance.repository,
-            variant=spec.variant.value,
-            attempt=spec.attempt,
-            model=log.model,
-            teacher=log.teacher,
-            sampling=log.sampling,
-            messages=tuple(log.rows),
-            tools=json.dumps(list(log.tools)),
-            events=tuple(log.events),
-            final_answer=log.final_answer,
-            answer=parse_answer(log.final_answer) if log.role is Role.DEBUG_SUBAGENT else None,
-            steps=log.steps,
-            stop_reason=log.stop_reason,
-        )
-        for log in logs
-    ]
-    return rollout, conversations
+    return rollout, [conversation_of(spec, log) for log in logs]
+
+
+def conversation_of(spec: RolloutSpec, log: ConversationLog) -> Conversation:
+    """The row of one of a rollout's conversations."""
+    instance, parent = spec.instance, log.parent_index
+    return Conversation(
+        schema_version=SCHEMA_VERSION,
+        conversation_id=f"{spec.id}-{log.index}",
+        rollout_id=spec.id,
+        index=log.index,
+        role=log.role,
+        parent_conversation_id=None if parent is None else f"{spec.id}-{parent}",
+        parent_call_id=log.parent_call_id,
+        patch_attempt=log.patch_attempt,
+        benchmark=instance.benchmark,
+        instance_id=instance.id,
+        repository=instance.repository,
+        variant=spec.variant.value,
+        attempt=spec.attempt,
+        model=log.model,
+        teacher=log.teacher,
+        sampling=log.sampling,
+        messages=tuple(log.rows),
+        tools=json.dumps(list(log.tools)),
+        events=tuple(log.events),
+        final_answer=log.final_answer,
+        answer=parse_answer(log.final_answer) if log.role is Role.DEBUG_SUBAGENT else None,
+        steps=log.steps,
+        stop_reason=log.stop_reason,
+    )

@@ -11,7 +11,7 @@ from datasets import load_dataset
 
 from collect.errors import ConfigError, FailureKind
 from format.candidates import asked_before_changes
-from format.config import FormatConfig, PreferencesConfig
+from format.config import FormatConfig, PreferencesConfig, Why
 from format.dataset import read_rows, split_file
 from format.preferences import PAIR_COLUMNS, Attempt, choose_pairs
 from format.stage import run_format
@@ -87,9 +87,11 @@ def test_attempts_in_a_changed_workspace_are_no_siblings() -> None:
     assert sub.conversation_id in asked_before_changes((gated, sub))
 
 
-def made(number: int, answer: bytes = b"") -> Attempt:
+def made(number: int, answer: bytes = b"", model: str = "small") -> Attempt:
     said = b"%d" % number
-    return Attempt(f"c{number}", "ledger", None, number % 2 == 0, 10, b"", said, answer or said)
+    return Attempt(
+        f"c{number}", model, "ledger", None, number % 2 == 0, 10, b"", said, answer or said
+    )
 
 
 def test_pairs_are_few_spread_and_the_same_each_time() -> None:
@@ -108,6 +110,16 @@ def test_no_answer_is_put_against_itself() -> None:
     attempts = {b"": [made(0, b"same"), made(1, b"same"), made(3)]}
     (pair,) = choose_pairs(PAIRS.preferences, attempts)
     assert pair.rejected.conversation_id == "c3"
+
+
+@pytest.mark.parametrize(
+    ("chosen_from", "chosen"),
+    [((), {"c0"}), (("oracle",), {"c2"}), (("oracle", "small"), {"c0", "c2"}), (("none",), set())],
+)
+def test_whose_answers_may_be_chosen(chosen_from: tuple[str, ...], chosen: set[str]) -> None:
+    attempts = [made(0), made(1), made(2, model="oracle")]
+    config = PreferencesConfig(why=(Why.CORRECT,), chosen_from=chosen_from)
+    assert {pair.chosen.conversation_id for pair in choose_pairs(config, {b"": attempts})} == chosen
 
 
 @pytest.mark.parametrize("variant", ["debug2fix", "debug2fix_tool_limit"])

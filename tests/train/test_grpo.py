@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from transformers import AutoTokenizer
+from datasets import Dataset
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from trl import GRPOConfig
 
 from collect.agents.config import AgentsConfig
 from collect.benchmarks.base import Instance
@@ -38,6 +41,7 @@ from train.methods.grpo import (
     scored,
 )
 from train.stage import run_train
+from train.trl_trainers import RewardTrainer
 
 LINE = 20
 START = {
@@ -45,6 +49,7 @@ START = {
     "breakpoints": [f"shop.py:{LINE}"],
     "stop_at_test": False,
 }
+WATCHING = START | {"watch": ["net"]}
 CALL = (
     f"<tool_call>\n{json.dumps({'name': 'debug_start_session', 'arguments': START})}\n</tool_call>"
 )
@@ -120,7 +125,7 @@ def test_the_reward_is_the_verdict_on_a_real_session(episodes: Episodes, asked: 
     tools = [getattr(environment, each["function"]["name"]) for each in environment.schemas]
     assert tools == tool_schemas("python", AgentsConfig())
     environment.reset(question=asked.model_dump_json(), prompt=[])
-    told = call_of(environment, "debug_start_session", **START)
+    told = call_of(environment, "debug_start_session", **WATCHING)
     assert told.startswith(f"Paused at shop.py:{LINE}")
     wrong = call_of(environment, "debug_inspect", what="everything")
     assert wrong.startswith("Error: The arguments of debug_inspect are wrong")
@@ -130,6 +135,15 @@ def test_the_reward_is_the_verdict_on_a_real_session(episodes: Episodes, asked: 
     values = [each(completions, [environment])[0] for each in rewards]
     assert values == [1.0, 1.0, 1.0, pytest.approx(-2 / 3)]
     assert environment.episode is not None
+
+
+def test_a_refused_call_counts_as_an_invalid_one(episodes: Episodes, asked: Question) -> None:
+    environment = episodes.factory("python")()
+    environment.reset(question=asked.model_dump_json())
+    assert "post mortem" in call_of(environment, "debug_control", action="continue")
+    assert "not_allowed" in call_of(environment, "debug_control", action="step_over")
+    found = scored(environment, said(answer(48), calls=2), RewardSettings())
+    assert found == Score(0, 0, 1, -0.5)
 
 
 def test_half_a_character_is_told_as_tokenizers_take_it(
@@ -148,7 +162,9 @@ def test_half_a_character_is_told_as_tokenizers_take_it(
     [
         (answer(48), True, Score(0, 0, 1, 0)),
         ("`net` is 47.", True, Score(0, 0, 0, 0)),
-        (answer(47), False, Score(0, 0, 1, 0)),
+        (answer(47), False, Score(0, 0, 0, 0)),
+        # It looked right, but nothing showed it.
+        (answer(47), True, Score(0, 1, 1, 0)),
     ],
 )
 def test_what_is_no_right_answer(
@@ -237,16 +253,55 @@ def test_a_step_on_real_sessions(shop: Path, run: Path, tmp_path: Path) -> None:
     bench = QuestionBench(RuntimeConfig(agents=AgentsConfig(sub_max_steps=3)), benchmark)
     report = run_train(config, run, bench=bench)
     metrics = report.loss_curve[0].metrics
-    assert metrics["rewards/correct/mean"] == 0.5
+    # The session did not show the value.
+    assert metrics["rewards/facts/mean"] == 0.5
+    assert metrics["rewards/correct/mean"] == 0
     assert report.loss_curve[0].loss
     assert metrics["rewards/form/mean"] == 1
     assert metrics["tools/call_frequency"] == 1
     assert metrics["episodes/failed"] == 0
+    assert metrics["episodes/groups_dropped"] == 0
     assert trained_on(str(run / "model")) == {"shop"}
     assert (run / "model" / "config.json").is_file()
     held_out = QuestionBench(RuntimeConfig(), benchmark, HeldOutConfig(repositories=("shop",)))
     with pytest.raises(ConfigError, match="none of its 1 questions is left"):
         run_train(config, run, bench=held_out)
+
+
+@pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed")
+def test_a_missing_vllm_is_told_before_training(run: Path, tiny_folder: Path) -> None:
+    arguments = {"use_vllm": True}
+    config = TrainConfig(
+        method="grpo", base_model=str(tiny_folder), device="cpu", trainer_arguments=arguments
+    )
+    with pytest.raises(ConfigError, match=r"use_vllm needs vLLM.*\.\[grpo\]"):
+        run_train(config, run)
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_a_group_of_equal_rewards_is_dropped_and_counted(tiny_folder: Path, tmp_path: Path) -> None:
+    """So is one of which a single episode did not fail."""
+    trainer = RewardTrainer(
+        model=AutoModelForCausalLM.from_pretrained(tiny_folder),
+        reward_funcs=[lambda prompts, **_: [1.0, 1.0, 0.0, 1.0, None, 1.0]],
+        args=GRPOConfig(
+            output_dir=str(tmp_path),
+            num_generations=2,
+            per_device_train_batch_size=6,
+            max_completion_length=3,
+            use_cpu=True,
+            bf16=False,
+            report_to="none",
+        ),
+        train_dataset=Dataset.from_list([{"prompt": "net?"}] * 3),
+        processing_class=AutoTokenizer.from_pretrained(tiny_folder),
+    )
+    trainer.model.train()
+    batch = trainer._generate_and_score_completions([{"prompt": "net?"}] * 6)
+    trained = batch["tool_mask"].sum(dim=1)
+    assert (trained > 0).tolist() == [False, False, True, True, False, False]
+    assert batch["num_items_in_batch"] == trained.sum()
+    assert trainer._metrics["train"]["episodes/groups_dropped"] == [2.0]
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from train.config import TrainConfig
 from train.job import Job
 from train.report import LossPoint
 from train.stage import newest_whole, run_train
+from train.trainer import load_model
 
 ROOT = Path(__file__).parents[2]
 
@@ -94,6 +95,29 @@ def test_lora_trains_merges_and_the_model_generates(run: Path, tiny: Path) -> No
     changed = {name for name in before if not before[name].equal(after[name])}
     assert any("q_proj" in name for name in changed)
     assert not any("norm" in name or "embed" in name for name in changed)
+
+
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+def test_the_attention_is_the_loaded_models(tiny: Path, attention: str) -> None:
+    settings = config(tiny, attention=attention)
+    assert load_model(settings, str(tiny)).config._attn_implementation == attention
+
+
+def test_an_unusual_learning_rate_is_told_before_the_rows_are_read(
+    run: Path, tiny: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(ConfigError, match="lengths"):
+        run_train(config(tiny, learning_rate=0.5, max_length=100), run)
+    assert "train.learning_rate = 0.5 is far from 0.0001 to 0.001" in caplog.text
+    with pytest.raises(ConfigError, match="lengths"):
+        run_train(config(tiny, learning_rate=None, max_length=100), run)
+    assert caplog.text.count("is far from") == 1
+
+
+def test_an_attention_that_is_not_there_is_refused_at_once(run: Path, tiny: Path) -> None:
+    with pytest.raises(ConfigError, match=r"train\.attention: flash: .*not supported"):
+        run_train(config(tiny, attention="flash"), run)
+    assert not list(run.glob("train/*.arrow"))
 
 
 @pytest.mark.slow
@@ -288,6 +312,7 @@ def test_rows_without_trained_tokens_are_refused(run: Path, tiny: Path, tmp_path
         ({"max_length": 7}, r"is set by train\.max_length"),
         ({"output_dir": "/"}, "can't be changed"),
         ({"truncation_mode": "keep_end"}, "can't be changed"),
+        ({"model_init_kwargs": {"attn_implementation": "eager"}}, "would be ignored"),
     ],
 )
 def test_wrong_trainer_arguments_are_refused(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from collect.agents.subagent_task import parse_answer
 from collect.benchmarks.base import Instance
 from collect.benchmarks.held_out import HeldOut
 from collect.benchmarks.opening import open_benchmark
+from collect.code.patches import TestFiles
 from collect.errors import ConfigError
 from collect.question_records import Question, read_questions
 from collect.questions.answering import instances_of
@@ -29,12 +31,14 @@ from collect.questions.asking import (
     tool_schemas,
 )
 from collect.questions.building import DEFAULT_NAME
+from collect.questions.grounding import ground
 from collect.questions.scoring import score_text
 from collect.rollouts.faults import CircuitBreaker
 from collect.rollouts.rollout import failure_of
 from collect.store.messages import ToolSchema
 from collect.store.records import ToolOutcome
 from sandbox import clean_up
+from sandbox.environment import install_command
 from sandbox.errors import SandboxError
 from train.base_model import Tokenization, context_length, set_serving_template
 from train.config import RewardSettings, TrainConfig
@@ -238,15 +242,16 @@ def scored(
         text = str(last.get("content") or "") if answered else ""
         verdict = score_text(episode.question, text)
         counts = episode.has_session or not settings.require_session
+        grounding = ground(episode.answered(text), TestFiles()).score
         calls = sum(len(message.get("tool_calls") or ()) for message in completion)
-        # Calls that TRL could not match to a tool; the outcomes include those a tool refused.
-        lost = max(calls - len(episode.outcomes), 0)
-        refused = episode.outcomes.count(ToolOutcome.INVALID)
+        # TRL could not match the lost ones to a tool.
+        lost = max(calls - episode.calls, 0)
+        wrong = lost + sum(map(episode.log.count, (ToolOutcome.INVALID, ToolOutcome.REFUSED)))
         environment.score = Score(
-            correct=float(verdict.correct and counts),
+            correct=float(verdict.correct and counts and grounding in (None, 1.0)),
             facts=verdict.share if counts else 0.0,
-            form=float(parse_answer(text) is not None),
-            invalid_calls=-(refused + lost) / calls if calls else 0.0,
+            form=float(parse_answer(text) is not None and counts),
+            invalid_calls=-wrong / calls if calls else 0.0,
         )
     environment._end()
     return environment.score
@@ -340,6 +345,11 @@ class RewardOptimization:
     def prepare(self, job: Job, tokenization: Tokenization) -> Preflight:
         """Render the prompts, with the current `agents` section. Raises ConfigError, also if a
         question's bug is not in the benchmark."""
+        if self.config.trainer_arguments.get("use_vllm") and find_spec("vllm") is None:
+            raise ConfigError(
+                "train.trainer_arguments.use_vllm needs vLLM, which is not installed; "
+                f"{install_command('grpo')}, in an environment of its own, or set it to false"
+            )
         questions, agents = self._questions(job.data), self.bench.runtime.agents
         instances_of(self._benchmark(), questions)
         tokenizer, rows, lengths = _served_tokenizer(tokenization), [], []
@@ -371,7 +381,9 @@ class RewardOptimization:
 
     @contextmanager
     def trainer(self, job: Job, model: Any, tokenization: Tokenization) -> Iterator[Any]:
-        from trl import GRPOConfig, GRPOTrainer
+        from trl import GRPOConfig
+
+        from train.trl_trainers import RewardTrainer
 
         config, grpo = self.config, self.config.grpo
         clean_up(self.bench.runtime.sandbox)
@@ -399,7 +411,7 @@ class RewardOptimization:
                 # TRL warns that environments are experimental; our tests cover this TRL version.
                 warnings.simplefilter("ignore", UserWarning)
                 yield quiet(
-                    GRPOTrainer(
+                    RewardTrainer(
                         model=model,
                         reward_funcs=[reward_function(part, grpo.rewards) for part in PARTS],
                         args=arguments,
