@@ -56,7 +56,12 @@ def test_rates_and_averages() -> None:
 
 
 def test_dollars_and_seconds_of_main_and_sub() -> None:
-    asking = {"seconds": 20.0, "scoring_seconds": 2.0, "dollars": 0.5, "sub_dollars": 0.125}
+    asking: dict[str, Any] = {
+        "seconds": 20.0,
+        "scoring_seconds": 2.0,
+        "dollars": 0.5,
+        "sub_dollars": 0.125,
+    }
     alone = NO_SUBAGENT | {"sub_model": "small", "dollars": 0.25, "sub_dollars": 0.0}
     rows = [
         make_rollout("a", **asking),

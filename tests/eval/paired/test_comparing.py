@@ -12,6 +12,7 @@ from collect.errors import FailureKind
 from eval.config import StatisticsConfig
 from eval.metrics import Arm
 from eval.paired import (
+    Bug,
     Outcomes,
     PairedComparison,
     align,
@@ -132,6 +133,7 @@ def test_repositories_whose_bugs_agree_need_more_bugs() -> None:
 
 def test_nothing_is_shared() -> None:
     a, b = ("a", "ledger"), ("b", "ledger")
+    outcomes: dict[Arm, dict[Bug, dict[int, bool]]]
     outcomes = {SMALL: {a: {0: True}}, BASELINE: {b: {0: True}, a: {}}}
     (found,) = compare_pairs(outcomes, [(SMALL, BASELINE)], CONFIG)
     assert (found.instances, found.left_out) == (0, 2)

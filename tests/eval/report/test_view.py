@@ -17,7 +17,7 @@ from tests.eval.shop_questions import shop_questions
 from tests.records import make_conversations, make_rollout
 
 
-def view(*arguments: str | Path) -> int:
+def view(*arguments: str | Path | int) -> int:
     return stepinto.main(["view", *map(str, arguments)])
 
 
