@@ -18,6 +18,7 @@ COMMANDS = {
     "train": "fine-tune the small model",
     "eval": "measure pairs of models on held-out bugs",
     "run": "the config's stages in a row: collect, format, train and eval by default",
+    "iterate": "improve a small model in rounds, by the best of its own sessions",
     "bench": "list a config's bugs, show or verify them, get their images, or make some",
     "status": "how far a run has come, while it runs or later",
     "play": "answer a run's requests by hand",
@@ -72,6 +73,10 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
             from configs.command_line.bench import add_bench
 
             add_bench(command)
+        elif name == "iterate":
+            from configs.command_line.iterate import add_iterate
+
+            add_iterate(command)
         elif name in ("status", "play", "replay", "view", "clean", "doctor"):
             from configs.command_line import runs
 

@@ -29,6 +29,8 @@ class WandbSettings(StrictRecord):
 
 SAVED_NAME = "config.yaml"
 """The config's file name in its run folder."""
+ROUND = "round-"
+"""Prefix of the folders of a run's rounds; each is a run of its own."""
 MOST_AT_ONCE = 10_000
 
 

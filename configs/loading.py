@@ -21,7 +21,7 @@ from collect.benchmarks.projects.config import FactoryConfig
 from collect.config import SAVED_NAME, CollectConfig, RuntimeConfig
 from collect.errors import ConfigError, wrong_fields
 from collect.question_records import QuestionsConfig
-from collect.store.files import write_text
+from collect.store.files import StrictRecord, write_text
 from collect.synthesis.self_repair.sources import SelfRepairConfig
 from eval.config import EvalConfig
 from format.config import FormatConfig
@@ -30,6 +30,37 @@ from train.config import TrainConfig
 from train.job import is_main_process
 
 StageName = Literal["make", "questions", "answer", "collect", "format", "train", "eval"]
+
+
+class IterateConfig(StrictRecord):
+    """The rounds of `stepinto iterate`. Each is a run of its own, `RUN/round-N`."""
+
+    student: str = "small"
+    """The model to improve, by its name in `models`: a `local` or `vllm` one. Its folder is the
+    first student's; each round's training makes the next one's."""
+    rounds: int = Field(default=3, ge=1, le=1_000)
+    """Number of rounds. A larger number continues."""
+    stages: tuple[Literal["answer", "collect"], ...] = Field(default=("answer",), min_length=1)
+    """What the student does in a round: `answer` the questions of `questions`, or be the subagent
+    in the rollouts of `collect`."""
+    attempts: int = Field(default=4, ge=1, le=10_000)
+    """Its attempts in a round at each question or bug."""
+    temperature: float = Field(default=0.8, gt=0, le=2)
+    """Its sampling temperature in these attempts; `eval` uses the model's own."""
+    keep: int = Field(default=1, ge=1)
+    """Most rows of the student about the same question or bug, and most of the teacher: the best,
+    as `format.mixture.best`."""
+    teacher_share: float | None = Field(default=0.5, ge=0, lt=1)
+    """Largest share of the teacher's rows among a round's, which are those of `RUN` itself and of
+    `format.runs`. null: all of them."""
+    earlier_rounds: bool = False
+    """Whether a round's rows include those of the rounds before it."""
+    start_from: Literal["base", "last"] = "base"
+    """What a round trains: `train.base_model`, or the model that has played in it."""
+    launcher: tuple[str, ...] = ()
+    """Train in processes of their own, started by this command and `-m stepinto train RUN`:
+    `[accelerate, launch, --num_processes, "4"]`, or `[python]`, which leaves the GPU's memory to
+    a server afterwards. Empty: train in this process."""
 
 
 class RunConfig(RuntimeConfig):
@@ -56,6 +87,8 @@ class RunConfig(RuntimeConfig):
     format: FormatConfig = FormatConfig()
     train: TrainConfig = TrainConfig()
     eval: EvalConfig = EvalConfig()
+    iterate: IterateConfig = IterateConfig()
+    """For `stepinto iterate`, which improves a model in rounds."""
 
     @property
     def folder(self) -> Path:

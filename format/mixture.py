@@ -39,6 +39,7 @@ class Facet(StrEnum):
 FACETS = tuple(Facet)
 Weight = Annotated[float, Field(ge=0, le=1)]
 Cap = Annotated[int, Field(ge=0)]
+Share = Annotated[float, Field(gt=0, le=1)]
 
 
 class MixtureConfig(StrictRecord):
@@ -52,6 +53,13 @@ class MixtureConfig(StrictRecord):
     500}`."""
     max_rows: int | None = Field(default=None, ge=1)
     """Maximum rows in total."""
+    best: int | None = Field(default=None, ge=1)
+    """Most rows of each model about the same runtime question, or about the same bug for other
+    rows. The best stay: those with the fewest turns that are not trained on, then the fewest turns.
+    Before weights and caps."""
+    least_shares: Mapping[Facet, Mapping[str, Share]] = {}
+    """Least share of a value among the rows: `{model: {small: 0.75}}` drops other rows, as drawn,
+    until three in four are of `small`. After all else."""
     seed: int = 0
     """Seed for selecting rows."""
 
@@ -73,13 +81,16 @@ class Facets(NamedTuple):
     """A row's values that the mixture and the splits use; many rows share them."""
 
     repository: str
+    example: str
+    """The runtime question, or else the bug."""
     values: tuple[str, ...]
     """In the order of `Facet`."""
 
     @classmethod
     def of(cls, row: Mapping[str, object]) -> Facets:
-        values = (row[facet] for facet in FACETS)
-        return cls(str(row["repository"]), tuple(NONE if v is None else str(v) for v in values))
+        values = tuple(NONE if row[facet] is None else str(row[facet]) for facet in FACETS)
+        example = f"{row['instance_hash']} {row['question_id'] or ''}"
+        return cls(str(row["repository"]), example, values)
 
     def value(self, facet: Facet) -> str:
         return self.values[FACETS.index(facet)]
@@ -91,12 +102,25 @@ def drawn(seed: int, conversation_id: str) -> int:
     return int.from_bytes(digest, "big")
 
 
-def mixed(config: MixtureConfig, rows: Sequence[Facets], numbers: Sequence[int]) -> bytearray:
+def effort(row: Mapping[str, object]) -> int:
+    """A number that is smaller for a better row about the same example."""
+    trained = row["trained_turns"]
+    assert isinstance(trained, list)
+    return trained.count(False) * HALF + len(trained)
+
+
+def mixed(
+    config: MixtureConfig,
+    rows: Sequence[Facets],
+    numbers: Sequence[int],
+    efforts: Sequence[int],
+) -> bytearray:
     """For each row, 1 if it is kept, else 0. `numbers` are those drawn for the rows: the upper half
     tells the order, the lower half whether a row's weight lets it stay."""
     kept = bytearray(len(rows))
     counts: Counter[tuple[str, str]] = Counter()
-    for index in sorted(range(len(rows)), key=lambda index: numbers[index] // HALF):
+    order = sorted(range(len(rows)), key=lambda index: numbers[index] // HALF)
+    for index in _best(config.best, rows, order, efforts):
         values = [(facet, rows[index].value(facet)) for facet in config.facets]
         weight = math.prod(config.weight(facet, value) for facet, value in values)
         if numbers[index] % HALF >= weight * HALF:
@@ -106,4 +130,28 @@ def mixed(config: MixtureConfig, rows: Sequence[Facets], numbers: Sequence[int])
         if all(limit is None or counts[key] < limit for key, limit in limits.items()):
             counts.update(limits.keys())
             kept[index] = 1
+    for facet, shares in config.least_shares.items():
+        for value, share in shares.items():
+            stay = [index for index in order if kept[index]]
+            others = [index for index in stay if rows[index].value(facet) != value]
+            # Without the rounding, 1 - 0.9 would allow less than one row in ten.
+            most = round((len(stay) - len(others)) * (1 - share) / share, 6)
+            for index in others[int(most) :]:
+                kept[index] = 0
     return kept
+
+
+def _best(
+    most: int | None, rows: Sequence[Facets], order: Sequence[int], efforts: Sequence[int]
+) -> list[int]:
+    """The rows in their order, of each model at most so many about the same example."""
+    if most is None:
+        return list(order)
+    taken: Counter[tuple[str, str]] = Counter()
+    best = set()
+    for index in sorted(order, key=lambda index: efforts[index]):
+        of = rows[index].example, rows[index].value(Facet.MODEL)
+        if taken[of] < most:
+            taken[of] += 1
+            best.add(index)
+    return [index for index in order if index in best]

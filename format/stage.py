@@ -119,7 +119,7 @@ def run_format(
                 f"the filter {worst.name!r} dropped {worst.dropped}. It keeps where: {worst.rule} "
                 "Collect more rollouts, or relax that filter in the config's `format` section"
             )
-        chosen = mixed(config.mixture, kept.facets, kept.numbers)
+        chosen = mixed(config.mixture, kept.facets, kept.numbers, kept.efforts)
         funnel.add_step("mixture", MIXED, sum(chosen))
         # A right attempt that repeats an earlier one is no row, but may be a side of a pair.
         right = {each.repository for each in attempts.values() if each.right}

@@ -27,7 +27,7 @@ from format.dataset import (
     read_rows,
     split_file,
 )
-from format.mixture import Facets, drawn
+from format.mixture import Facets, drawn, effort
 from format.report import SplitStatistics
 from format.turn_quality import Turn, turns
 
@@ -232,12 +232,13 @@ class StagedRows:
         self._known: dict[Facets, Facets] = {}
         self._characters = array("L")
         self.facets: list[Facets] = []
-        self.numbers = array("Q")
+        self.numbers, self.efforts = array("Q"), array("Q")
 
     def add(self, row: Row, characters: int) -> None:
         facets = Facets.of(row)
         self.facets.append(self._known.setdefault(facets, facets))
         self.numbers.append(drawn(self._seed, row["conversation_id"]))
+        self.efforts.append(effort(row))
         self._characters.append(characters)
         self._writer.add(row)
 

@@ -9,7 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Protocol
 
-from collect.config import SAVED_NAME
+from collect.config import ROUND, SAVED_NAME
 from collect.errors import BudgetExhausted, ConfigError
 from collect.quantities import dollars
 from collect.store.files import write_text
@@ -138,7 +138,11 @@ def read_spent(folder: Path, of_rows: float = 0.0) -> float:
 
 
 def spent_elsewhere(folder: Path) -> float:
-    """The amount spent in the run's other folders."""
+    """The amount spent in the run's other folders, its rounds included."""
     here = folder.resolve()
     run = next((each for each in (here, *here.parents[:2]) if (each / SAVED_NAME).is_file()), here)
-    return sum(read_spent(run / part) for part in PARTS if run / part != here)
+    if run.name.startswith(ROUND) and (run.parent / SAVED_NAME).is_file():
+        run = run.parent
+    runs = (run, *sorted(run.glob(f"{ROUND}*")))
+    folders = (each / part for each in runs for part in PARTS)
+    return sum(read_spent(each) for each in folders if each != here)

@@ -70,12 +70,12 @@ def run_stages(options: argparse.Namespace) -> int:
     config = load_config(options.config, options.overrides)
     if getattr(options, "preflight", False):
         check = check_run if options.stage == "run" else CHECKS[options.stage]
-        return _do(config, (check,), save=False)
+        return do_stages(config, (check,), save=False)
     if options.stage != "run":
         save = options.stage not in ("make", "questions")
-        return _do(config, (STAGES[options.stage],), save)
+        return do_stages(config, (STAGES[options.stage],), save)
     check_sections(config)
-    return _do(config, [STAGES[name] for name in config.stages])
+    return do_stages(config, [STAGES[name] for name in config.stages])
 
 
 def run_format(options: argparse.Namespace) -> int:
@@ -88,10 +88,10 @@ def run_format(options: argparse.Namespace) -> int:
     push = None
     if options.push is not None:
         push = PushConfig(repository=options.push, private=options.private)
-    return _do(config, (partial(make_dataset, push=push, preflight=options.preflight),))
+    return do_stages(config, (partial(make_dataset, push=push, preflight=options.preflight),))
 
 
-def _do(config: RunConfig, stages: Sequence[Stage], save: bool = True) -> int:
+def do_stages(config: RunConfig, stages: Sequence[Stage], save: bool = True) -> int:
     """Do the stages up to the first that fails; `save` the config in its folder."""
     if process_count() > 1 and list(stages) != [train]:
         raise ConfigError(

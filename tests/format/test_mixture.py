@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from collect.errors import ConfigError
 from format.config import FormatConfig
 from format.dataset import read_rows, split_file
-from format.mixture import Facet, Facets, MixtureConfig, drawn, mixed
+from format.mixture import Facet, Facets, MixtureConfig, drawn, effort, mixed
 from format.stage import run_format
 from tests.format.conversations import make_rollouts, write_run
 
@@ -27,9 +27,10 @@ def many(config: MixtureConfig) -> tuple[list[Facets], bytearray]:
         row: dict[str, Any] = dict.fromkeys(Facet, "x") | {"repository": f"r{number % 7}"}
         row |= {"language": ("python", "java")[number % 4 == 3]}
         row |= {"category": "abcd"[number % 3], "difficulty": None}
+        row |= {"instance_hash": f"bug {number % 1_000}", "question_id": None}
         rows.append(Facets.of(row))
         numbers.append(drawn(config.seed, f"conversation-{number}"))
-    return rows, mixed(config, rows, numbers)
+    return rows, mixed(config, rows, numbers, range(MANY))
 
 
 def kept(**config: Any) -> Counter[tuple[str, str]]:
@@ -72,12 +73,42 @@ def test_a_larger_number_of_rows_has_all_of_a_smaller_one() -> None:
     assert chosen(max_rows=100, seed=1) != few
 
 
+def test_the_best_rows_about_an_example_stay() -> None:
+    """Here the later a row is, the worse it is, and each bug has one row in a thousand."""
+    stays = many(MixtureConfig(best=2))[1]
+    assert list(stays) == [1] * 2_000 + [0] * 2_000
+    assert sum(many(MixtureConfig(best=2, max_rows=7))[1]) == 7
+
+
+def test_a_turn_that_is_not_trained_on_is_worse_than_many_turns() -> None:
+    assert effort({"trained_turns": [True] * 9}) < effort({"trained_turns": [False, True]})
+    assert effort({"trained_turns": [True] * 2}) < effort({"trained_turns": [True] * 3})
+
+
+def test_other_rows_make_room_for_a_least_share() -> None:
+    found = kept(least_shares={"language": {"java": 0.75}})
+    assert found["language", "java"] == MANY // 4
+    assert found["language", "python"] == MANY // 12
+    found = kept(least_shares={"language": {"java": 1}})
+    assert (found["language", "java"], found["language", "python"]) == (MANY // 4, 0)
+    found = kept(least_shares={"language": {"python": 0.5}})
+    assert found["language", "java"] == MANY // 4, "there are enough of them"
+    assert (
+        kept(caps={"language": {"java": 9}}, least_shares={"language": {"java": 0.9}})[
+            "language", "python"
+        ]
+        == 1
+    )
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
         {"weights": {"categry": {"a": 1}}},
         {"weights": {"category": {"a": 2}}},
         {"caps": {"role": -1}},
+        {"best": 0},
+        {"least_shares": {"model": {"small": 0}}},
     ],
 )
 def test_a_wrong_mixture_is_refused(wrong: dict[str, Any]) -> None:

@@ -1,0 +1,184 @@
+"""`stepinto iterate`: its rounds' configs, and an iteration that is killed in each stage."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collect.errors import ConfigError
+from collect.store.run_store import RunStore
+from configs.command_line.iterate import check_iterate, measured_config, round_config
+from configs.loading import RunConfig, load_config
+from format.dataset import read_rows, split_file
+from stepinto import main
+from tests.tiny_model import build_tiny_model
+
+QUICKSTART = Path(__file__).resolve().parents[2] / "configs" / "quickstart.yaml"
+BUG = "{name: bundled, instances: [shopcart__negative-base]}"
+ASKED = "per_category: 0, limits: {code_reachability: 1, local_variable: 1}"
+
+
+def config(tmp_path: Path, *overrides: str) -> RunConfig:
+    """Two rounds with the quickstart's student, from questions that a stage before makes."""
+    stages = "stages=[questions, answer, format, train]"
+    shown = [f"runs_folder={tmp_path}", "run=it", stages, "iterate.rounds=2"]
+    return load_config(QUICKSTART, [*shown, *overrides])
+
+
+@pytest.mark.parametrize(
+    ("overrides", "told"),
+    [
+        (["iterate.student=none"], "there is no model 'none'"),
+        (["iterate.student=oracle"], "oracle has backend: oracle"),
+        (["train.method=grpo"], "grpo trains on questions"),
+        (["eval.pairs=[{main: oracle, sub: oracle}]"], "eval measures small"),
+        (["stages=[collect, format, train]"], "there are no questions to answer"),
+        (["train.merge=false"], "saves adapters alone"),
+        (["models.small.adapter=a", "iterate.start_from=last"], "is no whole model"),
+        (["train.trainer_arguments={warmup_step: 3}"], "did you mean 'warmup_steps"),
+        (["iterate.stages=[collect]", "collect.main=none"], "there is no model 'none'"),
+        (
+            [
+                "models.small={backend: vllm, server: {model: m, adapters: {a: b}}, model: a}",
+                "train.merge=false",
+            ],
+            "names an adapter",
+        ),
+    ],
+)
+def test_bad_settings_are_refused_before_work_starts(
+    overrides: list[str], told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=told):
+        check_iterate(config(tmp_path, *overrides))
+
+
+def test_a_refused_iteration_has_done_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [f"runs_folder={tmp_path}", "iterate.student=oracle"]
+    assert main(["iterate", str(QUICKSTART), *asked]) == 2
+    assert "name a local or a vllm model" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_round_is_a_run_inside_the_run(tmp_path: Path) -> None:
+    whole = config(tmp_path, "iterate={rounds: 2, attempts: 5, keep: 2, teacher_share: 0.25}")
+    check_iterate(whole)
+    (whole.folder / "rollouts").mkdir(parents=True)
+    second = round_config(whole, 2)
+    assert second.folder == whole.folder / "round-2"
+    small: Any = second.models["small"]
+    assert (small.model, small.sampling.temperature) == (str(whole.folder / "round-1/model"), 0.8)
+    assert second.questions.answerers == ("small",)
+    assert second.questions.output == str(whole.folder / "questions.jsonl")
+    assert second.questions.attempts == second.collect.attempts == 5
+    assert second.format.runs == (whole.folder,)
+    assert second.format.mixture.best == 2
+    assert second.format.mixture.least_shares == {"model": {"small": 0.75}}
+    assert second.train == whole.train
+    first: Any = round_config(whole, 1).models["small"]
+    assert first.model == str(whole.folder / "model")
+
+
+def test_a_round_may_go_on_with_the_last_model_and_all_rows(tmp_path: Path) -> None:
+    whole = config(
+        tmp_path, "iterate={start_from: last, earlier_rounds: true, teacher_share: null}"
+    )
+    third = round_config(whole, 3)
+    assert third.train.base_model == str(whole.folder / "round-2" / "model")
+    assert third.train.templates == whole.train.templates
+    assert third.format.runs == tuple(whole.folder / f"round-{each}" for each in (1, 2))
+    assert not third.format.mixture.least_shares
+
+
+def test_a_served_student(tmp_path: Path) -> None:
+    served = "models.small={backend: vllm, server: {model: Qwen/Qwen2.5-Coder-7B-Instruct}}"
+    whole = config(tmp_path, served)
+    check_iterate(whole)
+    first, second = (round_config(whole, each).models["small"] for each in (1, 2))
+    assert getattr(first, "folders", None) == ("Qwen/Qwen2.5-Coder-7B-Instruct",)
+    assert getattr(second, "folders", None) == (str(whole.folder / "round-1" / "model"),)
+
+
+def test_all_students_are_measured_in_one_evaluation(tmp_path: Path) -> None:
+    whole = config(tmp_path, "eval.questions={models: [oracle, small]}")
+    measured = measured_config(whole, 2)
+    assert measured.eval.questions is not None
+    assert measured.eval.questions.models == ("oracle", "small", "small-round-1", "small-round-2")
+    assert [pair.sub for pair in measured.eval.pairs][1:] == [
+        *("small", "small-round-1", "small-round-2")
+    ]
+    last: Any = measured.models["small-round-2"]
+    assert (last.model, last.sampling.temperature) == (str(whole.folder / "round-2/model"), 0)
+    assert measured_config(measured, 2) == measured, "a run folder stands for its config"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_it_goes_on_after_a_kill_in_each_stage(tmp_path: Path) -> None:
+    base = build_tiny_model(tmp_path / "tiny", context=16_384)
+    unfiltered = "min_stops: null, min_inspections: null, max_invalid_tool_calls: null"
+    unfiltered += ", require_session: false, require_answer: false, only_resolved: false"
+    sampling = "sampling: {temperature: 0, max_tokens: 8}"
+    overrides = [
+        f"runs_folder={tmp_path}",
+        *("run=it", "runner.concurrency=1", "agents.sub_max_steps=1"),
+        "stages=[questions, answer, format, train]",
+        f"questions={{benchmark: {BUG}, {ASKED}}}",
+        f"models.small={{backend: local, model: '{{run}}/model', max_context: 16384, {sampling}}}",
+        f"format={{test_fraction: 0, min_grounding: null, {unfiltered}}}",
+        f"train={{base_model: '{base}', max_length: 16384, gradient_accumulation: 1, lora: {{}}}}",
+        "train.checkpoint_every=1",
+        f"eval={{questions: {{models: [small], benchmark: {BUG}, {ASKED}}}}}",
+        "eval.statistics={resamples: 1000}",
+        "iterate={rounds: 2, attempts: 2, start_from: last, earlier_rounds: true}",
+        f"iterate.launcher=['{sys.executable}']",
+    ]
+    command = [sys.executable, "-m", "stepinto", "iterate", str(QUICKSTART), *overrides]
+    run, first = tmp_path / "it", tmp_path / "it" / "round-1"
+    moments: dict[str, Callable[[], bool]] = {
+        "answering": lambda: any((first / "rollouts").glob("part-*")),
+        "training": lambda: any((first / "train").rglob("checkpoint-*")),
+        "evaluating": (first / "model").is_dir,
+        "the second round": lambda: any((run / "round-2" / "rollouts").glob("part-*")),
+    }
+    seen: dict[str, dict[str, object]] = {}
+    for moment in moments.values():
+        kill_at(moment, command)
+        for folder in (run, first, run / "round-2"):
+            now = {row.rollout_id: row for row in RunStore(folder).read_rollouts()}
+            assert seen.get(str(folder), {}).items() <= now.items(), "no row is done twice"
+            seen[str(folder)] = {**now}
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(list(RunStore(first).read_rollouts())) == 4
+    rows = list(read_rows(split_file(run / "round-2" / "sft", "train")))
+    assert {row["run"] for row in rows} == {"it", "round-1", "round-2"}
+    own = [row for row in rows if row["model"] == "small"]
+    assert len(own) == 2, "the best of each of two questions"
+    assert len(rows) - len(own) <= len(own)
+    lines = (run / "rounds.md").read_text().splitlines()
+    assert [line.split("|")[1].strip() for line in lines[2:]] == ["0", "1", "2"]
+    models = {path: path.stat().st_mtime_ns for path in run.glob("**/model/*")}
+    assert main(["iterate", str(run)]) == 0, "all is done"
+    assert {path: path.stat().st_mtime_ns for path in run.glob("**/model/*")} == models
+
+
+def kill_at(moment: Callable[[], bool], command: list[str]) -> None:
+    """Start a command, and kill it and what it has started once the moment has come."""
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    process = subprocess.Popen(command, start_new_session=True, **output)
+    while not moment():
+        assert process.poll() is None, process.communicate()[0].decode()
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
