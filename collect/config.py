@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from collect.agents.config import AgentsConfig, Variant
 from collect.benchmarks.config import BenchmarkConfig
 from collect.errors import ConfigError, did_you_mean
-from collect.models.config import ModelConfig, OracleConfig
+from collect.models.config import ModelConfig, OracleConfig, RelayConfig
 from collect.store.files import StrictRecord
 from sandbox import SandboxConfig
 from sandbox.images import ImagesConfig
@@ -90,6 +90,16 @@ class RuntimeConfig(StrictRecord):
     models: Mapping[str, ModelConfig] = {"oracle": OracleConfig(backend="oracle")}
     """Models by the name that `collect` and `eval` use."""
     runner: RunnerConfig = RunnerConfig()
+
+    @model_validator(mode="after")
+    def _relays_of_models(self) -> Self:
+        for name, relay in self.models.items():
+            for player in (relay.student, relay.teacher) if isinstance(relay, RelayConfig) else ():
+                if isinstance(self.models.get(player), RelayConfig | None):
+                    raise ValueError(
+                        f"models.{name}: a relay is of two other models, and {player!r} is none"
+                    )
+        return self
 
     def model_config_of(self, name: str) -> ModelConfig:
         """A model by name. Raises ConfigError listing the known ones."""

@@ -38,6 +38,8 @@ class IterateConfig(StrictRecord):
     student: str = "small"
     """The model to improve, by its name in `models`: a `local` or `vllm` one. Its folder is the
     first student's; each round's training makes the next one's."""
+    relay: str | None = None
+    """A `relay` model of that student, which plays in the rounds. null: the student itself."""
     rounds: int = Field(default=3, ge=1, le=1_000)
     """Number of rounds. A larger number continues."""
     stages: tuple[Literal["answer", "collect"], ...] = Field(default=("answer",), min_length=1)

@@ -29,7 +29,7 @@ from format.config import FormatConfig, Vocabulary
 from format.dataset import exact_messages
 from format.leaks import Leak, gold_lines, leaks_of
 from format.translation import PROPOSE, Untranslatable, recorded_start, to_debug2fix
-from format.turn_quality import TurnQuality, trained_turns, turn_qualities
+from format.turn_quality import TurnQuality, takeover, trained_turns, turn_qualities
 from sandbox.debugger import INSPECTIONS, Action
 
 CHANGES = ("edit_file", "bash")
@@ -390,8 +390,11 @@ def answered(candidate: Candidate) -> bool:
 
 
 def valid_calls(candidate: Candidate) -> bool:
-    """At most `max_invalid_tool_calls` tool calls were invalid."""
-    outcomes = [row.tool_outcome for row in candidate.conversation.messages]
+    """At most `max_invalid_tool_calls` tool calls were invalid, those of a student before its
+    teacher took over not counted."""
+    conversation = candidate.conversation
+    rows = conversation.messages[takeover(conversation) :]
+    outcomes = [row.tool_outcome for row in rows]
     limit = candidate.config.max_invalid_tool_calls
     return limit is None or outcomes.count(ToolOutcome.INVALID) <= limit
 

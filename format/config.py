@@ -117,6 +117,7 @@ class FormatConfig(StrictRecord):
     """Minimum share of the answer's claims that were observed in the conversation. Claims that the
     task had stated are ignored; an answer with no other claims is kept."""
     masked_turns: tuple[TurnQuality, ...] = (
+        TurnQuality.RELAYED,
         TurnQuality.INVALID,
         TurnQuality.REFUSED,
         TurnQuality.REPEATED,

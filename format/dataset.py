@@ -88,8 +88,8 @@ COLUMNS = {
     ),
     "claims": Column("how many of them were observed, given and ungrounded", "claims"),
     "turn_quality": Column(
-        "a label for each assistant message, in order: shortened, invalid, refused, repeated, "
-        "timeout, tool_error, recovery or ok",
+        "a label for each assistant message, in order: relayed, shortened, invalid, refused, "
+        "repeated, timeout, tool_error, recovery or ok",
         "texts",
     ),
     "trained_turns": Column(

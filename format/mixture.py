@@ -56,7 +56,7 @@ class MixtureConfig(StrictRecord):
     best: int | None = Field(default=None, ge=1)
     """Most rows of each model about the same runtime question, or about the same bug for other
     rows. The best stay: those with the fewest turns that are not trained on, then the fewest turns.
-    Before weights and caps."""
+    All else comes after that."""
     least_shares: Mapping[Facet, Mapping[str, Share]] = {}
     """Least share of a value among the rows: `{model: {small: 0.75}}` drops other rows, as drawn,
     until three in four are of `small`. After all else."""

@@ -43,6 +43,8 @@ ANSWER_ONCE = (Role.DEBUG_SUBAGENT, Role.INSPECTOR)
 class TurnQuality(StrEnum):
     """The result of a turn; the first label that applies."""
 
+    RELAYED = "relayed"
+    """Of a student, before its teacher took over (relay)."""
     SHORTENED = "shortened"
     """The model was not sent all that precedes the turn, since its context was full."""
     INVALID = "invalid"
@@ -147,7 +149,19 @@ def turn_qualities(conversation: Conversation) -> tuple[TurnQuality, ...]:
         else:
             label = TurnQuality.OK
         labels.append(label)
-    return tuple(labels)
+    before = conversation.messages[: takeover(conversation)]
+    relayed = sum(row.message.role == "assistant" for row in before)
+    return (*[TurnQuality.RELAYED] * relayed, *labels[relayed:])
+
+
+def takeover(conversation: Conversation) -> int:
+    """Index of the first reply of the model that the conversation ends with."""
+    replies = [
+        (index, row.player)
+        for index, row in enumerate(conversation.messages)
+        if row.message.role == "assistant"
+    ]
+    return next((index for index, player in replies if player == replies[-1][1]), 0)
 
 
 def trained_turns(labels: Sequence[TurnQuality], masked: Sequence[TurnQuality]) -> tuple[bool, ...]:

@@ -124,7 +124,8 @@ def _steps(conversation: Conversation, answers: Answers) -> Iterator[dict[str, A
         yield {"source": row.message.role, "message": row.message.content}
     for turn in turns(conversation):
         message = turn.row.message
-        scripted = conversation.teacher == ORACLE_TEACHER and not message.reasoning
+        by_model = message.reasoning or turn.row.completion_tokens
+        scripted = conversation.teacher == ORACLE_TEACHER and not by_model
         observed = [
             _result(conversation, row, turn, answers)
             for row in turn.answers

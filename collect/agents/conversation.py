@@ -3,6 +3,7 @@ it answers without one."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -11,12 +12,22 @@ from threading import Event
 from typing import Any
 
 from collect.agents.debug_tools import placed, withheld
+from collect.agents.subagent_task import parse_answer
 from collect.agents.tools import ActionForm, Answered, MalformedAction, TextForm, Toolbox, ToolReply
+from collect.benchmarks.base import Instance
 from collect.console import NO_LOG, Fact, RolloutLog
 from collect.errors import ContextTooLong, ModelFailure
 from collect.models.base import Completion, Model, Sampling, Usage
 from collect.store.messages import Message, ToolCall, ToolSchema
-from collect.store.records import EventRow, MessageRow, Role, StopReason, ToolOutcome
+from collect.store.records import (
+    SCHEMA_VERSION,
+    Conversation,
+    EventRow,
+    MessageRow,
+    Role,
+    StopReason,
+    ToolOutcome,
+)
 from collect.threads import raise_if_stopped
 from sandbox.debugger import Action
 
@@ -138,6 +149,7 @@ class ConversationLog:
                 cached_tokens=completion.usage.cached_tokens,
                 served_model=completion.served_model,
                 text_calls=completion.text_calls,
+                player=completion.player,
                 elided=tuple(sorted(self.elided)),
             )
         )
@@ -174,6 +186,36 @@ class ConversationLog:
     def count(self, outcome: ToolOutcome) -> int:
         """The number of tool calls with this outcome."""
         return sum(row.tool_outcome is outcome for row in self.rows)
+
+    def row(self, instance: Instance, variant: str, attempt: int, rollout: str) -> Conversation:
+        """The conversation's record, in the rollout with this id."""
+        parent = None if self.parent_index is None else f"{rollout}-{self.parent_index}"
+        by_block = self.role is Role.DEBUG_SUBAGENT
+        return Conversation(
+            schema_version=SCHEMA_VERSION,
+            conversation_id=f"{rollout}-{self.index}",
+            rollout_id=rollout,
+            index=self.index,
+            role=self.role,
+            parent_conversation_id=parent,
+            parent_call_id=self.parent_call_id,
+            patch_attempt=self.patch_attempt,
+            benchmark=instance.benchmark,
+            instance_id=instance.id,
+            repository=instance.repository,
+            variant=variant,
+            attempt=attempt,
+            model=self.model,
+            teacher=self.teacher,
+            sampling=self.sampling,
+            messages=tuple(self.rows),
+            tools=json.dumps(list(self.tools)),
+            events=tuple(self.events),
+            final_answer=self.final_answer,
+            answer=parse_answer(self.final_answer) if by_block else None,
+            steps=self.steps,
+            stop_reason=self.stop_reason,
+        )
 
 
 def _without_content(message: Message) -> Message:

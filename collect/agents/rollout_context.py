@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Event
 
 from collect.agents.config import AgentsConfig
@@ -31,12 +32,13 @@ class RoleModel:
     teacher: str = MODEL_TEACHER
     """Value of the records' `teacher` column."""
     must_be_true: bool = False
-    """Whether its answers are checked against the runs without and with the gold patch."""
+    """Whether its answers are checked against the runs without and with the gold patch, since the
+    oracle gives them, or may in a relay."""
 
     @property
     def is_oracle(self) -> bool:
         """Whether it knows the gold patch."""
-        return self.teacher == ORACLE_TEACHER
+        return self.teacher == ORACLE_TEACHER or self.must_be_true
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,7 @@ class RolloutContext:
                 self.log,
                 self.fresh_debugger,
                 self.compare,
+                partial(log.row, self.instance, self.variant, self.attempt, ""),
             )
         )
         tokens = {

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collect.benchmarks.base import Instance
     from collect.comparison import Comparison
     from collect.question_records import Ask
+    from collect.store.records import Conversation
     from sandbox.debugger import Debugger
 
 
@@ -81,6 +82,8 @@ class Completion:
     """The server's own name for the model that replied."""
     text_calls: int = 0
     """How many of the calls were read from the text."""
+    player: str | None = None
+    """The model that replied, by its name in the config, if several play one role (relay)."""
 
 
 def scripted_completion(message: Message) -> Completion:
@@ -106,8 +109,8 @@ FreshDebugger = Callable[[], AbstractContextManager["Debugger"]]
 
 @dataclass(frozen=True)
 class ConversationContext:
-    """Identifies the conversation that a model is opened for. Except the log, only the oracle and
-    replay use it.
+    """Identifies the conversation that a model is opened for. Except the log, only the oracle,
+    relay and replay use it.
     """
 
     instance: Instance
@@ -126,6 +129,8 @@ class ConversationContext:
     """Opens a debugger, not started yet, in a sandbox of its own, with the bug as it was given."""
     compare: Callable[[str], Comparison | None] | None = None
     """Compares the runs of a test without and with the gold patch."""
+    so_far: Callable[[], Conversation] | None = None
+    """The conversation's record up to now."""
 
 
 class ModelBackend(Protocol):

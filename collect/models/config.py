@@ -325,6 +325,20 @@ class ReplayConfig(StrictRecord):
     """A run folder, or a JSON-lines file as in `collect.models.replay`."""
 
 
+class RelayConfig(StrictRecord):
+    """A student that plays the Debug Subagent until its first bad step, and a teacher that goes on
+    from there (DAgger): after an invalid or refused call or a reply without call and answer, and
+    in place of an answer or a breakpoint that rests on nothing seen.
+    """
+
+    backend: Literal["relay"]
+    sampling: ClassVar[Sampling] = Sampling()
+    student: str
+    """Its name in `models`."""
+    teacher: str
+    """Its name in `models`: the oracle, or any other model."""
+
+
 ModelConfig = Annotated[
     OpenAIConfig
     | AnthropicConfig
@@ -333,7 +347,8 @@ ModelConfig = Annotated[
     | LocalConfig
     | OracleConfig
     | ManualConfig
-    | ReplayConfig,
+    | ReplayConfig
+    | RelayConfig,
     Field(discriminator="backend"),
 ]
 

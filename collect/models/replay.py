@@ -119,6 +119,7 @@ def recording_of(row: Conversation) -> Recording:
             reply.finish_reason or "stop",
             reply.served_model,
             reply.text_calls,
+            reply.player,
         )
         for reply in row.messages
         if reply.message.role == "assistant"

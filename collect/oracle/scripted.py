@@ -15,6 +15,7 @@ import yaml
 
 from collect.agents.inspectcoder.react import ActionCall, TerminalForm
 from collect.agents.prompts import prompt
+from collect.agents.subagent_task import STARTED
 from collect.models.base import Completion, Sampling, Usage
 from collect.store.messages import Message, ToolCall, ToolSchema
 
@@ -69,7 +70,11 @@ class ScriptedModel:
     def _next(self, messages: Sequence[Message], in_text: bool) -> Message:
         said = messages[-1]
         if self._turns is None:
-            self._turns = self._script.turns(said.content)
+            task = next(each.content for each in messages if each.role == "user")
+            if any(each.role == "assistant" for each in messages):
+                # In a relay the student has moved on from where the session was started.
+                task = task.partition(STARTED)[0]
+            self._turns = self._script.turns(task)
             return next(self._turns)
         forced = said.content == prompt("inspectcoder/forced_plan")
         if said.role == "user" and (forced or not in_text):

@@ -23,7 +23,6 @@ from collect.config import RuntimeConfig
 from collect.question_records import Question
 from collect.questions.scoring import Verdict
 from collect.rollouts.rollout import RolloutSpec
-from collect.rollouts.rows import conversation_of
 from collect.store.messages import Message, ToolCall, ToolSchema
 from collect.store.records import (
     MODEL_TEACHER,
@@ -223,7 +222,8 @@ class Episode:
     def answered(self, text: str) -> Conversation:
         """The whole conversation, with this as its last message."""
         self.log.add(Message("assistant", text))
-        return conversation_of(self._spec, self.log)
+        spec = self._spec
+        return self.log.row(spec.instance, spec.variant.value, spec.attempt, spec.id)
 
     def close(self) -> None:
         """End the session and remove the sandbox; safe to call twice."""

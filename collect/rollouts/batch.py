@@ -34,6 +34,7 @@ from collect.rollouts.executor import (
     ThisMachine,
     models_of,
     tool_users,
+    with_players,
 )
 from collect.rollouts.faults import CircuitBreaker, attribute_failure
 from collect.rollouts.journal import forget_replies
@@ -371,7 +372,7 @@ def check_dollars(runner: RunnerConfig, models: Iterable[ModelConfig], spent: fl
 
 def settings_facts(runtime: RuntimeConfig, spec: RolloutSpec) -> Facts:
     """Every setting that can change what a rollout does."""
-    names = [name for name in (spec.main, spec.sub) if name]
+    names = with_players(runtime, [name for name in (spec.main, spec.sub) if name])
     return {
         "seed": runtime.seed,
         "sandbox": runtime.sandbox.model_dump(mode="json", exclude=NOT_OF_A_SANDBOXES_IDENTITY),

@@ -25,12 +25,14 @@ from collect.models.config import (
     ManualConfig,
     ModelConfig,
     OracleConfig,
+    RelayConfig,
     RemoteConfig,
     ReplayConfig,
     VllmConfig,
 )
 from collect.models.replay import ReplayBackend
 from collect.preflight import Check, room_for_sandboxes
+from collect.relay import RelayBackend
 from collect.rollouts.journal import Journal, journal_header, journal_name, journaled
 from collect.rollouts.rollout import (
     RolloutSettings,
@@ -110,6 +112,12 @@ class Setup:
     tool_users: frozenset[str] = frozenset()
     """The models that agents send tools to."""
 
+    @property
+    def opened(self) -> Mapping[str, ModelConfig]:
+        """The models that have a backend of their own: all but relays."""
+        models = self.models.items()
+        return {name: each for name, each in models if not isinstance(each, RelayConfig)}
+
     def settings(
         self, backends: Mapping[str, ModelBackend], stop: threading.Event
     ) -> RolloutSettings:
@@ -121,8 +129,14 @@ class Setup:
                 teacher_of(config, backends[name]),
                 must_be_true=isinstance(config, OracleConfig) and config.answer == "full",
             )
-            for name, config in self.models.items()
+            for name, config in self.opened.items()
         }
+        for name, config in self.models.items():
+            if isinstance(config, RelayConfig):
+                student, teacher = role_models[config.student], role_models[config.teacher]
+                relay = RelayBackend(name, student, teacher)
+                must = teacher.must_be_true
+                role_models[name] = replace(student, backend=relay, must_be_true=must)
         runtime = self.runtime
         return RolloutSettings(self.benchmark, runtime.sandbox, runtime.agents, role_models, stop)
 
@@ -133,7 +147,7 @@ class Setup:
     def failed(self, work: RolloutWork, error: Exception) -> Rows:
         """The rows of a rollout that no node could do; opens no models."""
         stop, backends = threading.Event(), dict[str, ModelBackend]()
-        for name, config in self.models.items():
+        for name, config in self.opened.items():
             # Only a recording's backend is looked at; oracles stand in for all others.
             opened = config if isinstance(config, ReplayConfig) else OracleConfig(backend="oracle")
             backends[name] = open_model(name, opened, Budget(None), stop)
@@ -178,7 +192,7 @@ class ThisMachine:
             asked = setup.models[name], self._limits, self._stop, setup.folder
             tools = name in setup.tool_users
             self._backends[name], said = open_and_ask(name, *asked, tools=tools)
-            if len(self._backends) == len(setup.models):
+            if len(self._backends) == len(setup.opened):
                 self._settings = setup.settings(self._backends, self._stop)
             return said
 
@@ -187,7 +201,7 @@ class ThisMachine:
             Check("disk of sandboxes", partial(room_for_sandboxes, first, runtime)),
             Check("sandbox", try_out),
             # Last, because a model's server takes minutes to start.
-            *(Check(f"model {name}", partial(open_named, name)) for name in setup.models),
+            *(Check(f"model {name}", partial(open_named, name)) for name in setup.opened),
         )
 
     def do(self, work: RolloutWork) -> Rows:
@@ -224,7 +238,16 @@ def do_with_journal(work: RolloutWork, settings: RolloutSettings, text: RunText)
 def models_of(runtime: RuntimeConfig, specs: Iterable[RolloutSpec]) -> dict[str, ModelConfig]:
     """The models of all roles in these rollouts, by name."""
     names = {name for spec in specs for name in (spec.main, spec.sub) if name is not None}
-    return {name: runtime.model_config_of(name) for name in sorted(names)}
+    return {name: runtime.model_config_of(name) for name in with_players(runtime, sorted(names))}
+
+
+def with_players(runtime: RuntimeConfig, names: Iterable[str]) -> list[str]:
+    """These models, and those that relays among them consist of."""
+    found = list(names)
+    for relay in map(runtime.model_config_of, tuple(found)):
+        if isinstance(relay, RelayConfig):
+            found += [relay.student, relay.teacher]
+    return list(dict.fromkeys(found))
 
 
 def tool_users(runtime: RuntimeConfig, specs: Sequence[RolloutSpec]) -> frozenset[str]:
@@ -233,7 +256,7 @@ def tool_users(runtime: RuntimeConfig, specs: Sequence[RolloutSpec]) -> frozense
     # The editing agents of InspectCoder's paper act in text.
     mains = {spec.main for spec in specs if not spec.variant.repairs_one_file}
     subs = {spec.sub for spec in specs if spec.sub and agents.sub_has_tools(spec.variant)}
-    return frozenset(mains | subs)
+    return frozenset(with_players(runtime, mains | subs))
 
 
 def teacher_of(config: ModelConfig, backend: ModelBackend) -> str:
@@ -281,6 +304,7 @@ def open_model(
         return ManualBackend(name, folder, stop)
     from collect.oracle import OracleBackend
 
+    assert isinstance(config, OracleConfig), f"{name} has no backend of its own"
     return OracleBackend(name, config)
 
 

@@ -21,6 +21,7 @@ from pydantic import TypeAdapter
 from collect.agents.rollout_context import RoleModel
 from collect.models.base import Completion, ConversationContext, Model, ModelBackend, Sampling
 from collect.models.replay import ReplayBackend, recording_of
+from collect.relay import RelayBackend
 from collect.rollouts.faults import RESUMED
 from collect.rollouts.rollout import RolloutSpec
 from collect.store.files import RunText, TextFile
@@ -69,8 +70,8 @@ class Journal:
         self.seconds_given_back = 0.0
         """Seconds that the replayed replies took when they were made."""
         self._lock = Lock()
-        self._entries: dict[tuple[int, int], _Entry] = {}
-        """The newest reply of each step of each conversation."""
+        self._entries: dict[tuple[int, int, str], _Entry] = {}
+        """The newest reply to each request. In a relay two models have the same steps."""
         held = text.read() or ""
         recorded_under, *lines = held.split("\n")
         self._begun = bool(lines) and recorded_under == settings
@@ -79,15 +80,15 @@ class Journal:
             # `validate_json`, which rejects lone surrogates.
             with suppress(*BROKEN):
                 entry = ENTRY.validate_python(json.loads(line))
-                self._entries[entry.conversation, entry.step] = entry
+                self._entries[entry.conversation, entry.step, entry.seen] = entry
         readable = f"{settings}\n{''.join(map(_line, self._entries.values()))}"
         if not self._begun or held != readable:
             text.replace(readable if self._begun else None)
 
     def reply(self, conversation: int, step: int, seen: str) -> Completion | None:
         """The recorded reply to the same request at this step, or None."""
-        entry = self._entries.get((conversation, step))
-        if entry is None or entry.seen != seen:
+        entry = self._entries.get((conversation, step, seen))
+        if entry is None:
             return None
         with self._lock:
             self.seconds_given_back += entry.completion.seconds
@@ -106,11 +107,14 @@ def _line(entry: _Entry) -> str:
 
 
 def _seen(
-    messages: Sequence[Message], tools: Sequence[ToolSchema], normalise: Callable[[str], str]
+    model: str,
+    messages: Sequence[Message],
+    tools: Sequence[ToolSchema],
+    normalise: Callable[[str], str],
 ) -> str:
-    """Hash of a request, without what differs from run to run."""
+    """Hash of a request to a model, without what differs from run to run."""
     said = [asdict(replace(each, content=normalise(each.content))) for each in messages]
-    return hashlib.sha256(json.dumps([said, tools]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([model, said, tools]).encode()).hexdigest()
 
 
 def fork(journal: Journal, recorded: Conversation) -> None:
@@ -120,14 +124,21 @@ def fork(journal: Journal, recorded: Conversation) -> None:
     messages = [row.message for row in recorded.messages]
     for step, reply in enumerate(recording_of(recorded).completions):
         end = [at for at, each in enumerate(messages) if each.role == "assistant"][step]
-        seen = _seen(messages[:end], tools, normalise)
+        seen = _seen(recorded.model, messages[:end], tools, normalise)
         journal.add(recorded.index, step, seen, reply)
 
 
 def journaled(role_models: Mapping[str, RoleModel], journal: Journal) -> dict[str, RoleModel]:
     """The models with their replies journaled; scripted models don't need it."""
+
+    def of_both(relay: RelayBackend) -> RelayBackend:
+        student, teacher = journaled({"s": relay.student, "t": relay.teacher}, journal).values()
+        return RelayBackend(relay.name, student, teacher)
+
     return {
-        name: each
+        name: replace(each, backend=of_both(each.backend))
+        if isinstance(each.backend, RelayBackend)
+        else each
         if each.is_oracle or isinstance(each.backend, ReplayBackend)
         else replace(each, backend=JournaledBackend(each.backend, journal))
         for name, each in role_models.items()
@@ -147,15 +158,18 @@ class JournaledBackend:
 
     def open(self, context: ConversationContext) -> Model:
         """A model that starts with its recorded replies."""
-        return _JournaledModel(self.backend.open(context), self.journal, context)
+        return _JournaledModel(self.name, self.backend.open(context), self.journal, context)
 
     def close(self) -> None:
         """The backend is shared, and closed by its owner."""
 
 
 class _JournaledModel:
-    def __init__(self, model: Model, journal: Journal, context: ConversationContext) -> None:
-        self._model, self._journal, self._context = model, journal, context
+    def __init__(
+        self, name: str, model: Model, journal: Journal, context: ConversationContext
+    ) -> None:
+        self._name, self._model = name, model
+        self._journal, self._context = journal, context
         self._step = 0
         # Every later request repeats all messages.
         self._normalised = cache(normalised)
@@ -163,7 +177,7 @@ class _JournaledModel:
     def complete(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
     ) -> Completion:
-        seen = _seen(messages, tools, self._normalised)
+        seen = _seen(self._name, messages, tools, self._normalised)
         conversation, step = self._context.index, self._step
         self._step += 1
         known = self._journal.reply(conversation, step, seen)

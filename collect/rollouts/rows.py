@@ -7,10 +7,8 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from collect.agents.conversation import ConversationLog
-from collect.agents.subagent_task import parse_answer
 from collect.code.patches import PatchError, parse
 from collect.models.base import Usage
 from collect.rollouts.rollout import RolloutSettings, RolloutSpec, RolloutTrace
@@ -133,6 +131,11 @@ def rows_of(
     if spec.variant.repairs_one_file:
         by_tools = spec.variant.has_subagent and settings.agents.repair.inspector_form == "tools"
         system = "inspectcoder+tools" if by_tools else "inspectcoder"
+    conversations = [
+        replace(row, teacher=_teacher_of(row, settings))
+        for row in (log.row(instance, spec.variant.value, spec.attempt, spec.id) for log in logs)
+    ]
+    teachers = [role_model.teacher for role_model in role_models]
     # Of the agent's own calls, without the session's start and spontaneous events.
     events: list[DebugEvent] = []
     for log in logs:
@@ -155,7 +158,7 @@ def rows_of(
         seed=identity.seed + spec.attempt,
         main_model=spec.main,
         sub_model=spec.sub or "",
-        teacher=combined_teacher(role_model.teacher for role_model in role_models),
+        teacher=combined_teacher([*teachers, *(row.teacher for row in conversations)]),
         sampling=json.dumps({log.role.value: json.loads(log.sampling) for log in logs}),
         sandbox=backend_name(settings.sandbox),
         image_digest=trace.image_digest,
@@ -190,34 +193,11 @@ def rows_of(
         seconds=trace.seconds,
         scoring_seconds=trace.scoring_seconds,
     )
-    return rollout, [conversation_of(spec, log) for log in logs]
+    return rollout, conversations
 
 
-def conversation_of(spec: RolloutSpec, log: ConversationLog) -> Conversation:
-    """The row of one of a rollout's conversations."""
-    instance, parent = spec.instance, log.parent_index
-    return Conversation(
-        schema_version=SCHEMA_VERSION,
-        conversation_id=f"{spec.id}-{log.index}",
-        rollout_id=spec.id,
-        index=log.index,
-        role=log.role,
-        parent_conversation_id=None if parent is None else f"{spec.id}-{parent}",
-        parent_call_id=log.parent_call_id,
-        patch_attempt=log.patch_attempt,
-        benchmark=instance.benchmark,
-        instance_id=instance.id,
-        repository=instance.repository,
-        variant=spec.variant.value,
-        attempt=spec.attempt,
-        model=log.model,
-        teacher=log.teacher,
-        sampling=log.sampling,
-        messages=tuple(log.rows),
-        tools=json.dumps(list(log.tools)),
-        events=tuple(log.events),
-        final_answer=log.final_answer,
-        answer=parse_answer(log.final_answer) if log.role is Role.DEBUG_SUBAGENT else None,
-        steps=log.steps,
-        stop_reason=log.stop_reason,
-    )
+def _teacher_of(row: Conversation, settings: RolloutSettings) -> str:
+    """The `teacher` of a conversation: in a relay that of those who wrote its replies."""
+    players = {each.player for each in row.messages if each.player is not None}
+    known = [settings.role_models[name] for name in players if name in settings.role_models]
+    return combined_teacher(each.teacher for each in known) if known else row.teacher

@@ -17,7 +17,7 @@ from collect.errors import ConfigError, FailureKind
 from collect.models.config import OracleConfig
 from collect.preflight import Finding
 from collect.rollouts.batch import Batch, settings_facts
-from collect.rollouts.executor import RolloutWork, models_of
+from collect.rollouts.executor import RolloutWork, models_of, with_players
 from collect.rollouts.journal import Journal, fork, journal_header, journal_name
 from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.rows import RunIdentity
@@ -125,7 +125,8 @@ def rollouts_batch(
                 "(Python), name the one file in `solution` of a bugs.jsonl's record, or take one "
                 "of Debug2Fix's variants"
             )
-        played = [name for name in (spec.main, spec.sub) if name is not None]
+        named = [name for name in (spec.main, spec.sub) if name is not None]
+        played = with_players(runtime, named)
         oracles = [name for name in played if isinstance(models[name], OracleConfig)]
         # Some programs of one file have a correct version, the others fail one by one.
         if oracles and not instance.gold_patch and not of_one_file:

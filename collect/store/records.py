@@ -220,6 +220,9 @@ class MessageRow:
     context was full.
     """
     tool_outcome: ToolOutcome | None = None
+    player: str | None = None
+    """The model that wrote a reply, by its name in the config, if several play one role (relay);
+    else null, and it is `Conversation.model`."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from typing import Any
 
 from collect.config import ROUND
 from collect.errors import ConfigError
-from collect.models.config import LocalConfig, VllmConfig, training_of
+from collect.models.config import LocalConfig, RelayConfig, VllmConfig, training_of
 from collect.questions.building import questions_path
 from collect.store.files import write_text
 from collect.store.run_store import RunStore
@@ -80,6 +80,9 @@ def check_iterate(config: RunConfig) -> None:
             f"iterate.start_from=last: models.{name}.adapter is no whole model to train on; merge "
             "it into a folder, or start from base"
         )
+    relay = config.model_config_of(player_of(config))
+    if chosen.relay and not (isinstance(relay, RelayConfig) and relay.student == name):
+        raise ConfigError(f"iterate.relay: {chosen.relay} is no relay whose student is {name}")
     if config.train.method == "grpo":
         raise ConfigError("train.method=grpo trains on questions, not on rows; iterate takes sft")
     alone = measured.questions is not None and name in measured.questions.models
@@ -119,11 +122,11 @@ def train_apart(config: RunConfig) -> int:
 def round_config(config: RunConfig, number: int) -> RunConfig:
     """The config of a round's run."""
     chosen, folder = config.iterate, config.folder
-    asked = {"attempts": chosen.attempts}
+    asked: dict[str, Any] = {"attempts": chosen.attempts}
     if "answer" in chosen.stages:
         questions = str(questions_path(config.questions, folder))
-        asked |= {"output": questions, "answer_with": chosen.student}
-    collect = {"sub": chosen.student, "attempts": chosen.attempts}
+        asked |= {"output": questions, "answer_with": player_of(config)}
+    collect = {"sub": player_of(config), "attempts": chosen.attempts}
     changes = {
         "run": f"{ROUND}{number}",
         "runs_folder": folder,
@@ -148,7 +151,7 @@ def _rows(config: RunConfig, number: int) -> dict[str, Any]:
         files = tuple(dict.fromkeys((*files, str(asked))))
     mixture: dict[str, Any] = {"best": chosen.keep}
     if chosen.teacher_share is not None:
-        shares = {Facet.MODEL: {chosen.student: 1 - chosen.teacher_share}}
+        shares = {Facet.MODEL: {player_of(config): 1 - chosen.teacher_share}}
         mixture["least_shares"] = {**config.format.mixture.least_shares, **shares}
     return {
         "runs": tuple(runs),
@@ -170,6 +173,11 @@ def _training(config: RunConfig, number: int) -> dict[str, Any]:
 
 def _folder(config: RunConfig, number: int) -> Path:
     return config.folder / f"{ROUND}{number}"
+
+
+def player_of(config: RunConfig) -> str:
+    """The model that plays in the rounds, by its name."""
+    return config.iterate.relay or config.iterate.student
 
 
 def model_of(config: RunConfig, number: int) -> str:
@@ -276,8 +284,8 @@ def _made(config: RunConfig, number: int) -> list[str]:
     right = [row.resolved for row in RunStore(folder).read_rollouts()]
     report = json.loads((folder / FORMAT_REPORT).read_text(encoding="utf-8"))
     sources: Mapping[str, int] = report["splits"]["train"]["sources"]
-    place, student = SOURCE.index("model"), config.iterate.student
-    own = sum(rows for key, rows in sources.items() if key.split("\t")[place] == student)
+    place, player = SOURCE.index("model"), player_of(config)
+    own = sum(rows for key, rows in sources.items() if key.split("\t")[place] == player)
     rows = sum(sources.values())
     losses = training_of(folder / "model")["loss_curve"]
     share = decimal(100 * sum(right) / len(right))

@@ -44,6 +44,7 @@ def config(tmp_path: Path, *overrides: str) -> RunConfig:
         (["train.merge=false"], "saves adapters alone"),
         (["models.small.adapter=a", "iterate.start_from=last"], "is no whole model"),
         (["train.trainer_arguments={warmup_step: 3}"], "did you mean 'warmup_steps"),
+        (["iterate.relay=oracle"], "oracle is no relay whose student is small"),
         (["iterate.stages=[collect]", "collect.main=none"], "there is no model 'none'"),
         (
             [
@@ -122,6 +123,18 @@ def test_all_students_are_measured_in_one_evaluation(tmp_path: Path) -> None:
     assert measured_config(measured, 2) == measured, "a run folder stands for its config"
 
 
+def test_a_relay_may_play_in_the_rounds(tmp_path: Path) -> None:
+    """With the last round's student."""
+    relay = "models.relay={backend: relay, student: small, teacher: oracle}"
+    whole = config(tmp_path, relay, "iterate.relay=relay")
+    check_iterate(whole)
+    second = round_config(whole, 2)
+    assert (second.questions.answerers, second.collect.sub) == (("relay",), "relay")
+    assert second.format.mixture.least_shares == {"model": {"relay": 0.5}}
+    small: Any = second.models["small"]
+    assert small.model == str(whole.folder / "round-1" / "model")
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_it_goes_on_after_a_kill_in_each_stage(tmp_path: Path) -> None:
@@ -175,8 +188,9 @@ def test_it_goes_on_after_a_kill_in_each_stage(tmp_path: Path) -> None:
 
 def kill_at(moment: Callable[[], bool], command: list[str]) -> None:
     """Start a command, and kill it and what it has started once the moment has come."""
-    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    process = subprocess.Popen(command, start_new_session=True, **output)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+    )
     while not moment():
         assert process.poll() is None, process.communicate()[0].decode()
         time.sleep(0.05)

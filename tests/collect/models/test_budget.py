@@ -54,6 +54,16 @@ def test_a_run_may_be_called_as_a_part(tmp_path: Path) -> None:
     assert spent_elsewhere(tmp_path / "eval") == 5.0
 
 
+def test_the_rounds_of_a_run_share_its_budget(run: Path) -> None:
+    for number, spent in ((1, 10.0), (2, 20.0)):
+        folder = run / f"round-{number}"
+        folder.mkdir()
+        (folder / "config.yaml").touch()
+        (folder / SPENT).write_text(f"{spent}\n")
+    assert spent_elsewhere(run / "round-1") == 7.0 + 20.0
+    assert spent_elsewhere(run / "eval") == 5.0 + 30.0
+
+
 def test_requests_share_the_time_of_their_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """One alone for 4 seconds, two for 6, the other alone for 1; nobody for 100."""
     now = 0.0

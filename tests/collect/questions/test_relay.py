@@ -1,0 +1,152 @@
+"""Relay: a scripted student begins, and the oracle goes on."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from collect.agents.config import AgentsConfig
+from collect.agents.rollout_context import RoleModel
+from collect.benchmarks.base import Instance
+from collect.benchmarks.opening import open_benchmark
+from collect.config import RuntimeConfig
+from collect.errors import ConfigError
+from collect.models.base import Sampling
+from collect.models.config import OracleConfig
+from collect.oracle import OracleBackend
+from collect.oracle.scripted import answer_block, say
+from collect.question_records import Category, Question, QuestionsConfig
+from collect.questions.answering import QuestionWork
+from collect.questions.asking import question_spec
+from collect.relay import RelayBackend
+from collect.rollouts.executor import with_players
+from collect.rollouts.rollout import RolloutSettings
+from collect.rollouts.rows import RunIdentity
+from collect.store.messages import Message
+from collect.store.records import Conversation, Rollout
+from collect.store.run_store import RunStore
+from format.config import FormatConfig
+from format.dataset import read_rows, split_file
+from format.stage import run_format
+from sandbox import SandboxConfig
+from tests.collect.models.contexts import context
+from tests.scripted_model import ScriptedBackend
+
+LOOK = say("I look for it.", ("grep", {"pattern": "net"}))
+TEST = "tests/test_shop.py::test_total"
+
+
+@pytest.fixture
+def reached(shop_questions: list[Question]) -> Question:
+    """Whether a line is reached."""
+    return next(each for each in shop_questions if each.category is Category.REACHABILITY)
+
+
+def played(
+    student: list[Message], question: Question, bug: Instance, config: QuestionsConfig, run: Path
+) -> tuple[Rollout, Conversation]:
+    """The rows of a relay of these replies and the oracle; the run's folder keeps them."""
+    oracle = OracleBackend("oracle", OracleConfig(backend="oracle", sessions="direct"))
+    models = {
+        "small": RoleModel(ScriptedBackend("small", {"debug_subagent": student}), Sampling()),
+        "oracle": RoleModel(oracle, Sampling(), "oracle", must_be_true=True),
+    }
+    relay = RelayBackend("relay", models["small"], models["oracle"])
+    models["relay"] = replace(models["small"], backend=relay, must_be_true=True)
+    settings = RolloutSettings(
+        open_benchmark(config.benchmark, SandboxConfig()),
+        SandboxConfig(),
+        AgentsConfig(start_session="model"),
+        models,
+        threading.Event(),
+    )
+    spec = question_spec(question, bug, "relay", 0)
+    row, (conversation,) = QuestionWork(spec, RunIdentity("run", 0), "hash", question).do(settings)
+    store = RunStore.open(run)
+    store.add(row, [conversation])
+    store.close()
+    return row, next(store.read_conversations())
+
+
+def players(conversation: Conversation) -> list[str | None]:
+    replies = (row for row in conversation.messages if row.message.role == "assistant")
+    return [row.player for row in replies]
+
+
+def test_the_oracle_goes_on_after_an_invalid_call(
+    reached: Question, shop: Instance, shop_config: QuestionsConfig, tmp_path: Path
+) -> None:
+    """In the student's session, and the row trains the oracle's turns alone."""
+    started = say("I start it.", ("debug_start_session", {"test": TEST}))
+    student = [LOOK, started, say("I jump.", ("debug_jump", {}))]
+    row, conversation = played(student, reached, shop, shop_config, tmp_path)
+    assert row.resolved
+    assert (row.teacher, conversation.teacher, conversation.model) == ("oracle", "oracle", "relay")
+    own = players(conversation)
+    assert own[:3] == ["small"] * 3
+    assert set(own[3:]) == {"oracle"}
+    assert row.invalid_tool_calls == 1
+    run_format(FormatConfig(test_fraction=0, min_inspections=None), tmp_path)
+    (formatted,) = read_rows(split_file(tmp_path / "sft", "train"))
+    assert formatted["turn_quality"][:4] == [*["relayed"] * 3, "recovery"]
+    assert formatted["trained_turns"] == [player == "oracle" for player in own]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        say(answer_block("q", "`net` is 4711 there.", "net = 4711", "shop.py:18")),
+        say("There.", ("debug_breakpoint", {"action": "set", "location": "secret.py:4"})),
+    ],
+    ids=["answer", "breakpoint"],
+)
+def test_a_reply_that_rests_on_nothing_is_replaced(
+    bad: Message, reached: Question, shop: Instance, shop_config: QuestionsConfig, tmp_path: Path
+) -> None:
+    row, conversation = played([LOOK, bad], reached, shop, shop_config, tmp_path)
+    assert row.resolved
+    own = players(conversation)
+    assert own[0] == "small"
+    assert set(own[1:]) == {"oracle"}
+    assert bad.content not in [each.message.content for each in conversation.messages]
+
+
+def test_a_student_that_makes_no_mistake_plays_alone(
+    reached: Question, shop: Instance, shop_config: QuestionsConfig, tmp_path: Path
+) -> None:
+    """Then the conversation is not the oracle's."""
+    student = [LOOK, say(answer_block("q", "Inferred: it may be.", "none", "unknown"))]
+    row, conversation = played(student, reached, shop, shop_config, tmp_path)
+    assert players(conversation) == ["small", "small"]
+    assert (row.teacher, conversation.teacher) == ("model", "model")
+
+
+def test_a_reply_without_call_and_answer(
+    reached: Question, shop: Instance, shop_config: QuestionsConfig, tmp_path: Path
+) -> None:
+    """The student is reminded, and the oracle answers that."""
+    _, conversation = played([say("Hm.")], reached, shop, shop_config, tmp_path)
+    assert players(conversation)[:2] == ["small", "oracle"]
+    assert conversation.messages[3].message.role == "user"
+
+
+def test_a_relay_needs_two_other_models() -> None:
+    oracle = {"backend": "oracle"}
+    relay = {"backend": "relay", "student": "small", "teacher": "oracle"}
+    models = {"oracle": oracle, "small": oracle, "relay": relay}
+    runtime = RuntimeConfig.model_validate({"models": models})
+    assert with_players(runtime, ["oracle", "relay"]) == ["oracle", "relay", "small"]
+    for wrong in ("relay", "none"):
+        broken = {**models, "relay": {**relay, "student": wrong}}
+        with pytest.raises(ValidationError, match=f"of two other models, and '{wrong}' is none"):
+            RuntimeConfig.model_validate({"models": broken})
+
+
+def test_a_relay_is_no_main_agent() -> None:
+    small = RoleModel(ScriptedBackend("small", {}), Sampling())
+    with pytest.raises(ConfigError, match="can play the Debug Subagent alone"):
+        RelayBackend("relay", small, small).open(context(role="main"))
