@@ -21,7 +21,7 @@ from collect.errors import FailureKind
 from collect.store.messages import Message, ToolCall
 from sandbox.debugger import DebugEvent
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 ORACLE_TEACHER = "oracle"
 """The scripted teacher, which knows the gold patch."""
 PLAYED_TEACHER = "played"

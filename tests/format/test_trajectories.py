@@ -114,7 +114,9 @@ def test_arguments_that_are_no_object_stay_as_they_were(arguments: str) -> None:
 def test_a_scripted_turn_is_no_inference() -> None:
     rollout = make_rollout(sub_model="oracle", teacher="oracle")
     _, sub = make_conversations(rollout)
-    [trajectory] = trajectories([replace(sub, teacher="oracle")], Outcome.of(rollout))
+    rows = tuple(replace(row, prompt_tokens=0, completion_tokens=0) for row in sub.messages)
+    scripted = replace(sub, teacher="oracle", messages=rows)
+    [trajectory] = trajectories([scripted], Outcome.of(rollout))
     turns = [step for step in trajectory.steps if step.source == "agent"]
     assert {(step.llm_call_count, step.metrics) for step in turns} == {(0, None)}
     assert trajectory.subagent_trajectories is None, "what it answers is not there"
