@@ -98,7 +98,8 @@ def test_a_refused_run_leaves_nothing_unless_it_has_worked(config_file: Path) ->
         ("run=[", "is not YAML"),
         (
             "models.small.backend=oracel",
-            "models.small.backend: must be one of 'openai', 'anthropic', 'responses', 'vllm', 'local', "
+            "models.small.backend: must be one of 'openai', 'anthropic', 'responses', 'vllm', "
+            "'local', "
             """'oracle', 'manual', 'replay', 'relay' (it is "oracel"); did you mean 'oracle'?""",
         ),
         ("models.small={model: x}", "models.small.backend: it is missing"),
