@@ -11,6 +11,7 @@ from eval.paired import Aligned, difference_interval, unseen_share
 from tests.eval.paired.outcomes import table
 
 CONFIG = StatisticsConfig(resamples=2000)
+OTHER_RATES = ((0.2, 0.1), (0.02, 0.02), (0.01, 0.0))
 QUICK = StatisticsConfig(resamples=1000)
 
 
@@ -74,7 +75,10 @@ def test_against_the_normal_interval() -> None:
     assert found == pytest.approx((0.0213, 0.0587), abs=0.003)
 
 
-@pytest.mark.parametrize(("better", "worse"), [(0.2, 0.1), (0.02, 0.02), (0.1, 0.0), (0.01, 0.0)])
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [(0.1, 0.0), *(pytest.param(*each, marks=pytest.mark.slow) for each in OTHER_RATES)],
+)
 def test_coverage_with_one_attempt(better: float, worse: float) -> None:
     rng = np.random.default_rng(3)
     pairs = [discordant(rng, 50, better, worse) for _ in range(300)]
