@@ -84,13 +84,15 @@ class Batch:
         self._runtime, self._store = runtime, store
         self._works = {work.spec.id: work for work in works}
         self._specs = [work.spec for work in works]
-        models, users = models_of(runtime, self._specs), tool_users(runtime, self._specs)
-        self._setup = Setup(runtime, benchmark, models, store.folder, users)
         self._failed: dict[str, Rollout] = {}
         self._beside = 0
         """Rows of rollouts that are no longer asked for."""
         self._telling = threading.Lock()
         self.missing = self._without_row()
+        # Models of what is done need no server.
+        to_do = [work.spec for work in self.missing]
+        models, users = models_of(runtime, to_do), tool_users(runtime, to_do)
+        self._setup = Setup(runtime, benchmark, models, store.folder, users)
 
     def run(self) -> None:
         """Do the missing rollouts, and merge the files of rows. Raises ConfigError,

@@ -45,7 +45,7 @@ from collect.models.config import OracleConfig
 from collect.oracle import OracleBackend
 from collect.rollouts.rollout import RolloutSettings, RolloutSpec, RolloutTrace, run_rollout
 from collect.rollouts.rows import RunIdentity
-from collect.rollouts.stage import do_rollouts
+from collect.rollouts.stage import do_rollouts, look_before_collect
 from collect.store.messages import Message, ToolCall, ToolSchema
 from collect.store.records import SESSION_START, TASK_MESSAGE, Role, StopReason, ToolOutcome
 from collect.store.run_store import RunStore
@@ -560,6 +560,15 @@ def test_a_second_start_does_nothing_and_other_settings_are_refused(tmp_path: Pa
     others = "collect.benchmark.instances=[lrustore__old_price]"
     with pytest.raises(ConfigError, match=told):
         collect(tmp_path, others, "agents.sub_max_steps=3")
+
+
+def test_models_of_what_is_done_are_not_opened(tmp_path: Path) -> None:
+    """A server for each of an iteration's students would not fit a GPU."""
+    second = ("models.second={backend: oracle}", "collect.sub=second", "collect.benchmark.limit=1")
+    collect(tmp_path, *second, "collect.variants=[debug2fix]")
+    config = oracle_config(tmp_path, *second, "collect.variants=[debug2fix, baseline]")
+    found = look_before_collect(config, config.collect, config.folder)
+    assert [each.name for each in found if each.name.startswith("model ")] == ["model oracle"]
 
 
 @pytest.mark.slow
