@@ -104,6 +104,11 @@ def check_iterate(config: RunConfig) -> None:
     check_sections(config.model_copy(update={"stages": tuple(stages)}))
     if "collect" in chosen.stages:
         config.model_config_of(config.collect.main)
+        if not any(variant.has_subagent for variant in config.collect.variants):
+            raise ConfigError(
+                f"iterate.stages: {name} would be the subagent in rollouts, and none of "
+                "collect.variants has one; add debug2fix"
+            )
 
 
 def _stage(config: RunConfig, name: str) -> Stage:
@@ -247,20 +252,22 @@ def measure(config: RunConfig, played: int) -> int:
 
 def round_rows(config: RunConfig, played: int) -> Iterator[list[str]]:
     """The table's header, and a row for the first student and each round's."""
-    alone, arms = _evaluated(config.folder)
+    asked, arms = _evaluated(config.folder)
+    alone = {row["model"]: row for row in asked}
     places = list(dict.fromkeys((arm["variant"], arm["main_model"]) for arm in arms))
+    is_asked, player = config.iterate.student in alone, player_of(config)
     yield [
-        *("Round", "Attempts", "Right %", "Own rows", "Other rows", "Loss"),
-        *(("Questions right %", "95 %") if alone else ()),
+        *("Round", f"Attempts of {player}", "Right %", f"Rows of {player}", "Other rows", "Loss"),
+        *(("Questions right %", "95 %") if is_asked else ()),
         *(f"{variant}, {main}: resolved %" for variant, main in places),
     ]
     for number in range(played + 1):
         name = student_name(config, number)
         cells = [str(number), *(_made(config, number) if number else [MISSING] * 5)]
-        if alone:
-            facts = next(row for row in alone if row["model"] == name)
-            ends = facts["accuracy_low"], facts["accuracy_high"]
-            cells += [decimal(facts["accuracy"]), span(*ends)]
+        if is_asked:
+            facts = alone.get(name, {})
+            ends = facts.get("accuracy_low"), facts.get("accuracy_high")
+            cells += [decimal(facts.get("accuracy")), span(*ends)]
         rates = {
             (arm["variant"], arm["main_model"]): arm["pass_rate"]
             for arm in arms

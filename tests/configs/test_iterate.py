@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 
 from collect.errors import ConfigError
 from collect.store.run_store import RunStore
-from configs.command_line.iterate import check_iterate, measured_config, round_config
+from configs.command_line.iterate import check_iterate, measured_config, round_config, round_rows
 from configs.loading import RunConfig, load_config
 from format.dataset import read_rows, split_file
 from stepinto import main
@@ -46,6 +47,7 @@ def config(tmp_path: Path, *overrides: str) -> RunConfig:
         (["train.trainer_arguments={warmup_step: 3}"], "did you mean 'warmup_steps"),
         (["iterate.relay=oracle"], "oracle is no relay whose student is small"),
         (["iterate.stages=[collect]", "collect.main=none"], "there is no model 'none'"),
+        (["iterate.stages=[collect]", "collect.variants=[baseline]"], "none of collect.variants"),
         (
             [
                 "models.small={backend: vllm, server: {model: m, adapters: {a: b}}, model: a}",
@@ -133,6 +135,23 @@ def test_a_relay_may_play_in_the_rounds(tmp_path: Path) -> None:
     assert second.format.mixture.least_shares == {"model": {"relay": 0.5}}
     small: Any = second.models["small"]
     assert small.model == str(whole.folder / "round-1" / "model")
+
+
+def test_the_table_of_students_that_are_not_asked_alone(tmp_path: Path) -> None:
+    pairs = "eval.pairs=[{main: oracle, sub: small}]"
+    whole = config(tmp_path, "eval.questions={models: [oracle]}", pairs)
+    check_iterate(whole)
+    arm = {"variant": "debug2fix", "main_model": "oracle", "sub_model": "small", "pass_rate": 50.0}
+    for place, results in (
+        ("eval/questions", {"models": [{"model": "oracle", "accuracy": 90.0}]}),
+        ("eval", {"arms": [arm]}),
+    ):
+        folder = whole.folder / place
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "results.json").write_text(json.dumps(results))
+    head, row = round_rows(whole, 0)
+    assert (head[-1], row[-1]) == ("debug2fix, oracle: resolved %", "50.0")
+    assert len(head) == len(row) == 7
 
 
 @pytest.mark.slow
