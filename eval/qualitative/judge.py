@@ -27,7 +27,7 @@ from collect.errors import (
 )
 from collect.models.base import ConversationContext, ModelBackend, Sampling
 from collect.models.budget import Budget, read_spent
-from collect.models.config import OracleConfig, ReplayConfig
+from collect.models.config import OracleConfig, RelayConfig, ReplayConfig
 from collect.question_records import Category
 from collect.rollouts.batch import model_facts
 from collect.rollouts.executor import open_model
@@ -130,10 +130,10 @@ class JudgeReport:
 def check_judge(runtime: RuntimeConfig, config: JudgeConfig) -> None:
     """Raises ConfigError where the model is not in the config, or cannot judge."""
     model = runtime.model_config_of(config.model)
-    if isinstance(model, OracleConfig | ReplayConfig):
+    if isinstance(model, OracleConfig | ReplayConfig | RelayConfig):
         raise ConfigError(
-            f"eval.judge.model is {config.model!r}, which plays a script and cannot judge; name an "
-            "endpoint or a local model, or remove eval.judge"
+            f"eval.judge.model is {config.model!r}, of backend {model.backend}, which cannot "
+            "judge; name an endpoint or a local model, or remove eval.judge"
         )
 
 

@@ -13,7 +13,7 @@ from collect.benchmarks.bundled import BundledBenchmark
 from collect.config import RunnerConfig, RuntimeConfig
 from collect.errors import ConfigError
 from collect.models.budget import SPENT
-from collect.models.config import OpenAIConfig, OracleConfig, Prices, Retries
+from collect.models.config import OpenAIConfig, OracleConfig, Prices, RelayConfig, Retries
 from eval.config import JudgeConfig
 from eval.metrics import Arm
 from eval.qualitative.judge import Item, JudgeReport, check_judge, read_label
@@ -173,9 +173,12 @@ def test_replies_are_read_strictly(text: str, label: str | None) -> None:
     assert read_label(text) == label
 
 
-def test_a_script_cannot_judge() -> None:
-    oracle = RuntimeConfig(models={"oracle": OracleConfig(backend="oracle")})
-    with pytest.raises(ConfigError, match="cannot judge"):
-        check_judge(oracle, JudgeConfig(model="oracle"))
+def test_a_script_and_a_relay_cannot_judge() -> None:
+    scripted = OracleConfig(backend="oracle")
+    relay = RelayConfig(backend="relay", student="oracle", teacher="oracle")
+    oracle = RuntimeConfig(models={"oracle": scripted, "relay": relay})
+    for name in oracle.models:
+        with pytest.raises(ConfigError, match="cannot judge"):
+            check_judge(oracle, JudgeConfig(model=name))
     with pytest.raises(ConfigError, match="no model 'gpt'"):
         check_judge(oracle, JudgeConfig(model="gpt"))
