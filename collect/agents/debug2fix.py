@@ -154,7 +154,8 @@ def run_subagent(
             if reply.event is not None:
                 agent.log.add_event(EventRow(TASK_MESSAGE, SESSION_START, reply.event))
         agent.run(subagent_task(arguments, started))
-    if context.role_models[Role.DEBUG_SUBAGENT].must_be_true:
+    role_model, last = context.role_models[Role.DEBUG_SUBAGENT], agent.log.rows[-1]
+    if role_model.must_be_true and (last.player is None or last.player != role_model.student):
         _confirm(context, agent.log, arguments.test)
     return agent.log
 

@@ -34,6 +34,8 @@ class RoleModel:
     must_be_true: bool = False
     """Whether its answers are checked against the runs without and with the gold patch, since the
     oracle gives them, or may in a relay."""
+    student: str | None = None
+    """The model in a relay whose answers are not the oracle's."""
 
     @property
     def is_oracle(self) -> bool:

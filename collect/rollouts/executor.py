@@ -135,8 +135,10 @@ class Setup:
             if isinstance(config, RelayConfig):
                 student, teacher = role_models[config.student], role_models[config.teacher]
                 relay = RelayBackend(name, student, teacher)
-                must = teacher.must_be_true
-                role_models[name] = replace(student, backend=relay, must_be_true=must)
+                must, whose = teacher.must_be_true, config.student
+                role_models[name] = replace(
+                    student, backend=relay, must_be_true=must, student=whose
+                )
         runtime = self.runtime
         return RolloutSettings(self.benchmark, runtime.sandbox, runtime.agents, role_models, stop)
 
@@ -302,9 +304,12 @@ def open_model(
         if folder is None:
             raise ConfigError(f"the model {name} is played by hand, which only rollouts can be")
         return ManualBackend(name, folder, stop)
+    if isinstance(config, RelayConfig):
+        raise ConfigError(
+            f"models.{name}: a relay can play the Debug Subagent alone; take another model here"
+        )
     from collect.oracle import OracleBackend
 
-    assert isinstance(config, OracleConfig), f"{name} has no backend of its own"
     return OracleBackend(name, config)
 
 

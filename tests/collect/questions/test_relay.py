@@ -56,7 +56,7 @@ def played(
         "oracle": RoleModel(oracle, Sampling(), "oracle", must_be_true=True),
     }
     relay = RelayBackend("relay", models["small"], models["oracle"])
-    models["relay"] = replace(models["small"], backend=relay, must_be_true=True)
+    models["relay"] = replace(models["small"], backend=relay, must_be_true=True, student="small")
     settings = RolloutSettings(
         open_benchmark(config.benchmark, SandboxConfig()),
         SandboxConfig(),
@@ -123,6 +123,19 @@ def test_a_student_that_makes_no_mistake_plays_alone(
     row, conversation = played(student, reached, shop, shop_config, tmp_path)
     assert players(conversation) == ["small", "small"]
     assert (row.teacher, conversation.teacher) == ("model", "model")
+
+
+def test_a_wrong_answer_of_the_student_alone_is_no_failure(
+    shop_questions: list[Question], shop: Instance, shop_config: QuestionsConfig, tmp_path: Path
+) -> None:
+    """The fix refutes the oracle's answers alone."""
+    cause = next(each for each in shop_questions if each.category is Category.ROOT_CAUSE)
+    read = say("I read it.", ("read_file", {"path": "shop.py"}))
+    student = [read, say(answer_block("q", "Inferred: it is wrong.", "none", "shop.py:1"))]
+    row, conversation = played(student, cause, shop, shop_config, tmp_path)
+    assert players(conversation) == ["small", "small"]
+    assert (row.resolved, row.failure_kind) == (False, None)
+    assert conversation.stop_reason == "finished"
 
 
 def test_a_reply_without_call_and_answer(
