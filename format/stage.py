@@ -36,7 +36,7 @@ from format.mixture import RULE as MIXED
 from format.mixture import mixed
 from format.preferences import PREFERENCES, Attempts, attempt_of, write_preferences
 from format.report import RECORDS, TABLES, FormatReport, Funnel, write_card
-from format.turn_quality import trained_turns
+from format.turn_quality import takeover, trained_turns
 from format.writing import StagedRows, write_rows, write_trajectories
 
 logger = logging.getLogger(__name__)
@@ -45,13 +45,15 @@ logger = logging.getLogger(__name__)
 def row_columns(candidate: Candidate) -> dict[str, Any]:
     outcome, said, grounding = candidate.outcome, candidate.said, candidate.grounding
     rows, quality = candidate.conversation.messages, candidate.turn_quality
+    # Of a relay's two models the one that the row trains.
+    served = (row.served_model for row in rows[takeover(candidate.conversation) :])
     facts = {name: getattr(said, name) for name in COLUMNS if hasattr(said, name)}
     facts |= {name: getattr(outcome, name) for name in COLUMNS if hasattr(outcome, name)}
     return facts | {
         "messages": candidate.texts,
         "tools": tool_texts(said.tools),
         "role": str(said.role),
-        "served_model": next((row.served_model for row in rows if row.served_model), None),
+        "served_model": next(filter(None, served), None),
         "prompt_tokens": sum(row.prompt_tokens for row in rows),
         "completion_tokens": sum(row.completion_tokens for row in rows),
         "grounding": grounding.score,

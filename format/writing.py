@@ -124,7 +124,8 @@ def _steps(conversation: Conversation, answers: Answers) -> Iterator[dict[str, A
         yield {"source": row.message.role, "message": row.message.content}
     for turn in turns(conversation):
         message = turn.row.message
-        by_model = message.reasoning or turn.row.completion_tokens
+        # A relay's turn has tokens if its student wrote it, or a reply that the oracle replaced.
+        by_model = message.reasoning or (turn.row.player and turn.row.completion_tokens)
         scripted = conversation.teacher == ORACLE_TEACHER and not by_model
         observed = [
             _result(conversation, row, turn, answers)
@@ -133,6 +134,7 @@ def _steps(conversation: Conversation, answers: Answers) -> Iterator[dict[str, A
         ]
         yield {
             "source": "agent",
+            "model_name": turn.row.player,
             "message": message.content,
             "reasoning_content": message.reasoning or None,
             "tool_calls": [_call(call) for call in message.tool_calls] or None,
@@ -273,7 +275,8 @@ def write_rows(
     if TRAIN not in sides:
         raise ConfigError(
             f"format.mixture leaves none of the {len(kept.facets)} rows to train on; give more "
-            "weight to what they are of, or higher caps"
+            "weight to what they are of, higher caps, or smaller least_shares of what no row is of "
+            "(in a round of `stepinto iterate`, iterate.teacher_share=null drops none)"
         )
     names = [name for name in (TRAIN, TEST) if name in sides]
     written = Written({name: SplitStatistics() for name in names})

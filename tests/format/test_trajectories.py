@@ -13,6 +13,7 @@ from collect.store.messages import ToolCall
 from collect.store.records import Conversation, Role
 from format.candidates import Outcome
 from format.config import FormatConfig
+from format.dataset import read_rows, split_file
 from format.stage import run_format
 from format.writing import trajectories
 from tests.format.conversations import make_rollouts, write_run
@@ -120,6 +121,25 @@ def test_a_scripted_turn_is_no_inference() -> None:
     turns = [step for step in trajectory.steps if step.source == "agent"]
     assert {(step.llm_call_count, step.metrics) for step in turns} == {(0, None)}
     assert trajectory.subagent_trajectories is None, "what it answers is not there"
+
+
+def test_a_relay_says_who_wrote_what(tmp_path: Path) -> None:
+    """A row names the model that it trains: the one that took over."""
+    [(rollout, (main, sub))] = make_rollouts(1)
+    wrote = iter(["small", *["frontier"] * len(sub.messages)])
+    rows = []
+    for row in sub.messages:
+        by = next(wrote) if row.message.role == "assistant" else None
+        rows.append(replace(row, player=by, served_model=by and f"{by}-2026"))
+    run = write_run(tmp_path / "run", [(rollout, (main, replace(sub, messages=tuple(rows))))])
+    run_format(FormatConfig(test_fraction=0, atif=True), run)
+    (row,) = read_rows(split_file(run / "sft", "train"))
+    assert row["served_model"] == "frontier-2026"
+    [trajectory] = read(run / "sft" / "atif" / "train-00000.jsonl")
+    [relayed] = trajectory.subagent_trajectories or []
+    names = [step.model_name for step in relayed.steps if step.source == "agent"]
+    assert names[0] == "small"
+    assert set(names[1:]) == {"frontier"}
 
 
 def test_agents_that_none_has_called_stand_side_by_side() -> None:
