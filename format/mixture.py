@@ -130,14 +130,17 @@ def mixed(
         if all(limit is None or counts[key] < limit for key, limit in limits.items()):
             counts.update(limits.keys())
             kept[index] = 1
-    for facet, shares in config.least_shares.items():
-        for value, share in shares.items():
-            stay = [index for index in order if kept[index]]
-            others = [index for index in stay if rows[index].value(facet) != value]
-            # Without the rounding, 1 - 0.9 would allow less than one row in ten.
-            most = round((len(stay) - len(others)) * (1 - share) / share, 6)
-            for index in others[int(most) :]:
-                kept[index] = 0
+    before = -1
+    # What makes room for one share may be missing in another.
+    while before != (before := sum(kept)):
+        for facet, shares in config.least_shares.items():
+            for value, share in shares.items():
+                stay = [index for index in order if kept[index]]
+                others = [index for index in stay if rows[index].value(facet) != value]
+                # Without the rounding, 1 - 0.9 would allow less than one row in ten.
+                most = round((len(stay) - len(others)) * (1 - share) / share, 6)
+                for index in others[int(most) :]:
+                    kept[index] = 0
     return kept
 
 

@@ -101,6 +101,16 @@ def test_other_rows_make_room_for_a_least_share() -> None:
     )
 
 
+def test_all_least_shares_hold_together() -> None:
+    config = {"language": {"java": 0.7}, "category": {"a": 0.5}}
+    rows, chosen = many(MixtureConfig.model_validate({"least_shares": config}))
+    stay = [row for row, is_kept in zip(rows, chosen, strict=True) if is_kept]
+    assert stay
+    for facet, shares in config.items():
+        for value, share in shares.items():
+            assert sum(row.value(Facet(facet)) == value for row in stay) >= share * len(stay)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -139,4 +149,7 @@ def test_a_mixture_that_leaves_nothing_is_an_error(tmp_path: Path) -> None:
     mixture = MixtureConfig(weights={Facet.LANGUAGE: {"python": 0}})
     with pytest.raises(ConfigError, match="leaves none of the 2 rows to train on"):
         run_format(FormatConfig(mixture=mixture), run)
+    shares = MixtureConfig(least_shares={Facet.MODEL: {"none": 0.5}})
+    with pytest.raises(ConfigError, match="smaller least_shares of what no row is of"):
+        run_format(FormatConfig(mixture=shares), run)
     assert not list(run.glob("*sft"))
