@@ -98,7 +98,8 @@ class _RelayModel:
         if dropped is not None:
             usage, spent = said.usage + dropped.usage, said.dollars + dropped.dollars
             seconds = said.seconds + dropped.seconds
-            said = replace(said, usage=usage, dollars=spent, seconds=seconds)
+            told = dropped.usage.prompt_tokens
+            said = replace(said, usage=usage, dollars=spent, seconds=seconds, replaced_tokens=told)
         return replace(said, player=self._relay.teacher.backend.name)
 
     def _so_far(self) -> Conversation:

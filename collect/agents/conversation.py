@@ -132,8 +132,8 @@ class ConversationLog:
         """Add a model's reply with its tokens and price; returns the reply as stored."""
         self.steps += 1
         self.usage += completion.usage
-        if completion.usage.prompt_tokens:
-            self.chars_per_token = self._sent_chars() / completion.usage.prompt_tokens
+        if (prompt := completion.usage.prompt_tokens - completion.replaced_tokens) > 0:
+            self.chars_per_token = self._sent_chars() / prompt
         self.dollars += completion.dollars
         facts: dict[str, Any] = {
             "seconds": completion.seconds,

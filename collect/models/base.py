@@ -84,6 +84,8 @@ class Completion:
     """How many of the calls were read from the text."""
     player: str | None = None
     """The model that replied, by its name in the config, if several play one role (relay)."""
+    replaced_tokens: int = 0
+    """Part of `usage.prompt_tokens` that another reply took, which this one replaces (relay)."""
 
 
 def scripted_completion(message: Message) -> Completion:

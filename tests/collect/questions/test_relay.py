@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from collect.agents.config import AgentsConfig
+from collect.agents.conversation import ConversationLog
 from collect.agents.rollout_context import RoleModel
 from collect.benchmarks.base import Instance
 from collect.benchmarks.opening import open_benchmark
 from collect.config import RuntimeConfig
 from collect.errors import ConfigError
-from collect.models.base import Sampling
+from collect.models.base import Completion, Sampling, Usage
 from collect.models.config import OracleConfig
+from collect.models.replay import Recording, ReplayBackend
 from collect.oracle import OracleBackend
 from collect.oracle.scripted import answer_block, say
 from collect.question_records import Category, Question, QuestionsConfig
@@ -27,7 +30,7 @@ from collect.rollouts.executor import with_players
 from collect.rollouts.rollout import RolloutSettings
 from collect.rollouts.rows import RunIdentity
 from collect.store.messages import Message
-from collect.store.records import Conversation, Rollout
+from collect.store.records import Conversation, Role, Rollout
 from collect.store.run_store import RunStore
 from format.config import FormatConfig
 from format.dataset import read_rows, split_file
@@ -113,6 +116,25 @@ def test_a_reply_that_rests_on_nothing_is_replaced(
     assert own[0] == "small"
     assert set(own[1:]) == {"oracle"}
     assert bad.content not in [each.message.content for each in conversation.messages]
+
+
+def test_a_replaced_reply_costs_and_does_not_fill_the_context() -> None:
+    bad, good = (
+        say(answer_block("q", f"`net` is {net} there.", f"net = {net}", "shop.py:18"))
+        for net in (4711, 4712)
+    )
+    small, big = (
+        ReplayBackend(name, [Recording((Completion(said, Usage(100, 5), 0.5, 1.0, "stop"),), {})])
+        for name, said in (("small", bad), ("big", good))
+    )
+    relay = RelayBackend("relay", RoleModel(small, Sampling()), RoleModel(big, Sampling()))
+    log = ConversationLog(0, Role.DEBUG_SUBAGENT, "relay", "model", "{}", [])
+    log.add(Message("user", "x" * 400))
+    opened = context(role="debug_subagent")
+    so_far = partial(log.row, opened.instance, "questions", 0, "")
+    model = relay.open(replace(opened, so_far=so_far))
+    assert log.add_completion(model.complete(log.sent(), [], Sampling())).content == good.content
+    assert (log.usage.total, log.dollars, log.chars_per_token) == (210, 1.0, 4.0)
 
 
 def test_a_student_that_makes_no_mistake_plays_alone(
