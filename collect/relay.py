@@ -71,6 +71,8 @@ class _RelayModel:
         self._relay, self._context = relay, context
         self._student = relay.student.backend.open(context)
         self._teacher: Model | None = None
+        self._dropped: Completion | None = None
+        """A reply whose cost the teacher's has to tell, which may take several requests."""
 
     def complete(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
@@ -80,7 +82,6 @@ class _RelayModel:
         A bad call was answered, and the teacher sees that. An ungrounded reply would end the
         conversation or lead it astray, so that the teacher's takes its place; its cost is kept.
         """
-        dropped: Completion | None = None
         if self._teacher is None:
             # Once its steps are used up, nobody could see anything more.
             forced = sampling.tool_choice == "none"
@@ -91,10 +92,11 @@ class _RelayModel:
                 wrong = None if forced else ungrounded(so_far, said.message)
                 if wrong is None:
                     return replace(said, player=self._relay.student.backend.name)
-                dropped = said
+                self._dropped = said
             self._context.log.note("relayed", conversation=self._context.index, why=wrong)
             self._teacher = self._relay.teacher.backend.open(self._context)
         said = self._teacher.complete(messages, tools, self._of_teacher(sampling))
+        dropped, self._dropped = self._dropped, None
         if dropped is not None:
             usage, spent = said.usage + dropped.usage, said.dollars + dropped.dollars
             seconds = said.seconds + dropped.seconds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,10 +17,10 @@ from collect.agents.rollout_context import RoleModel
 from collect.benchmarks.base import Instance
 from collect.benchmarks.opening import open_benchmark
 from collect.config import RuntimeConfig
-from collect.errors import ConfigError
-from collect.models.base import Completion, Sampling, Usage
+from collect.errors import ConfigError, ContextTooLong
+from collect.models.base import Completion, ConversationContext, Sampling, Usage
 from collect.models.config import OracleConfig
-from collect.models.replay import Recording, ReplayBackend
+from collect.models.replay import Recording, ReplayBackend, ReplayModel
 from collect.oracle import OracleBackend
 from collect.oracle.scripted import answer_block, say
 from collect.question_records import Category, Question, QuestionsConfig
@@ -29,7 +30,7 @@ from collect.relay import RelayBackend
 from collect.rollouts.executor import with_players
 from collect.rollouts.rollout import RolloutSettings
 from collect.rollouts.rows import RunIdentity
-from collect.store.messages import Message
+from collect.store.messages import Message, ToolSchema
 from collect.store.records import Conversation, Role, Rollout
 from collect.store.run_store import RunStore
 from format.config import FormatConfig
@@ -118,14 +119,35 @@ def test_a_reply_that_rests_on_nothing_is_replaced(
     assert bad.content not in [each.message.content for each in conversation.messages]
 
 
+class FullOnce(ReplayBackend):
+    """Finds the first request too long."""
+
+    is_full = True
+
+    def open(self, context: ConversationContext) -> ReplayModel:
+        replayed, backend = super().open(context), self
+
+        class Opened(ReplayModel):
+            def complete(
+                self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
+            ) -> Completion:
+                if backend.is_full:
+                    backend.is_full = False
+                    raise ContextTooLong("full")
+                return super().complete(messages, tools, sampling)
+
+        return Opened(replayed._completions, replayed._what)
+
+
 def test_a_replaced_reply_costs_and_does_not_fill_the_context() -> None:
+    """Also if the teacher's is asked for twice."""
     bad, good = (
         say(answer_block("q", f"`net` is {net} there.", f"net = {net}", "shop.py:18"))
         for net in (4711, 4712)
     )
     small, big = (
-        ReplayBackend(name, [Recording((Completion(said, Usage(100, 5), 0.5, 1.0, "stop"),), {})])
-        for name, said in (("small", bad), ("big", good))
+        kind(name, [Recording((Completion(said, Usage(100, 5), 0.5, 1.0, "stop"),), {})])
+        for kind, name, said in ((ReplayBackend, "small", bad), (FullOnce, "big", good))
     )
     relay = RelayBackend("relay", RoleModel(small, Sampling()), RoleModel(big, Sampling()))
     log = ConversationLog(0, Role.DEBUG_SUBAGENT, "relay", "model", "{}", [])
@@ -133,6 +155,8 @@ def test_a_replaced_reply_costs_and_does_not_fill_the_context() -> None:
     opened = context(role="debug_subagent")
     so_far = partial(log.row, opened.instance, "questions", 0, "")
     model = relay.open(replace(opened, so_far=so_far))
+    with pytest.raises(ContextTooLong):
+        model.complete(log.sent(), [], Sampling())
     assert log.add_completion(model.complete(log.sent(), [], Sampling())).content == good.content
     assert (log.usage.total, log.dollars, log.chars_per_token) == (210, 1.0, 4.0)
 
