@@ -14,7 +14,7 @@ from collect.benchmarks.held_out import HeldOutConfig, refuse_held_out
 from collect.benchmarks.opening import open_chosen, tell_skipped
 from collect.config import CollectConfig, RuntimeConfig
 from collect.errors import ConfigError, FailureKind
-from collect.models.config import OracleConfig
+from collect.models.config import OracleConfig, RelayConfig
 from collect.preflight import Finding
 from collect.rollouts.batch import Batch, settings_facts
 from collect.rollouts.executor import RolloutWork, models_of, with_players
@@ -126,6 +126,12 @@ def rollouts_batch(
                 "of Debug2Fix's variants"
             )
         named = [name for name in (spec.main, spec.sub) if name is not None]
+        relays = [name for name in named if isinstance(models[name], RelayConfig)]
+        if relays and (of_one_file or spec.main in relays):
+            raise ConfigError(
+                f"models.{relays[0]}: a relay can play the Debug Subagent alone; take another "
+                f"model in {spec.variant}, or name it as `sub` of a variant of Debug2Fix's"
+            )
         played = with_players(runtime, named)
         oracles = [name for name in played if isinstance(models[name], OracleConfig)]
         # Some programs of one file have a correct version, the others fail one by one.

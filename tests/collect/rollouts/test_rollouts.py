@@ -571,6 +571,13 @@ def test_models_of_what_is_done_are_not_opened(tmp_path: Path) -> None:
     assert [each.name for each in found if each.name.startswith("model ")] == ["model oracle"]
 
 
+def test_a_relay_that_would_be_a_main_agent_is_refused_at_the_start(tmp_path: Path) -> None:
+    relay = "models.relay={backend: relay, student: oracle, teacher: oracle}"
+    config = oracle_config(tmp_path, relay, "collect.main=relay", "collect.benchmark.limit=1")
+    with pytest.raises(ConfigError, match="the Debug Subagent alone; take another model in debug"):
+        look_before_collect(config, config.collect, config.folder)
+
+
 @pytest.mark.slow
 def test_a_later_start_counts_the_rollouts_of_all_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
