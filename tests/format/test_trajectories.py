@@ -133,8 +133,8 @@ def test_a_relay_says_who_wrote_what(tmp_path: Path) -> None:
         rows.append(replace(row, player=by, served_model=by and f"{by}-2026"))
     run = write_run(tmp_path / "run", [(rollout, (main, replace(sub, messages=tuple(rows))))])
     run_format(FormatConfig(test_fraction=0, atif=True), run)
-    (row,) = read_rows(split_file(run / "sft", "train"))
-    assert row["served_model"] == "frontier-2026"
+    (formatted,) = read_rows(split_file(run / "sft", "train"))
+    assert formatted["served_model"] == "frontier-2026"
     [trajectory] = read(run / "sft" / "atif" / "train-00000.jsonl")
     [relayed] = trajectory.subagent_trajectories or []
     names = [step.model_name for step in relayed.steps if step.source == "agent"]
