@@ -194,7 +194,8 @@ def test_it_goes_on_after_a_kill_in_each_stage(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert len(list(RunStore(first).read_rollouts())) == 4
     rows = list(read_rows(split_file(run / "round-2" / "sft", "train")))
-    assert {row["run"] for row in rows} == {"it", "round-1", "round-2"}
+    runs = {row["run"] for row in rows}
+    assert {"it"} < runs <= {"it", "round-1", "round-2"}, "the student's best are of either round"
     own = [row for row in rows if row["model"] == "small"]
     assert len(own) == 2, "the best of each of two questions"
     assert len(rows) - len(own) <= len(own)
