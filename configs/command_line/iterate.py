@@ -83,8 +83,8 @@ def check_iterate(config: RunConfig) -> None:
     relay = config.model_config_of(player_of(config))
     if chosen.relay and not (isinstance(relay, RelayConfig) and relay.student == name):
         raise ConfigError(f"iterate.relay: {chosen.relay} is no relay whose student is {name}")
-    if config.train.method == "grpo":
-        raise ConfigError("train.method=grpo trains on questions, not on rows; iterate takes sft")
+    if config.train.method != "sft":
+        raise ConfigError(f"train.method={config.train.method}: rounds train on rows, by sft alone")
     alone = measured.questions is not None and name in measured.questions.models
     if not alone and name not in {pair.sub for pair in measured.pairs}:
         raise ConfigError(

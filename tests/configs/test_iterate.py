@@ -39,7 +39,8 @@ def config(tmp_path: Path, *overrides: str) -> RunConfig:
     [
         (["iterate.student=none"], "there is no model 'none'"),
         (["iterate.student=oracle"], "oracle has backend: oracle"),
-        (["train.method=grpo"], "grpo trains on questions"),
+        (["train.method=grpo"], "train.method=grpo: rounds train on rows"),
+        (["train.method=dpo"], "train.method=dpo: rounds train on rows"),
         (["eval.pairs=[{main: oracle, sub: oracle}]"], "eval measures small"),
         (["stages=[collect, format, train]"], "there are no questions to answer"),
         (["train.merge=false"], "saves adapters alone"),
