@@ -252,6 +252,11 @@ def change(value: float | None, base: float | None) -> float | None:
     return 100 * (value - base) / base
 
 
+def cluster_of(bug: tuple[str, ...], cluster: str) -> Any:
+    """What a bug is counted with: itself, or all bugs of its repository, its last part."""
+    return bug[-1] if cluster == "repository" else bug
+
+
 def arm_metrics(
     arm: Arm,
     rollouts: Sequence[Rollout],
@@ -271,9 +276,7 @@ def arm_metrics(
     main_seconds = sum(row.seconds - row.scoring_seconds for row in timed) - sub_seconds
     clusters = defaultdict[Any, list[bool]](list)
     for row in rows:
-        clusters[row.repository if cluster == "repository" else instance_of(row)].append(
-            row.resolved
-        )
+        clusters[cluster_of((*instance_of(row), row.repository), cluster)].append(row.resolved)
     ends = clustered_wilson(clusters.values()) if rows else None
     has_subagent = bool(arm.sub_model or called)
     return ArmMetrics(

@@ -23,7 +23,17 @@ from collect.questions.asking import VARIANT as QUESTIONS
 from collect.store.records import ORACLE_TEACHER, Rollout
 from eval.config import ArmName, StatisticsConfig
 from eval.figures import Figure, Point, Record, Series, Table, notes, table, without_empty
-from eval.metrics import MISSING, Arm, Facts, Labels, arm_of, decimal, has_verdict, instance_of
+from eval.metrics import (
+    MISSING,
+    Arm,
+    Facts,
+    Labels,
+    arm_of,
+    cluster_of,
+    decimal,
+    has_verdict,
+    instance_of,
+)
 
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -84,8 +94,9 @@ def align(arms: Sequence[Outcomes], cluster: str = "bug") -> Aligned:
         shared = set.intersection(*(set(arm.get(bug, ())) for arm in arms))
         if shared:
             judged += 1
-            name = bug[-1] if cluster == "repository" else bug
-            clusters.setdefault(name, []).extend((bug, attempt) for attempt in shared)
+            clusters.setdefault(cluster_of(bug, cluster), []).extend(
+                (bug, attempt) for attempt in shared
+            )
     successes = [
         [sum(arm[bug][attempt] for bug, attempt in held) for held in clusters.values()]
         for arm in arms
@@ -182,9 +193,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 #
 # Percentile intervals: if arms seldom differ, accelerated ones (BCa) are too narrow. In simulations
 # of 20 to 100 bugs with discordant shares of 4 % to 60 %, these intervals contained the truth in 93
-# % to 100 % at a level of 5 %, BCa in 55 % to 98 %. By repository, 5 to
-# 30 of them with 8 bugs each and differences that vary, they contained it in 91 % to 97 %, and the
-# sign-flip test found a difference that was not there in 0 % to 5 %.
+# % to 100 % at a level of 5 %, BCa in 55 % to 98 %. By repository, 5 to 30 of them with 8 bugs each
+# and differences that vary, they contained it in 91 % to 97 %, and the sign-flip test found a
+# difference that was not there in 0 % to 5 %.
 #
 # A bootstrap only knows what it has seen: for ten bugs on which two arms agree, its interval has no
 # width. So if no cluster went one way, that end of the interval is extended to the bound of an
@@ -252,7 +263,7 @@ class PairedComparison:
     attempts: int
     """Pairs of attempts at those bugs."""
     repositories: int = 0
-    """Repositories of those bugs."""
+    """Number of repositories that these bugs are of."""
     first_rate: float | None = None
     second_rate: float | None = None
     difference: float | None = None
@@ -533,8 +544,7 @@ def paired_parts(report: PairedReport, labels: Labels, heading: str = "##") -> l
 
 def comparisons_table(report: PairedReport, labels: Labels) -> list[list[str]]:
     head = ["First", "Second", "Repositories", "Bugs", f"{report.trial.capitalize()}s"]
-    head += ["Left out", "First %"]
-    head += ["Second %", "Difference", "Interval", "Without one repository"]
+    head += ["Left out", "First %", "Second %", "Difference", "Interval", "Without one repository"]
     head += ["First better", "Second better"]
     rows = [[*head, "p", "p (Holm)", "Non-inferior", "Bugs needed"]]
     verdicts = {None: MISSING, True: "yes", False: "no"}

@@ -53,6 +53,7 @@ from eval.metrics import (
     Arm,
     Facts,
     Labels,
+    cluster_of,
     clustered_wilson,
     counts,
     decimal,
@@ -230,8 +231,7 @@ def accuracy(answers: Sequence[Answered], cluster: str) -> Accuracy | None:
         return None
     clusters: dict[Any, list[bool]] = defaultdict(list)
     for each in answers:
-        bug = bug_of(each)
-        clusters[bug[-1] if cluster == "repository" else bug].append(each.verdict.correct)
+        clusters[cluster_of(bug_of(each), cluster)].append(each.verdict.correct)
     low, high = clustered_wilson(clusters.values())
     right = sum(each.verdict.correct for each in answers)
     return Accuracy(len(answers), right, 100 * right / len(answers), 100 * low, 100 * high)

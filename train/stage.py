@@ -32,7 +32,7 @@ from train.base_model import (
     resolve_base_model,
     set_serving_template,
 )
-from train.config import TrainConfig
+from train.config import TrainConfig, doubt, with_learning_rate
 from train.job import (
     Job,
     Processes,
@@ -43,7 +43,6 @@ from train.job import (
     refuse_idle_gpus,
     sharded,
 )
-from train.learning_rates import doubt, with_learning_rate
 from train.methods.dpo import PreferenceOptimization
 from train.methods.grpo import RewardOptimization
 from train.methods.sft import SupervisedFineTuning

@@ -53,7 +53,7 @@ class _Reply:
     max_new_tokens: int
     sampling: Sampling
     constraint: LLMatcher | None
-    """What may come next; it has followed `ids`."""
+    """Tells which tokens can follow `ids`; null: any."""
     future: Future[Generated] = field(default_factory=Future)
     sampler: Sampler | None = None
     """None: the likeliest token is always chosen."""
@@ -162,7 +162,8 @@ class ContinuousGenerator:
         raise_if_stopped(self._stop)
         scores = self._slots.step([(reply.ids or reply.prompt)[-1] for reply in self._replies])
         for row, reply in enumerate(self._replies):
-            scores[row] = reply.choosable(scores[row])
+            if reply.constraint is not None or reply.sampler is not None:
+                scores[row] = reply.choosable(scores[row])
         chosen = scores.argmax(dim=-1).tolist()
         # From the last row on: the last one moves into the place of one that leaves.
         for row in reversed(range(len(chosen))):

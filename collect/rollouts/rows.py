@@ -197,7 +197,7 @@ def rows_of(
 
 
 def _teacher_of(row: Conversation, settings: RolloutSettings) -> str:
-    """The `teacher` of a conversation: in a relay that of those who wrote its replies."""
+    """The `teacher` of a conversation; a relay has that of the models that wrote its replies."""
     players = {each.player for each in row.messages if each.player is not None}
     known = [settings.role_models[name] for name in players if name in settings.role_models]
     return combined_teacher(each.teacher for each in known) if known else row.teacher

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from configs.loading import load_config
-from train.config import LoraSettings, TrainConfig
-from train.learning_rates import doubt, with_learning_rate
+from train.config import LoraSettings, TrainConfig, doubt, with_learning_rate
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 SMOLLM2, QWEN_7B = 134_515_008, 7_615_616_512
