@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any, cast
 
 from collect.agents.config import AgentsConfig
-from collect.agents.debug2fix import subagent_prompt, subagent_tools
+from collect.agents.debug2fix import answer_prompt, subagent_prompt, subagent_toolbox
 from collect.agents.debug_tools import ShownSource, placed, withheld
 from collect.agents.inspectcoder.inspector import plan_of
 from collect.agents.inspectcoder.inspector_tools import (
@@ -41,7 +41,7 @@ from collect.agents.subagent_task import (
     parse_answer,
     subagent_task,
 )
-from collect.agents.tools import Answered, Arguments, Toolbox, ToolReply
+from collect.agents.tools import Answered, Arguments, ToolReply
 from collect.benchmarks.self_repair.benchmark import TEST_PATHS
 from collect.store.messages import Message, ToolCall
 from collect.store.messages import Role as MessageRole
@@ -335,7 +335,7 @@ def to_debug2fix(conversation: Conversation) -> Conversation:
         draft.note(last.message_index, last.tool_call_id, unasked.events[1:])
     conclusion = inspection.conclusion
     if conclusion.forced:
-        draft.say("user", prompt("subagent_forced_answer"))
+        draft.say("user", answer_prompt("forced_answer", TRANSLATED))
     answer = _debug_answer(inspection)
     text = f"{conclusion.thought}\n\n{_answer_text(answer)}".lstrip("\n")
     draft.reply(conclusion.reply, text)
@@ -445,5 +445,5 @@ def _answer_text(answer: DebugAnswer) -> str:
 def _subagent_schemas() -> str:
     """The tools of a Debug Subagent, `debug_run_code` included, as JSON."""
     # The schemas come from the tools' classes alone; the arguments are never used.
-    tools = subagent_tools(cast(Debugger, None), cast(Sandbox, None), run_code=True)
-    return json.dumps(Toolbox(tools, wording(LANGUAGE)).schemas())
+    debugger, sandbox = cast(Debugger, None), cast(Sandbox, None)
+    return json.dumps(subagent_toolbox(debugger, sandbox, TRANSLATED, wording(LANGUAGE)).schemas())

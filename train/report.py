@@ -48,6 +48,8 @@ class TrainReport(StrictRecord):
     """Hash of the train split's file."""
     repositories: list[str] = Field(default_factory=list)
     """Repositories whose bugs were trained on, by this training and those of the base model."""
+    instructions: list[str] = Field(default_factory=list)
+    """Hashes of the Debug Subagent's system prompt and tools in the data."""
     preflight: Preflight
     parameters: int
     trained_parameters: int

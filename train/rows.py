@@ -10,7 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from format.dataset import read_rows
+from collect.agents.debug2fix import instructions_hash
+from collect.store.records import Role
+from format.dataset import COLUMNS, read_rows
+from format.preferences import PAIR_COLUMNS
 from train.base_model import Tokenization
 from train.config import TrainConfig
 from train.encoding import RenderedRow
@@ -18,13 +21,13 @@ from train.preflight import Preflight, PreflightRun
 
 SCHEMA = pa.schema({"input_ids": pa.list_(pa.int32()), "labels": pa.list_(pa.int64())})
 ROWS_PER_BATCH = 64
-COLUMNS = ("messages", "tools", "conversation_id", "trained_turns")
+READ = ("messages", "tools", "conversation_id", "trained_turns")
 """The columns that are read; the last only if the split has it."""
 
 
 def rendered_rows(split: Path, tokenization: Tokenization) -> Iterator[RenderedRow]:
     present = set(pq.read_schema(split).names)
-    for row in read_rows(split, tuple(name for name in COLUMNS if name in present)):
+    for row in read_rows(split, tuple(name for name in READ if name in present)):
         yield RenderedRow(row, tokenization.tokenizer, tokenization.templates)
 
 
@@ -33,6 +36,19 @@ def repositories_in(split: Path) -> set[str]:
     if "repository" not in pq.read_schema(split).names:
         return set()
     return set(pq.read_table(split, columns=["repository"])["repository"].to_pylist())
+
+
+def instructions_in(split: Path, pairs: bool = False) -> set[str]:
+    """The hashes of the Debug Subagents' system prompts and tools in a split's rows, or pairs."""
+    first, kinds = ("prompt", PAIR_COLUMNS) if pairs else ("messages", COLUMNS)
+    names, found = pq.read_schema(split).names, set[str]()
+    columns = tuple(name for name in (first, "tools", "role") if name in names)
+    for row in read_rows(split, columns, kinds) if "tools" in columns else ():
+        opening = row[first][0]
+        of_subagent = row.get("role", Role.DEBUG_SUBAGENT) == Role.DEBUG_SUBAGENT
+        if of_subagent and opening["role"] == "system":
+            found.add(instructions_hash(opening["content"], row["tools"]))
+    return found
 
 
 def check_split(split: Path, config: TrainConfig, tokenization: Tokenization) -> Preflight:

@@ -13,7 +13,7 @@ import logging
 import shutil
 import time
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -58,6 +58,9 @@ from train.trainer import (
     report_steps,
     without_weights,
 )
+
+LEARNED = ("repositories", "instructions")
+"""What a report says of the data, and a copy too."""
 
 logger = logging.getLogger(__name__)
 
@@ -139,6 +142,7 @@ def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | Non
         base_model=base,
         data_sha256=job.data_sha256,
         repositories=sorted(method.repositories(job.data) | trained_on(base)),
+        instructions=sorted(method.instructions(job.data) | trained_on(base, "instructions")),
         preflight=preflight,
         parameters=trainer.model.num_parameters(),
         trained_parameters=trainer.model.num_parameters(only_trainable=True),
@@ -166,7 +170,9 @@ def _prepare(job: Job, method: Method, tokenization: Tokenization) -> Preflight:
     preflight.refuse_failures()
     if job.config.save_untuned:
         base = load_model(job.config, tokenization.base, quantized=False)
-        save_copy(base, tokenization, job.run / "untuned", trained_on(tokenization.base))
+        known = training_of(Path(tokenization.base))
+        told = {name: known[name] for name in LEARNED if name in known}
+        save_copy(base, tokenization, job.run / "untuned", told)
     return preflight
 
 
@@ -178,7 +184,7 @@ def _save(job: Job, trained: Any, tokenization: Tokenization, report: TrainRepor
     for rows in config.checkpoints_at:
         model = reloaded(config, tokenization.base, job.kept_copy(rows))
         whole = model.merge_and_unload() if config.merges else model
-        save_copy(whole, tokenization, copies / str(rows), report.repositories)
+        save_copy(whole, tokenization, copies / str(rows), report.model_dump(include={*LEARNED}))
     record = report.model_dump_json(indent=2) + "\n"
     texts = {"README.md": model_card(job, report), TRAINED: record}
     whole = trained.merge_and_unload() if config.merges else trained
@@ -229,14 +235,12 @@ def save_model(
 
 
 def save_copy(
-    model: Any, tokenization: Tokenization, target: Path, repositories: Collection[str]
+    model: Any, tokenization: Tokenization, target: Path, learned: Mapping[str, list[str]]
 ) -> None:
-    """Write another model as it would be served, such as the base model.
-
-    Records only the repositories whose bugs it was trained on, if any.
-    """
-    told = json.dumps({"repositories": sorted(repositories)}, indent=2) + "\n"
-    save_model(model, tokenization, target, {TRAINED: told} if repositories else {})
+    """Write another model as it would be served, such as the base model, with what the report
+    says of its data, if anything."""
+    told = json.dumps(learned, indent=2) + "\n"
+    save_model(model, tokenization, target, {TRAINED: told} if learned else {})
 
 
 def finished(folder: Path, fingerprint: str) -> TrainReport | None:

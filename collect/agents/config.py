@@ -95,6 +95,15 @@ class AgentsConfig(StrictRecord):
     """How often a main agent is reminded that it answers without having changed or asked anything,
     or run a command.
     """
+    subagent_form: Literal["full", "compact"] = "full"
+    """The Debug Subagent's instructions. `compact`, for small models: a system prompt and tools of
+    less than half the tokens, without the tools' descriptions, and answers that don't repeat the
+    question. A model is trained, served and evaluated in one form.
+    """
+    sub_file_tools: bool = True
+    """Give the Debug Subagent `list_files`, `grep` and `read_file`. Without them the oracle's
+    searches for root causes have gaps: it goes to functions whose names it has not been shown.
+    """
     start_session: Literal["auto", "model"] = "auto"
     """Who starts a Debug Subagent's session. `auto`: it is started with the caller's test and
     lines, and its first stop is part of the task (section 4.1). `model`: the subagent itself, with

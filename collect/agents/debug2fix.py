@@ -5,22 +5,24 @@ The four variants of section 5.5 differ only in the main agent's tools and promp
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, cast
 
 from collect.agents.config import AgentsConfig, Variant
 from collect.agents.conversation import AgentSpec, ConversationLog
 from collect.agents.debug_tools import StartSession, debug_tools
 from collect.agents.file_tools import Bash, EditFile, EditGate, Grep, ListFiles, ReadFile
-from collect.agents.prompts import prompt
+from collect.agents.prompts import WORDINGS, prompt, wording
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.subagent_task import DebugSubagentArguments, parse_answer, subagent_task
 from collect.agents.tools import Arguments, Tool, Toolbox, ToolReply
 from collect.comparison import false_claims
 from collect.errors import ModelFailure
 from collect.question_records import RootCauseAsk
-from collect.store.messages import ToolCall
+from collect.store.messages import ToolCall, ToolSchema
 from collect.store.records import (
     SESSION_START,
     TASK_MESSAGE,
@@ -68,7 +70,7 @@ def run_debug2fix(context: RolloutContext, variant: Variant) -> StopReason:
         return agent.run(prompt("main_task", problem_statement=context.instance.problem_statement))
 
 
-def main_prompt(variant: Variant, wording: Mapping[str, str]) -> str:
+def main_prompt(variant: Variant, words: Mapping[str, str]) -> str:
     """The main agent's system prompt: the plain agent's, plus the variant's addition (figure 4)."""
     parts = ["main"]
     if variant is Variant.DEBUG_TOOLS_ONLY:
@@ -77,29 +79,61 @@ def main_prompt(variant: Variant, wording: Mapping[str, str]) -> str:
         parts.append("main_debug_subagent")
     if variant is Variant.DEBUG2FIX_TOOL_LIMIT:
         parts.append("main_tool_limit")
-    values = {**wording, "debugging": prompt("debugging")}
+    values = {**words, "debugging": prompt("debugging")}
     return "\n\n".join(prompt(part, **values) for part in parts)
 
 
-def subagent_prompt(wording: Mapping[str, str], config: AgentsConfig) -> str:
+def subagent_prompt(words: Mapping[str, str], config: AgentsConfig) -> str:
     """The Debug Subagent's system prompt."""
-    run_code = prompt("debug_run_code") + "\n" if config.debug_run_code else ""
+    compact, files = config.subagent_form == "compact", config.sub_file_tools
     return prompt(
-        "subagent",
-        **wording,
+        "subagent_compact" if compact else "subagent",
+        **words,
         debugging=prompt("debugging"),
         start=prompt(f"subagent_start_{config.start_session}"),
         max_steps=str(config.sub_max_steps),
-        debug_run_code=run_code,
+        debug_run_code=prompt("debug_run_code") + "\n" if config.debug_run_code else "",
+        file_tools=prompt("subagent_file_tools") + "\n" if files else "",
+        find_test=", or find it with grep" if files else "",
     )
 
 
-def subagent_tools(
-    debugger: Debugger, sandbox: Sandbox, run_code: bool = False, test: str = ""
-) -> list[Tool]:
+def answer_prompt(name: Literal["forced_answer", "reminder"], config: AgentsConfig) -> str:
+    """What a Debug Subagent is told that must answer, or whose answer has no valid block."""
+    fields = "the four lines **Question**, **Answer**, **Evidence** and **Location**"
+    if config.subagent_form == "compact":
+        fields = "the three lines **Answer**, **Evidence** and **Location**"
+    return prompt(f"subagent_{name}", fields=fields)
+
+
+def subagent_toolbox(
+    debugger: Debugger,
+    sandbox: Sandbox,
+    config: AgentsConfig,
+    words: Mapping[str, str],
+    test: str = "",
+) -> Toolbox:
     """The Debug Subagent's tools: debugging, by default of `test`, and reading files."""
-    files: list[Tool] = [ListFiles(sandbox), Grep(sandbox), ReadFile(sandbox)]
-    return [*debug_tools(debugger, run_code, test), *files]
+    tools = debug_tools(debugger, config.debug_run_code, test)
+    if config.sub_file_tools:
+        tools += [ListFiles(sandbox), Grep(sandbox), ReadFile(sandbox)]
+    return Toolbox(tools, words, compact=config.subagent_form == "compact")
+
+
+def instructions_hash(system: str, tools: Sequence[ToolSchema]) -> str:
+    """Of a Debug Subagent's system prompt and tools: equal for all its conversations with the same
+    settings, in one language."""
+    return hashlib.sha256(json.dumps([system, tools], sort_keys=True).encode()).hexdigest()[:16]
+
+
+def instructions_of(config: AgentsConfig) -> dict[str, str]:
+    """The hash that these settings give, by language."""
+    debugger, sandbox, hashes = cast(Debugger, None), cast(Sandbox, None), dict[str, str]()
+    for language in WORDINGS:
+        words = wording(language)
+        tools = subagent_toolbox(debugger, sandbox, config, words).schemas()
+        hashes[language] = instructions_hash(subagent_prompt(words, config), tools)
+    return hashes
 
 
 @dataclass(frozen=True)
@@ -136,14 +170,17 @@ def run_subagent(
     """
     config = context.config
     with context.debugger() as debugger:
-        tools = subagent_tools(debugger, context.sandbox, config.debug_run_code, arguments.test)
-        toolbox = Toolbox(tools, context.wording)
+        toolbox = subagent_toolbox(
+            debugger, context.sandbox, config, context.wording, arguments.test
+        )
         spec = AgentSpec(
             subagent_prompt(context.wording, config),
             toolbox,
             config.sub_max_steps,
-            forced_answer=prompt("subagent_forced_answer"),
-            follow_up=lambda said: None if parse_answer(said) else prompt("subagent_reminder"),
+            forced_answer=answer_prompt("forced_answer", config),
+            follow_up=lambda said: (
+                None if parse_answer(said) else answer_prompt("reminder", config)
+            ),
             max_follow_ups=config.sub_max_reminders,
         )
         agent = context.agent(spec, Role.DEBUG_SUBAGENT, call_id)

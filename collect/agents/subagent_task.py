@@ -93,7 +93,7 @@ LABEL = re.compile(
 
 def parse_answer(text: str) -> DebugAnswer | None:
     """The last valid `<debug_answer>` block that a Debug Subagent ends with (Debug2Fix, figure 3):
-    all four fields, with a non-empty answer.
+    all four fields, with a non-empty answer. Compact answers lack the question, which is then "".
 
     None if there is none. A field's text extends to the next new field, so that the evidence may
     contain lines such as `answer: 42`.
@@ -112,6 +112,6 @@ def parse_answer(text: str) -> DebugAnswer | None:
             name: block[label.end() : end].strip()
             for (name, label), end in zip(starts.items(), ends, strict=True)
         }
-        if fields.keys() == FIELDS and fields["answer"]:
-            return DebugAnswer(**fields)
+        if fields.keys() | {"question"} == FIELDS and fields["answer"]:
+            return DebugAnswer(**{"question": "", **fields})
     return None

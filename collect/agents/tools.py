@@ -60,10 +60,16 @@ class Tool(Protocol):
 
 
 class Toolbox:
-    def __init__(self, tools: Sequence[Tool], wording: Mapping[str, str] | None = None) -> None:
-        """`wording` is what the placeholders in the tools' descriptions stand for."""
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        wording: Mapping[str, str] | None = None,
+        compact: bool = False,
+    ) -> None:
+        """`wording` is what the placeholders in the tools' descriptions stand for; `compact` leaves
+        out of the schemas what a model needs not to make a valid call."""
         self._tools = {tool.name: tool for tool in tools}
-        self._wording = wording or {}
+        self._wording, self._compact = wording or {}, compact
 
     def schemas(self) -> list[ToolSchema]:
         """The tools as they are sent to a model."""
@@ -74,7 +80,8 @@ class Toolbox:
                 "description": tool.description,
                 "parameters": tool.arguments.model_json_schema(),
             }
-            schemas.append(_worded({"type": "function", "function": function}, self._wording))
+            schema = _worded({"type": "function", "function": function}, self._wording)
+            schemas.append(_compacted(schema) if self._compact else schema)
         return schemas
 
     def call(self, call: ToolCall) -> ToolReply:
@@ -123,6 +130,23 @@ def _worded(schema: Any, wording: Mapping[str, str]) -> Any:
         elif key != "title" or not isinstance(value, str):
             kept[key] = _worded(value, wording)
     return kept
+
+
+def _compacted(schema: Any) -> Any:
+    """Without descriptions, default values and limits of numbers, and with types that can't be
+    null: an argument without a value is left out."""
+    if isinstance(schema, list):
+        return [_compacted(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "anyOf" in schema:
+        (schema,) = (each for each in schema["anyOf"] if each["type"] != "null")
+    dropped = ("default", "minimum")
+    return {
+        key: _compacted(value)
+        for key, value in schema.items()
+        if key not in dropped and (key != "description" or not isinstance(value, str))
+    }
 
 
 class MalformedAction(Exception):

@@ -368,9 +368,12 @@ def training_of(folder: Path) -> dict[str, Any]:
     return read_json(folder / TRAINING) or {}
 
 
-def trained_on(model: str) -> set[str]:
-    """The repositories that a model was trained on, if its folder lists them."""
-    return set(training_of(Path(model)).get("repositories", ()))
+def trained_on(
+    model: str, what: Literal["repositories", "instructions"] = "repositories"
+) -> set[str]:
+    """The repositories that a model was trained on, or the hashes of the Debug Subagents'
+    instructions that it was trained with, if its folder lists them."""
+    return set(training_of(Path(model)).get(what, ()))
 
 
 def file_stamps(folder: Path) -> list[tuple[str, int, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import time
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -52,7 +53,7 @@ class ScriptedModel:
     ) -> Completion:
         """The script's next reply."""
         started = time.monotonic()
-        message = self._next(messages, in_text=not tools)
+        message = self._next(messages, tools)
         made = message.tool_calls
         if made and not tools:
             # The ReAct form (InspectCoder, listing 1).
@@ -67,7 +68,22 @@ class ScriptedModel:
         reason = "tool_calls" if message.tool_calls else "stop"
         return Completion(message, Usage(), 0.0, time.monotonic() - started, reason)
 
-    def _next(self, messages: Sequence[Message], in_text: bool) -> Message:
+    def _next(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Message:
+        """The next reply that the agent's instructions allow: without calls of tools that it does
+        not have, as if it had made them, and without the question if answers don't repeat it."""
+        message, offered = (
+            self._move(messages, not tools),
+            {each["function"]["name"] for each in tools},
+        )
+        while tools and message.tool_calls and message.tool_calls[0].name not in offered:
+            assert self._turns is not None
+            message = self._turns.send([""])
+        if messages[0].role == "system" and "**Question**" not in messages[0].content:
+            text = QUESTION_LINE.sub("<debug_answer>\n", message.content)
+            message = replace(message, content=text)
+        return message
+
+    def _move(self, messages: Sequence[Message], in_text: bool) -> Message:
         said = messages[-1]
         if self._turns is None:
             task = next(each.content for each in messages if each.role == "user")
@@ -91,6 +107,9 @@ def say(text: str, *calls: tuple[str, dict[str, Any]]) -> Message:
     """A reply with tool calls, given as (name, arguments)."""
     made = tuple(ToolCall("", name, json.dumps(arguments)) for name, arguments in calls)
     return Message("assistant", text, tool_calls=made)
+
+
+QUESTION_LINE = re.compile(r"<debug_answer>\n\*\*Question\*\*: .*?\n(?=\*\*Answer\*\*)", re.DOTALL)
 
 
 def answer_block(question: str, answer: str, evidence: str, location: str) -> str:

@@ -122,12 +122,16 @@ class Session:
     """How many calls have been made one by one."""
     opening: str = ""
     """The start of the session that was opened with the task; empty if none is open."""
+    _opened: set[str] = field(default_factory=set)
+    """The breakpoints that it was opened with."""
 
     def take(self, task: str) -> None:
         """Take in the Debug Subagent's task."""
         asked = read_subagent_task(task)
         self.question, self.test = (asked.question, asked.test) if asked else ("", "")
         self.opening = read_start(task)
+        at = asked.path if asked else None
+        self._opened = {f"{at}:{line}" for line in (asked and asked.lines) or () if at}
 
     @property
     def paused(self) -> Stopped | None:
@@ -151,6 +155,10 @@ class Session:
         opening, self.opening = self.opening, ""
         if stop_at_test and not points and "(entry" in opening.partition("\n")[0]:
             return self.came_to(opening)
+        as_opened = not stop_at_test and not more and {*points} == self._opened
+        stopped = self.came_to(opening) if self.habits.direct and as_opened else None
+        if stopped is not None and not stopped.post_mortem:
+            return stopped
         arguments: dict[str, Any] = {"test": self.test, **more}
         if points:
             arguments["breakpoints"] = list(points)

@@ -12,11 +12,10 @@ from typing import cast
 
 from collect.agents.config import AgentsConfig, Variant
 from collect.agents.conversation import ConversationLog
-from collect.agents.debug2fix import start_session, subagent_prompt, subagent_tools
+from collect.agents.debug2fix import answer_prompt, start_session, subagent_prompt, subagent_toolbox
 from collect.agents.file_tools import prepare_java_workspace
-from collect.agents.prompts import prompt, wording
+from collect.agents.prompts import wording
 from collect.agents.subagent_task import STARTED, DebugSubagentArguments, subagent_task
-from collect.agents.tools import Toolbox
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.workspace import open_instance_sandbox, patch_workspace
 from collect.config import RuntimeConfig
@@ -164,8 +163,8 @@ class EpisodeSettings:
 def tool_schemas(language: str, agents: AgentsConfig) -> list[ToolSchema]:
     """The schemas of the Debug Subagent's tools."""
     # A schema needs only the tool's class.
-    tools = subagent_tools(cast(Debugger, None), cast(Sandbox, None), agents.debug_run_code)
-    return Toolbox(tools, wording(language)).schemas()
+    debugger, sandbox = cast(Debugger, None), cast(Sandbox, None)
+    return subagent_toolbox(debugger, sandbox, agents, wording(language)).schemas()
 
 
 class Episode:
@@ -183,14 +182,14 @@ class Episode:
         self._spec = question_spec(question, instance, STUDENT, attempt=0)
         self.calls = 0
         """Number of tool calls so far."""
-        self._max_calls = agents.sub_max_steps
+        self._agents = agents
         with ExitStack() as opened:
             sandbox = opened.enter_context(open_instance_sandbox(settings.sandbox, instance))
             lay_out(settings.benchmark, instance, sandbox, question.patch)
             debugger = open_debugger(instance.language, sandbox, agents.debugger)
             opened.enter_context(closing(debugger))
-            tools = subagent_tools(debugger, sandbox, agents.debug_run_code, arguments.test)
-            self._toolbox = Toolbox(tools, wording(instance.language))
+            words = wording(instance.language)
+            self._toolbox = subagent_toolbox(debugger, sandbox, agents, words, arguments.test)
             self.log = ConversationLog(
                 0, Role.DEBUG_SUBAGENT, STUDENT, MODEL_TEACHER, "{}", self._toolbox.schemas()
             )
@@ -216,8 +215,9 @@ class Episode:
         self.log.add_row(MessageRow(told, tool_outcome=reply.outcome))
         if reply.event is not None and reply.event.error_kind is None:
             self.has_session = True
-        forced = self.calls >= self._max_calls
-        return storable(reply.text) + (f"\n\n{prompt('subagent_forced_answer')}" if forced else "")
+        forced = self.calls >= self._agents.sub_max_steps
+        request = answer_prompt("forced_answer", self._agents)
+        return storable(reply.text) + (f"\n\n{request}" if forced else "")
 
     def answered(self, text: str) -> Conversation:
         """The whole conversation, with this as its last message."""

@@ -7,6 +7,7 @@ settings can say what differs. The cost of the whole run is estimated from its f
 from __future__ import annotations
 
 import json
+import logging
 import math
 import threading
 from collections import Counter, defaultdict
@@ -20,11 +21,20 @@ from pathlib import Path
 from statistics import fmean, variance
 from typing import Any, NamedTuple
 
+from collect.agents.config import AgentsConfig
+from collect.agents.debug2fix import instructions_of
 from collect.benchmarks.base import Benchmark
 from collect.config import RunnerConfig, RuntimeConfig
 from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped, RowRefused
 from collect.models.budget import Budget, read_spent, spent_elsewhere
-from collect.models.config import EndpointConfig, LocalConfig, ModelConfig, VllmConfig, file_stamps
+from collect.models.config import (
+    EndpointConfig,
+    LocalConfig,
+    ModelConfig,
+    VllmConfig,
+    file_stamps,
+    trained_on,
+)
 from collect.preflight import Check, Finding, look_at_all, room_for_rows
 from collect.quantities import dollars, duration, tokens
 from collect.rollouts.executor import (
@@ -47,6 +57,8 @@ from collect.store.records import Rollout, digest
 from collect.store.run_store import RunStore
 from collect.threads import run_in_threads
 from sandbox.environment import install_command
+
+logger = logging.getLogger(__name__)
 
 MAX_SHOWN = 5
 """Differing settings."""
@@ -159,6 +171,7 @@ class Batch:
         return (
             Check("rollouts", lambda: f"{missing} of {len(self._works)} to do"),
             Check("dollars", partial(check_dollars, runner, models.values(), spent)),
+            Check("instructions", partial(check_instructions, self._runtime.agents, models)),
             Check("disk of the run", partial(room_for_rows, self._store, missing, runner)),
             *executor.checks(self.missing),
         )
@@ -370,6 +383,25 @@ def check_dollars(runner: RunnerConfig, models: Iterable[ModelConfig], spent: fl
             "set models.NAME.prices, or runner.budget_dollars=null"
         )
     return f"{dollars(spent)} spent; budget_dollars is {budget:g}"
+
+
+def check_instructions(agents: AgentsConfig, models: Mapping[str, ModelConfig]) -> str:
+    """Warn of models that were trained with another system prompt or other tools."""
+    given, others = set(instructions_of(agents).values()), list[str]()
+    for name, config in models.items():
+        folders = config.folders if isinstance(config, LocalConfig | VllmConfig) else ()
+        known = {each for path in folders for each in trained_on(path, "instructions")}
+        if known and given.isdisjoint(known):
+            others.append(name)
+    if not others:
+        return "trained models know the subagent's"
+    told = (
+        f"{', '.join(others)} learned with another system prompt or other tools than this run "
+        "gives the Debug Subagent; set agents.subagent_form, sub_file_tools, start_session, "
+        "sub_max_steps and debug_run_code as they were for the training data"
+    )
+    logger.warning(told)
+    return told
 
 
 def settings_facts(runtime: RuntimeConfig, spec: RolloutSpec) -> Facts:

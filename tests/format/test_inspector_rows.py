@@ -15,11 +15,11 @@ import pytest
 from datasets import load_dataset
 
 from collect.agents.config import AgentsConfig, RepairConfig, Variant
-from collect.agents.debug2fix import subagent_tools
+from collect.agents.debug2fix import subagent_toolbox
 from collect.agents.debug_tools import placed
 from collect.agents.inspectcoder.react import ActionCall, call_text
 from collect.agents.rollout_context import RoleModel
-from collect.agents.tools import Answered, Toolbox
+from collect.agents.tools import Answered
 from collect.models.base import Sampling
 from collect.rollouts.rollout import RolloutSettings, RolloutSpec, run_rollout
 from collect.rollouts.rows import RunIdentity, rows_of
@@ -27,7 +27,7 @@ from collect.store.messages import Message, ToolCall
 from collect.store.records import Conversation, Role, Rollout, StopReason
 from format.config import FormatConfig, Vocabulary
 from format.stage import run_format
-from format.translation import MAPPING, Untranslatable, to_debug2fix
+from format.translation import MAPPING, TRANSLATED, Untranslatable, to_debug2fix
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.debugger import DebugEvent, DebugLimits, open_debugger
 from tests.format.conversations import make_rollouts, write_run
@@ -106,7 +106,7 @@ def observations_of(messages: Sequence[Message]) -> Iterator[str]:
     with open_sandbox(SandboxConfig()) as sandbox:
         sandbox.write_files(FILES)
         with closing(open_debugger("python", sandbox, DebugLimits())) as debugger:
-            toolbox = Toolbox(subagent_tools(debugger, sandbox, run_code=True))
+            toolbox = subagent_toolbox(debugger, sandbox, TRANSLATED, {})
             for message in messages:
                 answered: list[Answered] = []
                 for call in message.tool_calls:

@@ -111,6 +111,8 @@ def test_copies_tell_whose_bugs_were_trained_on(tmp_path: Path, tiny_folder: Pat
     settings = config(tiny_folder, max_steps=1, checkpoints_at=(1,), save_untuned=True)
     own = set(run_train(settings, run).repositories)
     assert trained_on(str(run / "model-at" / "1")) == own != set()
+    (opening,) = trained_on(str(run / "model-at" / "1"), "instructions")
+    assert opening == trained_on(str(run / "model"), "instructions").pop()
     assert not (run / "untuned" / "training.json").exists()
     base = shutil.copytree(run / "model-at" / "1", tmp_path / "base")
     (base / "training.json").write_text('{"repositories": ["earlier"]}')

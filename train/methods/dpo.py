@@ -20,7 +20,7 @@ from train.config import TrainConfig
 from train.encoding import Encoded, RenderedRow
 from train.job import Job
 from train.preflight import Preflight, PreflightRun
-from train.rows import load_rows, repositories_in, write_encoded
+from train.rows import instructions_in, load_rows, repositories_in, write_encoded
 from train.trainer import NAMED, check_trainer_arguments, lora_config, quiet, shared_options
 
 IDS, MASK = pa.list_(pa.int32()), pa.list_(pa.int8())
@@ -64,6 +64,9 @@ class PreferenceOptimization:
 
     def repositories(self, data: Path) -> set[str]:
         return repositories_in(data)
+
+    def instructions(self, data: Path) -> set[str]:
+        return instructions_in(data, pairs=True)
 
     def prepare(self, job: Job, tokenization: Tokenization) -> Preflight:
         return encode_pairs(job.data, job.rows, self.config, tokenization)

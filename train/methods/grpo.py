@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from collect.agents.debug2fix import instructions_of
 from collect.agents.subagent_task import parse_answer
 from collect.benchmarks.base import Instance
 from collect.benchmarks.held_out import HeldOut
@@ -325,6 +326,10 @@ class RewardOptimization:
 
     def repositories(self, data: Path) -> set[str]:
         return {question.repository for question in self._questions(data)}
+
+    def instructions(self, data: Path) -> set[str]:
+        by_language = instructions_of(self.bench.runtime.agents)
+        return {by_language[question.language] for question in self._questions(data)}
 
     def _questions(self, path: Path) -> list[Question]:
         """The questions in the file, without those about held-out bugs. Raises ConfigError."""

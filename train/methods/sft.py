@@ -15,7 +15,7 @@ from train.base_model import Tokenization
 from train.config import TrainConfig
 from train.job import Job, process_count
 from train.preflight import Preflight
-from train.rows import encode_split, load_rows, repositories_in
+from train.rows import encode_split, instructions_in, load_rows, repositories_in
 from train.trainer import (
     check_trainer_arguments,
     lora_config,
@@ -44,6 +44,9 @@ class SupervisedFineTuning:
 
     def repositories(self, data: Path) -> set[str]:
         return repositories_in(data)
+
+    def instructions(self, data: Path) -> set[str]:
+        return instructions_in(data)
 
     def prepare(self, job: Job, tokenization: Tokenization) -> Preflight:
         if self.config.eval_every is not None:

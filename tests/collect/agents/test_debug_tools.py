@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from collect.agents.config import DEBUG2FIX_VARIANTS, AgentsConfig, Variant
-from collect.agents.debug2fix import main_prompt, subagent_prompt
+from collect.agents.debug2fix import main_prompt, subagent_prompt, subagent_toolbox
 from collect.agents.debug_tools import breakpoint_request, debug_tools, withheld
 from collect.agents.prompts import WORDINGS, wording
 from collect.agents.tools import Answered, Toolbox, ToolReply
@@ -83,6 +83,38 @@ def test_each_language_is_spoken_to_in_its_own_terms(language: str) -> None:
 def test_a_java_prompt_names_the_projects_build_tool(files: dict[str, bytes], command: str) -> None:
     prompt = main_prompt(Variant.DEBUG2FIX_TOOL_LIMIT, wording("java", files))
     assert f"    {command}" in prompt
+
+
+@pytest.mark.parametrize("language", WORDINGS)
+def test_the_compact_form_takes_the_same_calls_in_less_than_half_the_text(language: str) -> None:
+    values, size = wording(language), dict[str, int]()
+    with open_sandbox(SandboxConfig()) as sandbox:
+        debugger = open_debugger("python", sandbox, DebugLimits())
+        for form in ("full", "compact"):
+            config = AgentsConfig(subagent_form=form, start_session="model")
+            schemas = subagent_toolbox(debugger, sandbox, config, values).schemas()
+            text = subagent_prompt(values, config) + json.dumps(schemas)
+            size[form] = len(text)
+            assert "{" + "file_tools}" not in text
+            assert "- list_files, grep, read_file: " in text
+    assert size["compact"] < 0.5 * size["full"]
+    shown = {each["function"]["name"]: each["function"]["parameters"] for each in schemas}
+    whole = subagent_toolbox(debugger, sandbox, AgentsConfig(), values).schemas()
+    for schema in whole:
+        function = schema["function"]
+        lean = shown[function["name"]]
+        assert lean["properties"].keys() == function["parameters"]["properties"].keys()
+        assert lean.get("required") == function["parameters"].get("required")
+        assert lean["additionalProperties"] is False
+    assert shown["debug_breakpoint"]["properties"]["number"] == {"type": "integer"}
+    assert "description" not in json.dumps(schemas)
+
+
+def test_without_file_tools_none_is_told_of() -> None:
+    for form in ("full", "compact"):
+        config = AgentsConfig(subagent_form=form, sub_file_tools=False)
+        text = subagent_prompt(wording("python"), config)
+        assert not any(name in text for name in ("read_file", "grep", "list_files", "{f"))
 
 
 def test_the_fifth_tool_is_told_of_only_where_it_is_offered() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 from pathlib import Path
 
 import pytest
 
+from collect.agents.config import AgentsConfig
+from collect.agents.debug2fix import instructions_hash, instructions_of
 from collect.benchmarks.base import Instance
 from collect.config import RuntimeConfig
 from collect.errors import ConfigError
@@ -122,6 +125,26 @@ def test_direct_sessions_go_the_shortest_way(
         assert "read_file" not in names
         assert len(names) <= len(varied[question])
     assert sum(map(len, shortest.values())) < sum(map(len, varied.values()))
+
+
+def test_compact_sessions_have_no_files_and_answers_without_the_question(
+    shop_config: QuestionsConfig, shop_run: Path, tmp_path: Path
+) -> None:
+    agents = AgentsConfig(subagent_form="compact", sub_file_tools=False)
+    path = str(shop_run / "questions.jsonl")
+    update = {"output": path, "answer_limit": 7}
+    answers = answer(RuntimeConfig(agents=agents), shop_config.model_copy(update=update), tmp_path)
+    assert [each.verdict.correct for each in answers.answered] == [True] * 7
+    assert {each.question.category for each in answers.answered} > {Category.ROOT_CAUSE}
+    for row in RunStore(tmp_path).read_conversations():
+        assert "debug_run_code" not in row.tools
+        assert not {"read_file", "grep", "list_files"} & set(_calls(tmp_path)[row.rollout_id])
+        last = row.messages[-1].message.content
+        assert last.startswith("<debug_answer>\n**Answer**: ")
+        assert row.answer is not None
+        assert (row.answer.question, row.answer.answer in last) == ("", True)
+        opening = instructions_hash(row.messages[0].message.content, json.loads(row.tools))
+        assert opening == instructions_of(agents)["python"]
 
 
 def _calls(run: Path) -> dict[str, list[str]]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from collect.agents.config import Variant
+from collect.agents.config import AgentsConfig, Variant
+from collect.agents.debug2fix import instructions_of
 from collect.config import RuntimeConfig
-from collect.rollouts.batch import note_settings, settings_facts, what_differs
+from collect.models.config import LocalConfig
+from collect.rollouts.batch import check_instructions, note_settings, settings_facts, what_differs
 from collect.rollouts.rollout import RolloutSpec
 from collect.store.records import digest
 from tests.collect.models.contexts import context
@@ -73,3 +76,20 @@ def test_a_served_model_is_what_it_is_wherever_it_is_served(tmp_path: Path) -> N
     assert hash_of(max_context=64) != here
     (tmp_path / "model.safetensors").write_text("trained again")
     assert hash_of() != here
+
+
+def test_a_model_that_learned_other_instructions_is_told_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    compact = AgentsConfig(subagent_form="compact")
+    learned = {"instructions": [instructions_of(compact)["python"]]}
+    (tmp_path / "training.json").write_text(json.dumps(learned))
+    models = {
+        "small": LocalConfig(backend="local", model=str(tmp_path)),
+        "untuned": LocalConfig(backend="local", model=str(tmp_path / "none")),
+    }
+    check_instructions(compact, models)
+    assert not caplog.records
+    told = check_instructions(AgentsConfig(), models)
+    assert told.startswith("small learned with another system prompt or other tools than this run")
+    assert [record.getMessage() for record in caplog.records] == [told]
