@@ -1,6 +1,6 @@
 """What the debugger keeps for itself in the program's process: functions of the standard library,
 saved before a test can replace them (`mock.patch("builtins.open")` must not affect the debugger),
-and signals, which the program can neither block, ignore nor handle."""
+and signals, which the program can neither ignore nor handle."""
 
 from __future__ import annotations
 
@@ -66,8 +66,6 @@ INTERRUPT = signal.SIGRTMAX - 1
 DUMP = signal.SIGRTMAX - 2
 """Sent before a kill: write the Python stack, from C, to the dump pipe."""
 KEPT = frozenset((INTERRUPT, DUMP))
-SETS = ("pthread_sigmask", "sigwait", "sigwaitinfo", "sigtimedwait")
-"""Functions of `_signal` that take a set of signals, and the index of that argument."""
 
 native: Any = sys.modules["_signal"]
 """The module that `signal` wraps."""
@@ -78,13 +76,6 @@ set_handler: Callable[[int, Any], Any] = native.signal
 def install_guards() -> None:
     """Called before the program starts, to protect interrupts and crash dumps."""
     native.signal = keep_handlers
-    for name in SETS:
-        original = getattr(native, name, None)
-        if original is not None:
-            guarded = without_kept(original, 1 if name == "pthread_sigmask" else 0)
-            if getattr(signal, name) is original:
-                setattr(signal, name, guarded)
-            setattr(native, name, guarded)
     # The interpreter's exit resets signals to their default, which kills for these. This runs after
     # all the program's own exit handlers.
     atexit.register(set_handler, INTERRUPT, int(signal.SIG_IGN))
@@ -96,17 +87,3 @@ def install_guards() -> None:
 def keep_handlers(number: Any, handler: Any) -> Any:
     """`signal.signal`, except that it ignores the debugger's signals."""
     return signal.SIG_DFL if number in KEPT else set_handler(number, handler)
-
-
-def without_kept(function: Callable[..., Any], at: int) -> Callable[..., Any]:
-    """Wrap a function that takes a set of signals, to remove the debugger's from it."""
-
-    def guarded(*arguments: Any) -> Any:
-        if len(arguments) <= at:
-            return function(*arguments)
-        numbers = set(arguments[at])
-        if numbers & KEPT:
-            numbers = (numbers & set(signal.valid_signals())) - KEPT
-        return function(*arguments[:at], numbers, *arguments[at + 1 :])
-
-    return guarded
