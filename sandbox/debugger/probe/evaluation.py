@@ -20,7 +20,7 @@ from .interpreter import (
     traceback_frames,
 )
 from .memory import SPARE
-from .own import get_ident, monotonic, monotonic_ns
+from .own import get_ident, monotonic
 from .values import Bounds, Field, exception_text, type_name
 from .wire import TICK, Interrupted, Json
 from .workspace import Workspace
@@ -28,7 +28,7 @@ from .workspace import Workspace
 MACHINERY = frozenset(
     (
         "__enter__", "__exit__", "ended", "on_interrupt", "interrupt", "interrupt_conditions",
-        "_interrupt_elsewhere", "reached", "_send", "begin", "_add", "__bool__",
+        "_interrupt_elsewhere", "reached", "_send",
     )
 )  # fmt: skip
 """The debugger's functions around an evaluation and its interrupt, which must run to their end."""
@@ -53,44 +53,6 @@ def raise_in(thread: int, kind: type | None) -> None:
     ctypes.pythonapi.PyThreadState_SetAsyncExc(
         ctypes.c_ulong(thread), ctypes.py_object(kind) if kind is not None else None
     )
-
-
-class Expulsion:
-    """Forces a program out of an evaluation in which it caught `Interrupted`.
-
-    It registers itself as a pending call, which the interpreter runs whenever it checks for
-    signals, and raises there again: so also between an `except` and the next `try`. The interpreter
-    calls `PyObject_IsTrue`, and so the method below. (A trace function could not do it, since there
-    is no tracing below the trace function of a stop.)
-    """
-
-    def __init__(self) -> None:
-        self.active = False
-        """Whether an evaluation is to be left, and not over yet."""
-        self.beginning = False
-
-    def begin(self) -> None:
-        """Called in the main thread's handler; usually raises `Interrupted` there already."""
-        self.active = self.beginning = True
-        self._add()
-
-    def _add(self) -> None:
-        ctypes = import_standard("ctypes")
-        interpreter = ctypes.pythonapi
-        interpreter.Py_AddPendingCall(interpreter.PyObject_IsTrue, ctypes.py_object(self))
-
-    def __bool__(self) -> bool:
-        if self.active:
-            self._add()
-            if self.beginning or (interruptible(sys._getframe(1)) and self._in_turn()):
-                self.beginning = False
-                raise Interrupted
-        return False
-
-    def _in_turn(self) -> bool:
-        """Not each time: CPython 3.12 runs no pending call right after one that raised, so it would
-        always hit the same places of a loop. 3.13.0 forgets pending calls that did not raise."""
-        return sys.version_info >= (3, 13) or monotonic_ns() % 8 == 0
 
 
 MESSAGE = Bounds(chars=200, depth=1, items=1, lines=3)
@@ -165,9 +127,6 @@ class Evaluator:
         """The thread that serves requests; 0 while the program runs."""
         self.deadline = 0.0
         self.value_started = 0.0
-        self.raised = 0
-        """How often this evaluation was interrupted."""
-        self.expulsion = Expulsion()
         self.sent = False
         """Whether an `Interrupted` is pending in the serving thread."""
         self.handover = threading.Lock()
@@ -205,9 +164,6 @@ class Evaluator:
         if not self.serving_here():
             self._interrupt_elsewhere()
         elif interruptible(frame):
-            self.raised += 1
-            if self.raised > 1:
-                self.expulsion.begin()
             raise Interrupted
 
     def _interrupt_elsewhere(self) -> None:
@@ -221,8 +177,6 @@ class Evaluator:
         """An evaluation has ended; from now on nothing interrupts it."""
         if get_ident() == MAIN_THREAD:
             self.phase = phase
-            self.raised = 0
-            self.expulsion.active = False
             return
         with self.handover:
             self.phase = phase

@@ -21,7 +21,7 @@ decode, encode_json = JSONDecoder().decode, JSONEncoder(separators=(",", ":")).e
 read, walk, write, _stat = os.read, os.walk, os.write, os.stat
 basename, join, realpath = os.path.basename, os.path.join, os.path.realpath
 get_ident, sleep, clock_gettime_ns = threading.get_ident, time.sleep, time.clock_gettime_ns
-monotonic, monotonic_ns = time.monotonic, time.monotonic_ns
+monotonic = time.monotonic
 _CLOCK_REALTIME_COARSE = 5
 
 

@@ -224,10 +224,10 @@ def test_a_program_that_blocks_all_signals_is_killed(one: Workbench) -> None:
     assert "blocked the debugger's signal" in (event.error or "")
 
 
-SWALLOWING = """
+EVALUATED = """
     import time
 
-    def once():
+    def swallowing():
         while True:
             try:
                 while True:
@@ -235,24 +235,10 @@ SWALLOWING = """
             except:
                 pass
 
-    def thrice():
-        while True:
-            try:
-                while True:
-                    try:
-                        while True:
-                            try:
-                                time.sleep(0.001)
-                            except:
-                                pass
-                    except:
-                        pass
-            except BaseException:
-                pass
-
     class Shown:
         def __repr__(self):
-            return once()
+            while True:
+                pass
 
     lock = __import__("threading").Lock()
 
@@ -265,17 +251,25 @@ SWALLOWING = """
 """
 
 
-def test_an_evaluation_that_swallows_its_interrupt_is_left(bench: Workbench) -> None:
-    bench.script(SWALLOWING, "here")
+def test_an_endless_evaluation_is_left(bench: Workbench) -> None:
+    bench.script(EVALUATED, "here")
     bench.debugger._limits = QUICK
-    for expression in ("thrice()", "holding()"):
-        event = bench.debugger.evaluate(expression)
-        assert (event.error_kind, event.state) == (ErrorKind.TIMEOUT, State.RUNTIME), expression
-        assert event.kill_reason is not None
+    event = bench.debugger.evaluate("holding()")
+    assert (event.error_kind, event.state) == (ErrorKind.TIMEOUT, State.RUNTIME)
+    assert event.kill_reason is not None
     assert bench.text_of("lock.locked()") == "False"
     assert bench.text_of("[Shown(), 7]").startswith("<repr did not end")
     assert bench.text_of("[n for n in range(3)]") == "[0, 1, 2]"
     assert ended(bench) == "end\n"
+
+
+def test_an_evaluation_that_swallows_its_interrupt_is_killed(one: Workbench) -> None:
+    one.script(EVALUATED, "here")
+    one.debugger._limits = DebugLimits(action_timeout=0.4, interrupt_grace=0.6)
+    event = one.debugger.evaluate("swallowing()")
+    assert (event.stop_reason, event.error_kind) == (StopReason.KILLED, ErrorKind.UNRESPONSIVE)
+    assert "went on after each interrupt" in (event.error or "")
+    assert one.debugger.restart().stop_reason is StopReason.BREAKPOINT
 
 
 def test_a_condition_that_never_ends_is_interrupted(quick: Workbench) -> None:
