@@ -1,7 +1,7 @@
 """Find out what an unresponsive program is doing, from what the kernel reports of its threads.
 
 Two looks a moment apart tell a busy thread from a waiting one, and a thread's system call tells
-what it waits for (proc(5): `schedstat`, `syscall`, `wchan`).
+what it waits for (proc(5): `schedstat`, `syscall`).
 """
 
 from __future__ import annotations
@@ -181,12 +181,6 @@ CALLS = {
     },
 }  # fmt: skip
 """The system calls that wait, by the machine's numbers for them."""
-WAITS = {
-    "futex_": "futex", "hrtimer_nanosleep": "sleep", "do_wait": "wait4", "pipe_read": "read",
-    "anon_pipe_read": "read", "n_tty_read": "read", "ep_poll": "epoll_wait",
-    "poll_schedule_timeout": "poll", "do_select": "select",
-}  # fmt: skip
-"""Values of `wchan`, for machines where `syscall` can't be read."""
 ON_DESCRIPTOR = ("read", "readv", "recvfrom", "recvmsg", "accept", "accept4", "connect", "write",
                  "writev", "sendto", "sendmsg", "flock")  # fmt: skip
 
@@ -232,16 +226,12 @@ def look(pid: int) -> dict[int, Task]:
 
 def waiting_call(folder: str) -> tuple[str, int]:
     words = read_words(folder + "/syscall")
-    if len(words) > 1:
-        number, first = int(words[0]), int(words[1], 16)
-        call = CALLS.get(os.uname().machine, {}).get(number, f"system call {number}")
-        # Older interpreters sleep by a select without descriptors.
-        return ("sleep" if call == "select" and first == 0 else call), first
-    place = "".join(read_words(folder + "/wchan"))
-    for start, call in WAITS.items():
-        if place.startswith(start):
-            return call, -1
-    return "", -1
+    if len(words) < 2:
+        return "", -1
+    number, first = int(words[0]), int(words[1], 16)
+    call = CALLS.get(os.uname().machine, {}).get(number, f"system call {number}")
+    # Older interpreters sleep by a select without descriptors.
+    return ("sleep" if call == "select" and first == 0 else call), first
 
 
 def diagnose(pid: int, before: dict[int, Task], seconds: float) -> Diagnosis:
