@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import base64
 import importlib.util
-import json
 import marshal
 import re
 import zlib
@@ -31,7 +30,7 @@ def load():
     import sys
     if sys.path[:1] == [""]:
         sys.path.pop(0)
-    import _frozen_importlib_external, json, os, tty
+    import _frozen_importlib_external, binascii, marshal, os, tty, zlib
     tty.setraw(0)
     os.write(1, b"STEPINTO ready %s\\n" % _frozen_importlib_external.MAGIC_NUMBER.hex().encode())
     data = b""
@@ -39,12 +38,7 @@ def load():
         data += os.read(0, 65536)
     package = sys.modules["_stepinto_probe"] = type(sys)("_stepinto_probe")
     package.__path__ = []
-    if data.startswith(b"{"):
-        modules = json.loads(data).items()
-    else:
-        import binascii, marshal, zlib
-        modules = marshal.loads(zlib.decompress(binascii.a2b_base64(data)))
-    for name, code in modules:
+    for name, code in marshal.loads(zlib.decompress(binascii.a2b_base64(data))):
         module = type(sys)("_stepinto_probe." + name)
         module.__spec__ = type(sys.__spec__)(module.__name__, None)
         module.__package__ = module.__spec__.parent
@@ -59,32 +53,15 @@ load()()
 """
 
 
-def message_for(magic: bytes) -> bytes:
-    """The probe for an interpreter with this byte-code magic number: compiled if it equals this
-    interpreter's, since compiling takes a tenth of a launch."""
-    own = importlib.util.MAGIC_NUMBER.hex().encode("ascii")
-    return compiled_message() if magic == own else probe_message()
-
-
 @cache
-def probe_message() -> bytes:
-    """The sources of the probe's modules, in load order, as one line of ASCII."""
-    return json.dumps(_sources()).encode("ascii")
-
-
-@cache
-def compiled_message() -> bytes:
-    """The byte code of the probe's modules, as one line of ASCII."""
-    modules = [
-        (name, compile(source, f"<stepinto {name}>", "exec", dont_inherit=True))
-        for name, source in _sources().items()
-    ]
+def probe_message(compiled: bool) -> bytes:
+    """The sources or the byte code of the probe's modules, in load order, as one line of ASCII."""
+    folder, modules = Path(probe.__file__).parent, list[tuple[str, object]]()
+    for name in probe.MODULES:
+        source = (folder / f"{name}.py").read_text("utf-8")
+        code = compile(source, f"<stepinto {name}>", "exec", dont_inherit=True)
+        modules.append((name, code if compiled else source))
     return base64.b64encode(zlib.compress(marshal.dumps(modules), level=1))
-
-
-def _sources() -> dict[str, str]:
-    folder = Path(probe.__file__).parent
-    return {name: (folder / f"{name}.py").read_text("utf-8") for name in probe.MODULES}
 
 
 class PythonLauncher:
@@ -105,7 +82,9 @@ class PythonLauncher:
         channel = Channel(terminal)
         try:
             magic = channel.await_marker(b"STEPINTO ready", limits.start_timeout)
-            terminal.send_line(message_for(magic))
+            # Compiling there takes a tenth of a launch; byte code is for the same version alone.
+            own = importlib.util.MAGIC_NUMBER.hex().encode("ascii")
+            terminal.send_line(probe_message(compiled=magic == own))
             channel.await_marker(b"STEPINTO forked", limits.start_timeout)
             channel.hello(limits.output_chars, limits.start_timeout)
         except BaseException:
