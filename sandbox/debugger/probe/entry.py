@@ -91,13 +91,9 @@ def move_high(fd: int) -> int:
 
 def feed_stdin(text: str) -> None:
     """Make the text the program's standard input, as a file that ends."""
-    create = getattr(os, "memfd_create", None)
-    if create is not None:
-        fd = create("stdin")
-    else:  # interpreters built against an old C library
-        path = f"/tmp/.stdin-{os.getpid()}"
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        os.unlink(path)
+    path = f"/tmp/.stdin-{os.getpid()}"
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    os.unlink(path)
     write_all(fd, text.encode("utf-8", "surrogateescape"))
     os.lseek(fd, 0, os.SEEK_SET)
     os.dup2(fd, 0)

@@ -20,9 +20,8 @@ from typing import Any, Callable
 decode, encode_json = JSONDecoder().decode, JSONEncoder(separators=(",", ":")).encode
 read, walk, write, _stat = os.read, os.walk, os.write, os.stat
 basename, join, realpath = os.path.basename, os.path.join, os.path.realpath
-get_ident, sleep, clock_gettime_ns = threading.get_ident, time.sleep, time.clock_gettime_ns
+get_ident, sleep = threading.get_ident, time.sleep
 monotonic = time.monotonic
-_CLOCK_REALTIME_COARSE = 5
 
 
 def read_file(path: str) -> bytes:
@@ -35,17 +34,6 @@ def source_lines(text: str) -> list[str]:
     """The lines of a source file as the compiler counts them, without their ends. `str.splitlines`
     would also split at form feeds, U+2028 and others."""
     return [line.rstrip("\r\n") for line in StringIO(text, newline="")]
-
-
-def passed_file_time() -> int:
-    """The current time in nanoseconds, by the clock of Linux's file times, which advances every 10
-    ms or less. Files written after this returns have later times."""
-    now = clock_gettime_ns(_CLOCK_REALTIME_COARSE)
-    for _ in range(20):  # bounded, in case the clock is replaced
-        if clock_gettime_ns(_CLOCK_REALTIME_COARSE) != now:
-            break
-        sleep(0.001)
-    return now
 
 
 def modified(path: str) -> int:

@@ -7,6 +7,7 @@ import ast
 import os
 import re
 import types
+from time import time_ns
 from typing import Iterator, NamedTuple
 
 from .interpreter import STARTUP_PATH, body_lines, entry_offset, import_standard, line_at
@@ -15,7 +16,6 @@ from .own import (
     isfile,
     join,
     modified,
-    passed_file_time,
     read_file,
     realpath,
     source_lines,
@@ -141,7 +141,7 @@ class Workspace:
 
     def __init__(self, root: str) -> None:
         self.root = realpath(root)
-        self.started = passed_file_time()
+        self.started = time_ns()
         self.news: list[str] = []
         """Notes for the next answer."""
         self.contents: dict[str, bytes] = {}
