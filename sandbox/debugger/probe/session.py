@@ -24,7 +24,7 @@ from .interpreter import (
 )
 from .memory import SPARE, widen_tracebacks
 from .own import INTERRUPT, get_ident, monotonic, set_handler, sleep
-from .tracer import INTO, OUT, OVER, Tracer
+from .tracer import INTO, OUT, OVER, Tracer, set_trace
 from .values import Bounds, Field, Rendered, exception_text, fields_of, render, type_name
 from .wire import CONTROL, RUN_ACTIONS, TICK, Interrupted, Json, Link, Refusal
 from .workspace import Workspace, find_file
@@ -396,7 +396,7 @@ class Session:
                 self.notes.append(f"not watched: {refusal}")
         set_handler(INTERRUPT, self.on_interrupt)
         os.register_at_fork(after_in_child=self.detach)
-        self.tracer.share_trace_function()
+        self.tracer.keep_trace_function()
         self.tracer.refresh()
         widen_tracebacks()
         SPARE.make_room()
@@ -484,7 +484,7 @@ class Session:
             self.evaluator.pause()
             self.link.paused()
             self.tracer.run_freely(None)
-            self.tracer.hook.install(None)
+            set_trace(None)
             frames = self.describer.visible(traceback_frames(error))
             hits = self.tracer.hits_at_end(frames[0].frame if frames else None, error)
             self.state = state

@@ -27,107 +27,7 @@ if TYPE_CHECKING:
     from .session import Session
 
 set_trace, get_trace = sys.settrace, sys.gettrace
-set_trace_for_threads = threading.settrace
-
-
-class Functions(threading.local):
-    """The trace functions of one thread."""
-
-    ours: Any = None
-    programs: Any = None
-
-
-class TraceHook:
-    """The one trace function that CPython has per thread, shared by the debugger and the program.
-
-    A program that measures its coverage, or is itself a debugger, would end the debugger's tracing,
-    and the debugger the program's. So the program gets a replacement of `sys.settrace` that joins
-    the two. A tracer in C (such as coverage's) bypasses it: it ends the debugger's steps, and
-    before CPython 3.12 its breakpoints, until the next stop.
-    """
-
-    def __init__(self, local: Any, on_raise: Any) -> None:
-        self.local = local
-        """The debugger's trace function inside a frame."""
-        self.on_raise = on_raise
-        """The trace function inside frames for which only exceptions matter."""
-        self.functions = Functions()
-        self.new_threads: Any = None
-        self.programs_threads: Any = None
-
-    def set_programs(self, function: Any) -> None:
-        """The program's `sys.settrace`, also for the module `threading`."""
-        if function is not None and function is self.new_threads:
-            self.functions.ours, function = function, self.programs_threads
-        self.functions.programs = function
-        self._apply()
-
-    def get_programs(self) -> Any:
-        return self.functions.programs
-
-    def install(self, function: Any) -> None:
-        """Set the debugger's function in this thread; None: run it untraced."""
-        self.functions.ours = function
-        self._apply()
-
-    def install_in_new_threads(self, function: Any) -> None:
-        """Set the debugger's function in future threads, beside the program's own."""
-        self.new_threads = function
-        set_trace_for_threads(function)
-        setattr(threading, "settrace", self._set_programs_for_threads)  # noqa: B010
-
-    def _set_programs_for_threads(self, function: Any) -> None:
-        self.programs_threads = function
-
-    def watch(self, frame: types.FrameType, lines: bool) -> None:
-        """Trace a frame that already runs: its lines too, or only its exceptions."""
-        function = frame.f_trace
-        if isinstance(function, Joined):
-            function.ours, lines = self.local, True
-        elif function is None or function in (self.local, self.on_raise):
-            frame.f_trace = self.local
-        else:
-            frame.f_trace, lines = Joined(self.local, function), True
-        frame.f_trace_lines = lines
-
-    def leave(self, frame: types.FrameType) -> None:
-        """Stop tracing a frame."""
-        function = frame.f_trace
-        if isinstance(function, Joined):
-            frame.f_trace = function.programs
-        elif function in (self.local, self.on_raise):
-            frame.f_trace = None
-
-    def watches(self, frame: types.FrameType) -> bool:
-        function = frame.f_trace
-        return isinstance(function, Joined) or function in (self.local, self.on_raise)
-
-    def _apply(self) -> None:
-        set_trace(joined(self.functions.ours, self.functions.programs))
-
-
-class Joined:
-    """Two trace functions as one."""
-
-    def __init__(self, ours: Any, programs: Any) -> None:
-        self.ours = ours
-        self.programs = programs
-
-    def __call__(self, frame: types.FrameType, event: str, arg: Any) -> Any:
-        ours = self.ours(frame, event, arg) if self.ours is not None else None
-        programs = self.programs(frame, event, arg)
-        if event == "call":
-            return joined(ours, programs)
-        if programs is not None:
-            self.programs = programs
-        return None
-
-
-def joined(ours: Any, programs: Any) -> Any:
-    """One trace function that calls both; None if there is none."""
-    if ours is None or programs is None:
-        return programs if ours is None else ours
-    return Joined(ours, programs)
+NOT_CALLED = "the program sets a trace function, which is not called while it is debugged"
 
 
 class Monitor:
@@ -257,12 +157,12 @@ class Mending:
 
 def call_filter(
     table: BreakpointTable,
-    hook: TraceHook,
     on_call: Any,
+    on_raise: Any,
     at_limit: Callable[[types.FrameType, RecursionError], None],
 ) -> Callable[[types.FrameType, str, Any], Any]:
     """The trace function for calls: ignores those without a breakpoint."""
-    quiet, only_raising, on_raise = table.quiet, table.only_raising, hook.on_raise
+    quiet, only_raising = table.quiet, table.only_raising
     one, other = Mending.one, Mending.other
 
     def trace_call(frame: types.FrameType, event: str, arg: Any) -> Any:
@@ -271,8 +171,7 @@ def call_filter(
             if id(frame.f_code) in quiet:
                 return None
             if id(frame.f_code) in only_raising:
-                # The program's own tracer still gets the lines.
-                frame.f_trace_lines = hook.functions.programs is not None
+                frame.f_trace_lines = False
                 return on_raise
             return on_call(frame, event, arg)
         except RecursionError as error:
@@ -314,8 +213,7 @@ class Tracer:
         self.step_inside = False
         """Whether the step began inside an inlined comprehension."""
         self.local = self._on_event
-        self.hook = TraceHook(self.local, self._on_raise)
-        self.filter = call_filter(table, self.hook, self._on_call, self._at_limit)
+        self.filter = call_filter(table, self._on_call, self._on_raise, self._at_limit)
         self.mending = None if self.monitor else Mending(self._trace_again)
         self.off = False
 
@@ -324,25 +222,41 @@ class Tracer:
         self.mode = RUN
         self.step_frame = self.raising = None
         while frame is not None:
-            if self.hook.watches(frame):
+            if self._watches(frame):
                 self._watch_by_plan(frame)
             frame = frame.f_back
         needed = self.table.breakpoints or self.table.entry_code
-        self.hook.install(self.filter if needed and not self.monitor else None)
+        set_trace(self.filter if needed and not self.monitor else None)
 
     def _watch_by_plan(self, frame: types.FrameType) -> None:
         """Trace a frame for its breakpoints, if these use the trace function."""
         plan = None if self.monitor else self.table.plan(frame.f_code)
         if plan is not None:
-            self.hook.watch(frame, lines=bool(plan.lines))
-        else:
-            self.hook.leave(frame)
+            frame.f_trace, frame.f_trace_lines = self.local, bool(plan.lines)
+        elif self._watches(frame):
+            frame.f_trace = None
 
-    def share_trace_function(self) -> None:
-        """Let the program set its own trace function; the debugger still stops it."""
-        sys.settrace, sys.gettrace = self.hook.set_programs, self.hook.get_programs
+    def _watches(self, frame: types.FrameType) -> bool:
+        return frame.f_trace in (self.local, self._on_raise)
+
+    def keep_trace_function(self) -> None:
+        """Keep the trace function of each thread, of which CPython has one, from the program's own,
+        which are not called. (A tracer in C, such as coverage's, bypasses this: it ends the
+        debugger's steps, and before CPython 3.12 its breakpoints, until the next stop.)"""
+        programs = threading.local()
+
+        def set_programs(function: Any) -> None:
+            if function is self.filter:  # from `threading`, in a new thread
+                set_trace(function)
+                return
+            programs.function = function
+            if function is not None and NOT_CALLED not in self.session.notes:
+                self.session.notes.append(NOT_CALLED)
+
+        sys.settrace, sys.gettrace = set_programs, lambda: getattr(programs, "function", None)
         if not self.monitor:
-            self.hook.install_in_new_threads(self.filter)
+            threading.settrace(self.filter)
+        setattr(threading, "settrace", lambda function: None)  # noqa: B010
 
     def step(self, mode: str, frame: types.FrameType | None) -> None:
         """Run to the end of a step that began in `frame`; None: to the next line of the program."""
@@ -351,8 +265,8 @@ class Tracer:
         self.step_thread = get_ident()
         if frame is not None:
             self.step_inside = frame.f_lasti in self._inlined(frame.f_code).inside
-            self.hook.watch(frame, lines=True)
-        self.hook.install(self._on_call)
+            frame.f_trace, frame.f_trace_lines = self.local, True
+        set_trace(self._on_call)
 
     def refresh(self) -> None:
         """Apply changed breakpoints to running frames too."""
@@ -365,7 +279,7 @@ class Tracer:
 
     def stop_tracing(self) -> None:
         self.off = True
-        self.hook.install(None)
+        set_trace(None)
         if self.monitor:
             self.monitor.close()
 
@@ -381,7 +295,8 @@ class Tracer:
     def _trace_again(self) -> None:
         """CPython has removed the trace function: set it again."""
         if not self.off:
-            self.hook.install(self.hook.functions.ours)
+            stepping = self.mode is not RUN and self.step_thread == get_ident()
+            set_trace(self._on_call if stepping else self.filter)
             self.refresh()
 
     def _on_call(self, frame: types.FrameType, event: str, arg: Any) -> Any:

@@ -664,13 +664,13 @@ TRACED = """
     thread.join()
     sys.settrace(None)
     work(1)
-    seen = sorted(line for name, line in coverage.lines if name == "work")
-    print(same, sys.gettrace(), seen)
+    print(same, sys.gettrace(), coverage.lines)
 """
 
 
 def test_a_program_that_traces_itself(bench: Workbench) -> None:
     event = bench.script(TRACED, "loop")
+    assert "sets a trace function, which is not called" in event.notes[0]
     for thread in (None, "Thread", None):
         assert event.line == bench.line("loop")
         assert (event.thread or "").startswith(thread or "")
@@ -678,6 +678,4 @@ def test_a_program_that_traces_itself(bench: Workbench) -> None:
         assert event.line == bench.line("loop") - 1
         assert bench.debugger.control(Action.STEP_OVER).line == bench.line("return")
         event = bench.debugger.control(Action.CONTINUE)
-    assert event.state is State.DONE
-    first = bench.line("loop") - 2
-    assert event.output == f"True None {[first, first + 1, first + 2, first + 3]}\n"
+    assert (event.state, event.output) == (State.DONE, "True None set()\n")
