@@ -32,17 +32,22 @@ def adopt_orphans() -> None:
         return  # without ctypes both are lost, but the sandbox still kills what is left
 
 
-def descendants(root: int) -> list[int]:
-    """Every process below `root`, found in /proc."""
-    parents: dict[int, int] = {}
+def parents() -> dict[int, int]:
+    """Every process that has not ended, with its parent."""
+    found = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
-        fields = stat_fields(f"/proc/{name}")
-        if fields and (fields[0] != "Z" or int(fields[1]) == root):
-            parents[int(name)] = int(fields[1])
+        state, parent = (stat_fields(f"/proc/{name}") or ["X", "0"])[:2]
+        if state not in "ZX":
+            found[int(name)] = int(parent)
+    return found
+
+
+def descendants(root: int) -> list[int]:
+    """Every process below `root`."""
+    known, frontier = parents(), {root}
     found: list[int] = []
-    frontier = {root}
     while frontier:
-        frontier = {pid for pid, parent in parents.items() if parent in frontier}
+        frontier = {pid for pid, parent in known.items() if parent in frontier}
         found.extend(frontier)
     return found
 
@@ -83,16 +88,6 @@ def process_state(folder: str) -> str:
     R runs, S sleeps, D waits for a device, T is stopped.
     """
     return (stat_fields(folder) or ["?"])[0]
-
-
-def children(pid: int) -> list[int]:
-    """The running children of a process, oldest first."""
-    found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        state, parent = (stat_fields(f"/proc/{name}") or ["X", "0"])[:2]
-        if int(parent) == pid and state not in "ZX":
-            found.append(int(name))
-    return sorted(found)
 
 
 def command_line(pid: int) -> str:
@@ -294,10 +289,10 @@ def one_wait(pid: int, task: Task) -> Diagnosis:
 
 def child_wait(pid: int) -> Diagnosis | None:
     """What the child process is doing that a process seems to wait for."""
-    running = children(pid)
+    running = [child for child, parent in parents().items() if parent == pid]
     if not running:
         return None
-    child = running[-1]
+    child = max(running)
     name = f"waited for its child process {child} ({command_line(child)})"
     tasks = look(child)
     task = tasks.get(child)
