@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+
 
 class State(StrEnum):
     """The state of a session, which determines the allowed actions."""
@@ -311,45 +313,36 @@ class Snapshot:
     breakpoints: tuple[Breakpoint, ...] = ()
 
 
-MAY_BE_ZERO = ("context_lines", "interrupt_grace")
-
-
 @dataclass(frozen=True)
 class DebugLimits:
-    """Bounds of a session. Times are in seconds, sizes in characters. Raises ValueError for a bound
-    that leaves nothing."""
+    """Bounds of a session. Times are in seconds, sizes in characters."""
 
-    start_timeout: float = 60.0
+    start_timeout: PositiveFloat = 60.0
     """Seconds from the launch to the first stop or the end."""
-    build_timeout: float = 300.0
+    build_timeout: PositiveFloat = 300.0
     """Seconds for a build tool (Maven, Gradle, a compiler), before the launch."""
-    action_timeout: float = 30.0
+    action_timeout: PositiveFloat = 30.0
     """Seconds of one action, after which the program is interrupted."""
-    watch_timeout: float = 3.0
+    watch_timeout: PositiveFloat = 3.0
     """Seconds of one watched expression."""
-    interrupt_grace: float = 3.0
+    interrupt_grace: NonNegativeFloat = 3.0
     """Seconds in which an interrupted program must show where it is."""
-    value_chars: int = 600
+    value_chars: PositiveInt = 600
     """Characters of one value."""
-    value_depth: int = 6
+    value_depth: PositiveInt = 6
     """Nesting of containers."""
-    value_items: int = 100
+    value_items: PositiveInt = 100
     """Items per container."""
-    value_lines: int = 40
+    value_lines: PositiveInt = 40
     """Lines of one value."""
-    output_chars: int = 4_000
+    output_chars: PositiveInt = 4_000
     """Characters of the program's output since the last answer; the end is kept."""
-    max_frames: int = 40
+    max_frames: PositiveInt = 40
     """Frames of one stack."""
-    max_values: int = 60
+    max_values: PositiveInt = 60
     """Variables, items or threads in one answer, which says where the next ones begin."""
-    collected_chars: int = 6_000
+    collected_chars: PositiveInt = 6_000
     """Characters of the values that one action collects; a value has at most a quarter of
     `value_chars`."""
-    context_lines: int = 4
+    context_lines: NonNegativeInt = 4
     """Source lines shown above and below a stop."""
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if value < 0 or (value == 0 and name not in MAY_BE_ZERO):
-                raise ValueError(f"{name} is {value}; it must be above 0")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from pydantic import TypeAdapter
 
 from sandbox.debugger import (
     Action,
@@ -157,8 +158,8 @@ def test_a_start_names_only_the_breakpoints_that_were_hit() -> None:
 
 @pytest.mark.parametrize("name", ["start_timeout", "action_timeout", "value_chars", "max_frames"])
 def test_limits_that_leave_nothing_are_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=f"{name} is 0; it must be above 0"):
-        DebugLimits(**{name: 0})
+    with pytest.raises(ValueError, match=rf"{name}\n  Input should be greater than 0"):
+        TypeAdapter(DebugLimits).validate_python({name: 0})
 
 
 def test_a_type_or_a_line_that_is_not_known_is_left_out() -> None:
