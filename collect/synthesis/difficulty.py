@@ -20,11 +20,10 @@ from sandbox.text import source_lines
 
 _AT_SIGHT: Mapping[Language, str] = {
     "python": """
-        cut_comparison dropped_recursive_result early_return inverted_test lost_update
-        mutable_default negated_condition nested_yield off_by_one reset_in_loop reversed_callbacks
-        swallowed_exception swapped_arguments swapped_results wrong_arithmetic_operator
-        wrong_boolean_operator wrong_boundary wrong_division wrong_fallback wrong_flag
-        wrong_function wrong_length wrong_loop_control wrong_slice_end wrong_start wrong_unit
+        early_return inverted_test lost_update negated_condition nested_yield off_by_one
+        reset_in_loop swallowed_exception swapped_arguments swapped_results
+        wrong_arithmetic_operator wrong_boolean_operator wrong_boundary wrong_division
+        wrong_flag wrong_function wrong_loop_control wrong_slice_end wrong_start
     """,
     "java": """
         dropped_cast dropped_offset early_return ignored_result integer_division lossy_comparison

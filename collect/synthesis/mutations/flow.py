@@ -112,17 +112,6 @@ def swapped_merge(node: cst.Dict, around: Surroundings) -> Replacements:
             yield node.with_changes(elements=spliced(node.elements, index, 2, left, right))
 
 
-@kind("order")
-def reversed_callbacks(node: cst.For, around: Surroundings) -> Replacements:
-    """Callbacks that run last first."""
-    inside = (place.node for place in around.places.inside(around.place))
-    called = (part.func for part in inside if isinstance(part, cst.Call))
-    target = node.target
-    if isinstance(target, cst.Name) and any(target.deep_equals(function) for function in called):
-        items = cst.Call(cst.Name("list"), [cst.Arg(node.iter)])
-        yield node.with_changes(iter=cst.Call(cst.Name("reversed"), [cst.Arg(items)]))
-
-
 def _depends(
     first: cst.CSTNode, second: cst.CSTNode, known: set[str], function: cst.FunctionDef
 ) -> bool:
@@ -313,10 +302,8 @@ def wrong_function(node: cst.Call, around: Surroundings) -> Replacements:
         yield node.with_changes(func=func)
 
 
-# Mistakes in what is passed on: a dropped option, a similar function.
+# A similar function.
 
-_OPTIONAL = {"key", "reverse", "default", "start", "strict", "fillvalue", "flags", "step"}
-_OPTIONAL |= {"maxsplit", "sort_keys", "separators", "ensure_ascii", "recursive", "initial"}
 _SIMILAR = both_ways(
     "partition rpartition, union intersection, issubset issuperset, ljust rjust,"
     "combinations permutations, nlargest nsmallest, isoweekday weekday, successors predecessors,"
@@ -327,14 +314,6 @@ _SIMILAR = both_ways(
     "insort_left insort_right, extendleft extend, removeprefix lstrip, removesuffix rstrip,"
     "splitlines split, trunc floor"
 )
-
-
-@kind("call")
-def dropped_option(node: cst.Call, around: Surroundings) -> Replacements:
-    """A keyword argument that is not passed on."""
-    for index, arg in enumerate(node.args):
-        if arg.keyword is not None and _is_option(arg.keyword.value, arg.value, around):
-            yield node.with_changes(args=without(node.args, index))
 
 
 @kind("call")
@@ -350,26 +329,7 @@ def confused_function(node: cst.Call, around: Surroundings) -> Replacements:
             yield node.with_changes(func=cst.Name("zip"), args=args)
 
 
-def _is_option(name: str, value: cst.BaseExpression, around: Surroundings) -> bool:
-    """Whether the call works without it: a known optional argument, or one passed on under its own
-    name."""
-    if name in _OPTIONAL:
-        return True
-    function = around.scope.function
-    if function is None or dotted(value).rpartition(".")[2].lstrip("_") != name:
-        return False
-    params = (*function.params.params, *function.params.kwonly_params)
-    defaulted = any(param.name.value == name and param.default is not None for param in params)
-    return defaulted or isinstance(value, cst.Attribute)
-
-
-# Mistakes in results: swapped values, a wrong unit, a value that is not returned.
-
-_FACTORS = both_ways("1000 1024, 60 3600, 360 180, 256 255, 1e6 1e3") | one_way(
-    "24 60, 365 360, 1000000 1000, 1000000.0 1000.0, 1e9 1e6, 1_000_000 1_000, 86400 3600,"
-    "100 1000, 100.0 1000.0"
-)
-_SCALING = cst.Multiply | cst.Divide | cst.FloorDivide | cst.Modulo
+# Mistakes in results.
 
 
 @kind("data")
@@ -387,44 +347,6 @@ def swapped_results(node: cst.Tuple, around: Surroundings) -> Replacements:
         alike = type(first.value) is type(second.value)
         if alike and not starred and not first.value.deep_equals(second.value):
             yield node.with_changes(elements=exchanged(node.elements, index))
-
-
-@kind("flow")
-def dropped_recursive_result(node: cst.Return, around: Surroundings) -> Replacements:
-    """A recursive call whose result is not returned."""
-    function = around.scope.function
-    if function is not None and isinstance(node.value, cst.Call):
-        called = node.value.func
-        name = self_attribute(called) if around.scope.owner else dotted(called)
-        if function.name.value == name:
-            yield cst.Expr(node.value)
-
-
-@kind("unit")
-def wrong_unit(node: cst.Integer | cst.Float | cst.Call, around: Surroundings) -> Replacements:
-    """Another factor: 1024 for 1000, 3600 for 60."""
-    match node:
-        case cst.Call(cst.Attribute(attr=cst.Name("total_seconds")) as method, []):
-            yield method.with_changes(attr=cst.Name("seconds"))
-        case cst.Integer(text) | cst.Float(text) if text in _FACTORS:
-            whole = around.parent
-            if isinstance(whole, cst.BinaryOperation) and isinstance(whole.operator, _SCALING):
-                yield cst.parse_expression(_FACTORS[text])
-
-
-@kind("boundary")
-def wrong_length(node: cst.Call, around: Surroundings) -> Replacements:
-    """The length minus one."""
-    function = around.scope.function
-    if not calls(node, "len"):
-        return
-    match around.parents:
-        case [cst.Return(), *_] if function and function.name.value == "__len__":
-            pass
-        case [cst.Assign() | cst.Return(), *_]:
-            yield minus_one(node)
-        case [cst.ComparisonTarget(), cst.Comparison(cst.Name()), *_]:
-            yield minus_one(node)
 
 
 # Mistakes in names: a variable, attribute or key replaced by a similar one.

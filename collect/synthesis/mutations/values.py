@@ -22,7 +22,6 @@ from collect.synthesis.mutations.base import (
     minus_one,
     only,
     self_attribute,
-    spliced,
     without,
 )
 
@@ -142,15 +141,6 @@ def or_for_none(node: cst.IfExp | cst.If, around: Surroundings) -> Replacements:
                 either = cst.BooleanOperation(test.left, cst.Or(), _operand(assign.value))
                 changed = assign.with_changes(value=either)
                 yield line.with_changes(leading_lines=node.leading_lines, body=[changed])
-
-
-@kind("boundary")
-def cut_comparison(node: cst.Comparison, around: Surroundings) -> Replacements:
-    """`a <= x` for `a <= x < b`."""
-    if len(node.comparisons) == 2:
-        yield node.with_changes(comparisons=node.comparisons[:1])
-        middle = node.comparisons[0].comparator
-        yield node.with_changes(left=middle, comparisons=node.comparisons[1:])
 
 
 @kind("absence")
@@ -365,43 +355,6 @@ def wrong_flag(node: cst.Name, around: Surroundings) -> Replacements:
         yield node.with_changes(value=_FLIPPED[node.value])
 
 
-@kind("default")
-def wrong_fallback(node: cst.Call, around: Surroundings) -> Replacements:
-    """Another fallback, or none, in `d.get(key, fallback)` and similar calls."""
-    match node:
-        case cst.Call(cst.Attribute(attr=cst.Name("get")), [_, last]) if _plain(node):
-            can_be_left_out = not is_none(last.value)
-        case cst.Call(cst.Name("getattr"), [_, _, last]) if _plain(node):
-            can_be_left_out = False
-        case _:
-            return
-    match last.value:
-        case cst.Integer("0" | "1" as number):
-            other: cst.BaseExpression = cst.Integer(str(1 - int(number)))
-        case cst.Name("True" | "False" as flag):
-            other = cst.Name(_FLIPPED[flag])
-        case _:
-            if can_be_left_out:
-                yield node.with_changes(args=without(node.args, len(node.args) - 1))
-            return
-    yield node.with_changes(args=[*node.args[:-1], last.with_changes(value=other)])
-
-
-@kind("state")
-def mutable_default(node: cst.FunctionDef, around: Surroundings) -> Replacements:
-    """`items=[]` for `items=None` and its guard."""
-    body, params = node.body.body, node.params.params
-    for index, statement in enumerate(body):
-        name, value = _guarded_default(statement)
-        at = next((at for at, param in enumerate(params) if param.name.value == name), None)
-        if value is not None and at is not None and is_none(params[at].default) and len(body) > 1:
-            changed = spliced(params, at, 1, params[at].with_changes(default=value))
-            yield node.with_changes(
-                params=node.params.with_changes(params=changed),
-                body=node.body.with_changes(body=spliced(body, index, 1)),
-            )
-
-
 def _other_defaults(param: cst.Param, around: Surroundings) -> Iterator[str]:
     name = param.name.value
     compared = [
@@ -430,22 +383,6 @@ def _other_defaults(param: cst.Param, around: Surroundings) -> Iterator[str]:
             yield str(number // 10 if number >= 10 and number % 10 == 0 else number + 1)
         case cst.Float(text):
             yield "1.0" if float(text) != 1 else "0.0"
-
-
-def _guarded_default(statement: cst.CSTNode) -> tuple[str, cst.BaseExpression | None]:
-    """`x` and `[]` in `if x is None: x = []` and in `x = x or []`."""
-    assign = only(statement)
-    match statement, assign:
-        case cst.If(cst.Comparison(tested, [cst.ComparisonTarget(cst.Is()), *_]), block, None), _:
-            assign = only(block.body[0]) if len(block.body) == 1 else None
-            value = assign.value if isinstance(assign, cst.Assign) else None
-        case _, cst.Assign(value=cst.BooleanOperation(tested, cst.Or(), value)):
-            pass
-        case _:
-            return "", None
-    name, mutable = dotted(tested), isinstance(value, cst.List | cst.Dict) and is_empty(value)
-    assigned = isinstance(assign, cst.Assign) and dotted(assign.targets[0].target) == name
-    return name, value if mutable and assigned else None
 
 
 # Mistakes in state: stale caches, missing resets, shared objects instead of copies.

@@ -38,8 +38,6 @@ LINES = [
     ),
     ("f(a, deep=True)", "wrong_flag", ["f(a, deep=False)"]),
     ("isinstance(a, True)", "wrong_flag", []),
-    ("y = d.get(k, 0)", "wrong_fallback", ["y = d.get(k, 1)"]),
-    ("y = d.get(k, g())", "wrong_fallback", ["y = d.get(k)"]),
     ("y = a[:]", "shared_object", ["y = a"]),
     ("y = {**a}", "shared_object", ["y = a"]),
     ("y = [*a]", "shared_object", ["y = a"]),
@@ -50,7 +48,6 @@ LINES = [
     ("y = a is None", "empty_taken_for_none", []),
     ("y = a if a is not None else b", "or_for_none", ["y = a or b"]),
     ("y = b if a is None else a", "or_for_none", ["y = a or b"]),
-    ("y = 1 <= a < n", "cut_comparison", ["y = 1 <= a", "y = a < n"]),
     (
         "y = isinstance(a, (int, str))",
         "missing_case",
@@ -59,15 +56,8 @@ LINES = [
     ("y = a in [1, 2]", "missing_case", ["y = a in [1]", "y = a in [2]"]),
     ("y = m.search(text)", "confused_function", ["y = m.match(text)"]),
     ("y = zip_longest(a, b, fillvalue=0)", "confused_function", ["y = zip(a, b)"]),
-    ("y = sorted(a, key=f, reverse=True)", "dropped_option", None),
     ("y = a[:n]", "wrong_slice_end", ["y = a[:n - 1]"]),
     ("y = {**a, **b}", "swapped_merge", ["y = {**b, **a}"]),
-    ("for f in fs: x = f(x)", "reversed_callbacks", ["for f in reversed(list(fs)): x = f(x)"]),
-    ("for f in fs: f.run(x)", "reversed_callbacks", []),
-    ("y = n * 1024", "wrong_unit", ["y = n * 1000"]),
-    ("y = d.total_seconds()", "wrong_unit", ["y = d.seconds"]),
-    ("y = Delta.total_seconds(d)", "wrong_unit", []),
-    ("y = len(a)", "wrong_length", ["y = len(a) - 1"]),
     ("a, b = f()", "swapped_results", ["b, a = f()"]),
     ("y = a < b", "wrong_boundary", ["y = a <= b"]),
     ("y = a < b", "inverted_test", []),
@@ -82,23 +72,8 @@ LINES = [
 
 
 @pytest.mark.parametrize(("code", "kind", "expected"), LINES)
-def test_one_line(code: str, kind: str, expected: list[str] | None) -> None:
-    if expected is None:
-        expected = ["y = sorted(a, reverse=True)", "y = sorted(a, key=f)"]
+def test_one_line(code: str, kind: str, expected: list[str]) -> None:
     assert changed(code, kind) == expected
-
-
-def test_a_default_that_calls_share() -> None:
-    code = """\
-    def f(a, found=None):
-        if found is None:
-            found = []
-        found.append(a)
-        return found
-    """
-    (mutation,) = found(code, "mutable_default")
-    assert mutation.apply() == ("def f(a, found=[]):\n    found.append(a)\n    return found\n")
-    assert (mutation.line, mutation.scope) == (1, "f")
 
 
 CACHE = """\
@@ -225,22 +200,11 @@ def test_a_forgotten_break() -> None:
 def test_results() -> None:
     code = """\
     def walk(node):
-        if node.left:
-            return walk(node.left)
         yield from node.rows
     """
-    assert changed(code, "dropped_recursive_result") == ["walk(node.left)"]
     assert changed(code, "nested_yield") == ["yield node.rows"]
-
-
-def test_an_option_that_is_not_passed_on() -> None:
-    code = """\
-    def f(a, strict=False):
-        return g(a, strict=strict, other=a)
-    """
-    assert changed(code, "dropped_option") == ["return g(a, other=a)"]
 
 
 def test_kinds_have_names_of_their_own() -> None:
     assert len({kind.name for kind in PROJECT_KINDS}) == len(PROJECT_KINDS)
-    assert len(PROJECT_KINDS) > 45
+    assert len(PROJECT_KINDS) >= 45
