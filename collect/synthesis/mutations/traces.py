@@ -18,9 +18,8 @@ _WORD = re.compile(r"[A-Za-z_]\w{3,}")
 
 def leaves_trace(before: str, after: str) -> bool:
     """Whether, only after an edit, an import, parameter, variable or private function is unused, a
-    variable or attribute is read whose value never changes, a function's comments name what its
-    code no longer does, or one name stands twice in a list, call or operation, or is assigned to
-    itself.
+    variable or attribute is read whose value never changes, or a function's comments name what its
+    code no longer does.
 
     Raises SyntaxError, ValueError.
     """
@@ -29,7 +28,6 @@ def leaves_trace(before: str, after: str) -> bool:
         _unused(after) - _unused(before)
         or (_changing(before) - _changing(after)) & new.names
         or (old.names - new.names) & new.texts
-        or _twins(after) > _twins(before)
     )
 
 
@@ -74,25 +72,6 @@ def _is_fixed(value: ast.expr) -> bool:
         case ast.Call(ast.Name("set" | "list" | "dict"), [], []):
             return True
     return False
-
-
-@lru_cache(64)
-def _twins(code: str) -> int:
-    """How many lists, calls, operations and assignments have one variable or attribute twice."""
-    count = 0
-    for node in ast.walk(parse(code)):
-        match node:
-            case ast.Tuple(parts) | ast.List(parts) | ast.Call(args=parts) | ast.BoolOp(_, parts):
-                pass
-            case ast.Compare(left, _, others):
-                parts = [left, *others]
-            case ast.BinOp(left, _, right) | ast.Assign([left], right):
-                parts = [left, right]
-            case _:
-                continue
-        texts = [ast.unparse(each) for each in parts if isinstance(each, ast.Name | ast.Attribute)]
-        count += len(texts) > len(set(texts))
-    return count
 
 
 class _Words(NamedTuple):

@@ -130,8 +130,6 @@ TRACES = [
         True,
     ),
     (FLAG.format("f()", "a"), FLAG.format("g()", "a"), False),
-    ("def f(a):\n    a = list(a)\n    return a", "def f(a):\n    a = a\n    return a", True),
-    ("def f(a, b):\n    g(a, b, a.c)", "def f(a, b):\n    g(a, a, b.c)", True),
     ("def f():\n    # count it\n    count()\n    g()", "def f():\n    # count it\n    g()", True),
 ]
 
