@@ -450,26 +450,6 @@ def dropped_entry(
             yield node.with_changes(elements=without(node.elements, index))
 
 
-_ALTERNATIVE = r"(?:\\.|[^|()\[\]\\'\"])+"
-_BEFORE = r"(?<=[(|:'\"])(?!\?)"
-_FIRST_OF_TWO = re.compile(rf"{_BEFORE}({_ALTERNATIVE})\|(?=({_ALTERNATIVE})[|)'\"])")
-
-
-@kind("absence")
-def dropped_alternative(node: cst.SimpleString, around: Surroundings) -> Replacements:
-    """A regular expression without one of its alternatives."""
-    for found in _alternatives(node, around):
-        yield _replaced(node, found.start(), found.end(), "")
-        yield _replaced(node, found.end() - 1, found.end(2), "")
-
-
-@kind("order")
-def swapped_alternatives(node: cst.SimpleString, around: Surroundings) -> Replacements:
-    """Two neighbouring alternatives of a regular expression swapped: the first that fits wins."""
-    for found in _alternatives(node, around):
-        yield _replaced(node, found.start(), found.end(2), f"{found[2]}|{found[1]}")
-
-
 @kind("iteration")
 def lazy_result(node: cst.Call | cst.ListComp, around: Surroundings) -> Replacements:
     """An iterator, which can be read only once, kept or returned for a list."""
@@ -502,15 +482,3 @@ def _defined_elsewhere(name: str, owner: cst.ClassDef, around: Surroundings) -> 
                     if name in map(dotted, targets(only(each))):
                         return True
     return False
-
-
-def _alternatives(node: cst.SimpleString, around: Surroundings) -> Iterator[re.Match[str]]:
-    """The pairs of neighbouring alternatives, if the text seems to be a regular expression."""
-    call = around.nearest(cst.Call)
-    compiled = isinstance(call, cst.Call) and dotted(call.func).startswith("re.")
-    if "r" in node.prefix or compiled:
-        yield from _FIRST_OF_TWO.finditer(node.value)
-
-
-def _replaced(node: cst.SimpleString, start: int, end: int, text: str) -> cst.SimpleString:
-    return node.with_changes(value=node.value[:start] + text + node.value[end:])
