@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -15,6 +14,12 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 import libcst as cst
 from libcst._nodes.internal import CodegenState
+from libcst.metadata import (
+    CodePosition,
+    MetadataWrapper,
+    PositionProvider,
+    WhitespaceInclusivePositionProvider,
+)
 
 Replacement = cst.CSTNode | cst.RemovalSentinel | cst.FlattenSentinel[cst.CSTNode]
 """What can replace a node: another node, nothing, or several statements."""
@@ -286,7 +291,7 @@ class Place:
     start: int
     """Start of its text, including its own comments and parentheses."""
     code_start: int
-    end: int = 0
+    end: int
     last: int = 0
     """Index after its last descendant."""
 
@@ -300,19 +305,34 @@ class Place:
 
 class Places:
     """Positions of all nodes of a module in text order, except commas, dots, parentheses and white
-    space.
-
-    One pass of libcst's code generation finds them all, in a third of the time that its metadata
-    providers need: https://libcst.readthedocs.io/en/latest/metadata.html.
-    """
+    space."""
 
     def __init__(self, module: cst.Module) -> None:
-        recorder = _Recorder(module)
-        module._codegen(recorder)
-        self.source = "".join(recorder.tokens)
-        self.all = recorder.places
+        wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
+        self._whole = wrapper.resolve(WhitespaceInclusivePositionProvider)
+        self._code = wrapper.resolve(PositionProvider)
+        self.source, self.all = module.code, list[Place]()
         self._module = module
         self._line_starts = [0, *(end.end() for end in _LINE_END.finditer(self.source))]
+        self._add(module, None, ())
+
+    def _add(self, node: cst.CSTNode, parent: Place | None, indents: tuple[str, ...]) -> None:
+        whole, code = self._whole[node], self._code[node]
+        start, code_start, end = map(self._offset, (whole.start, code.start, whole.end))
+        place = Place(node, parent, indents, len(self.all), start, code_start, end)
+        self.all.append(place)
+        if isinstance(node, cst.IndentedBlock):
+            own = self._module.default_indent if node.indent is None else node.indent
+            indents = (*indents, own)
+        for child in node.children:
+            if not isinstance(child, _UNRECORDED):
+                self._add(child, place, indents)
+        place.last = len(self.all)
+
+    def _offset(self, position: CodePosition) -> int:
+        if position.line > len(self._line_starts):  # libcst ends the last line always.
+            return len(self.source)
+        return self._line_starts[position.line - 1] + position.column
 
     def line(self, offset: int) -> int:
         """The line of an offset, 1-based."""
@@ -336,52 +356,6 @@ class Places:
         else:
             replacement._codegen(state)
         return "".join(state.tokens)
-
-
-class _Recorder(CodegenState):
-    """Records the offsets of every node during code generation."""
-
-    def __init__(self, module: cst.Module) -> None:
-        super().__init__(module.default_indent, module.default_newline)
-        self.places: list[Place] = []
-        self._offset = 0
-        self._stack: list[Place | None] = []
-        self._parent: Place | None = None
-
-    def add_indent_tokens(self) -> None:
-        super().add_indent_tokens()
-        self._offset += sum(map(len, self.indent_tokens))
-
-    def add_token(self, value: str) -> None:
-        self.tokens.append(value)
-        self._offset += len(value)
-
-    def before_codegen(self, node: cst.CSTNode) -> None:
-        self._stack.append(self._parent)
-        if isinstance(node, _UNRECORDED):
-            return
-        at, indents = self._offset, tuple(self.indent_tokens)
-        self._parent = Place(node, self._parent, indents, len(self.places), at, at)
-        self.places.append(self._parent)
-
-    def after_codegen(self, node: cst.CSTNode) -> None:
-        place = self._parent
-        if place is not None and place.node is node:
-            place.end = self._offset
-            place.last = len(self.places)
-        self._parent = self._stack.pop()
-
-    @contextmanager
-    def record_syntactic_position(
-        self,
-        node: cst.CSTNode,
-        *,
-        start_node: cst.CSTNode | None = None,
-        end_node: cst.CSTNode | None = None,
-    ) -> Iterator[None]:
-        if self._parent is not None and self._parent.node is node and start_node is None:
-            self._parent.code_start = self._offset
-        yield
 
 
 # The context of a mutation.
