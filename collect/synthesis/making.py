@@ -14,15 +14,13 @@ import shutil
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import partial
 from itertools import accumulate
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 from collect.benchmarks.base import TestStatus
@@ -49,6 +47,7 @@ from collect.code.patches import diff_trees
 from collect.config import RuntimeConfig
 from collect.errors import ConfigError
 from collect.quantities import FunnelStep, counted, duration, funnel
+from collect.rollouts.progress import ProgressBar
 from collect.store.files import StrictRecord, WorkFile, write_text
 from collect.store.records import code_version, digest
 from collect.synthesis.difficulty import (
@@ -504,20 +503,20 @@ class ProjectMaker:
     folder: Path
     stop: threading.Event
 
-    def make(self, wanted: ProjectConfig, on_kept: Callable[..., None]) -> ProjectBugs | None:
+    def make(self, wanted: ProjectConfig) -> ProjectBugs | None:
         """A project's bugs; none if it is refused, with the reason on the card.
 
-        None if the run was stopped before the end. `on_kept` is called with the number of bugs so
-        far, as `completed`. Raises ConfigError if a work file has other settings, SandboxError.
+        None if the run was stopped before the end. Raises ConfigError if a work file has other
+        settings, SandboxError.
         """
         source = Source(wanted.place, "", wanted.place, "", {})
         try:
             source = fetch(wanted, self.config)
-            return self._make(arrange(wanted, source, self.runtime.sandbox), on_kept)
+            return self._make(arrange(wanted, source, self.runtime.sandbox))
         except ProjectRefused as refusal:
             return ProjectBugs(_card(source, refused=str(refusal)))
 
-    def _make(self, project: Project, on_kept: Callable[..., None]) -> ProjectBugs | None:
+    def _make(self, project: Project) -> ProjectBugs | None:
         work = self.folder / WORK_FOLDER / project.source.slug
         outcomes = self._work_file(project, work)
         kind = JavaWorkbench if project.language == "java" else PythonWorkbench
@@ -534,7 +533,7 @@ class ProjectMaker:
                 write_text(suite_file, suite.model_dump_json())
             candidates = find_candidates(project, suite, self.config)
             judge = Judge(project, suite, workbench, self.config)
-            selection = self._select(judge, candidates.chosen, outcomes, on_kept)
+            selection = self._select(judge, candidates.chosen, outcomes)
         finally:
             seconds = earlier + time.monotonic() - began
             write_text(clock, str(seconds))
@@ -573,11 +572,7 @@ class ProjectMaker:
         )
 
     def _select(
-        self,
-        judge: Judge,
-        candidates: Sequence[Candidate],
-        work: WorkFile[Outcome],
-        on_kept: Callable[..., None],
+        self, judge: Judge, candidates: Sequence[Candidate], work: WorkFile[Outcome]
     ) -> Selection:
         """Judge wave after wave, until there are enough bugs or no candidates are left.
 
@@ -585,22 +580,23 @@ class ProjectMaker:
         """
         selection = Selection(self.config)
         size = max(MIN_WAVE, self.config.bugs_per_project // 2)
-        for start in range(0, len(candidates), size):
-            whole = candidates[start : start + size]
-            wave = [each for each in whole if not selection.is_crowded(each.parts)]
-            run_in_threads(
-                [each for each in wave if each.id not in work.outcomes],
-                lambda candidate: work.add(judge.judge(candidate)),
-                self.runtime.runner.concurrency,
-                self.stop,
-            )
-            if self.stop.is_set():
-                break
-            for candidate in wave:
-                selection.add(work.outcomes[candidate.id])
-            on_kept(completed=len(selection.kept))
-            if selection.full:
-                break
+        with ProgressBar(f"edits of {judge.project.source.name}", len(candidates)) as bar:
+
+            def judge_one(candidate: Candidate) -> None:
+                if candidate.id not in work.outcomes:
+                    work.add(judge.judge(candidate))
+                bar.advance()
+
+            for start in range(0, len(candidates), size):
+                whole = candidates[start : start + size]
+                wave = [each for each in whole if not selection.is_crowded(each.parts)]
+                run_in_threads(wave, judge_one, self.runtime.runner.concurrency, self.stop)
+                if self.stop.is_set():
+                    break
+                for candidate in wave:
+                    selection.add(work.outcomes[candidate.id])
+                if selection.full:
+                    break
         return selection
 
 
@@ -659,15 +655,13 @@ def make_bugs(runtime: RuntimeConfig, config: FactoryConfig, run: Path) -> Made:
     clean_up(runtime.sandbox)
     maker = ProjectMaker(runtime, config, folder, threading.Event())
     done: list[ProjectBugs] = []
-    with Progress(console=Console(stderr=True)) as bar:
-        for wanted in config.projects:
-            task = bar.add_task(wanted.place, total=config.bugs_per_project)
-            made = maker.make(wanted, partial(bar.update, task))
-            if made is None:
-                return Made(folder, None)
-            done.append(made)
-            bar.update(task, total=1, completed=1)
-            bar.console.print(made.card.summary(), markup=False, highlight=False)
+    console = Console(stderr=True)
+    for wanted in config.projects:
+        made = maker.make(wanted)
+        if made is None:
+            return Made(folder, None)
+        done.append(made)
+        console.print(made.card.summary(), markup=False, highlight=False)
     if not any(made.bugs for made in done):
         why = [f"{m.card.name}: {m.card.refused or 'no edit became a bug'}" for m in done]
         raise ConfigError("not one bug could be made: " + "\n".join(why))

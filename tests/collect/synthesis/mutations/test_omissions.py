@@ -47,9 +47,6 @@ class Table(Base):
 
     def row_key(self, node):
         return (node.row, node.column)
-
-
-PATTERN = re.compile(r"(?:<=|<|\\|)x")
 """
 
 
