@@ -200,30 +200,7 @@ def wrong_loop_control(node: cst.SimpleStatementLine, around: Surroundings) -> R
             yield node.with_changes(body=[cst.Continue()]) if alone else cst.RemoveFromParent()
 
 
-# Mistakes in error handling: the wrong error caught, or one swallowed.
-
-_CONFUSED = both_ways("KeyError IndexError, ValueError TypeError") | one_way(
-    "LookupError KeyError, AttributeError KeyError, OSError FileNotFoundError,"
-    "ArithmeticError ZeroDivisionError, ZeroDivisionError OverflowError, OverflowError ValueError,"
-    "UnicodeError UnicodeDecodeError, UnicodeDecodeError UnicodeEncodeError, Exception ValueError,"
-    "StopIteration IndexError"
-)
-
-
-@kind("exception")
-def wrong_exception(node: cst.ExceptHandler, around: Surroundings) -> Replacements:
-    """A handler for another error, or for too few errors."""
-    match node.type:
-        case cst.Name(name) if name in _CONFUSED:
-            yield node.with_changes(type=cst.Name(_CONFUSED[name]))
-        case cst.Tuple([_, _, *_] as elements) as caught:
-            for index in (0, len(elements) - 1):
-                left = without(elements, index)
-                if len(left) == 1:
-                    space = cst.SimpleWhitespace(" ")
-                    yield node.with_changes(type=left[0].value, whitespace_after_except=space)
-                else:
-                    yield node.with_changes(type=caught.with_changes(elements=left))
+# Mistakes in error handling.
 
 
 @kind("exception")
@@ -396,9 +373,6 @@ def _keys_of(mapping: cst.BaseExpression, around: Surroundings) -> Iterator[str]
 # Mistakes whose result reads like correct code: something is left out, or comes in another order or
 # later.
 
-MIN_ENTRIES = 3
-"""A table has so many entries or more."""
-
 
 @kind("state")
 def dropped_update(node: cst.SimpleStatementLine, around: Surroundings) -> Replacements:
@@ -438,16 +412,6 @@ def dropped_override(
     special = bool(re.fullmatch(r"__\w+__", name)) or mentions(node, "super")
     if name and (special or (owner.bases and _defined_elsewhere(name, owner, around))):
         yield cst.RemoveFromParent()
-
-
-@kind("absence")
-def dropped_entry(
-    node: cst.Dict | cst.List | cst.Set | cst.Tuple, around: Surroundings
-) -> Replacements:
-    """A table of a module or class without one of its entries."""
-    if around.scope.function is None and len(node.elements) >= MIN_ENTRIES:
-        for index in range(len(node.elements)):
-            yield node.with_changes(elements=without(node.elements, index))
 
 
 @kind("iteration")

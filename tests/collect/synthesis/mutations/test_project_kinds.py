@@ -135,11 +135,6 @@ def test_errors() -> None:
             clean()
             raise
     """
-    assert changed(code, "wrong_exception") == [
-        "except ValueError as error:",
-        "except KeyError as error:",
-        "except FileNotFoundError:",
-    ]
     swallowed = found(code, "swallowed_exception")
     assert [one.line for one in swallowed] == [5, 8]
     assert "        pass\n" in swallowed[0].apply()
