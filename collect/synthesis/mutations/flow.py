@@ -44,7 +44,8 @@ def reset_in_loop(node: cst.IndentedBlock, around: Surroundings) -> Replacements
         block = loop.body
         if isinstance(block, cst.IndentedBlock):
             inner = block.with_changes(body=[start.with_changes(leading_lines=[]), *block.body])
-            longer = loop.with_changes(body=inner, leading_lines=_lines_above(start))
+            above = list(getattr(start, "leading_lines", ()))
+            longer = loop.with_changes(body=inner, leading_lines=above)
             yield node.with_changes(body=spliced(node.body, index, 2, longer))
 
 
@@ -68,11 +69,6 @@ def nested_yield(node: cst.Yield, around: Surroundings) -> Replacements:
         yield node.with_changes(value=node.value.item)
 
 
-def _lines_above(statement: cst.CSTNode) -> list[cst.EmptyLine]:
-    """The comments and empty lines above a statement."""
-    return list(getattr(statement, "leading_lines", ()))
-
-
 def _gathers(start: cst.CSTNode, loop: cst.For | cst.While) -> bool:
     """Whether the loop adds to the variable that the statement before it initialises."""
     match only(start):
@@ -84,24 +80,6 @@ def _gathers(start: cst.CSTNode, loop: cst.For | cst.While) -> bool:
     return False
 
 
-# Mistakes in order: statements, branches and mappings swapped.
-
-
-@kind("order")
-def swapped_statements(node: cst.IndentedBlock, around: Surroundings) -> Replacements:
-    """Two neighbouring statements swapped, if one reads what the other writes."""
-    function = around.scope.function
-    if function is None:
-        return
-    known = {param.name.value for param in function.params.params}
-    for index, (first, second) in enumerate(pairwise(node.body)):
-        if _depends(first, second, known, function):
-            upper = second.with_changes(leading_lines=_lines_above(first))
-            lower = first.with_changes(leading_lines=_lines_above(second))
-            yield node.with_changes(body=spliced(node.body, index, 2, upper, lower))
-        known |= {name.value for name in targets(only(first)) if isinstance(name, cst.Name)}
-
-
 @kind("order")
 def swapped_merge(node: cst.Dict, around: Surroundings) -> Replacements:
     """Two mappings merged in the wrong order, so that the other one's values win."""
@@ -110,39 +88,6 @@ def swapped_merge(node: cst.Dict, around: Surroundings) -> Replacements:
             left = second.with_changes(comma=first.comma)
             right = first.with_changes(comma=second.comma)
             yield node.with_changes(elements=spliced(node.elements, index, 2, left, right))
-
-
-def _depends(
-    first: cst.CSTNode, second: cst.CSTNode, known: set[str], function: cst.FunctionDef
-) -> bool:
-    """Whether the second statement reads what the first one reassigns, so that it could read the
-    old value instead.
-
-    `known` are the variables that surely have an old value.
-    """
-    writes = only(first)
-    match only(second):
-        case cst.Assign(value=value) | cst.AugAssign(value=value):
-            reads: list[cst.CSTNode] = [value]
-        case cst.Expr(cst.Call(args=args)):
-            # A method of the variable does not count: there is no old value to call it on.
-            reads = [arg.value for arg in args]
-        case _:
-            return False
-    for target in targets(writes if isinstance(writes, cst.Assign | cst.AugAssign) else None):
-        if isinstance(target, cst.Name):
-            has_old = isinstance(writes, cst.AugAssign) or target.value in known
-        else:
-            has_old = isinstance(target, cst.Attribute) and function.name.value != "__init__"
-        if has_old and any(_contains(read, target) for read in reads):
-            return True
-    return False
-
-
-def _contains(node: cst.CSTNode, wanted: cst.CSTNode) -> bool:
-    if type(node) is type(wanted) and node.deep_equals(wanted):
-        return True
-    return any(_contains(child, wanted) for child in node.children)
 
 
 # Mistakes in control flow: a missing branch or statement, an early return or end.
