@@ -394,14 +394,15 @@ class _Matcher(difflib.SequenceMatcher[str]):
             self._left -= pairs
             return super().find_longest_match(alo, ahi, blo, bhi)
         source, target = self._source[alo:ahi], self._target[blo:bhi]
-        if same := _equal_at_start(source, target):
+        if same := equal_at_start(source, target):
             return difflib.Match(alo, blo, same)
-        same = _equal_at_start(source[::-1], target[::-1])
+        same = equal_at_start(source[::-1], target[::-1])
         return difflib.Match(ahi - same, bhi - same, same)
 
 
-def _equal_at_start(source: Sequence[str], target: Sequence[str]) -> int:
-    pairs = zip(source, target, strict=False)
+def equal_at_start(one: Sequence[object], other: Sequence[object]) -> int:
+    """How many items at the start are the same."""
+    pairs = zip(one, other, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 

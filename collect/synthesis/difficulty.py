@@ -6,15 +6,17 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import takewhile
 
 from collect.benchmarks.base import Language
 from collect.benchmarks.local import LocalBug
 from collect.benchmarks.projects.config import DifficultyConfig, HardFeature
+from collect.benchmarks.projects.project import is_below
+from collect.code.patches import equal_at_start
 from collect.code.source import find_test, read_source
+from collect.code.syntax import FunctionRange
 from collect.synthesis.workbench import TrialRun
 from sandbox.text import source_lines
 
@@ -42,7 +44,7 @@ Frame = tuple[str, ...]
 
 
 def measure_distance(
-    buggy: TrialRun, correct: TrialRun, is_test: Callable[[str], bool]
+    buggy: TrialRun, correct: TrialRun, test_paths: Sequence[str]
 ) -> dict[str, int | bool | None]:
     """Fields of `Difficulty`. Both runs were measured on one test that fails in the buggy one."""
     pairs = enumerate(zip(buggy.returns, correct.returns, strict=False))
@@ -51,7 +53,7 @@ def measure_distance(
         return {**buggy.distance, "functions": correct.distance.get("functions")}
     wrong = buggy.returns[right]
     path = _between(wrong.stack, [frame[:2] for frame in buggy.failure])
-    files = {file for file, *_ in path if not is_test(file)} - {wrong.stack[-1][0]}
+    files = {file for file, *_ in path if not is_below(file, test_paths)} - {wrong.stack[-1][0]}
     return {
         **buggy.distance,
         "functions": correct.distance.get("functions"),
@@ -65,8 +67,7 @@ def measure_distance(
 
 def _between(stack: Sequence[Frame], other: Sequence[Frame]) -> list[Frame]:
     """The frames from the end of one stack to the end of the other, over their last common one."""
-    pairs = zip(stack, other, strict=False)
-    common = max(sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)), 1)
+    common = max(equal_at_start(stack, other), 1)
     return [*other[: common - 1 : -1], *stack[common - 1 :]]
 
 
@@ -120,16 +121,13 @@ class Function:
     """A function of a project."""
 
     path: str
-    name: str
-    """Qualified."""
-    first: int
-    last: int
+    place: FunctionRange
     words: Mapping[str, int]
 
     @property
     def called(self) -> str:
         """The name that a call of it shows."""
-        owner, _, name = self.name.rpartition(".")
+        owner, _, name = self.place.name.rpartition(".")
         return owner.rpartition(".")[2] if name in ("__init__", "<init>") else name
 
 
@@ -159,7 +157,7 @@ def rank_functions(
         frames = (
             TRACEBACK_WEIGHT / 2**distance
             for distance, (path, _, line) in enumerate(reversed(clues.traceback))
-            if path == function.path and function.first <= line <= function.last
+            if path == function.path and function.place.first <= line <= function.place.last
         )
         return max(frames, default=0.0) + by_name + by_similarity[index]
 
@@ -170,12 +168,12 @@ def rank_functions(
 def reading_rank(ranked: Sequence[Function], faulty: set[tuple[str, str]]) -> int | None:
     """The rank of the first of these functions, given as path and qualified name, from 1. For a
     method that is gone, or a class, it is that of the class's first one."""
-    names = {(each.path, each.name) for each in ranked}
+    names = {(each.path, each.place.name) for each in ranked}
     classes = {(path, name.rpartition(".")[0]) for path, name in faulty - names} | (faulty - names)
 
     def is_faulty(function: Function) -> bool:
-        owner = function.name.rpartition(".")[0]
-        return (function.path, function.name) in faulty or (
+        owner = function.place.name.rpartition(".")[0]
+        return (function.path, function.place.name) in faulty or (
             owner != "" and (function.path, owner) in classes
         )
 
@@ -188,7 +186,7 @@ def test_function(files: Mapping[str, bytes], test: str) -> str:
     lines = source_lines(files.get(path, b"").decode("utf-8", "replace"))
     for each in functions_of(path, files.get(path, b"")):
         if each.called == name:
-            return "\n".join([name, *lines[each.first - 1 : each.last]])
+            return "\n".join([name, *lines[each.place.first - 1 : each.place.last]])
     return name
 
 
@@ -197,11 +195,7 @@ def functions_of(path: str, data: bytes) -> Sequence[Function]:
     lines = source_lines(data.decode("utf-8", "replace"))
     return [
         Function(
-            path,
-            each.name,
-            each.first,
-            each.last,
-            Counter(_words("\n".join([each.name, *lines[each.first - 1 : each.last]]))),
+            path, each, Counter(_words("\n".join([each.name, *lines[each.first - 1 : each.last]])))
         )
         for each in read_source(path, data).functions
     ]

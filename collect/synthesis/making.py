@@ -40,7 +40,6 @@ from collect.benchmarks.projects.project import (
     Source,
     arrange,
     fetch,
-    is_below,
 )
 from collect.benchmarks.workspace import write_folder
 from collect.code.patches import diff_trees
@@ -282,7 +281,7 @@ class Judge:
         correct = self._run(self.project.source.files, (*failing, *passing), measured)
         if any(correct.statuses.get(t) is not TestStatus.PASSED for t in (*failing, *passing)):
             raise _Dropped(Step.FIXED)
-        distance = measure_distance(second, correct, self._is_test)
+        distance = measure_distance(second, correct, self.project.test_paths)
         if len(candidate.parts) > 1:
             distance["interacting"] = self._interact(candidate, failing, second)
         return self._record(candidate, buggy, failing, passing, replace(second, distance=distance))
@@ -309,9 +308,6 @@ class Judge:
         if len(alone) < len(trees) or wrong in alone or untold:
             raise _Dropped(Step.EACH)
         return all(reasons.get(failing[0]) != wrong[failing[0]] for reasons in alone)
-
-    def _is_test(self, path: str) -> bool:
-        return is_below(path, self.project.test_paths)
 
     def _fails(self, files: Mapping[str, bytes], *tests: str) -> bool:
         """Whether one of the tests fails if only they run."""

@@ -51,8 +51,10 @@ def test_classes(files: Mapping[str, bytes], folder: str) -> Iterator[str]:
         if not path.endswith(".java") or not is_below(path, (folder,)):
             continue
         root = parse(files[path])
-        package = _package_of(root)
+        package = ""
         for node in root.named_children:
+            if node.type == "package_declaration":
+                package = f"{text_of(node.named_children[-1])}."
             name = field_text(node, "name")
             if node.type != "class_declaration" or has_modifier(node, "abstract"):
                 continue
@@ -61,13 +63,7 @@ def test_classes(files: Mapping[str, bytes], folder: str) -> Iterator[str]:
                 and field_text(part, "name") in _ANNOTATIONS
                 for part in walk(node)
             ):
-                yield f"{package}.{name}".lstrip(".")
-
-
-def _package_of(root: Node) -> str:
-    """The package that a file declares; empty if none."""
-    declared = [node for node in root.named_children if node.type == "package_declaration"]
-    return text_of(declared[0].named_children[-1]) if declared else ""
+                yield f"{package}{name}"
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import libcst as cst
 
+from collect.code.patches import equal_at_start
 from collect.errors import ConfigError
 from collect.synthesis.mutations import flow, values
 from collect.synthesis.mutations.base import (
@@ -140,9 +141,9 @@ def _mutation(
     elif isinstance(replacement, cst.CSTNode):
         text = places.text(place, replacement)
     # Leave out what does not change at both ends.
-    head = _shared(source[start:end], text)
+    head = equal_at_start(source[start:end], text)
     start, text = start + head, text[head:]
-    tail = _shared(source[start:end][::-1], text[::-1])
+    tail = equal_at_start(source[start:end][::-1], text[::-1])
     block = isinstance(place.node, cst.IndentedBlock)
     return Mutation(
         kind=kind.name,
@@ -156,12 +157,6 @@ def _mutation(
         path=path,
         source=source,
     )
-
-
-def _shared(one: str, other: str) -> int:
-    """Length of the common prefix."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 # Select among the mutations of a program or a project.

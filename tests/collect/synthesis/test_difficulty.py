@@ -252,7 +252,7 @@ READ = {
 )
 def test_a_reader_looks_at_the_traceback_then_names_then_words(clues: Clues, first: str) -> None:
     ranked = rank_functions(READ, READ, clues)
-    assert ranked[0].name == first
+    assert ranked[0].place.name == first
     assert len(ranked) == 9
     assert reading_rank(ranked, {("shop/rates.py", first), ("shop/ledger.py", first)}) == 1
     assert reading_rank(ranked, {("shop/rates.py", "")}) is None

@@ -112,7 +112,7 @@ def test_a_call_goes_wrong_if_its_result_or_arguments_differ(program: Path) -> N
     measured = measure_distance(
         TrialRun({}, {}, returns=returns, failure=[(till, "main", 40)]),
         TrialRun({}, {}, returns=right),
-        lambda path: False,
+        test_paths=(),
     )
     assert measured["right_entries"] == 2
     assert measured["call_distance"] == 2
