@@ -87,14 +87,10 @@ def dropped_condition(
 
 
 def _negated(expression: cst.BaseExpression) -> cst.UnaryOperation:
-    return cst.UnaryOperation(cst.Not(), _operand(expression))
-
-
-def _operand(expression: cst.BaseExpression) -> cst.BaseExpression:
-    """The expression, in parentheses if it needs them as an operand."""
+    """The expression after `not`, in parentheses if it needs them."""
     if isinstance(expression, cst.BooleanOperation | cst.IfExp) and not expression.lpar:
-        return expression.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-    return expression
+        expression = expression.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    return cst.UnaryOperation(cst.Not(), expression)
 
 
 def _in_place_of(whole: cst.BaseExpression, part: cst.BaseExpression) -> cst.BaseExpression:
@@ -120,27 +116,6 @@ def empty_taken_for_none(node: cst.Comparison, around: Surroundings) -> Replacem
         yield _in_place_of(node, _negated(node.left))
     elif _about_none(node, cst.IsNot):
         yield _in_place_of(node, node.left)
-
-
-@kind("absence")
-def or_for_none(node: cst.IfExp | cst.If, around: Surroundings) -> Replacements:
-    """`x or fallback` instead of `fallback` if `x is None`."""
-    test = node.test
-    if not isinstance(test, cst.Comparison):
-        return
-    absent, present = _about_none(test, cst.Is), _about_none(test, cst.IsNot)
-    match node:
-        case cst.IfExp(body=value, orelse=fallback) if absent or present:
-            if absent:
-                value, fallback = fallback, value
-            if value.deep_equals(test.left):
-                yield _in_place_of(node, cst.BooleanOperation(value, cst.Or(), _operand(fallback)))
-        case cst.If(body=cst.IndentedBlock([line]), orelse=None) if absent:
-            assign = only(line)
-            if isinstance(assign, cst.Assign) and assign.targets[0].target.deep_equals(test.left):
-                either = cst.BooleanOperation(test.left, cst.Or(), _operand(assign.value))
-                changed = assign.with_changes(value=either)
-                yield line.with_changes(leading_lines=node.leading_lines, body=[changed])
 
 
 @kind("absence")

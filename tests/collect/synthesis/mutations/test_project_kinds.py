@@ -46,8 +46,6 @@ LINES = [
     ("if a is None: f()", "empty_taken_for_none", ["if not a: f()"]),
     ("if a is not None and b: f()", "empty_taken_for_none", ["if a and b: f()"]),
     ("y = a is None", "empty_taken_for_none", []),
-    ("y = a if a is not None else b", "or_for_none", ["y = a or b"]),
-    ("y = b if a is None else a", "or_for_none", ["y = a or b"]),
     (
         "y = isinstance(a, (int, str))",
         "missing_case",
