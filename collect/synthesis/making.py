@@ -457,8 +457,6 @@ class ProjectCard(StrictRecord):
     notes: tuple[str, ...] = ()
     tests: int = 0
     """Number of tests that passed in both runs of the unedited project's suite."""
-    failing_tests: int = 0
-    flaky_tests: int = 0
     edits_found: int = 0
     edits_reached: int = 0
     """Number of edits in code that tests run."""
@@ -541,8 +539,6 @@ class ProjectMaker:
             project.source,
             notes=(*project.notes, *unread, *selection.problems[:SHOWN_PROBLEMS]),
             tests=len(suite.tests),
-            failing_tests=suite.failing,
-            flaky_tests=suite.flaky,
             edits_found=candidates.found,
             edits_reached=candidates.reached,
             edits_tried=tried,

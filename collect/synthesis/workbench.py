@@ -36,10 +36,6 @@ class Suite(StrictRecord):
     """Tests that passed in both runs, in run order."""
     seconds: Mapping[str, float]
     """Duration of each of `tests` in the second run."""
-    failing: int
-    """Number of tests that failed or were skipped in both runs."""
-    flaky: int
-    """Number of tests whose results differ."""
     lines: Mapping[str, Mapping[int, tuple[int, ...]]]
     """For each file and line, the tests that run the line, as indices into `tests`. Without lines
     that run only during imports."""
@@ -61,8 +57,7 @@ def read_suite(
     lines. Raises ProjectRefused if too few tests pass, or none runs the project's code.
     """
     everything = {**first, **second}
-    flaky = {test for test in everything if first.get(test) is not second.get(test)}
-    passed = [t for t in everything if t not in flaky and second[t] is TestStatus.PASSED]
+    passed = [t for t in everything if first.get(t) is second.get(t) is TestStatus.PASSED]
     if len(passed) < config.min_tests:
         raise ProjectRefused(
             f"{project.source.slug}: only {len(passed)} tests pass, fewer than factory.min_tests "
@@ -85,13 +80,7 @@ def read_suite(
             f"{project.source.slug}: its tests run no line of its files; if it is Python, set "
             "import_paths to the folder that its packages lie in"
         )
-    return Suite(
-        tests=tuple(passed),
-        seconds=durations,
-        failing=len(everything) - len(passed) - len(flaky),
-        flaky=len(flaky),
-        lines=lines,
-    )
+    return Suite(tests=tuple(passed), seconds=durations, lines=lines)
 
 
 @dataclass(frozen=True)

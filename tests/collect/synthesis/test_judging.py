@@ -21,7 +21,7 @@ TEST = "tests/test_rows.py::test_last"
 PROJECT = Project(
     Source("rows", "1", "here", "", {"rows.py": CODE.encode()}), Environment(), (), ()
 )
-SUITE = Suite(tests=(TEST,), seconds={TEST: 0.1}, failing=0, flaky=0, lines={})
+SUITE = Suite(tests=(TEST,), seconds={TEST: 0.1}, lines={})
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ STATEFUL = ("t.py::test_a", "t.py::test_b", "t.py::test_c")
 @pytest.mark.parametrize("alone", [(), STATEFUL[2:]])
 def test_a_named_test_fails_alone(alone: tuple[str, ...]) -> None:
     seconds = dict.fromkeys(STATEFUL, 0.1)
-    suite = Suite(tests=STATEFUL, seconds=seconds, failing=0, flaky=0, lines={})
+    suite = Suite(tests=STATEFUL, seconds=seconds, lines={})
     bench = SharedState(IndexError(), alone)
     mutation = candidate().parts
     project = replace(PROJECT, test_paths=("t.py",))

@@ -83,7 +83,7 @@ def test_a_bug_says_how_it_was_made_and_how_hard_it_is(made: Path) -> None:
 def test_the_card_counts_every_edit_once(made: Path) -> None:
     card = Card.model_validate_json((made / "run" / "factory" / CARD_FILE).read_text("utf-8"))
     [project] = card.projects
-    assert (project.tests, project.failing_tests, project.flaky_tests) == (12, 0, 0)
+    assert project.tests == 12
     assert project.edits_found > project.edits_reached >= project.edits_tried
     assert sum(step.dropped for step in card.steps) + card.bugs == project.edits_tried
     assert card.steps[-1].remaining == card.bugs

