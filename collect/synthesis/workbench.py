@@ -18,7 +18,7 @@ from collect.benchmarks.pytest_run import PytestJob, PytestRun, run_job, statuse
 from collect.benchmarks.workspace import with_environment
 from collect.store.files import StrictRecord
 from collect.synthesis.mutations.base import Mutation, apply_all
-from collect.synthesis.mutations.traces import leaves_trace
+from collect.synthesis.mutations.finding import leaves_trace
 from collect.synthesis.reproduction import Trees, reproduce
 from sandbox import Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxUnavailable

@@ -8,8 +8,7 @@ import pytest
 
 from collect.synthesis.difficulty import _AT_SIGHT, is_natural
 from collect.synthesis.java_mutations.finding import JAVA_KINDS
-from collect.synthesis.mutations.finding import KINDS, find_project_mutations
-from collect.synthesis.mutations.traces import leaves_trace
+from collect.synthesis.mutations.finding import KINDS, find_project_mutations, leaves_trace
 
 CODE = """\
 class Base:
