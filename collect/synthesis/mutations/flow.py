@@ -90,7 +90,7 @@ def swapped_merge(node: cst.Dict, around: Surroundings) -> Replacements:
             yield node.with_changes(elements=spliced(node.elements, index, 2, left, right))
 
 
-# Mistakes in control flow: a missing branch or statement, an early return or end.
+# Mistakes in control flow: a missing branch or statement, an early end, a swallowed error.
 
 _UPDATING = {"add", "append", "sort", "update", "extend", "discard", "remove", "pop", "reverse"}
 
@@ -145,9 +145,6 @@ def wrong_loop_control(node: cst.SimpleStatementLine, around: Surroundings) -> R
             yield node.with_changes(body=[cst.Continue()]) if alone else cst.RemoveFromParent()
 
 
-# Mistakes in error handling.
-
-
 @kind("exception")
 def swallowed_exception(node: cst.SimpleStatementLine, around: Surroundings) -> Replacements:
     """An error that is caught and not raised again."""
@@ -158,7 +155,7 @@ def swallowed_exception(node: cst.SimpleStatementLine, around: Surroundings) -> 
             yield node.with_changes(body=[cst.Pass()]) if alone else cst.RemoveFromParent()
 
 
-# Mistakes in calls: swapped arguments, a missing call, the wrong function.
+# Mistakes in calls and results: swapped values, a missing call, the wrong or a similar function.
 
 _OWNERS = {"self", "cls"}
 _CLEANING = {"strip", "lstrip", "rstrip", "lower", "upper", "copy", "title", "casefold"}
@@ -224,8 +221,6 @@ def wrong_function(node: cst.Call, around: Surroundings) -> Replacements:
         yield node.with_changes(func=func)
 
 
-# A similar function.
-
 _SIMILAR = both_ways(
     "partition rpartition, union intersection, issubset issuperset, ljust rjust,"
     "combinations permutations, nlargest nsmallest, isoweekday weekday, successors predecessors,"
@@ -249,9 +244,6 @@ def confused_function(node: cst.Call, around: Surroundings) -> Replacements:
             keyword = next((at for at, arg in enumerate(node.args) if arg.keyword), None)
             args = node.args if keyword is None else without(node.args, keyword)
             yield node.with_changes(func=cst.Name("zip"), args=args)
-
-
-# Mistakes in results.
 
 
 @kind("data")

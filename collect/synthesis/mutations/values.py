@@ -309,7 +309,7 @@ def _is_boundary(around: Surroundings) -> bool:
     return False
 
 
-# Mistakes in defaults: a wrong one, or one that calls or objects share.
+# Mistakes in defaults.
 
 _NUMBERS = re.compile(r"(?:n|k|max|min|size|count|limit|depth|index|start|stop|width|length)s?$")
 _TEXTS = re.compile(r"(?:sep|prefix|suffix|name|text|delimiter|separator|fill|indent|label|title)$")
