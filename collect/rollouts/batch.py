@@ -97,8 +97,6 @@ class Batch:
         self._works = {work.spec.id: work for work in works}
         self._specs = [work.spec for work in works]
         self._failed: dict[str, Rollout] = {}
-        self._beside = 0
-        """Rows of rollouts that are no longer asked for."""
         self._telling = threading.Lock()
         self.missing = self._without_row()
         # Models of what is done need no server.
@@ -133,7 +131,7 @@ class Batch:
             for work in {work.settings_hash: work for work in self.missing}.values():
                 note_settings(folder, settings_facts(self._runtime, work.spec))
             total = len(self._works)
-            progress = Progress(total, total - len(self.missing), beside=self._beside)
+            progress = Progress(total, total - len(self.missing))
             progress.add_earlier(self.rows())
             forecast = Forecast(self._specs, self.rows(), self._spent(), runner.estimate_after)
             facts = public(self._runtime.model_dump(mode="json"))
@@ -239,13 +237,11 @@ class Batch:
 
     def _without_row(self) -> list[RolloutWork]:
         done = set()
-        self._beside = 0
         by_models = {(each.main, each.sub or ""): each.id for each in self._specs}
         for row in self._store.read_rollouts():
             work = self._works.get(row.rollout_id)
             if work is None:
-                # Any with the same models must have the same settings.
-                self._beside += 1
+                # It is no longer asked for; any with the same models must have the same settings.
                 work = self._works.get(by_models.get((row.main_model, row.sub_model), ""))
             if row.failure_kind in TRIED_AGAIN:
                 self._failed[row.rollout_id] = row

@@ -39,14 +39,12 @@ class Progress:
         total: int,
         done_before: int = 0,
         *,
-        beside: int = 0,
         console: Console | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`total` counts all rollouts of the run, `done_before` those of earlier starts
-        (`add_earlier` takes their rows), `beside` those that are no longer asked for."""
-        self.total, self.done, self.done_before = total, done_before, done_before
-        self.beside = beside
+        (`add_earlier` takes their rows)."""
+        self.total, self.done, self._done_before = total, done_before, done_before
         self._console, self._clock = console or VisibleConsole(stderr=True), clock
         self._lock = threading.RLock()
         self._running: dict[str, tuple[str, float]] = {}
@@ -70,7 +68,7 @@ class Progress:
                 self._live.stop()
             self._live = None
         with self._lock:
-            self._print(f"{self._numbers(running=False)} in {duration(self._elapsed())}")
+            self._print(f"{self.numbers(running=False)} in {duration(self._elapsed())}")
 
     def started(self, rollout_id: str, label: str = "") -> None:
         """A rollout begins; `label` is its name in the display, by default its id."""
@@ -107,7 +105,7 @@ class Progress:
             self._add(rollout)
             # Printed under the lock, so that the numbers of the lines never go back.
             if not self._console.is_terminal:
-                self._print(f"{self._numbers()} | {bug} {rollout.variant}: {outcome}")
+                self._print(f"{self.numbers()} | {bug} {rollout.variant}: {outcome}")
             failed = rollout.failure_kind is FailureKind.INFRASTRUCTURE
             if failed and kind not in self._told:
                 self._told.add(kind)
@@ -131,7 +129,7 @@ class Progress:
     def seconds_left(self) -> float | None:
         """Estimated from this start's rate; None before its first rollout has ended."""
         with self._lock:
-            finished_now, remaining = self.done - self.done_before, self.total - self.done
+            finished_now, remaining = self.done - self._done_before, self.total - self.done
             if not remaining:
                 return 0.0
             return self._elapsed() / finished_now * remaining if finished_now else None
@@ -141,7 +139,7 @@ class Progress:
         end."""
         with self._lock:
             elapsed, totals = self._elapsed(), self._totals
-            hourly = 3600 * (self.done - self.done_before) / elapsed if elapsed else 0.0
+            hourly = 3600 * (self.done - self._done_before) / elapsed if elapsed else 0.0
             numbers = {name: totals[name] for name in sorted(totals) if name.startswith(OF_TYPE)}
             numbers |= {
                 "rollouts/done": self.done,
@@ -167,7 +165,7 @@ class Progress:
                 table.add_row("", Text(visible(label)), Text(duration(seconds), style="dim"))
             if len(running) > LISTED:
                 table.add_row("", Text(f"and {len(running) - LISTED} more", style="dim"), "")
-            return Group(head, Text(self._numbers()), *([table] if running else []))
+            return Group(head, Text(self.numbers()), *([table] if running else []))
 
     def _add(self, rollout: Rollout) -> None:
         counts: dict[str, float] = {
@@ -185,23 +183,23 @@ class Progress:
             self._totals[name] += count
         self._counted[rollout.rollout_id] = counts
 
-    def _numbers(self, running: bool = True) -> str:
+    def numbers(self, running: bool = True) -> str:
         """`12/72 resolved 9 (75%) failed infrastructure 1 running 2 tokens 1.2M $0.34 left 3m`."""
-        totals = self._totals
-        parts = [f"{self.done}/{self.total}", f"resolved {totals['resolved']:.0f}"]
-        if totals["judged"]:
-            parts.append(f"({100 * totals['resolved'] / totals['judged']:.0f}%)")
-        if totals["tampered"]:
-            parts.append(f"tampered {totals['tampered']:.0f}")
-        failures = sorted(name for name in totals if name.startswith(FAILED) and totals[name])
-        parts += [f"{name} {totals[name]:.0f}" for name in failures]
-        if running:
-            parts.append(f"running {len(self._running)}")
-        parts += [f"tokens {tokens(totals['tokens'])}", dollars(max(0.0, totals["dollars"]))]
-        if running:
-            seconds = self.seconds_left()
-            parts.append(f"left {'?' if seconds is None else duration(seconds)}")
-        return " ".join(parts)
+        with self._lock:
+            totals, seconds = self._totals, self.seconds_left()
+            parts = [f"{self.done}/{self.total}", f"resolved {totals['resolved']:.0f}"]
+            if totals["judged"]:
+                parts.append(f"({100 * totals['resolved'] / totals['judged']:.0f}%)")
+            if totals["tampered"]:
+                parts.append(f"tampered {totals['tampered']:.0f}")
+            failures = sorted(name for name in totals if name.startswith(FAILED) and totals[name])
+            parts += [f"{name} {totals[name]:.0f}" for name in failures]
+            if running:
+                parts.append(f"running {len(self._running)}")
+            parts += [f"tokens {tokens(totals['tokens'])}", dollars(max(0.0, totals["dollars"]))]
+            if running:
+                parts.append(f"left {'?' if seconds is None else duration(seconds)}")
+            return " ".join(parts)
 
     def _elapsed(self) -> float:
         return self._clock() - self._started_at

@@ -32,10 +32,6 @@ files slow.
 """
 
 
-class TableChanged(ConfigError):
-    """A file disappeared because its rows were moved to another one."""
-
-
 class Table:
     """A folder of part files and a compacted file with one schema, keyed by rollout id.
 
@@ -222,7 +218,7 @@ def _opened(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetFile]:
                 )
             yield file
     except FileNotFoundError as error:
-        raise TableChanged(
+        raise ConfigError(
             f"{path} was moved while it was read: another process writes to this folder; try again"
         ) from error
     except (pa.ArrowException, OSError) as error:

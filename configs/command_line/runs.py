@@ -57,7 +57,7 @@ def status(options: argparse.Namespace) -> int:
         raise ConfigError(f"{options.run} has no rollouts; give the folder of a run that began")
     for stage, folder in begun.items():
         heading(stage)
-        console.print(read_status(folder).render(), highlight=False)
+        console.print(read_status(folder), highlight=False)
     return 0
 
 

@@ -39,10 +39,10 @@ from rich.console import Console
 from rich.table import Table
 
 from collect.benchmarks.opening import open_benchmark, select_instances
+from collect.errors import ConfigError
 from collect.rollouts.faults import FAULTS
 from collect.rollouts.stage import collect_specs
 from collect.store.run_store import RunStore
-from collect.store.tables import TableChanged
 from configs.loading import RunConfig, load_config
 from sandbox import clean_up
 from sandbox.engine import LABEL, connect
@@ -355,7 +355,7 @@ def _ending(status: int, said: IO[bytes]) -> str:
 
 def _rows(store: RunStore) -> int:
     for _ in range(READS):
-        with suppress(TableChanged):
+        with suppress(ConfigError):
             return len(store.rollouts.ids())
     return len(store.rollouts.ids())
 

@@ -80,6 +80,12 @@ def test_a_model_failure_counts_as_not_resolved() -> None:
     assert lines(console)[-1].startswith("2/2 resolved 1 (50%) failed model 1 ")
 
 
+def test_tampered_verdicts_are_told() -> None:
+    with Progress(2, console=plain_console(), clock=Clock()) as progress:
+        progress.finished(make_rollout(resolved=False, tampered="a test that must fail passes"))
+    assert progress.numbers().startswith("1/2 resolved 0 (0%) tampered 1 running 0 ")
+
+
 def test_a_stopped_rollout_runs_no_more_and_is_not_done() -> None:
     console = plain_console()
     with Progress(2, console=console, clock=Clock()) as progress:

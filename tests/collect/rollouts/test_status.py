@@ -7,13 +7,13 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from collect.errors import ConfigError, FailureKind
+from collect.errors import ConfigError
 from collect.models.budget import Budget
 from collect.rollouts.progress import Progress
 from collect.rollouts.status import (
@@ -21,14 +21,13 @@ from collect.rollouts.status import (
     SILENT_SECONDS,
     Heartbeat,
     NodeStatus,
-    RunningRollout,
     beating,
     read_heartbeat,
     read_status,
 )
 from collect.store.run_store import RunStore
 from stepinto import main
-from tests.records import make_failed_rollout, make_rollout
+from tests.records import make_rollout
 
 ROOT = Path(__file__).parents[3]
 START = 1_000_000.0
@@ -38,68 +37,65 @@ def beat(**changes: object) -> Heartbeat:
     facts = {
         "total": 10,
         "done": 4,
-        "done_before": 1,
+        "numbers": "4/10 resolved 1 (33%) running 1 tokens 59.6k $0.1200 left 1h00m",
+        "metrics": {
+            "rollouts/per_hour": 6,
+            "tokens": 59_600,
+            "dollars": 0.12,
+            "failed/SandboxDead": 1,
+            "failed/EndpointDown": 0,
+        },
         "started_at": START,
         "seen_at": START + 1800,
         "ended": False,
         "host": "node-1",
         "process": 17,
-        "running": (RunningRollout(label="ledger-9 debug2fix", seconds=70),),
+        "running": (("ledger-9 debug2fix", 70),),
     }
     return Heartbeat.model_validate(facts | changes)
 
 
-def run_of_four(folder: Path, heartbeat: Heartbeat | None) -> None:
-    store = RunStore.open(folder)
-    for number in range(3):
-        row = make_rollout(f"ledger-{number}", resolved=number == 0, seconds=60.0 * (number + 1))
-        store.add(row, [])
-    store.compact()
-    store.add(make_failed_rollout(FailureKind.INFRASTRUCTURE, "ledger-3", dollars=0.0), [])
-    store.close()
-    if heartbeat is not None:
-        (folder / NAME).write_text(heartbeat.model_dump_json())
+def keep(folder: Path, heartbeat: Heartbeat) -> None:
+    (folder / NAME).write_text(heartbeat.model_dump_json())
 
 
 def shown(folder: Path, now: float) -> list[str]:
     console = Console(width=100)
     with console.capture() as captured:
-        console.print(read_status(folder, now).render(), highlight=False)
+        console.print(read_status(folder, now), highlight=False)
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
 def test_a_run_that_is_on(tmp_path: Path) -> None:
-    run_of_four(tmp_path, beat())
+    with closing(RunStore.open(tmp_path)) as store:
+        for number in range(3):
+            store.add(make_rollout(f"ledger-{number}", seconds=60.0 * (number + 1)), [])
+        store.compact()
+    keep(tmp_path, beat())
     assert shown(tmp_path, START + 1810) == [
-        "state     running for 30m (node-1, process 17)",
-        "rollouts  4 of 10",
-        "resolved  1 of 3 judged (33%)",
-        "rate      6 an hour",
-        "left      1h00m",
-        "tokens    59.6k so far, about 149k at the end",
-        "dollars   $0.1200 so far, about $0.3000 at the end",
-        "failed: 1 infrastructure, SandboxDead",
+        "state       running for 30m (node-1, process 17)",
+        "rollouts    4/10 resolved 1 (33%) running 1 tokens 59.6k $0.1200 left 1h00m",
+        "rate        6 an hour",
+        "at the end  about 149k tokens, $0.3000",
+        "failed: 1 SandboxDead",
         "slow: 3m ledger-2 debug2fix",
         "slow: 2m ledger-1 debug2fix",
         "slow: 1m ledger-0 debug2fix",
-        "slow: 12s ledger-3 debug2fix",
         "running: 1m ledger-9 debug2fix",
     ]
 
 
 def test_what_left_no_row_was_paid_for_all_the_same(tmp_path: Path) -> None:
-    run_of_four(tmp_path, beat())
+    keep(tmp_path, beat())
     Budget(None, 0.5, tmp_path).note()
-    lines = shown(tmp_path, START + 1810)
-    place = lines.index("dollars   $0.1200 so far, about $0.3000 at the end")
     more = "$0.5000 with first requests, and rollouts that left no row or were done again"
-    assert lines[place + 1].strip() == more
+    assert f"spent       {more}" in shown(tmp_path, START + 1810)
 
 
 def test_the_nodes_of_a_cluster_are_shown(tmp_path: Path) -> None:
     ready = NodeStatus(host="node-1", state="ready", running=2, done=7, lost=0)
     gone = NodeStatus(host="node-2", state="gone", running=0, done=3, lost=2)
-    run_of_four(tmp_path, beat(nodes=(ready, gone)))
+    keep(tmp_path, beat(nodes=(ready, gone)))
     lines = shown(tmp_path, START + 1810)
     assert "node: node-1 ready: 2 running, 7 done, 0 lost" in lines
     assert "node: node-2 gone: 0 running, 3 done, 2 lost" in lines
@@ -114,21 +110,19 @@ def test_the_nodes_of_a_cluster_are_shown(tmp_path: Path) -> None:
     ],
 )
 def test_states(changes: dict[str, object], after: float, state: str, tmp_path: Path) -> None:
-    run_of_four(tmp_path, beat(**changes))
-    assert shown(tmp_path, START + 1800 + after)[0] == f"state     {state}"
+    keep(tmp_path, beat(**changes))
+    assert shown(tmp_path, START + 1800 + after)[0].split(maxsplit=1) == ["state", state]
 
 
 def test_a_driver_of_this_machine_that_is_gone_has_died_at_once(tmp_path: Path) -> None:
-    run_of_four(tmp_path, beat(host=platform.node(), process=2**22 + 1))
-    assert shown(tmp_path, START + 1815)[0].startswith("state     died, last heard of 15s ago")
+    keep(tmp_path, beat(host=platform.node(), process=2**22 + 1))
+    assert shown(tmp_path, START + 1815)[0].split()[1:6] == ["died,", "last", "heard", "of", "15s"]
 
 
 def test_a_run_of_an_unknown_start(tmp_path: Path) -> None:
-    run_of_four(tmp_path, None)
-    assert shown(tmp_path, START)[:2] == [
-        "state     no start is known here",
-        "rollouts  4",
-    ]
+    with closing(RunStore.open(tmp_path)) as store:
+        store.add(make_rollout("ledger-0"), [])
+    assert shown(tmp_path, START) == ["state     no start is known here", "rollouts  1"]
 
 
 def test_broken_and_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,7 +148,8 @@ def test_the_heart_beats_and_survives_what_it_cannot_write(tmp_path: Path) -> No
             time.sleep(0.05)
         found = read_heartbeat(tmp_path)
         assert found is not None
-        assert [rollout.label for rollout in found.running] == ["ledger-1 debug2fix"]
+        assert [label for label, _ in found.running] == ["ledger-1 debug2fix"]
+        assert found.numbers == "0/3 resolved 0 running 1 tokens 0 $0.00 left ?"
         assert not found.ended
     found = read_heartbeat(tmp_path)
     assert found is not None
@@ -174,19 +169,9 @@ def test_of_a_real_run_that_is_killed(tmp_path: Path, capsys: pytest.CaptureFixt
     process.communicate()
     found = read_heartbeat(tmp_path / "test")
     assert found is not None
-    assert shown(tmp_path / "test", found.seen_at + 100)[0].startswith("state     died")
+    assert shown(tmp_path / "test", found.seen_at + 100)[0].split()[1] == "died,"
     assert subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
     assert main(["status", str(tmp_path / "test")]) == 0
     told = capsys.readouterr().out
-    assert "rollouts  3 of 3" in told
+    assert "rollouts  3/3" in told
     assert "ended" in told
-
-
-def test_tampered_verdicts_are_told(tmp_path: Path) -> None:
-    store = RunStore.open(tmp_path)
-    store.add(make_rollout("ledger-0", resolved=False, tampered="a test that must fail passes"), [])
-    store.close()
-    (row,) = RunStore(tmp_path).read_rollouts()
-    assert row.tampered == "a test that must fail passes"
-    told = "tampered  1: their code interfered with the run of the tests"
-    assert told in shown(tmp_path, START)
