@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import threading
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from itertools import takewhile
 from pathlib import Path
-from statistics import fmean, variance
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from collect.agents.config import AgentsConfig
@@ -73,9 +72,8 @@ NOT_OF_A_SERVERS_IDENTITY = {
 }
 NOT_OF_A_SANDBOXES_IDENTITY = {"starts_at_once", "engine_wait"}
 Facts = dict[str, Any]
-CONFIDENCE = 0.95
 LEAST = 2
-"""Rollouts of each kind that an estimate needs for its variance."""
+"""Rollouts of each kind that an estimate needs."""
 
 
 class Batch:
@@ -228,7 +226,8 @@ class Batch:
             seconds, budget = progress.seconds_left(), self._runtime.runner.budget_dollars
             rest = "" if seconds is None else f", {duration(seconds)} left at the present rate"
             basis = f"the first {estimate.rollouts} of {progress.total} rollouts"
-            told = f"the whole run: about {estimate.text}{rest}; by {basis}"
+            paid = f"{dollars(estimate.dollars)} and " if estimate.dollars else ""
+            told = f"the whole run: about {paid}{tokens(estimate.tokens)} tokens{rest}; by {basis}"
             if budget is not None and (
                 estimate.dollars > budget - spent_elsewhere(self._store.folder)
             ):
@@ -275,55 +274,16 @@ class Cost(NamedTuple):
     """The cost of some rollouts."""
 
     dollars: float
-    tokens: int
-
-
-class Estimate(NamedTuple):
-    """The cost of a whole run, with an interval for the dollars."""
-
-    dollars: float
-    low: float
-    high: float
     tokens: float
-    rollouts: int
-    """Size of the sample."""
-
-    @property
-    def text(self) -> str:
-        """The estimate as text; without dollars if nothing costs any."""
-        took = f"{tokens(self.tokens)} tokens"
-        if not self.high:
-            return took
-        between = f"{dollars(self.low)} to {dollars(self.high)} at {CONFIDENCE:.0%} confidence"
-        return f"{dollars(self.dollars)} ({between}) and {took}"
-
-
-def estimate(
-    sample: Mapping[Hashable, Sequence[Cost]], spent: Cost, left: Mapping[Hashable, int]
-) -> Estimate:
-    """What is `spent`, plus `left` rollouts by kind at the sample's cost, or the overall mean for a
-    kind with too small a sample. The interval is Student's prediction interval for the remaining
-    rollouts. It can't know whether later bugs are harder."""
-    from scipy.special import stdtrit
-
-    pool = [cost for costs in sample.values() for cost in costs]
-    to_come, more_tokens, squares = 0.0, 0.0, 0.0
-    for kind, count in left.items():
-        of_kind = sample.get(kind, ())
-        costs = of_kind if len(of_kind) >= LEAST else pool
-        to_come += count * fmean(cost.dollars for cost in costs)
-        more_tokens += count * fmean(cost.tokens for cost in costs)
-        squares += (count + count**2 / len(costs)) * variance(cost.dollars for cost in costs)
-    freedom = max(1, len(pool) - len(sample))
-    error = float(stdtrit(freedom, 0.5 + CONFIDENCE / 2)) * math.sqrt(squares)
-    total = spent.dollars + to_come
-    low = max(spent.dollars, total - error)
-    return Estimate(total, low, total + error, spent.tokens + more_tokens, len(pool))
+    rollouts: int = 1
+    """How many it is known from."""
 
 
 class Forecast:
-    """Estimates from the first rollouts in order, once all of them have ended, because those that
-    end first are the short ones. Repeats whenever their number has doubled. Not thread-safe."""
+    """Estimates what a run costs from its first rollouts in order, once all of them have ended,
+    because those that end first are the short ones: each kind of rollout at its own mean, or at
+    that of all if none is known. Whether later bugs are harder it can't know. Repeats whenever
+    their number has doubled. Not thread-safe."""
 
     def __init__(
         self, specs: Sequence[RolloutSpec], rows: Iterable[Rollout], spent: float, after: int
@@ -348,22 +308,24 @@ class Forecast:
         if row.failure_kind not in TRIED_AGAIN:
             self._costs[row.rollout_id] = Cost(row.dollars, row.tokens)
 
-    def estimate(self) -> Estimate | None:
-        """The estimate for the whole run; None if there is nothing new to say."""
+    def estimate(self) -> Cost | None:
+        """Of the whole run; None if there is nothing new to say."""
         first = list(takewhile(self._ended.__contains__, self._kinds))
         known = [key for key in first if key in self._costs]
         if len(known) < self._due_at:
             return None
         self._due_at = 2 * len(known)
-        costs = self._costs
-        left = Counter[Hashable](kind for key, kind in self._kinds.items() if key not in costs)
+        left = Counter(kind for key, kind in self._kinds.items() if key not in self._costs)
         if not left:
             return None
-        sample: defaultdict[Hashable, list[Cost]] = defaultdict(list)
-        for key in known:
-            sample[self._kinds[key]].append(costs[key])
-        paid = self._sunk + sum(cost.dollars for cost in costs.values())
-        return estimate(sample, Cost(paid, sum(cost.tokens for cost in costs.values())), left)
+        spent = self._sunk + sum(cost.dollars for cost in self._costs.values())
+        used = float(sum(cost.tokens for cost in self._costs.values()))
+        for kind, count in left.items():
+            of_kind = [key for key in known if self._kinds[key] == kind]
+            sample = [self._costs[key] for key in of_kind or known]
+            spent += count * fmean(cost.dollars for cost in sample)
+            used += count * fmean(cost.tokens for cost in sample)
+        return Cost(spent, used, len(known))
 
 
 def check_dollars(runner: RunnerConfig, models: Iterable[ModelConfig], spent: float) -> str:

@@ -37,9 +37,7 @@ def test_the_whole_run_is_estimated(
 ) -> None:
     assert collect(server, tmp_path) == (0, 6)
     (line,) = [each for each in capsys.readouterr().err.splitlines() if "whole run" in each]
-    assert line.startswith(
-        "the whole run: about $6.00 ($6.00 to $6.00 at 95% confidence) and 720 tokens, "
-    )
+    assert line.startswith("the whole run: about $6.00 and 720 tokens, ")
     assert line.endswith("left at the present rate; by the first 3 of 6 rollouts")
 
 

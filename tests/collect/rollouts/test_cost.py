@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from collect.agents.config import Variant
 from collect.errors import FailureKind
-from collect.rollouts.batch import Cost, Forecast, estimate
+from collect.rollouts.batch import Forecast
 from collect.rollouts.rollout import RolloutSpec
 from collect.store.records import Rollout
 from tests.collect.models.contexts import context
 from tests.records import make_failed_rollout, make_rollout
-
-NOTHING = Cost(0.0, 0)
 
 
 def specs(count: int, *variants: Variant) -> list[RolloutSpec]:
@@ -31,46 +29,6 @@ def done(spec: RolloutSpec, dollars: float) -> Rollout:
     return make_rollout(spec.instance.id, rollout_id=spec.id, dollars=dollars)
 
 
-def costs(*dollars: float) -> list[Cost]:
-    return [Cost(each, 1000) for each in dollars]
-
-
-def test_each_kind_is_weighed_by_what_is_left_of_it() -> None:
-    sample: dict[Hashable, list[Cost]] = {"dear": costs(4.0, 6.0), "cheap": costs(0.5, 1.5)}
-    found = estimate(sample, Cost(12.0, 4000), {"dear": 10, "cheap": 100})
-    assert found.dollars == pytest.approx(12 + 10 * 5 + 100 * 1)
-    assert found.tokens == 4000 + 110 * 1000
-    # Student's quantile for 2 degrees of freedom; the means' variance and that of the rest.
-    error = 4.30265 * ((10 + 100 / 2) * 2.0 + (100 + 10_000 / 2) * 0.5) ** 0.5
-    assert found.high == pytest.approx(found.dollars + error, rel=1e-5)
-    assert found.low == 12.0, "what is spent is spent"
-
-
-def test_a_kind_with_too_small_a_sample_costs_what_all_do() -> None:
-    found = estimate({"a": costs(1.0, 3.0)}, NOTHING, {"b": 2})
-    assert found.dollars == pytest.approx(4.0)
-    found = estimate({"a": costs(1.0, 3.0), "b": costs(5.0)}, NOTHING, {"b": 2})
-    assert found.dollars == pytest.approx(6.0)
-
-
-def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
-    import random
-
-    generator = random.Random(7)
-    held = 0
-    for _ in range(400):
-        every = [generator.gammavariate(4, 1.0) for _ in range(200)]
-        found = estimate({"a": costs(*every[:10])}, Cost(sum(every[:10]), 0), {"a": 190})
-        held += found.low <= sum(every) <= found.high
-    assert held / 400 == pytest.approx(0.95, abs=0.035)
-
-
-def test_in_words() -> None:
-    words = estimate({"a": costs(1.0, 1.0)}, NOTHING, {"a": 20}).text
-    assert words == "$20.00 ($20.00 to $20.00 at 95% confidence) and 20.0k tokens"
-    assert estimate({"a": costs(0.0, 0.0)}, NOTHING, {"a": 20}).text == "20.0k tokens"
-
-
 def told(forecast: Forecast, rows: Sequence[Rollout]) -> list[float | None]:
     found = []
     for row in rows:
@@ -78,6 +36,19 @@ def told(forecast: Forecast, rows: Sequence[Rollout]) -> list[float | None]:
         each = forecast.estimate()
         found.append(None if each is None else each.dollars)
     return found
+
+
+def test_each_kind_is_weighed_by_what_is_left_of_it() -> None:
+    asked = specs(50, Variant.BASELINE, Variant.DEBUG2FIX)
+    forecast = Forecast(asked, [], 0.0, after=4)
+    found = told(forecast, [done(*each) for each in zip(asked[:4], (4, 0.5, 6, 1.5), strict=True)])
+    assert found == [None] * 3 + [pytest.approx(50 * 5 + 50 * 1)]
+
+
+def test_a_kind_that_is_not_known_costs_what_all_do() -> None:
+    asked = [*specs(4), *specs(2, Variant.DEBUG2FIX)]
+    rows = [done(spec, cost) for spec, cost in zip(asked[:4], (1, 3, 1, 3), strict=True)]
+    assert told(Forecast(asked, [], 0.0, after=4), rows) == [None] * 3 + [pytest.approx(12.0)]
 
 
 def test_the_first_rollouts_count_and_not_those_that_end_first() -> None:
