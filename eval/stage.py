@@ -13,7 +13,7 @@ from typing import Any
 from collect.benchmarks.base import Instance
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.held_out import RepositoryNames
-from collect.benchmarks.opening import Choice, open_chosen, tell_skipped
+from collect.benchmarks.opening import Choice, open_chosen
 from collect.config import RuntimeConfig
 from collect.errors import ConfigError
 from collect.models.serving.server import POOL
@@ -82,7 +82,6 @@ class InPlaceStage:
         config, labels, folder = self.config, self.labels, self.run / FOLDER
         benchmark, choice = open_chosen(self.benchmark, self.runtime.sandbox)
         specs, identity = self._specs(choice), RunIdentity(self.run.name, self.runtime.seed)
-        tell_skipped(choice, folder)
         others = forked(specs) if config.fork else {}
         if others:
             later = {spec.id for found in others.values() for spec in found}

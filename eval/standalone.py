@@ -14,7 +14,7 @@ from typing import Any
 from collect.benchmarks.base import Instance
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.held_out import RepositoryNames
-from collect.benchmarks.opening import drawn, open_chosen, tell_skipped
+from collect.benchmarks.opening import drawn, open_chosen
 from collect.config import RuntimeConfig
 from collect.errors import ConfigError
 from collect.models.config import LocalConfig, ModelConfig, VllmConfig, trained_on
@@ -426,7 +426,6 @@ class AloneStage:
         questions, notes = self._choose(path, choice.instances)
         if str(choice):
             notes.append(f"Of the benchmark, {choice}, as `stepinto bench verify` marked.")
-        tell_skipped(choice, self.folder)
         answers: list[ModelAnswers] = []
         reasons: dict[str, None] = {}
         stopped = False

@@ -11,8 +11,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from pydantic import TypeAdapter
-
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.bundled import BUNDLED, BundledBenchmark
 from collect.benchmarks.config import BenchmarkConfig
@@ -32,7 +30,6 @@ from collect.benchmarks.self_repair.benchmark import BUNDLED_FILE, SelfRepairBen
 from collect.benchmarks.swe_bench.benchmark import TEST_TIMEOUT, SweBenchBenchmark
 from collect.errors import ConfigError, the_nearest
 from collect.quantities import first_of
-from collect.store.files import write_text
 from sandbox import SandboxConfig
 
 logger = logging.getLogger(__name__)
@@ -153,9 +150,6 @@ def _in_split(config: BenchmarkConfig, instances: Sequence[Instance]) -> Sequenc
     return [instance for instance in instances if (instance.repository in kept) == wanted]
 
 
-SKIPPED_FILE = "skipped.json"
-
-
 @dataclass(frozen=True)
 class Choice:
     """The instances of a config, without those that a verification marked."""
@@ -176,9 +170,12 @@ class Choice:
 
 
 def open_chosen(config: BenchmarkConfig, sandbox: SandboxConfig) -> tuple[Benchmark, Choice]:
-    """A config's benchmark and its selected bugs. Raises ConfigError."""
+    """A config's benchmark and its selected bugs; logs which are skipped. Raises ConfigError."""
     benchmark = open_benchmark(config, sandbox)
-    return benchmark, choose_instances(config, benchmark, sandbox)
+    choice = choose_instances(config, benchmark, sandbox)
+    if choice.skipped:
+        logger.info(f"{choice}; benchmark.skip=[] takes them all the same")
+    return benchmark, choice
 
 
 def choose_instances(
@@ -209,18 +206,6 @@ def choose_instances(
             "what is wrong with them, and benchmark.skip=[] takes them all the same"
         )
     return choice
-
-
-def tell_skipped(choice: Choice, folder: Path) -> None:
-    """Print what is skipped to standard error, and store it in the folder with the rollouts."""
-    path = folder / SKIPPED_FILE
-    if not choice.skipped:
-        path.unlink(missing_ok=True)
-        return
-    logger.info(f"{choice}; benchmark.skip=[] takes them all the same")
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = TypeAdapter(tuple[Verification, ...]).dump_json(choice.skipped, indent=1)
-    write_text(path, f"{lines.decode()}\n")
 
 
 class _Named(Protocol):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.held_out import HeldOutConfig, refuse_held_out
-from collect.benchmarks.opening import open_chosen, tell_skipped
+from collect.benchmarks.opening import open_chosen
 from collect.config import CollectConfig, RuntimeConfig
 from collect.errors import ConfigError, FailureKind
 from collect.models.config import OracleConfig, RelayConfig
@@ -151,7 +151,7 @@ def run_collect(
 ) -> RolloutsSummary:
     """Do the rollouts that the run folder does not have yet. Raises ConfigError, also if a bug is
     in `held_out`."""
-    benchmark, specs = _asked_for(runtime, config, run, held_out)
+    benchmark, specs = _asked_for(runtime, config, held_out)
     return do_rollouts(runtime, benchmark, specs, RunIdentity(run.name, runtime.seed), run)
 
 
@@ -159,21 +159,20 @@ def look_before_collect(
     runtime: RuntimeConfig, config: CollectConfig, run: Path, held_out: HeldOutConfig | None = None
 ) -> list[Finding]:
     """The checks of a start of collect; no rollout is done. Raises ConfigError."""
-    benchmark, specs = _asked_for(runtime, config, run, held_out)
+    benchmark, specs = _asked_for(runtime, config, held_out)
     identity = RunIdentity(run.name, runtime.seed)
     with rollouts_batch(runtime, benchmark, specs, identity, run) as batch:
         return batch.preflight()
 
 
 def _asked_for(
-    runtime: RuntimeConfig, config: CollectConfig, run: Path, held_out: HeldOutConfig | None
+    runtime: RuntimeConfig, config: CollectConfig, held_out: HeldOutConfig | None
 ) -> tuple[Benchmark, list[RolloutSpec]]:
     benchmark, choice = open_chosen(config.benchmark, runtime.sandbox)
     refuse_held_out(choice.instances, held_out or HeldOutConfig())
     specs = collect_specs(config, choice.instances)
     for name in {config.main, config.sub}:
         runtime.model_config_of(name)
-    tell_skipped(choice, run)
     return benchmark, specs
 
 
