@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -164,39 +164,19 @@ class Table:
     def rewrite(self, generation: int, parts: Mapping[str, Path]) -> None:
         """Write the compacted rows and those of some parts to a new compacted file. The replaced
         files stay."""
-        batches = self.batches(parts)
+        held, rows, size = list[pa.RecordBatch](), 0, 0
         with (
             replacing(self.folder / f"data-{generation}.parquet") as temporary,
             pq.ParquetWriter(temporary, self.schema, compression="zstd") as writer,
         ):
-            for group in rollout_batches(batches, self.schema, ROWS_PER_GROUP, BYTES_PER_GROUP):
-                writer.write_table(group)
-
-
-def rollout_batches(
-    batches: Iterable[pa.RecordBatch], schema: pa.Schema, rows: int, size: int
-) -> Iterator[pa.Table]:
-    """The batches as tables of at least `rows` rows or `size` bytes, except the last. A rollout's
-    rows, which are adjacent, stay in one table.
-    """
-    held: list[pa.RecordBatch] = []
-    held_rows = held_size = 0
-    for batch in batches:
-        rest = batch
-        if held_rows >= rows or held_size >= size:
-            ids, last = batch["rollout_id"], held[-1]["rollout_id"][-1]
-            same = next((i for i, each in enumerate(ids) if each != last), len(ids))
-            held.append(batch.slice(0, same))
-            rest = batch.slice(same)
-            if not rest.num_rows:
-                continue
-            yield pa.Table.from_batches(held, schema)
-            held, held_rows, held_size = [], 0, 0
-        if rest.num_rows:
-            held.append(rest)
-            held_rows, held_size = held_rows + rest.num_rows, held_size + rest.nbytes
-    if held:
-        yield pa.Table.from_batches(held, schema)
+            for batch in self.batches(parts):
+                held.append(batch)
+                rows, size = rows + batch.num_rows, size + batch.nbytes
+                if rows >= ROWS_PER_GROUP or size >= BYTES_PER_GROUP:
+                    writer.write_table(pa.Table.from_batches(held))
+                    held, rows, size = [], 0, 0
+            if held:
+                writer.write_table(pa.Table.from_batches(held))
 
 
 @contextmanager

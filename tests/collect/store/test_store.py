@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from collect.errors import ConfigError, FailureKind
+from collect.store import tables
 from collect.store.messages import Message
 from collect.store.records import MessageRow, Rollout
 from collect.store.run_store import ROLLOUTS, RunStore
-from collect.store.tables import ROWS_PER_GROUP, rollout_batches
+from collect.store.tables import ROWS_PER_GROUP
 from tests.records import make_conversations, make_failed_rollout, make_rollout
 
 REPOSITORY = Path(__file__).parents[3]
@@ -394,20 +394,14 @@ def test_one_writing_process_at_a_time(tmp_path: Path) -> None:
     RunStore.open(tmp_path).close()
 
 
-def test_batches_are_cut_between_rollouts(tmp_path: Path) -> None:
+def test_a_large_table_is_compacted_in_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "ROWS_PER_GROUP", 7)
     with closing(RunStore.open(tmp_path)) as store:
-        fill(store, *range(10))
+        fill(store, *range(20))
+        before = {each.conversation_id for each in store.read_conversations()}
         store.compact()
-        fill(store, *range(10, 20))
-    stored, chance = RunStore(tmp_path).conversations, random.Random(5)
-    batches = list(stored.batches())
-    whole = [name for batch in batches for name in batch["conversation_id"].to_pylist()]
-    for _ in range(50):
-        rows = chance.randrange(1, 12)
-        cut = [batch.slice(start, 3) for batch in batches for start in range(0, batch.num_rows, 3)]
-        tables = list(rollout_batches(cut, stored.schema, rows, 10**9))
-        held = [table["rollout_id"].to_pylist() for table in tables]
-        assert all(len(each) >= rows for each in held[:-1])
-        assert not any(set(one) & set(next_) for one, next_ in pairwise(held))
-        assert [name for t in tables for name in t["conversation_id"].to_pylist()] == whole
-    assert not list(rollout_batches([], stored.schema, 3, 10**9))
+        (file,) = (tmp_path / "conversations").glob("data-*.parquet")
+        assert pq.ParquetFile(file).num_row_groups > 2
+        assert {each.conversation_id for each in store.read_conversations()} == before
