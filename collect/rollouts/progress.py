@@ -11,6 +11,7 @@ from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.progress import MofNCompleteColumn
 from rich.progress import Progress as Bar
 from rich.progress_bar import ProgressBar as PlainBar
 from rich.table import Table
@@ -27,7 +28,7 @@ WHY_CHARACTERS = 500
 """Maximum length of a failure's message."""
 FAILED, OF_TYPE = "failed ", "failed/"
 EVERY = 60.0
-"""Seconds between two lines of a `ProgressBar`."""
+"""Seconds between two bars if there is no terminal."""
 
 
 class Progress:
@@ -211,8 +212,8 @@ class Progress:
 
 
 class ProgressBar:
-    """Counts finished items: a bar on a terminal, else a line now and then. Thread-safe. A context
-    manager."""
+    """A bar of finished items, which is drawn anew now and then if there is no terminal.
+    Thread-safe. A context manager."""
 
     def __init__(
         self,
@@ -224,42 +225,23 @@ class ProgressBar:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`what` names the items in the plural; earlier starts did `done_before` of the `total`."""
-        self._what, self._total = what, total
-        self._done = self._done_before = done_before
-        self._console, self._clock = console or Console(stderr=True), clock
+        columns = (*Bar.get_default_columns(), MofNCompleteColumn())
+        self._bar = Bar(*columns, console=console or Console(stderr=True), get_time=clock)
+        self._task = self._bar.add_task(what, total=total, completed=done_before)
+        self._clock, self._drawn_at = clock, clock()
         self._lock = threading.Lock()
-        self._began = self._told_at = clock()
-        self._bar = Bar(console=self._console) if self._console.is_terminal else None
-        if self._bar is not None:
-            self._task = self._bar.add_task(what, total=total, completed=done_before)
 
     def __enter__(self) -> Self:
-        if self._bar is not None:
-            self._bar.start()
+        self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-        else:
-            self._tell(self._clock())
+        self._bar.stop()
 
     def advance(self) -> None:
         """One more item is done."""
-        if self._bar is not None:
-            self._bar.advance(self._task)
-            return
+        self._bar.advance(self._task)
         with self._lock:
-            self._done += 1
-            now = self._clock()
-            if now - self._told_at >= EVERY and self._done < self._total:
-                self._tell(now)
-
-    def _tell(self, now: float) -> None:
-        self._told_at = now
-        line = f"{self._done} of {self._total} {self._what} in {duration(now - self._began)}"
-        here = self._done - self._done_before
-        if here and self._done < self._total:
-            left = (self._total - self._done) * (now - self._began) / here
-            line += f", left {duration(left)}"
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+            if not self._bar.console.is_terminal and self._clock() - self._drawn_at >= EVERY:
+                self._drawn_at = self._clock()
+                self._bar.console.print(self._bar)

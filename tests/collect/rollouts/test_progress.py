@@ -204,22 +204,21 @@ def test_plurals() -> None:
     ]
 
 
-def test_a_bar_tells_now_and_then_where_there_is_no_terminal() -> None:
-    console, clock = plain_console(), Clock()
+def test_a_bar_is_drawn_now_and_then_where_there_is_no_terminal() -> None:
+    console, clock = Console(file=io.StringIO(), force_terminal=False, width=80), Clock()
     with ProgressBar("questions", 40, 10, console=console, clock=clock) as bar:
         for _ in range(30):
             clock.now += 25
             bar.advance()
     told = lines(console)
-    assert told[0] == "13 of 40 questions in 1m, left 11m"
-    assert told[-1] == "40 of 40 questions in 12m"
-    assert len(told) == 10
+    assert [line.split()[0] for line in told] == ["questions"] * 11
+    assert told[0].endswith("32% 0:11:15 13/40")
+    assert told[-1].endswith("100% 0:00:00 40/40")
 
 
-def test_a_bar_on_a_terminal_tells_no_lines() -> None:
+def test_a_bar_on_a_terminal() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=60)
     with ProgressBar("questions", 2, console=console) as bar:
         bar.advance()
         bar.advance()
-    assert "of 2 questions" not in "".join(lines(console))
     assert "100%" in "".join(lines(console))
