@@ -24,8 +24,7 @@ class RepositoryConfig(StrictRecord):
     or Gradle if there is a build file and no such test.
 
     `pytest PATHS OPTIONS` runs some of them, with pytest's own options; plugins are loaded if
-    `packages` include them. `mvn test` and `gradle test` run every test. Other commands and shell
-    syntax are refused.
+    `packages` include them. Other commands and shell syntax are refused.
     """
     fail_to_pass: tuple[str, ...] = ()
     """The failing tests that define the bug: pytest node ids, or `package.Class#method`. Empty: all

@@ -136,12 +136,10 @@ def _java_test_files(files: Mapping[str, bytes]) -> list[str]:
 # Choosing the tests.
 
 BUILD_FILES = ("pom.xml", *GRADLE_FILES)
-BUILD_TOOLS = frozenset({"mvn", "mvnw", "gradle", "gradlew"})
-BUILD_WORDS = frozenset({"clean", "test", "check", "verify", "build", "-q", "--quiet"})
-"""Words that a build command may contain: they don't change which tests there are."""
 ACCEPTED = (
-    "give `pytest` or `python -m pytest` with arguments, or `mvn test` or `gradle test`; it is run "
-    "without a shell, and variables have a key of their own, benchmark.variables"
+    "give `pytest` or `python -m pytest` with arguments; it is run without a shell, and variables "
+    "have a key of their own, benchmark.variables; Maven and Gradle run all tests without a "
+    "command, if benchmark.language is java"
 )
 
 
@@ -163,31 +161,19 @@ def choose_suite(instance: Instance, command: str | None, java: bool) -> Suite:
             "run"
         )
     try:
-        return _commanded(instance, command, java)
+        words = shlex.split(command)
+        program = posixpath.basename(words[0]) if words else ""
+        if program.startswith("python") and words[1:2] == ["-m"]:
+            words = words[2:]
+        if words[:1] != ["pytest"]:
+            raise ValueError(f"it is no test runner that StepInto knows: {ACCEPTED}")
+        if java:
+            raise ValueError(
+                "it runs tests in Python, and benchmark.language is java: leave one of them out"
+            )
+        return _pytest(instance, words[1:])
     except ValueError as error:
         raise ConfigError(f"benchmark.test_command {command!r}: {error}") from error
-
-
-def _commanded(instance: Instance, command: str, java: bool) -> Suite:
-    """The suite of a single plain command. Raises ValueError."""
-    words = shlex.split(command)
-    program = posixpath.basename(words[0]) if words else ""
-    if program in BUILD_TOOLS:
-        if strange := [word for word in words[1:] if word not in BUILD_WORDS]:
-            raise ValueError(
-                f"{strange[0]} is not passed on: all tests are run; name some in "
-                "benchmark.fail_to_pass, and give options of the build tool in sandbox.java"
-            )
-        return _java(instance)
-    if program.startswith("python") and words[1:2] == ["-m"]:
-        words = words[2:]
-    if words[:1] != ["pytest"]:
-        raise ValueError(f"it is no test runner that StepInto knows: {ACCEPTED}")
-    if java:
-        raise ValueError(
-            "it runs tests in Python, and benchmark.language is java: leave one of them out"
-        )
-    return _pytest(instance, words[1:])
 
 
 def _java(instance: Instance) -> Suite:

@@ -107,7 +107,7 @@ def test_what_the_user_says_counts(tmp_path: Path) -> None:
         ({"test_command": "make check"}, "is no test runner that StepInto knows: give `pytest`"),
         ({"test_command": "python check.py"}, "is no test runner that StepInto knows"),
         ({"test_command": "pytest tests/no.py"}, "tests/no.py is no file, folder or test of shop"),
-        ({"test_command": "mvn test -Dtest=A"}, "-Dtest=A is not passed on"),
+        ({"test_command": "mvn test"}, "without a command, if benchmark.language is java"),
         ({"test_command": "pytest", "language": "java"}, "runs tests in Python"),
         ({"test_command": "'"}, "No closing quotation"),
         ({"test_command": "python -u -m pytest"}, "is no test runner that StepInto knows"),
@@ -158,7 +158,7 @@ def test_java_is_told_by_its_build_file(tmp_path: Path) -> None:
     van.write_text(van.read_text().replace("new ArrayList<>(load)", "load"))
     (folder / "target").mkdir()
     (folder / "target" / "Old.java").write_text("@Test")
-    _, bug = opened(folder, test_command="mvn -q test")
+    _, bug = opened(folder)
     failing = "org.parcelroute.dispatch.LoadPlannerTest#aFullVanIsFollowedByAnother"
     assert (bug.language, bug.fail_to_pass) == ("java", (failing,))
     assert (len(bug.pass_to_pass), bug.test_paths) == (21, ("src/test",))
