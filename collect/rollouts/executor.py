@@ -191,12 +191,21 @@ class ThisMachine:
             return f"{config.backend}, one test of {first.id} was run in it"
 
         def open_named(name: str) -> str:
-            asked = setup.models[name], self._limits, self._stop, setup.folder
-            tools = name in setup.tool_users
-            self._backends[name], said = open_and_ask(name, *asked, tools=tools)
+            """Open a model. An endpoint is sent one request, with a tool call if agents send it
+            tools."""
+            model = setup.models[name]
+            backend = open_model(name, model, self._limits, self._stop, setup.folder)
+            self._backends[name] = backend
             if len(self._backends) == len(setup.opened):
                 self._settings = setup.settings(self._backends, self._stop)
-            return said
+            if not isinstance(model, RemoteConfig):
+                return str(model.backend)
+            from collect.models.endpoint import EndpointBackend
+
+            assert isinstance(backend, EndpointBackend), backend
+            key = f"key of ${model.api_key_env}" if model.api_key_env else "without a key"
+            where = f"{model.model} at {backend.address.rstrip('/')}, {key}"
+            return f"{where}; {backend.ask_first(name in setup.tool_users)}"
 
         return (
             Check("images", images),
@@ -311,35 +320,3 @@ def open_model(
     from collect.oracle import OracleBackend
 
     return OracleBackend(name, config)
-
-
-def open_and_ask(
-    name: str,
-    config: ModelConfig,
-    limits: Limits,
-    stop: threading.Event,
-    folder: Path | None,
-    *,
-    tools: bool,
-) -> tuple[ModelBackend, str]:
-    """A backend, and a description of what answered. An endpoint is sent one request, with a tool
-    call if agents send it `tools`. Raises ConfigError."""
-    if not isinstance(config, RemoteConfig):
-        said = str(config.backend)
-        if isinstance(config, VllmConfig):
-            said += f", {config.server.model}"
-        elif isinstance(config, LocalConfig):
-            said += f", {config.model}; it is loaded with its first conversation"
-        elif isinstance(config, ReplayConfig):
-            said += f" of {config.path}"
-        return open_model(name, config, limits, stop, folder), said
-    from collect.models.endpoint import EndpointBackend
-
-    endpoint = EndpointBackend(name, config, limits, stop)
-    try:
-        key = f"key of ${config.api_key_env}" if config.api_key_env else "without a key"
-        where = f"{config.model} at {endpoint.address.rstrip('/')}, {key}"
-        return endpoint, f"{where}; {endpoint.ask_first(tools)}"
-    except BaseException:
-        endpoint.close()
-        raise
