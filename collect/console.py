@@ -6,8 +6,8 @@ import json
 import logging
 import re
 import sys
-import time
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -59,8 +59,6 @@ def log_to_stderr() -> None:
             logger.addHandler(StderrHandler())
 
 
-BATCH_SECONDS = 5.0
-"""Minimum seconds between two batches."""
 Fact = str | int | float | bool | None
 
 
@@ -69,39 +67,27 @@ def log_name(rollout_id: str) -> str:
     return f"logs/{rollout_id}.jsonl"
 
 
+@dataclass(frozen=True)
 class RolloutLog:
-    """Takes the events of one rollout, in that rollout's thread only.
+    """Takes the events of one rollout; without a text it discards them.
 
     Never raises: a rollout must not fail because of its log. Events contain no text from models,
     tools or programs, and no keys.
     """
 
-    def __init__(self, text: RunText | None = None) -> None:
-        """Without `text`, events are discarded."""
-        self._text = text
-        self._lines: list[str] = []
-        self._written_at = float("-inf")
+    text: RunText | None = None
 
     def note(self, event: str, **facts: Fact) -> None:
         """Record an event with the current time."""
-        if self._text is None:
+        if self.text is None:
             return
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         rounded = {
             name: float(f"{fact:.6g}") if isinstance(fact, float) else fact
             for name, fact in facts.items()
         }
-        self._lines.append(json.dumps({"time": now, "event": event} | rounded))
-        if time.monotonic() - self._written_at >= BATCH_SECONDS:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write the events so far."""
-        if self._lines and self._text is not None:
-            with suppress(Exception):
-                self._text.add("".join(f"{line}\n" for line in self._lines))
-            self._lines.clear()
-            self._written_at = time.monotonic()
+        with suppress(Exception):
+            self.text.add(json.dumps({"time": now, "event": event} | rounded) + "\n")
 
 
 NO_LOG = RolloutLog()

@@ -204,7 +204,6 @@ class Batch:
         if row.tampered is not None:
             log.note("tampered", what=row.tampered)
         log.note("ended", resolved=row.resolved, seconds=row.seconds, dollars=row.dollars)
-        log.flush()
         forget_replies(self._store.folder, row)
         progress.finished(row)
         if row.failure_kind is FailureKind.BUDGET:

@@ -226,7 +226,6 @@ class ThisMachine:
             settings = replace(self._settings, log=log)
             return do_with_journal(work, settings, self._text(journal_name(spec.id)))
         finally:
-            log.flush()
             self._limits.note()
 
     def nodes(self) -> Sequence[NodeStatus]:
