@@ -51,9 +51,6 @@ class RepositoryNames:
         last = key.rpartition("/")[2]
         return key in self._keys or last in self._bare or (key == last and key in self._last)
 
-    def __len__(self) -> int:
-        return len(self._keys)
-
 
 def repository_key(name: str) -> str:
     """A repository's name in canonical form."""
@@ -89,16 +86,10 @@ class HeldOut:
             or repository in self.repositories
         )
 
-    def __bool__(self) -> bool:
-        return bool(self.instances or len(self.repositories))
-
 
 def refuse_held_out(instances: Sequence[Instance], config: HeldOutConfig) -> None:
     """Raises ConfigError if any of them is held out: they must not become training data."""
-    held_out = HeldOut.of(config)
-    if not held_out:
-        return
-    has = held_out.has
+    has = HeldOut.of(config).has
     if found := [b.id for b in instances if has(b.benchmark, b.id, b.hash, b.repository)]:
         raise ConfigError(
             f"collect.benchmark: {len(found)} of {len(instances)} bugs are held out from training "

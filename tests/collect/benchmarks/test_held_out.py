@@ -50,7 +50,7 @@ def test_by_id_by_hash_and_by_repository() -> None:
     assert whole.has("bundled", other.id, other.hash, other.repository)
     named = HeldOut.of(held(repositories=["someone/shopcart"]))
     assert named.has("local", "x", "y", "shopcart")
-    assert not HeldOut.of(held())
+    assert not HeldOut.of(held()).has("bundled", CART.id, CART.hash, CART.repository)
 
 
 def test_collect_refuses_before_any_work(
