@@ -24,7 +24,7 @@ from configs.command_line.shared import (
     stopped,
     tell_failures,
 )
-from configs.command_line.stages import rollouts_status, run_stages
+from configs.command_line.stages import run_stages
 from configs.loading import RunConfig, load_config
 
 logger = logging.getLogger(__name__)
@@ -50,9 +50,6 @@ def add_bench(bench: argparse.ArgumentParser) -> None:
             told = "run folders with rows in sft/, files of rows, or configs of benchmarks"
             add("--training", type=Path, nargs="+", required=True, metavar="PATH", help=told)
             add("--ngram", type=_count, default=13, metavar="N", help="words of an n-gram (13)")
-        elif name == "reask":
-            told = "the models to ask, by their names in `models`"
-            add("--sub", nargs="+", required=True, metavar="NAME", help=told)
         add_overrides(action)
 
 
@@ -173,17 +170,6 @@ def bench_contamination(options: argparse.Namespace) -> int:
     return 0
 
 
-def bench_reask(options: argparse.Namespace) -> int:
-    from eval.reask import reask, reask_table
-
-    subs = [word for word in options.sub if "=" not in word]
-    config = load_config(options.config, [*options.overrides, *(set(options.sub) - set(subs))])
-    report = reask(config, config.collect.benchmark, config.folder, subs)
-    console.print(reask_table(report))
-    console.print(f"{len(report.asked)} of {counted(report.total, 'question')}: {report.path}")
-    return max(map(rollouts_status, report.rollouts))
-
-
 def bench_self_repair(options: argparse.Namespace) -> int:
     from collect.quantities import funnel_table
     from collect.synthesis.self_repair.building import build
@@ -217,7 +203,6 @@ BENCH_COMMANDS = {
     "make": (run_stages, "make verified bugs of projects with test suites"),
     "questions": (run_stages, "make questions about runs, with their true answers"),
     "pull": (bench_pull, "fetch the container images of a config's bugs"),
-    "reask": (bench_reask, "ask a run's questions again of other subagents, and compare"),
     "self-repair": (bench_self_repair, "make a benchmark of the programs that fail their tests"),
     "verify": (bench_verify, "check that all fail before their gold patch and pass after it"),
 }
