@@ -13,21 +13,33 @@ from sys import intern
 
 from collect.agents.config import Variant
 from collect.benchmarks.held_out import HeldOut
-from collect.benchmarks.opening import open_benchmark, select_instances
 from collect.code.patches import ChangedRange, TestFiles
 from collect.errors import TRIED_AGAIN, FailureKind
 from collect.question_records import Difficulty, Question
 from collect.questions.asking import VARIANT, rollouts_of
 from collect.questions.building import DEFAULT_NAME
-from collect.questions.grounding import Grounding, changed_by, fix_touched_location, ground
+from collect.questions.grounding import (
+    ClaimKind,
+    Grounding,
+    Support,
+    changed_by,
+    fix_touched_location,
+    ground,
+)
 from collect.questions.observations import sets_unnamed_breakpoint
 from collect.replay import verified_conversations
 from collect.store.files import read_lines
-from collect.store.records import Conversation, Role, Rollout, StopReason, ToolOutcome
+from collect.store.records import (
+    ORACLE_TEACHER,
+    Conversation,
+    Role,
+    Rollout,
+    StopReason,
+    ToolOutcome,
+)
 from collect.store.run_store import RunStore
-from format.config import FormatConfig, Vocabulary
+from format.config import FormatConfig, Leak, Vocabulary
 from format.dataset import exact_messages
-from format.leaks import Leak, gold_lines, leaks_of
 from format.translation import PROPOSE, Untranslatable, recorded_start, to_debug2fix
 from format.turn_quality import TurnQuality, takeover, trained_turns, turn_qualities
 from sandbox.debugger import INSPECTIONS, Action
@@ -119,8 +131,6 @@ class Outcome:
     patch_marks: tuple[str, ...] = ()
     held_out: bool = False
     """Whether its bug is kept for measuring alone."""
-    gold_lines: frozenset[str] | None = None
-    """Distinctive lines that the gold patch adds; None if it is not available."""
 
     @classmethod
     def of(cls, rollout: Rollout) -> Outcome:
@@ -142,20 +152,7 @@ class Outcome:
         )
 
 
-def read_gold_lines(config: FormatConfig) -> dict[str, frozenset[str]]:
-    """The lines of the gold patches of `gold_benchmarks`, by the bugs' hashes. Raises ConfigError
-    for a benchmark that can't be read."""
-    return {
-        bug.hash: gold_lines(bug.gold_patch)
-        for each in config.gold_benchmarks
-        for bug in select_instances(each, open_benchmark(each))
-        if bug.gold_patch
-    }
-
-
-def read_outcomes(
-    config: FormatConfig, store: RunStore, held_out: HeldOut, gold: Mapping[str, frozenset[str]]
-) -> dict[str, Outcome]:
+def read_outcomes(config: FormatConfig, store: RunStore, held_out: HeldOut) -> dict[str, Outcome]:
     """The outcome of each of the run's rollouts, by id. Raises ConfigError for a file of questions
     that is missing or broken."""
     pairs, asked = Pairs(), set[tuple[str, int]]()
@@ -179,7 +176,6 @@ def read_outcomes(
             held_out=held_out.has(
                 row.benchmark, row.instance_id, row.instance_hash, row.repository
             ),
-            gold_lines=gold.get(row.instance_hash),
         )
         for row in store.read_rollouts()
     }
@@ -231,7 +227,12 @@ class Candidate:
     @cached_property
     def leaks(self) -> tuple[Leak, ...]:
         """What it may know that a working agent could not."""
-        return leaks_of(self.said, self.grounding, self.outcome.gold_lines)
+        from_test = any(
+            claim.kind is ClaimKind.VALUE and claim.grounded is Support.OBSERVED and claim.from_test
+            for claim in self.grounding.claims
+        )
+        oracle = (Leak.ORACLE,) if self.said.teacher == ORACLE_TEACHER else ()
+        return (*oracle, *((Leak.EXPECTED_VALUE,) if from_test else ()))
 
     @property
     def fix_touched_location(self) -> bool | None:

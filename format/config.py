@@ -7,10 +7,8 @@ from pathlib import Path
 
 from pydantic import Field
 
-from collect.benchmarks.config import BenchmarkConfig
 from collect.store.files import StrictRecord
 from collect.store.records import Role
-from format.leaks import Leak
 from format.mixture import MixtureConfig
 from format.turn_quality import TurnQuality
 
@@ -37,6 +35,18 @@ class Reasoning(StrEnum):
 class Arguments(StrEnum):
     OBJECT = "object"
     STRING = "string"
+
+
+class Leak(StrEnum):
+    """A way in which a conversation may know what an agent could not know about a new bug. It need
+    not have used it."""
+
+    ORACLE = "oracle"
+    """The scripted oracle, which knows the gold patch, held the conversation. What it told another
+    model as its main agent, that model may use."""
+    EXPECTED_VALUE = "expected_value"
+    """A value in the answer was seen only in a test (its frame, its source or its assertion's
+    message), not in the program's run."""
 
 
 class Why(StrEnum):
@@ -129,9 +139,6 @@ class FormatConfig(StrictRecord):
     `stepinto replay`."""
     drop_leaks: tuple[Leak, ...] = ()
     """Drop conversations with any of these labels."""
-    gold_benchmarks: tuple[BenchmarkConfig, ...] = ()
-    """Benchmarks with the gold patches of the run's bugs, for the label `gold_patch`; each has the
-    keys of a `benchmark` section."""
     max_similarity: float | None = Field(default=0.9, gt=0, le=1)
     """Maximum similarity to an earlier session: the share of equal runs of words among all those of
     both, in calls and answers."""

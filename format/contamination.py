@@ -18,12 +18,12 @@ from rich.table import Table
 from collect.benchmarks.base import Instance
 from collect.benchmarks.held_out import RepositoryNames, repository_key
 from collect.benchmarks.row_files import SUFFIXES, file_rows
+from collect.code.patches import Hunk, PatchError, parse
 from collect.errors import ConfigError
 from collect.quantities import counted
 from collect.store.files import StrictRecord
 from format.dataset import read_rows, split_file
 from format.duplicates import Hashes, runs_of
-from format.leaks import hunks_of
 
 # Training data of several kinds as one stream of rows, with each row's texts and bug.
 
@@ -147,6 +147,14 @@ def ngrams(found: Sequence[str], length: int = WORDS) -> Hashes:
     """The hash of every run of `length` words, in order; valid in this process only, like Python's
     own hashes. Empty if there are fewer words."""
     return runs_of(np.fromiter(map(hash, found), np.int64, len(found)).astype(np.uint64), length)
+
+
+def hunks_of(patch: str) -> list[Hunk]:
+    """All hunks of a patch; none if it is not a unified diff."""
+    try:
+        return [hunk for file in parse(patch) for hunk in file.hunks]
+    except PatchError:
+        return []
 
 
 def changed_ngrams(patch: str, length: int = WORDS) -> Hashes:

@@ -97,8 +97,7 @@ COLUMNS = {
         "flags",
     ),
     "leaks": Column(
-        "what the conversation may know that an agent at work could not: oracle, gold_patch, "
-        "expected_value",
+        "what the conversation may know that an agent at work could not: oracle, expected_value",
         "texts",
     ),
     "fix_touched_location": Column(

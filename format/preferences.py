@@ -24,10 +24,9 @@ from collect.questions.asking import VARIANT
 from collect.store.messages import Message
 from collect.store.records import Conversation, Role
 from format.candidates import Candidate, Candidates, exact_arguments, grounded, within_length
-from format.config import FormatConfig, PreferencesConfig, Why
+from format.config import FormatConfig, Leak, PreferencesConfig, Why
 from format.dataset import COLUMNS, TEST, TRAIN, Column, Splits, SplitWriter, message_object
 from format.duplicates import session_key
-from format.leaks import Leak
 from format.report import column_table, fenced, markdown_table, write_readme
 from format.turn_quality import trained_turns
 

@@ -25,7 +25,6 @@ from format.candidates import (
     Candidate,
     Candidates,
     characters,
-    read_gold_lines,
     read_outcomes,
     rule_of,
 )
@@ -92,8 +91,7 @@ def run_format(
     bugs = HeldOut.of(held_out)
     check_runs(config, run)
     stores = [RunStore(each) for each in (run, *config.runs)]
-    gold = read_gold_lines(config)
-    runs = [(store, read_outcomes(config, store, bugs, gold)) for store in stores]
+    runs = [(store, read_outcomes(config, store, bugs)) for store in stores]
     # A run of other runs' conversations alone need not have collected any itself.
     empty = [store.folder for store, outcomes in runs[bool(config.runs) :] if not outcomes]
     if empty:

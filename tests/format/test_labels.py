@@ -9,18 +9,15 @@ from typing import Any
 import pytest
 from datasets import load_dataset
 
-from collect.benchmarks.bundled import BundledBenchmark
 from collect.questions.asking import as_question
 from collect.questions.scoring import score
 from collect.store.messages import Message
 from collect.store.records import Conversation, MessageRow, Rollout, ToolOutcome
-from format.config import FormatConfig
+from format.config import FormatConfig, Leak
 from format.dataset import read_rows, split_file
-from format.leaks import Leak
 from format.stage import run_format
-from format.turn_quality import TurnQuality
 from tests.collect.questions.asked import value
-from tests.format.conversations import make_rollouts, with_inspection, write_run
+from tests.format.conversations import make_rollouts, write_run
 from tests.records import make_conversations, make_rollout
 
 Held = tuple[Rollout, tuple[Conversation, ...]]
@@ -143,23 +140,3 @@ def test_of_runtime_questions_only_right_answers_are_kept(tmp_path: Path) -> Non
     config = ALL_TRAIN.model_copy(update={"min_grounding": None})
     assert {s.name: s.dropped for s in run_format(config, run).funnel.steps}["resolved"] == 1
     assert list(rows_of(run)) == ["ledger"]
-
-
-def test_the_gold_patch_is_looked_for_where_it_is_at_hand(tmp_path: Path) -> None:
-    bug = BundledBenchmark().instances()[0]
-    lines = [line[1:].strip() for line in bug.gold_patch.splitlines() if line.startswith("+")]
-    rollout = make_rollout(bug.id, instance_hash=bug.hash)
-    sub = with_inspection(make_conversations(rollout)[1])
-    *before, last = sub.messages
-    quoting = replace(last, message=replace(last.message, content="\n".join(lines)))
-    run = write_run(tmp_path / "run", [(rollout, (replace(sub, messages=(*before, quoting)),))])
-    config = ALL_TRAIN.model_copy(update={"masked_turns": (TurnQuality.INVALID,)})
-    run_format(config, run)
-    [row] = read_rows(split_file(run / "sft", "train"))
-    assert row["leaks"] == []
-    known = FormatConfig.model_validate(
-        {"test_fraction": 0, "gold_benchmarks": [{"name": "bundled"}]}
-    )
-    run_format(known, run)
-    [row] = read_rows(split_file(run / "sft", "train"))
-    assert row["leaks"] == [Leak.GOLD_PATCH]
