@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -118,46 +118,64 @@ ASSIGNED = re.compile(r"(?:--?[DP]?)?([\w.-]+)=.")
 """An option or variable assigned on a command line."""
 
 
+MOST_VALUES, DEEPEST = 100_000, 100
+"""Most values in a config, counting each use of a YAML alias, and the deepest nesting."""
+LARGEST_WHOLE = 2**62
+"""Largest integer: with an attempt's number added, a seed must still fit in 64 bits."""
+LARGEST = 1e9
+"""Largest float: about 30 years in seconds. System clocks can't wait a thousand times as long."""
+
+
 def refuse_keys(config: Mapping[str, Any], where: str) -> None:
-    """Raises ConfigError for an API key, without showing it; `where` names the config."""
-    for place in _keys_in(config, ""):
-        if OF_THE_SANDBOX.search(place):
-            continue
-        raise ConfigError(
-            f"{where}: {place} is a key, or holds one, and has no place in a config, which is kept "
-            "in the run folder and copied with it. Take it out, and set it in the environment: "
-            "`api_key_env` of a model names the variable of its key, $OPENAI_BASE_URL may hold an "
-            "address with a user, and a server that StepInto starts has all variables of this "
-            "process"
-        )
+    """Raises ConfigError for an API key, without showing it, and for more values than a config can
+    have; `where` names the config."""
+    for number, (place, value) in enumerate(_walk(config)):
+        if number > MOST_VALUES or place.count(".") > DEEPEST:
+            raise ConfigError(
+                f"{where} can't be read as YAML: it has more than {MOST_VALUES} values, with its "
+                f"aliases written out, or its lists and mappings are nested over {DEEPEST} deep"
+            )
+        if _holds_a_key(place, value) and not OF_THE_SANDBOX.search(place):
+            raise ConfigError(
+                f"{where}: {place} is a key, or holds one, and has no place in a config, which is "
+                "kept in the run folder and copied with it. Take it out, and set it in the "
+                "environment: `api_key_env` of a model names the variable of its key, "
+                "$OPENAI_BASE_URL may hold an address with a user, and a server that StepInto "
+                "starts has all variables of this process"
+            )
 
 
-def _keys_in(value: Any, place: str) -> Iterator[str]:
-    """Dotted names of the settings that hold keys."""
+def _walk(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Each value with its dotted name; lists and mappings come before what they hold."""
+    yield place, value
+    inner: Iterable[tuple[Any, Any]] = ()
     if isinstance(value, dict):
-        for name, inner in value.items():
-            inside = f"{place}.{name}" if place else str(name)
-            # A key in a YAML file may look like a number.
-            is_text = isinstance(inner, str | int) and not isinstance(inner, bool)
-            of_a_key = name == "api_key_env" and not VARIABLE.fullmatch(str(inner))
-            if inner and is_text and (of_a_key or _names_a_key(str(name))):
-                yield inside
-            yield from _keys_in(inner, inside)
-    elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            yield from _keys_in(inner, f"{place}.{index}")
-        if COMMAND_LINES.search(place):
-            # `--api-key KEY`, `--api-key=KEY` or `API_KEY=KEY`.
-            words = [str(each) for each in value]
-            names = [found[1] for word in words if (found := ASSIGNED.match(word))]
-            options = [pair for pair in pairwise(words) if pair[0].startswith("--")]
-            names += [name for name, given in options if not given.startswith("-")]
-            if any(map(_names_a_key, names)):
-                yield place
-    elif isinstance(value, str) and "://" in value:
-        parameters = QUERY.findall(value)
-        if USER.search(value) or any(n in ("key", "sig") or _names_a_key(n) for n in parameters):
-            yield place
+        inner = value.items()
+    elif isinstance(value, list | tuple | set | frozenset):
+        inner = enumerate(value)
+    for name, each in inner:
+        yield from _walk(each, f"{place}.{name}" if place else str(name))
+
+
+def _holds_a_key(place: str, value: Any) -> bool:
+    if isinstance(value, list) and COMMAND_LINES.search(place):
+        # `--api-key KEY`, `--api-key=KEY` or `API_KEY=KEY`.
+        words = [str(each) for each in value]
+        names = [found[1] for word in words if (found := ASSIGNED.match(word))]
+        options = [pair for pair in pairwise(words) if pair[0].startswith("--")]
+        names += [name for name, given in options if not given.startswith("-")]
+        return any(map(_names_a_key, names))
+    # A key in a YAML file may look like a number.
+    if not value or not isinstance(value, str | int) or isinstance(value, bool):
+        return False
+    if place.endswith(".api_key_env") and not VARIABLE.fullmatch(str(value)):
+        return True
+    parameters = QUERY.findall(str(value)) if "://" in str(value) else []
+    return (
+        _names_a_key(place)
+        or USER.search(str(value)) is not None
+        or any(name in ("key", "sig") or _names_a_key(name) for name in parameters)
+    )
 
 
 def _names_a_key(name: str) -> bool:
@@ -165,46 +183,11 @@ def _names_a_key(name: str) -> bool:
     return bool(NAMES.search(plain)) and not OF_A_TOKENIZER.search(plain)
 
 
-MOST_VALUES = 100_000
-"""Most values in a config, counting each use of a YAML alias."""
-DEEPEST = 100
-"""Deepest nesting of lists and mappings."""
-LARGEST_WHOLE = 2**62
-"""Largest integer: with an attempt's number added, a seed must still fit in 64 bits."""
-LARGEST = 1e9
-"""Largest float: about 30 years in seconds. System clocks can't wait a thousand times as long."""
-
-
-def read_yaml(text: str) -> Any:
-    """Parse a YAML text. Raises ValueError, yaml.YAMLError."""
-    try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        # An alias is one node here; expanded, a few lines can have billions of values.
-        if node is not None and _values(node, {}, 0) > MOST_VALUES:
-            raise ValueError(f"it has more than {MOST_VALUES} values, with its aliases written out")
-        return yaml.safe_load(text)
-    except RecursionError as error:
-        raise ValueError("its lists and mappings are nested too deeply") from error
-
-
-def _values(node: yaml.Node, known: dict[int, int], depth: int) -> int:
-    """Number of values in a node; `known` caches counted nodes."""
-    if depth > DEEPEST:
-        raise ValueError(f"its lists and mappings are nested more than {DEEPEST} deep")
-    if isinstance(node, yaml.ScalarNode):
-        return 1
-    if id(node) not in known:
-        is_mapping = isinstance(node, yaml.MappingNode)
-        inner = chain(*node.value) if is_mapping else node.value
-        known[id(node)] = 1 + sum(_values(each, known, depth + 1) for each in inner)
-    return known[id(node)]
-
-
 def refuse_values(config: Any, where: str) -> None:
     """Raises ConfigError for a key or a text that can't be in a file name or file, and for a number
     that rows, clocks and programs can't take."""
-    for place, value in _leaves(config, ""):
-        text = f"{place} {value}"
+    for place, value in _walk(config):
+        text = f"{place} {value}"  # of lists and mappings an escaped one
         if "\0" in text or storable(text) != text:
             told = (
                 "holds a NUL or half a character (such as \\ud83d), which no file and no command "
@@ -219,30 +202,18 @@ def refuse_values(config: Any, where: str) -> None:
         raise ConfigError(f"{where}: {ascii(place)[1:-1]} {told}")
 
 
-def _leaves(value: Any, place: str) -> Iterator[tuple[str, Any]]:
-    """All values with their dotted names."""
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _leaves(inner, f"{place}.{name}" if place else str(name))
-    elif isinstance(value, list | tuple | set | frozenset):
-        for index, inner in enumerate(value):
-            yield from _leaves(inner, f"{place}.{index}")
-    else:
-        yield place, value
-
-
 def load_config(source: Path, overrides: Sequence[str] = ()) -> RunConfig:
     """The config of a YAML file or of a run folder, with `key.subkey=value` overrides. `{run}` in
     any text is replaced by the run's folder. Raises ConfigError that names the file, the key and,
     for an unknown key, the nearest known one; also if the config holds an API key."""
     path = source / SAVED_NAME if source.is_dir() else source
     try:
-        raw = read_yaml(path.read_text(encoding="utf-8"))
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ConfigError(
             f"there is no config {path}; give a YAML file, or a run folder with a {SAVED_NAME}"
         ) from error
-    except (OSError, ValueError, yaml.YAMLError) as error:
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise ConfigError(f"{path} can't be read as YAML: {error}") from error
     if not isinstance(raw, dict):
         raise ConfigError(f"{path} must hold keys and values, not {type(raw).__name__}")
@@ -267,8 +238,8 @@ def _apply_override(raw: dict[str, Any], override: str) -> None:
     if not separator or not key:
         raise ConfigError(f"override {override!r} must have the form key.subkey=value")
     try:
-        value = read_yaml(text)
-    except (ValueError, yaml.YAMLError) as error:
+        value = yaml.safe_load(text)
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise ConfigError(f"the value of override {override!r} is not YAML: {error}") from error
     *parents, last = key.split(".")
     for parent in parents:
