@@ -93,8 +93,8 @@ Record = Table | Figure
 
 
 def without_empty(records: Iterable[Record]) -> list[Record]:
-    """The records that have a row or a series."""
-    return [each for each in records if (each.rows if isinstance(each, Table) else each.series)]
+    """The records that have a row or a point."""
+    return [each for each in records if (each.rows if isinstance(each, Table) else each.labels)]
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
@@ -116,7 +116,7 @@ def notes(lines: Iterable[str]) -> str:
 def parts(records: Iterable[Record]) -> list[str]:
     """The Markdown of each: heading, description, numbers."""
     texts: list[str] = []
-    for record in records:
+    for record in without_empty(records):
         if not record.in_text:
             continue
         if isinstance(record, Table):
@@ -192,7 +192,8 @@ def write_results(
     records: Sequence[Record],
 ) -> TablePaths:
     """Write `page`, a CSV file for each table and record, and `results` with the records, each file
-    atomically. The first of `tables` has a file even if it is empty."""
+    atomically, and nothing for empty ones. The first of `tables` has a file even if it is empty."""
+    records = without_empty(records)
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.csv" for name in tables]
     write_text(folder / MARKDOWN, page)

@@ -22,7 +22,7 @@ from collect.quantities import counted
 from collect.questions.asking import VARIANT as QUESTIONS
 from collect.store.records import ORACLE_TEACHER, Rollout
 from eval.config import ArmName, StatisticsConfig
-from eval.figures import Figure, Point, Record, Series, Table, notes, table, without_empty
+from eval.figures import Figure, Point, Record, Series, Table, notes, table
 from eval.metrics import (
     MISSING,
     Arm,
@@ -653,17 +653,16 @@ def paired_records(report: PairedReport, labels: Labels) -> list[Record]:
         Point(report.name(each.small, labels), each.share, each.low, each.high)
         for each in report.gains
     )
-    records = without_empty([leave_one_out(report, labels)])
-    if differences:
-        series = (Series("first - second", differences),)
-        unit = "percentage points, with their interval"
-        records.append(Figure("differences", "Differences of arms", "", "", unit, series))
-    if gains:
-        series = (Series("in the frontier's place", gains),)
-        title = "Share of the frontier's gain that is recovered"
-        unit = "% of the frontier's gain over the baseline, with its interval"
-        records.append(Figure("recovered_gain", title, "", "", unit, series))
-    return records
+    unit = "percentage points, with their interval"
+    title = "Share of the frontier's gain that is recovered"
+    of_gain = "% of the frontier's gain over the baseline, with its interval"
+    compared = (Series("first - second", differences),)
+    recovered = (Series("in the frontier's place", gains),)
+    return [
+        leave_one_out(report, labels),
+        Figure("differences", "Differences of arms", "", "", unit, compared),
+        Figure("recovered_gain", title, "", "", of_gain, recovered),
+    ]
 
 
 def paired_facts(report: PairedReport) -> dict[str, list[Facts]]:

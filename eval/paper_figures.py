@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from collect.agents.config import Variant
 from collect.store.records import Rollout
-from eval.figures import Cell, Figure, Point, Record, Series, Table, without_empty
+from eval.figures import Cell, Figure, Point, Record, Series, Table
 from eval.metrics import (
     ABLATIONS,
     DEBUG2FIX_NAMES,
@@ -107,7 +107,7 @@ def panel_records(panels: Sequence[Panel], labels: Labels) -> list[Record]:
         records += _overlap_records(panel, number, labels)
         records += _attempts_records(panel, number, labels)
         records += _actions_records(panel, number, labels)
-    return without_empty(records)
+    return records
 
 
 def solved_bugs(panel: Panel) -> dict[str, frozenset[InstanceKey]]:

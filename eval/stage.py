@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ from collect.rollouts.stage import (
 )
 from collect.store.run_store import RunStore
 from eval.config import EvalConfig
-from eval.figures import TablePaths, without_empty
+from eval.figures import TablePaths
 from eval.metrics import Comparison, Labels, compare, labels_of
 from eval.paired import paired_records, paired_report
 from eval.paper_figures import debugger_use, panel_records, pass_rates
@@ -100,36 +99,30 @@ class InPlaceStage:
         comparison = replace(comparison, skipped=str(choice))
         panels = panels_of(comparison, rows, full_set_of(benchmark))
         paired = paired_report(rows, config.statistics, config.baseline)
+        said = None
+        if config.judge is not None and not done.stopped:
+            asked_about = drawn(found.questions, config.judge)
+            said = judge(self.runtime, config.judge, choice.instances, asked_about, folder)
         records = [
-            *without_empty(
-                [
-                    pass_rates(comparison, labels),
-                    debugger_use(comparison, rows, found.seconds, labels),
-                ]
-            ),
+            pass_rates(comparison, labels),
+            debugger_use(comparison, rows, found.seconds, labels),
             *paired_records(paired, labels),
             *panel_records(panels, labels),
             *qualitative_records(found, labels),
+            *([questions_table(said, found, labels)] if said is not None else []),
         ]
-        write = partial(
-            write_tables,
+        tables = write_tables(
             comparison,
             rows,
             folder,
             panels=panels,
             paired=paired,
+            records=records,
             config=described,
             labels=labels,
         )
         told = summary(comparison, labels, panels, paired)
-        report = InPlaceReport(told, done, write(records=records))
-        if config.judge is None or done.stopped:
-            return report
-        # The tables are already written, so that a failing model does not lose them.
-        asked_about = drawn(found.questions, config.judge)
-        said = judge(self.runtime, config.judge, choice.instances, asked_about, folder)
-        tables = write(records=[*records, *without_empty([questions_table(said, found, labels)])])
-        return replace(report, tables=tables, judge=said)
+        return InPlaceReport(told, done, tables, said)
 
 
 def note_training(

@@ -45,7 +45,6 @@ from eval.figures import (
     notes,
     parts,
     table,
-    without_empty,
     write_results,
 )
 from eval.metrics import (
@@ -353,17 +352,15 @@ def alone_figures(results: AloneResults, labels: Labels) -> list[Record]:
             points.insert(0, Point("All", model.accuracy, *ends))
         if points:
             series.append(Series(model.name(labels), tuple(points)))
-    figures: list[Record] = [
-        Figure(
-            "accuracy_by_category",
-            "Accuracy by category",
-            "The categories of Debug2Fix, table 3",
-            "Category",
-            "% right",
-            tuple(series),
-        )
-    ]
-    return without_empty([*figures, *paired_records(results.paired, labels)])
+    by_category = Figure(
+        "accuracy_by_category",
+        "Accuracy by category",
+        "The categories of Debug2Fix, table 3",
+        "Category",
+        "% right",
+        tuple(series),
+    )
+    return [by_category, *paired_records(results.paired, labels)]
 
 
 @dataclass(frozen=True)

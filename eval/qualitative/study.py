@@ -18,7 +18,7 @@ from collect.benchmarks.base import Instance
 from collect.code.patches import ChangedRange
 from collect.questions.grounding import changed_by
 from collect.store.records import ORACLE_TEACHER, Conversation, Role, Rollout
-from eval.figures import Cell, Figure, Point, Record, Series, Table, without_empty
+from eval.figures import Cell, Figure, Point, Record, Series, Table
 from eval.metrics import Arm, InstanceKey, Labels, Seconds, arm_of, instance_of, ordered, percent
 from eval.qualitative.failure_modes import (
     ANSWER_MODES,
@@ -147,12 +147,12 @@ Row = tuple[Cell, ...]
 
 
 def answer_records(study: Study, labels: Labels) -> list[Record]:
-    return without_empty([*steps_figures(study, labels), answers_table(study, labels)])
+    return [*steps_figures(study, labels), answers_table(study, labels)]
 
 
 def qualitative_records(study: Study, labels: Labels) -> list[Record]:
-    """All that the study has anything for, without a judge."""
-    return [*answer_records(study, labels), *without_empty(failure_records(study, labels))]
+    """All but what needs a judge."""
+    return [*answer_records(study, labels), *failure_records(study, labels)]
 
 
 def _named(arm: Arm, study: Study, labels: Labels) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from collect.agents.config import Variant
 from collect.benchmarks.self_repair.benchmark import Card
 from collect.errors import FailureKind
 from collect.store.records import Rollout
-from eval.figures import Figure, Table
+from eval.figures import Figure, Table, without_empty
 from eval.metrics import ABLATIONS, REPAIR_NAMES, Labels, compare
 from eval.paper_figures import panel_records
 from eval.tables import (
@@ -108,7 +108,7 @@ def only_panel(rollouts: Sequence[Rollout], card: Card | None = None) -> Panel:
 
 def records_of(rollouts: Sequence[Rollout]) -> tuple[dict[str, Table], dict[str, Figure]]:
     """The tables and figures of the only panel, by name."""
-    records = panel_records([only_panel(rollouts)], LABELS)
+    records = without_empty(panel_records([only_panel(rollouts)], LABELS))
     tables = {each.name: each for each in records if isinstance(each, Table)}
     return tables, {each.name: each for each in records if isinstance(each, Figure)}
 
