@@ -82,7 +82,7 @@ def test_settings_that_are_shown_exist(page: Path, tmp_path: Path) -> None:
         file.write_text(block, encoding="utf-8")
         named = yaml.safe_load(block)
         config = load_config(file, [] if "run" in named else ["run=shown"])
-        check_trainer_arguments(config.train.trainer_arguments)
+        check_trainer_arguments(config.train)
 
 
 def test_the_pages_show_settings() -> None:

@@ -51,6 +51,7 @@ from train.report import TrainReport, model_card
 from train.trainer import (
     OnStep,
     check_quantization,
+    check_trainer_arguments,
     eval_curve,
     load_model,
     loss_curve,
@@ -96,12 +97,13 @@ def check_train(config: TrainConfig, bench: QuestionBench | None = None) -> Meth
     """The config's method. Raises ConfigError if this machine, what is installed, or TRL does not
     support the config; data and models are not checked."""
     require((*TRAINING, "wandb") if config.wandb is not None else TRAINING)
+    check_trainer_arguments(config)
     method: Method = SupervisedFineTuning(config)
     if config.method == "dpo":
         method = PreferenceOptimization(config)
     elif config.method == "grpo":
         method = RewardOptimization(config, bench or QuestionBench())
-    method.check()
+        method.check()
     check_quantization(config)
     refuse_idle_gpus(on_cpu(config))
     return method

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from dataclasses import fields
 from importlib.util import find_spec
 from math import isfinite
@@ -29,15 +29,22 @@ NAMED = {
     "use_cpu": "device",
 }
 """Options of all TRL trainers that have their own field in TrainConfig."""
-OPTIONS = NAMED | {"max_length": "max_length"}
+OPTIONS = NAMED | {
+    "max_length": "max_length",
+    "num_generations": "grpo.generations",
+    "max_completion_length": "grpo.max_completion_length",
+    "temperature": "grpo.temperature",
+    "reward_weights": "grpo.rewards",
+}
+"""All that have one, those of single trainers included."""
 FIXED = (
-    "output_dir",
-    "assistant_only_loss",
-    "save_strategy",
-    "dataset_kwargs",
-    "truncation_mode",
+    *("output_dir", "assistant_only_loss", "save_strategy", "dataset_kwargs", "truncation_mode"),
+    *("remove_unused_columns", "max_tool_calling_iterations"),
 )
-"""Options that the stage sets itself, or that have no effect on rows that are already cut."""
+"""Options that the stage sets itself (the last is `agents.sub_max_steps`), or that have no effect
+on encoded rows."""
+FIXED_FOR_PAIRS = ("padding_free", "dataset_num_proc")
+CONFIGS = {"sft": "SFTConfig", "dpo": "DPOConfig", "grpo": "GRPOConfig"}
 LOADING = "model_init_kwargs"
 """Options for loading a model, which TRL ignores for one that is already loaded, but would give to
 a reference model."""
@@ -45,30 +52,28 @@ METRICS = ("reward", "episodes/", "tools/", "completions/", "kl", "frac_reward_z
 """Prefixes of the metrics that are kept of each logged step beside the loss."""
 
 
-def check_trainer_arguments(
-    arguments: dict[str, Any],
-    kind: str = "SFTConfig",
-    named: Mapping[str, str] = OPTIONS,
-    fixed: Collection[str] = FIXED,
-) -> None:
-    """Raise ConfigError if TRL's `kind` has no such option or the option is not to be set here."""
+def check_trainer_arguments(config: TrainConfig) -> None:
+    """Raise ConfigError if the method's trainer has no such option or it is not to be set here."""
     import trl
 
+    kind = CONFIGS[config.method]
     known = {field.name for field in fields(getattr(trl, kind))}
-    for name in arguments:
+    named = OPTIONS | {"beta": f"{config.method}.beta"}
+    fixed = FIXED + FIXED_FOR_PAIRS if config.method == "dpo" else FIXED
+    for name in config.trainer_arguments:
         where = f"train.trainer_arguments.{name}"
         if name == LOADING:
             raise ConfigError(
                 f"{where} would be ignored, since TRL gets a model that is already loaded; remove "
                 "it. How it is loaded is set by train.attention and train.lora.quantize"
             )
+        if name not in known:
+            near = did_you_mean(name, known)
+            raise ConfigError(f"{where}: TRL's {kind} has no option {name!r}{near}")
         if name in named:
             raise ConfigError(f"{where} is set by train.{named[name]}; use that")
         if name in fixed:
             raise ConfigError(f"{where} can't be changed; remove it")
-        if name not in known:
-            near = did_you_mean(name, known)
-            raise ConfigError(f"{where}: TRL's {kind} has no option {name!r}{near}")
 
 
 def check_quantization(config: TrainConfig) -> None:

@@ -21,7 +21,7 @@ from train.encoding import Encoded, RenderedRow
 from train.job import Job
 from train.preflight import Preflight, PreflightRun
 from train.rows import instructions_in, load_rows, repositories_in, write_encoded
-from train.trainer import NAMED, check_trainer_arguments, lora_config, quiet, shared_options
+from train.trainer import lora_config, quiet, shared_options
 
 IDS, MASK = pa.list_(pa.int32()), pa.list_(pa.int8())
 SCHEMA = pa.schema(
@@ -37,16 +37,6 @@ READ = (
     *("prompt", "chosen", "rejected", "tools"),
     *("chosen_trained_turns", "chosen_id", "rejected_id"),
 )
-OPTIONS = NAMED | {"max_length": "max_length", "beta": "dpo.beta"}
-FIXED = (
-    "output_dir",
-    "save_strategy",
-    "remove_unused_columns",
-    "padding_free",
-    "truncation_mode",
-    "dataset_num_proc",
-)
-"""Options that the stage sets itself, or that have no effect on encoded rows."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +45,6 @@ class PreferenceOptimization:
 
     config: TrainConfig
     other_facts: Any = None
-
-    def check(self) -> None:
-        check_trainer_arguments(self.config.trainer_arguments, "DPOConfig", OPTIONS, FIXED)
 
     def data(self, run: Path) -> Path:
         return split_file(run / "sft" / "preferences", "train", "format.preferences: {}")

@@ -46,7 +46,7 @@ from train.config import RewardSettings, TrainConfig
 from train.job import Job, QuestionBench, process_count
 from train.preflight import Preflight
 from train.rows import load_rows, write_encoded
-from train.trainer import NAMED, check_trainer_arguments, lora_config, quiet, shared_options
+from train.trainer import lora_config, quiet, shared_options
 
 # Real debug sessions as TRL's GRPOTrainer drives them, one environment per episode.
 #
@@ -281,15 +281,6 @@ MESSAGES = pa.list_(pa.struct({"role": pa.string(), "content": pa.string()}))
 SCHEMA = pa.schema({"prompt": MESSAGES, "environment": pa.string(), "question": pa.string()})
 """Questions as the rows that TRL's GRPOTrainer reads. `environment` is the bug's language, by which
 TRL chooses the tools; `question` is passed to the environment's `reset`."""
-OPTIONS = NAMED | {
-    "num_generations": "grpo.generations",
-    "max_completion_length": "grpo.max_completion_length",
-    "temperature": "grpo.temperature",
-    "beta": "grpo.beta",
-    "reward_weights": "grpo.rewards",
-}
-FIXED = ("output_dir", "save_strategy", "remove_unused_columns", "max_tool_calling_iterations")
-"""Options that the stage sets itself; the last is `agents.sub_max_steps`."""
 
 
 @dataclass(frozen=True)
@@ -304,8 +295,8 @@ class RewardOptimization:
         return self.bench.facts
 
     def check(self) -> None:
+        """Raise ConfigError if a question's attempts would be divided among steps."""
         config = self.config
-        check_trainer_arguments(config.trainer_arguments, "GRPOConfig", OPTIONS, FIXED)
         batch = config.batch_size * config.gradient_accumulation * process_count()
         group = config.grpo.generations
         if batch % group and "generation_batch_size" not in config.trainer_arguments:

@@ -16,13 +16,7 @@ from train.config import TrainConfig
 from train.job import Job, process_count
 from train.preflight import Preflight
 from train.rows import encode_split, instructions_in, load_rows, repositories_in
-from train.trainer import (
-    check_trainer_arguments,
-    lora_config,
-    on_cpu,
-    quiet,
-    shared_options,
-)
+from train.trainer import lora_config, on_cpu, quiet, shared_options
 
 TEST_SPLIT = "a larger format.test_fraction for train.eval_every, or remove that"
 
@@ -33,9 +27,6 @@ class SupervisedFineTuning:
 
     config: TrainConfig
     other_facts: Any = None
-
-    def check(self) -> None:
-        check_trainer_arguments(self.config.trainer_arguments)
 
     def data(self, run: Path) -> Path:
         if self.config.eval_every is not None:
