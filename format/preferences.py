@@ -151,15 +151,16 @@ def choose_pairs(
 def _possible(why: Why, config: PreferencesConfig, attempts: Sequence[Attempt]) -> list[Pair]:
     better = [each for each in attempts if each.right]
     worse = [each for each in attempts if each.right is (why is Why.SHORTER)]
-    pairs = [Pair(why, a, b) for a in better for b in worse if _may_choose(config, a, b)]
+    pairs = [
+        Pair(why, a, b)
+        for a in better
+        for b in worse
+        if a.model in (config.chosen_from or (b.model,))
+    ]
     if why is Why.CORRECT:
         return [pair for pair in pairs if pair.chosen.answer != pair.rejected.answer]
     share = config.shorter_share
     return [pair for pair in pairs if pair.chosen.turns <= share * pair.rejected.turns]
-
-
-def _may_choose(config: PreferencesConfig, better: Attempt, worse: Attempt) -> bool:
-    return better.model in (config.chosen_from or (worse.model,))
 
 
 PAIR_COLUMNS = {

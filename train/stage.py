@@ -115,7 +115,6 @@ def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | Non
     on_main(lambda: resolve_base_model(config.base_model, config.base_model_sha256))
     tokenization = load_tokenization(config)
     base = tokenization.base
-    on_main(lambda: _check_model(config, base))
     preflight = on_main(lambda: _prepare(job, method, tokenization))
     resume = on_main(lambda: newest_checkpoint(job.checkpoints, job.fingerprint, process_count()))
     model = load_model(config, base)
@@ -160,14 +159,11 @@ def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | Non
     return report
 
 
-def _check_model(config: TrainConfig, base: str) -> None:
-    """Raise ConfigError if the base model does not do for the config; warn of what is unusual."""
-    parameters = without_weights(config, base).num_parameters()
-    if (told := doubt(config, parameters)) is not None:
-        logger.warning(told)
-
-
 def _prepare(job: Job, method: Method, tokenization: Tokenization) -> Preflight:
+    """Check the base model and the data, and write the rows. Raises ConfigError."""
+    parameters = without_weights(job.config, tokenization.base).num_parameters()
+    if (told := doubt(job.config, parameters)) is not None:
+        logger.warning(told)
     preflight = method.prepare(job, tokenization)
     preflight.refuse_failures()
     if job.config.save_untuned:

@@ -51,7 +51,14 @@ class ShownRollout:
 
     @property
     def outcome(self) -> Outcome:
-        return outcome_of(self.row)
+        row = self.row
+        if not has_verdict(row):
+            return Outcome.FAILED
+        if row.variant == QUESTIONS:
+            return Outcome.RIGHT if row.resolved else Outcome.WRONG
+        if row.tampered is not None:
+            return Outcome.TAMPERED
+        return Outcome.RESOLVED if row.resolved else Outcome.UNRESOLVED
 
     @property
     def failure(self) -> str:
@@ -133,13 +140,3 @@ def choose(sources: Mapping[str, Path], selection: Selection) -> tuple[list[Show
         drawn = heapq.nsmallest(selection.limit, matching(), key=lambda each: each.row.rollout_id)
         return sorted(drawn, key=lambda each: each.order), totals
     return heapq.nsmallest(selection.limit, matching(), key=lambda each: each.order), totals
-
-
-def outcome_of(row: Rollout) -> Outcome:
-    if not has_verdict(row):
-        return Outcome.FAILED
-    if row.variant == QUESTIONS:
-        return Outcome.RIGHT if row.resolved else Outcome.WRONG
-    if row.tampered is not None:
-        return Outcome.TAMPERED
-    return Outcome.RESOLVED if row.resolved else Outcome.UNRESOLVED

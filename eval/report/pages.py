@@ -42,12 +42,14 @@ from collect.questions.scoring import score_text
 from collect.rollouts.progress import ProgressBar
 from collect.rollouts.rollout import FAIL_TO_PASS
 from collect.store.files import write_text
+from collect.store.messages import ToolCall
 from collect.store.records import Conversation, MessageRow, Role, Rollout
 from collect.store.run_store import RunStore
 from eval.figures import FIGURES, MARKDOWN, about, csv_text, draw, figures_of, table
 from eval.metrics import Labels, ordered
 from eval.report.facts import Outcome, Selection, ShownRollout, Totals, choose
 from eval.report.rendering import GENERATOR, render
+from format.dataset import call_arguments
 from sandbox.debugger import DebugEvent, StopReason
 from sandbox.debugger import render as render_event
 
@@ -276,7 +278,7 @@ def turns_of(conversation: Conversation, children: Mapping[str, Sequence[Link]])
         calls = [
             {
                 "call": call,
-                "arguments": readable_arguments(call.arguments),
+                "arguments": readable_arguments(call),
                 "answer": rows[answers[call.id]] if call.id in answers else None,
                 "answer_index": answers.get(call.id),
                 "events": events.get((index, call.id), ()),
@@ -319,13 +321,11 @@ def _answers(rows: Sequence[MessageRow], asked: int) -> dict[str, int]:
     return found
 
 
-def readable_arguments(raw: str) -> list[tuple[str, str]] | None:
+def readable_arguments(call: ToolCall) -> list[tuple[str, str]] | None:
     """A call's arguments by name, strings as they are; None if they are not a JSON object."""
     try:
-        parsed = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(parsed, dict):
+        parsed = call_arguments(call)
+    except ValueError:
         return None
     return [
         (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
