@@ -119,13 +119,6 @@ class JudgeConfig(StrictRecord):
     """Seed of the random draw."""
 
 
-class ReportConfig(StrictRecord):
-    """The report of the evaluation stage, in `RUN/eval/report`."""
-
-    limit: int | None = Field(default=None, ge=1)
-    """Maximum number of rollouts whose conversations get pages; None for all."""
-
-
 class Pair(StrictRecord):
     """The models of one arm, by their names in the run's config."""
 
@@ -161,8 +154,6 @@ class EvalConfig(StrictRecord):
     judge: JudgeConfig | None = None
     """A model that sorts the questions of main agents (Debug2Fix, table 3). None: table 3 is left
     out."""
-    report: ReportConfig = ReportConfig()
-    """HTML pages, in addition to the tables."""
 
     @field_validator("pairs", mode="before")
     @classmethod

@@ -33,7 +33,7 @@ from eval.paired import paired_records, paired_report
 from eval.paper_figures import debugger_use, panel_records, pass_rates
 from eval.qualitative.judge import JudgeReport, check_judge, drawn, judge
 from eval.qualitative.study import gold_patches, qualitative_records, questions_table, study
-from eval.report.facts import Selection, sources_of
+from eval.report.facts import sources_of
 from eval.report.pages import ReportRequest, question_files, write_report
 from eval.standalone import AloneReport, AloneStage, trained_repositories
 from eval.tables import full_set_of, panels_of, summary, write_tables
@@ -186,7 +186,6 @@ def run_eval(
         title=f"{run.name}: evaluation",
         sources=sources,
         output=run / FOLDER / REPORT,
-        selection=Selection(limit=config.report.limit),
         questions=questions,
         labels=labels_of(runtime),
     )

@@ -76,8 +76,6 @@ class GrpoSettings(StrictRecord):
     """Weight of the KL divergence from the model that training begins with; at 0 that model is not
     loaded."""
     rewards: RewardSettings = RewardSettings()
-    sandbox_retries: int = Field(default=2, ge=0)
-    """How often opening a sandbox is retried before its episode is left out."""
 
 
 class TrainConfig(StrictRecord):

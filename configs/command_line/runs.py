@@ -39,7 +39,6 @@ logger = logging.getLogger(__name__)
 RUN_HELP = "a run folder"
 SHOWN = 10
 """Differing conversations of a replay that are shown."""
-MOST_PAGES = 1000
 
 
 def add_status(parser: argparse.ArgumentParser) -> None:
@@ -141,6 +140,8 @@ def _question_files(options: argparse.Namespace, config: RunConfig | None) -> It
 
 
 def add_view(parser: argparse.ArgumentParser) -> None:
+    from eval.report.facts import MOST_PAGES
+
     add, several = parser.add_argument, partial(parser.add_argument, action="append", default=[])
     add("run", type=Path, help=RUN_HELP)
     add("--output", type=Path, metavar="FOLDER", help="where the pages go (RUN/report or audit)")

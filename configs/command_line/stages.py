@@ -16,7 +16,7 @@ from rich.text import Text
 
 from collect.errors import ConfigError
 from collect.preflight import Finding
-from collect.quantities import counted, dollars
+from collect.quantities import counted, dollars, funnel_table
 from collect.rollouts.stage import RolloutsSummary
 from configs.command_line.shared import (
     AGAIN,
@@ -108,7 +108,6 @@ def do_stages(config: RunConfig, stages: Sequence[Stage], save: bool = True) -> 
 
 def make(config: RunConfig) -> int:
     """Make the bugs of the config's `factory` section."""
-    from collect.quantities import funnel_table
     from collect.synthesis.making import make_bugs, projects_table, yield_table
 
     made = make_bugs(config, config.factory, config.folder)
@@ -127,12 +126,13 @@ def make(config: RunConfig) -> int:
 
 def questions(config: RunConfig) -> int:
     """Make the questions of the config's `questions` section."""
-    from collect.questions.building import build, funnel_table, questions_path
+    from collect.questions.building import build, questions_path
+    from collect.questions.building import funnel_table as questions_table
 
     card = build(config, config.questions, config.folder)
     if card is None:
         return stopped()
-    console.print(funnel_table(card))
+    console.print(questions_table(card))
     path = questions_path(config.questions, config.folder)
     console.print(f"{counted(card.questions, 'question')} in {path}")
     return 0
@@ -202,11 +202,8 @@ def make_dataset(
     format_config = config.format.model_copy(update={"push": push})
     heading("format")
     report = run_format(format_config, config.folder, config.held_out)
-    table = Table("filter", "dropped", "left")
-    table.add_row("conversations in the run", "", str(report.funnel.conversations))
-    for step in report.funnel.steps:
-        table.add_row(step.name, str(step.dropped), str(step.remaining))
-    console.print(table)
+    title = counted(report.funnel.conversations, "conversation")
+    console.print(funnel_table(report.funnel.steps, title))
     splits = ", ".join(
         f"{counted(split.rows, 'row')} to {name}" for name, split in report.splits.items()
     )

@@ -17,6 +17,8 @@ from eval.metrics import Arm, arm_of, has_verdict
 
 SOURCES = (("collect", ""), ("eval", "eval"), ("questions", "eval/questions"))
 """Stages of a run, and the folders with their rollouts."""
+MOST_PAGES = 1000
+"""Rollouts that get pages if nothing else is said."""
 
 
 class Outcome(StrEnum):
@@ -71,7 +73,8 @@ class ShownRollout:
 class Selection:
     """Which rollouts get pages. An empty field selects all."""
 
-    limit: int | None = None
+    limit: int | None = MOST_PAGES
+    """None: all."""
     at_random: bool = False
     """Whether the limit draws rollouts at random, always the same ones, and not the first."""
     outcomes: frozenset[str] = frozenset()

@@ -96,9 +96,7 @@ def episodes_of(shop: Path, bug: Instance, folder: Path) -> Episodes:
     settings = EpisodeSettings(
         BundledBenchmark(shop), SandboxConfig(), AgentsConfig(sub_max_steps=2)
     )
-    return Episodes(
-        settings, {bug.id: bug}, retries=0, give_up_after=2, failures=folder / "failures.jsonl"
-    )
+    return Episodes(settings, {bug.id: bug}, give_up_after=2, failures=folder / "failures.jsonl")
 
 
 @pytest.fixture

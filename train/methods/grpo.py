@@ -56,6 +56,8 @@ from train.trainer import lora_config, quiet, shared_options
 
 
 DEAD = "Error: the sandbox has failed."
+RETRIES = 2
+"""How often opening a sandbox is retried before its episode is left out."""
 
 
 class ToolMethod(dict[str, Any]):
@@ -78,15 +80,12 @@ class Episodes:
         settings: EpisodeSettings,
         instances: Mapping[str, Instance],
         *,
-        retries: int,
         give_up_after: int,
         failures: Path,
     ) -> None:
-        """`instances` are by id. Opening a sandbox is retried `retries` times; after
-        `give_up_after` failed episodes in a row training ends. The reason of each failure is
-        appended to `failures`, one line each."""
-        self._settings, self._instances = settings, instances
-        self._retries, self._failures = retries, failures
+        """`instances` are by id. After `give_up_after` failed episodes in a row training ends. The
+        reason of each failure is appended to `failures`, one line each."""
+        self._settings, self._instances, self._failures = settings, instances, failures
         self._in_a_row = CircuitBreaker(give_up_after, "episode")
         self._environments: list[DebugEnvironment] = []
 
@@ -104,7 +103,7 @@ class Episodes:
     def open(self, question: Question) -> Episode:
         """Open an episode for a question. Raises SandboxError if no sandbox opens."""
         instance = self._instances[question.instance_id]
-        for _ in range(self._retries):
+        for _ in range(RETRIES):
             with suppress(SandboxError):
                 return Episode(self._settings, instance, question)
         return Episode(self._settings, instance, question)
@@ -389,7 +388,6 @@ class RewardOptimization:
         episodes = Episodes(
             EpisodeSettings(benchmark, runtime.sandbox, runtime.agents),
             instances_of(benchmark, questions),
-            retries=grpo.sandbox_retries,
             give_up_after=runtime.runner.give_up_after,
             failures=job.work / "failed-episodes.jsonl",
         )
