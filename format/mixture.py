@@ -1,4 +1,4 @@
-"""Select which rows to write, by weights and caps on their origin.
+"""Select which rows to write, by weights and shares of their origin.
 
 The selection depends only on the seed and each conversation's id: it is the same on every machine
 and for any order of rows, and a larger `max_rows` keeps everything that a smaller one does.
@@ -17,14 +17,14 @@ from pydantic import Field
 
 from collect.store.files import StrictRecord
 
-RULE = "Drawn at random, by its weight and within the caps (`mixture`)."
+RULE = "Drawn at random, by its weight and within the limits (`mixture`)."
 NONE = "none"
 """Stands for an unknown value."""
 HALF = 1 << 32
 
 
 class Facet(StrEnum):
-    """A column whose values can have weights and caps."""
+    """A column whose values can have weights and shares."""
 
     BENCHMARK = "benchmark"
     LANGUAGE = "language"
@@ -38,7 +38,6 @@ class Facet(StrEnum):
 
 FACETS = tuple(Facet)
 Weight = Annotated[float, Field(ge=0, le=1)]
-Cap = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(gt=0, le=1)]
 
 
@@ -48,9 +47,6 @@ class MixtureConfig(StrictRecord):
     weights: Mapping[Facet, Mapping[str, Weight]] = {}
     """Probability to keep a row, by column and value: `{category: {code_reachability: 0.25}}`.
     Weights of several columns are multiplied; 1 for values not named."""
-    caps: Mapping[Facet, Cap | Mapping[str, Cap]] = {}
-    """Most rows of a value: `{difficulty: {easy: 1000}}`, or of each value: `{category:
-    500}`."""
     max_rows: int | None = Field(default=None, ge=1)
     """Maximum rows in total."""
     best: int | None = Field(default=None, ge=1)
@@ -63,18 +59,10 @@ class MixtureConfig(StrictRecord):
     seed: int = 0
     """Seed for selecting rows."""
 
-    @property
-    def facets(self) -> Sequence[Facet]:
-        """The columns with settings, in the order of `Facet`."""
-        return [facet for facet in FACETS if facet in self.weights or facet in self.caps]
-
-    def weight(self, facet: Facet, value: str) -> float:
-        return self.weights.get(facet, {}).get(value, 1.0)
-
-    def cap(self, facet: Facet, value: str) -> int | None:
-        """Maximum rows of this value; None: no limit."""
-        caps = self.caps.get(facet, {})
-        return caps.get(value) if isinstance(caps, Mapping) else caps
+    def weight(self, row: Facets) -> float:
+        """The product of the weights of the row's values."""
+        of_values = (each.get(row.value(facet), 1.0) for facet, each in self.weights.items())
+        return math.prod(of_values)
 
 
 class Facets(NamedTuple):
@@ -118,18 +106,12 @@ def mixed(
     """For each row, 1 if it is kept, else 0. `numbers` are those drawn for the rows: the upper half
     tells the order, the lower half whether a row's weight lets it stay."""
     kept = bytearray(len(rows))
-    counts: Counter[tuple[str, str]] = Counter()
     order = sorted(range(len(rows)), key=lambda index: numbers[index] // HALF)
     for index in _best(config.best, rows, order, efforts):
-        values = [(facet, rows[index].value(facet)) for facet in config.facets]
-        weight = math.prod(config.weight(facet, value) for facet, value in values)
-        if numbers[index] % HALF >= weight * HALF:
-            continue
-        limits = {(str(facet), value): config.cap(facet, value) for facet, value in values}
-        limits["", ""] = config.max_rows
-        if all(limit is None or counts[key] < limit for key, limit in limits.items()):
-            counts.update(limits.keys())
-            kept[index] = 1
+        kept[index] = numbers[index] % HALF < config.weight(rows[index]) * HALF
+    chosen = [index for index in order if kept[index]]
+    for index in chosen[config.max_rows :] if config.max_rows is not None else ():
+        kept[index] = 0
     before = -1
     # What makes room for one share may be missing in another.
     while before != (before := sum(kept)):

@@ -275,7 +275,7 @@ def write_rows(
     if TRAIN not in sides:
         raise ConfigError(
             f"format.mixture leaves none of the {len(kept.facets)} rows to train on; give more "
-            "weight to what they are of, higher caps, or smaller least_shares of what no row is of "
+            "weight to what they are of, or smaller least_shares of what no row is of "
             "(in a round of `stepinto iterate`, iterate.teacher_share=null drops none)"
         )
     names = [name for name in (TRAIN, TEST) if name in sides]

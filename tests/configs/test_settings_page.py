@@ -30,8 +30,8 @@ def test_what_a_row_says() -> None:
         "| `concurrency` | integer, at least 1, at most 10000 | `2` "
         "| Rollouts at once, of all nodes together. |" in section("`runner`")
     )
-    (caps,) = (line for line in section("`format.mixture`") if "caps" in line)
-    assert caps.startswith("| `caps` | {NAME: integer or {NAME: integer}} | `{}` | Most")
+    (weights,) = (line for line in section("`format.mixture`") if "weights" in line)
+    assert weights.startswith("| `weights` | {NAME: {NAME: number")
     (first_day,) = (line for line in section("`self_repair`") if "from_date" in line)
     assert first_day.startswith("| `from_date` | date or null | `null` | Only")
     (quantize,) = (line for line in section("`train.lora`") if "quantize" in line)

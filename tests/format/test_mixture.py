@@ -1,4 +1,4 @@
-"""Weights and caps by what rows are of."""
+"""Weights and shares by what rows are of."""
 
 from __future__ import annotations
 
@@ -53,18 +53,9 @@ def test_weights_are_chances_and_multiply() -> None:
     assert found["language", "java"] == pytest.approx(MANY / 12 * 0.5 * 1.2, rel=0.2)
 
 
-def test_caps_are_met_and_not_missed() -> None:
-    found = kept(caps={"category": 50, "language": {"java": 10}})
-    assert [found["category", each] for each in "abc"] == [50, 50, 50]
-    assert found["language", "java"] == 10
-    assert found["language", "python"] == 140
-    found = kept(caps={"difficulty": {"none": 7, "hard": 3}})
-    assert (found["difficulty", "hard"], found["difficulty", "none"]) == (0, 7)
-
-
 def test_a_larger_number_of_rows_has_all_of_a_smaller_one() -> None:
     def chosen(**config: Any) -> bytearray:
-        return many(MixtureConfig.model_validate({"caps": {"category": 900}} | config))[1]
+        return many(MixtureConfig.model_validate({"weights": {"category": {"a": 0.9}}} | config))[1]
 
     few, more = chosen(max_rows=100), chosen(max_rows=1_000)
     assert (sum(few), sum(more)) == (100, 1_000)
@@ -93,12 +84,7 @@ def test_other_rows_make_room_for_a_least_share() -> None:
     assert (found["language", "java"], found["language", "python"]) == (MANY // 4, 0)
     found = kept(least_shares={"language": {"python": 0.5}})
     assert found["language", "java"] == MANY // 4, "there are enough of them"
-    assert (
-        kept(caps={"language": {"java": 9}}, least_shares={"language": {"java": 0.9}})[
-            "language", "python"
-        ]
-        == 1
-    )
+    assert kept(max_rows=40, least_shares={"language": {"java": 0.9}})["language", "python"] == 1
 
 
 def test_all_least_shares_hold_together() -> None:
@@ -116,7 +102,6 @@ def test_all_least_shares_hold_together() -> None:
     [
         {"weights": {"categry": {"a": 1}}},
         {"weights": {"category": {"a": 2}}},
-        {"caps": {"role": -1}},
         {"best": 0},
         {"least_shares": {"model": {"small": 0}}},
     ],
