@@ -304,7 +304,9 @@ class SplitWriter:
             self._flush()
         if self._writer is not None:
             self._writer.close()
-            name_by_content(self._path)
+            with self._path.open("rb") as file:
+                content = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+            self._path.rename(self._path.with_stem(f"{self._path.stem}-{content}"))
 
     def _flush(self) -> None:
         if self._writer is None:
@@ -323,13 +325,6 @@ class SplitWriter:
         self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
         self._rows.clear()
         self._characters = 0
-
-
-def name_by_content(path: Path) -> None:
-    """Add a digest of a file's content to its name, because `datasets` caches by name."""
-    with path.open("rb") as file:
-        content = hashlib.file_digest(file, "sha256").hexdigest()[:16]
-    path.rename(path.with_stem(f"{path.stem}-{content}"))
 
 
 def read_rows(

@@ -13,8 +13,7 @@ import logging
 import shutil
 import time
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -89,7 +88,14 @@ def run_train(
     job = Job(config, run, data, sha256, method.other_facts)
     if (done := finished(run / "model", job.fingerprint)) is not None:
         return done
-    with _quiet_libraries(), joined(cpu) as processes:
+    import datasets
+    from transformers.utils import logging as model_logging
+
+    # The command line shows its own progress.
+    datasets.disable_progress_bars()
+    model_logging.disable_progress_bar()
+    with warnings.catch_warnings(), joined(cpu) as processes:
+        warnings.simplefilter("ignore", FutureWarning)
         return _train(job, method, processes, on_step)
 
 
@@ -245,23 +251,6 @@ def finished(folder: Path, fingerprint: str) -> TrainReport | None:
     """The report in a model folder, if this same training has written it."""
     made = training_of(folder)
     return TrainReport.model_validate(made) if made.get("fingerprint") == fingerprint else None
-
-
-@contextmanager
-def _quiet_libraries() -> Iterator[None]:
-    """Silence progress bars, since the command line shows its own, and deprecation warnings."""
-    import datasets
-    from transformers.utils import logging
-
-    datasets.disable_progress_bars()
-    logging.disable_progress_bar()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)
-            yield
-    finally:
-        datasets.enable_progress_bars()
-        logging.enable_progress_bar()
 
 
 # The checkpoints of an interrupted training.
