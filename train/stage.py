@@ -175,8 +175,8 @@ def _prepare(job: Job, method: Method, tokenization: Tokenization) -> Preflight:
     if job.config.save_untuned:
         base = load_model(job.config, tokenization.base, quantized=False)
         known = training_of(Path(tokenization.base))
-        told = {name: known[name] for name in LEARNED if name in known}
-        save_copy(base, tokenization, job.run / "untuned", told)
+        learned = {name: known[name] for name in LEARNED if name in known}
+        save_copy(base, tokenization, job.run / "untuned", learned)
     return preflight
 
 
