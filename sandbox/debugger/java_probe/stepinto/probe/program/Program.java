@@ -5,17 +5,19 @@ import com.sun.jdi.Location;
 import com.sun.jdi.Method;
 import com.sun.jdi.ReferenceType;
 import java.io.File;
+import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 
 /** Which classes are the program's own, and how its places are named. */
 public final class Program {
     private static final String LAMBDA = "lambda$";
-    private static final String[] RUNNERS = {
+    /** What runs programs and their tests, besides the JDK. */
+    public static final List<String> RUNNERS = Arrays.asList(
         "stepinto.", "org.junit.", "junit.", "org.testng.", "org.opentest4j.", "org.hamcrest.",
-        "org.apiguardian.", "org.assertj.", "org.mockito.", "org.gradle.", "worker.org.gradle.",
-        "org.apache.maven."
-    };
+        "org.apiguardian.", "org.assertj.", "org.mockito.", "net.bytebuddy.", "org.gradle.",
+        "worker.org.gradle.", "org.apache.maven.");
     public final Target target;
     public final Sources sources;
     private final Map<ReferenceType, Facts> known = new HashMap<>();
@@ -90,9 +92,7 @@ public final class Program {
             }
             // What runs the program: the JDK, a test runner, the probe.
             boolean foreign = generated || name.startsWith("$Proxy") || TypeNames.isPlatform(name);
-            for (String prefix : RUNNERS) {
-                foreign |= name.startsWith(prefix);
-            }
+            foreign |= RUNNERS.stream().anyMatch(name::startsWith);
             own = here;
             hidden = !own && foreign;
         }

@@ -4,10 +4,14 @@ import com.sun.jdi.ClassType;
 import com.sun.jdi.InterfaceType;
 import com.sun.jdi.StringReference;
 import com.sun.jdi.Value;
+import java.util.Arrays;
 import java.util.List;
 
 /** Names of types as a reader writes them: without package, nested classes by dots. */
 public final class TypeNames {
+    public static final List<String> PLATFORM =
+        Arrays.asList("java.", "javax.", "jdk.", "sun.", "com.sun.");
+
     private TypeNames() {}
 
     /** {@code java.util.Map$Entry[]} as {@code Map.Entry[]}; anonymous classes keep the dollar. */
@@ -47,11 +51,7 @@ public final class TypeNames {
 
     /** Whether the class belongs to the JDK, whose methods can be trusted to end. */
     public static boolean isPlatform(String binaryName) {
-        return binaryName.startsWith("java.")
-                || binaryName.startsWith("javax.")
-                || binaryName.startsWith("jdk.")
-                || binaryName.startsWith("sun.")
-                || binaryName.startsWith("com.sun.");
+        return PLATFORM.stream().anyMatch(binaryName::startsWith);
     }
 
     /** As {@code Class.forName} takes it: {@code [I}, {@code [[La.B;}; other names as they are. */

@@ -5,10 +5,12 @@ import com.sun.jdi.event.MethodExitEvent;
 import com.sun.jdi.request.*;
 import java.io.File;
 import java.util.*;
+import java.util.stream.Stream;
 import stepinto.probe.program.ByteCode;
 import stepinto.probe.program.Stack.FrameAt;
 import stepinto.probe.program.Program;
 import stepinto.probe.program.Stack;
+import stepinto.probe.program.TypeNames;
 import stepinto.probe.threads.Requests;
 
 /**
@@ -18,11 +20,6 @@ import stepinto.probe.threads.Requests;
  * only within calls of foreign code: elsewhere they would hide that the step has left the program.
  */
 public final class Stepper {
-    private static final String[] FOREIGN = {
-        "java.*", "javax.*", "jdk.*", "sun.*", "com.sun.*", "org.junit.*", "junit.*",
-        "org.testng.*", "org.hamcrest.*", "org.opentest4j.*", "org.assertj.*", "org.mockito.*",
-        "net.bytebuddy.*", "stepinto.*"
-    };
 
     private enum Phase {
         IDLE,
@@ -64,16 +61,10 @@ public final class Stepper {
     public Stepper(Program program, Requests requests) {
         this.program = program;
         this.requests = requests;
-        for (String pattern : FOREIGN) {
-            String folder = pattern.substring(0, pattern.length() - 2).replace('.', '/');
-            boolean own = false;
-            for (String root : program.target.classRoots) {
-                own |= new File(root, folder).exists();
-            }
-            if (!own) {
-                foreign.add(pattern);
-            }
-        }
+        Stream.concat(TypeNames.PLATFORM.stream(), Program.RUNNERS.stream())
+                .filter(prefix -> program.target.classRoots.stream()
+                        .noneMatch(root -> new File(root, prefix.replace('.', '/')).exists()))
+                .forEach(prefix -> foreign.add(prefix + "*"));
     }
 
     public void start(String wanted, Stack stack) throws IncompatibleThreadStateException {
