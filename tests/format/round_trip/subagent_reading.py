@@ -11,9 +11,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from collect.agents.debug2fix import answer_prompt
 from collect.agents.debug_tools import LINE_LOCATION, DefaultStartArguments
 from collect.agents.inspectcoder.react import ActionCall
-from collect.agents.prompts import prompt
 from collect.agents.subagent_task import OPEN, parse_answer
 from collect.store.messages import ToolCall
 from collect.store.records import Conversation, StopReason
@@ -21,6 +21,7 @@ from format.translation import (
     QUESTION,
     RESTARTED,
     START_SESSION,
+    TRANSLATED,
     Conclusion,
     Inspection,
     Step,
@@ -116,7 +117,7 @@ def _conclusion(conversation: Conversation) -> Conclusion:
     if answer is None or row.message.role != "assistant" or row.message.tool_calls:
         raise Untranslatable("the conversation ends without a <debug_answer>")
     thought = OPEN.split(row.message.content)[0].rstrip("\n")
-    asked = before.message.content == prompt("subagent_forced_answer")
+    asked = before.message.content == answer_prompt("forced_answer", TRANSLATED)
     forced = asked and conversation.stop_reason is StopReason.STEP_LIMIT
     return Conclusion(thought, answer.answer, forced, row)
 
