@@ -11,11 +11,10 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import Any, cast
+from typing import Any
 
 from collect.agents.config import AgentsConfig
-from collect.agents.debug2fix import answer_prompt, subagent_prompt, subagent_toolbox
+from collect.agents.debug2fix import answer_prompt, subagent_prompt, subagent_schemas
 from collect.agents.debug_tools import ShownSource, placed, withheld
 from collect.agents.inspectcoder.inspector import plan_of
 from collect.agents.inspectcoder.inspector_tools import (
@@ -54,8 +53,7 @@ from collect.store.records import (
     MessageRow,
     StopReason,
 )
-from sandbox import Sandbox
-from sandbox.debugger import Action, DebugEvent, Debugger, ErrorKind, State
+from sandbox.debugger import Action, DebugEvent, ErrorKind, State
 
 MAPPING = """\
 | InspectCoder's Program Inspector | Debug2Fix's Debug Subagent |
@@ -343,7 +341,7 @@ def to_debug2fix(conversation: Conversation) -> Conversation:
         conversation,
         messages=tuple(draft.rows),
         events=tuple(draft.events),
-        tools=_subagent_schemas(),
+        tools=json.dumps(subagent_schemas(LANGUAGE, TRANSLATED)),
         final_answer=text,
         answer=answer,
     )
@@ -439,11 +437,3 @@ def _answer_text(answer: DebugAnswer) -> str:
     if len(OPEN.findall(text)) > 1 or len(CLOSE.findall(text)) > 1 or parse_answer(text) is None:
         raise Untranslatable("the repair plan or a value holds a <debug_answer> tag, or no text")
     return text
-
-
-@cache
-def _subagent_schemas() -> str:
-    """The tools of a Debug Subagent, `debug_run_code` included, as JSON."""
-    # The schemas come from the tools' classes alone; the arguments are never used.
-    debugger, sandbox = cast(Debugger, None), cast(Sandbox, None)
-    return json.dumps(subagent_toolbox(debugger, sandbox, TRANSLATED, wording(LANGUAGE)).schemas())

@@ -120,6 +120,13 @@ def subagent_toolbox(
     return Toolbox(tools, words, compact=config.subagent_form == "compact")
 
 
+def subagent_schemas(language: str, config: AgentsConfig) -> list[ToolSchema]:
+    """The schemas of the Debug Subagent's tools."""
+    # A schema needs only the tool's class.
+    debugger, sandbox = cast(Debugger, None), cast(Sandbox, None)
+    return subagent_toolbox(debugger, sandbox, config, wording(language)).schemas()
+
+
 def instructions_hash(system: str, tools: Sequence[ToolSchema]) -> str:
     """Of a Debug Subagent's system prompt and tools: equal for all its conversations with the same
     settings, in one language."""
@@ -128,12 +135,10 @@ def instructions_hash(system: str, tools: Sequence[ToolSchema]) -> str:
 
 def instructions_of(config: AgentsConfig) -> dict[str, str]:
     """The hash that these settings give, by language."""
-    debugger, sandbox, hashes = cast(Debugger, None), cast(Sandbox, None), dict[str, str]()
-    for language in WORDINGS:
-        words = wording(language)
-        tools = subagent_toolbox(debugger, sandbox, config, words).schemas()
-        hashes[language] = instructions_hash(subagent_prompt(words, config), tools)
-    return hashes
+    return {
+        each: instructions_hash(subagent_prompt(words, config), subagent_schemas(each, config))
+        for each, words in WORDINGS.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -168,19 +173,16 @@ def run_subagent(
     `call_id` is the main agent's call; None if there is no main agent. Raises RolloutError,
     RolloutStopped, SandboxError.
     """
-    config = context.config
+    config, words = context.config, context.wording
     with context.debugger() as debugger:
-        toolbox = subagent_toolbox(
-            debugger, context.sandbox, config, context.wording, arguments.test
-        )
+        toolbox = subagent_toolbox(debugger, context.sandbox, config, words, arguments.test)
+        reminder = answer_prompt("reminder", config)
         spec = AgentSpec(
-            subagent_prompt(context.wording, config),
+            subagent_prompt(words, config),
             toolbox,
             config.sub_max_steps,
             forced_answer=answer_prompt("forced_answer", config),
-            follow_up=lambda said: (
-                None if parse_answer(said) else answer_prompt("reminder", config)
-            ),
+            follow_up=lambda said: None if parse_answer(said) else reminder,
             max_follow_ups=config.sub_max_reminders,
         )
         agent = context.agent(spec, Role.DEBUG_SUBAGENT, call_id)

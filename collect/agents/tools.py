@@ -61,10 +61,7 @@ class Tool(Protocol):
 
 class Toolbox:
     def __init__(
-        self,
-        tools: Sequence[Tool],
-        wording: Mapping[str, str] | None = None,
-        compact: bool = False,
+        self, tools: Sequence[Tool], wording: Mapping[str, str] | None = None, compact: bool = False
     ) -> None:
         """`wording` is what the placeholders in the tools' descriptions stand for; `compact` leaves
         out of the schemas what a model needs not to make a valid call."""

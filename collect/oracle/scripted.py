@@ -71,10 +71,8 @@ class ScriptedModel:
     def _next(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Message:
         """The next reply that the agent's instructions allow: without calls of tools that it does
         not have, as if it had made them, and without the question if answers don't repeat it."""
-        message, offered = (
-            self._move(messages, not tools),
-            {each["function"]["name"] for each in tools},
-        )
+        message = self._move(messages, not tools)
+        offered = {each["function"]["name"] for each in tools}
         while tools and message.tool_calls and message.tool_calls[0].name not in offered:
             assert self._turns is not None
             message = self._turns.send([""])

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
 
 from collect.agents.config import AgentsConfig, Variant
 from collect.agents.conversation import ConversationLog
@@ -22,7 +21,7 @@ from collect.config import RuntimeConfig
 from collect.question_records import Question
 from collect.questions.scoring import Verdict
 from collect.rollouts.rollout import RolloutSpec
-from collect.store.messages import Message, ToolCall, ToolSchema
+from collect.store.messages import Message, ToolCall
 from collect.store.records import (
     MODEL_TEACHER,
     SESSION_START,
@@ -34,7 +33,6 @@ from collect.store.records import (
     Rollout,
 )
 from sandbox import Sandbox, SandboxConfig
-from sandbox.debugger import Debugger
 from sandbox.debugger.session import open_debugger
 from sandbox.text import storable
 
@@ -158,13 +156,6 @@ class EpisodeSettings:
     benchmark: Benchmark
     sandbox: SandboxConfig
     agents: AgentsConfig
-
-
-def tool_schemas(language: str, agents: AgentsConfig) -> list[ToolSchema]:
-    """The schemas of the Debug Subagent's tools."""
-    # A schema needs only the tool's class.
-    debugger, sandbox = cast(Debugger, None), cast(Sandbox, None)
-    return subagent_toolbox(debugger, sandbox, agents, wording(language)).schemas()
 
 
 class Episode:

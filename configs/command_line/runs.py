@@ -363,7 +363,7 @@ def _show_request(request: Request, whole: bool) -> None:
     if len(shown) == len(request.messages):
         console.print("--- tools")
         for tool in request.tools:
-            function = tool["function"]
+            function = {"description": "", **tool["function"]}
             parameters = json.dumps(function["parameters"], ensure_ascii=False)
             console.print(f"{function['name']}: {function['description']}\n    {parameters}")
     if request.answer_only:

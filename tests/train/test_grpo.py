@@ -15,6 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig
 
 from collect.agents.config import AgentsConfig
+from collect.agents.debug2fix import subagent_schemas
 from collect.benchmarks.base import Instance
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.benchmarks.config import BenchmarkConfig
@@ -23,7 +24,7 @@ from collect.config import RuntimeConfig
 from collect.errors import ConfigError
 from collect.models.config import trained_on
 from collect.question_records import Category, Location, Question, ValueAsk, ValueTruth
-from collect.questions.asking import EpisodeSettings, tool_schemas
+from collect.questions.asking import EpisodeSettings
 from sandbox import SandboxConfig
 from sandbox.errors import SandboxError
 from tests.collect.questions.asked import question
@@ -92,10 +93,11 @@ def asked(bug: Instance) -> Question:
     )
 
 
+COMPACT = AgentsConfig(sub_max_steps=2, subagent_form="compact")
+
+
 def episodes_of(shop: Path, bug: Instance, folder: Path) -> Episodes:
-    settings = EpisodeSettings(
-        BundledBenchmark(shop), SandboxConfig(), AgentsConfig(sub_max_steps=2)
-    )
+    settings = EpisodeSettings(BundledBenchmark(shop), SandboxConfig(), COMPACT)
     return Episodes(settings, {bug.id: bug}, give_up_after=2, failures=folder / "failures.jsonl")
 
 
@@ -121,7 +123,9 @@ def said(text: str, calls: int = 0) -> list[dict[str, Any]]:
 def test_the_reward_is_the_verdict_on_a_real_session(episodes: Episodes, asked: Question) -> None:
     environment = episodes.factory("python")()
     tools = [getattr(environment, each["function"]["name"]) for each in environment.schemas]
-    assert tools == tool_schemas("python", AgentsConfig())
+    assert tools == subagent_schemas("python", COMPACT)
+    method = vars(type(environment))["debug_inspect"]
+    assert method.__doc__.startswith("debug_inspect\n\nArgs:\n")
     environment.reset(question=asked.model_dump_json(), prompt=[])
     told = call_of(environment, "debug_start_session", **WATCHING)
     assert told.startswith(f"Paused at shop.py:{LINE}")
@@ -248,7 +252,9 @@ def test_a_step_on_real_sessions(shop: Path, run: Path, tmp_path: Path) -> None:
         },
     )
     benchmark = BenchmarkConfig(name="bundled", path=str(shop))
-    bench = QuestionBench(RuntimeConfig(agents=AgentsConfig(sub_max_steps=3)), benchmark)
+    bench = QuestionBench(
+        RuntimeConfig(agents=COMPACT.model_copy(update={"sub_max_steps": 3})), benchmark
+    )
     report = run_train(config, run, bench=bench)
     metrics = report.loss_curve[0].metrics
     # The session did not show the value.

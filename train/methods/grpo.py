@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from collect.agents.debug2fix import instructions_of
+from collect.agents.debug2fix import instructions_of, subagent_schemas
 from collect.agents.subagent_task import parse_answer
 from collect.benchmarks.base import Instance
 from collect.benchmarks.held_out import HeldOut
@@ -29,7 +29,6 @@ from collect.questions.asking import (
     EpisodeSettings,
     opening_messages,
     reproducible,
-    tool_schemas,
 )
 from collect.questions.building import DEFAULT_NAME
 from collect.questions.grounding import ground
@@ -90,7 +89,7 @@ class Episodes:
         self._environments: list[DebugEnvironment] = []
 
     def factory(self, language: str) -> Callable[[], DebugEnvironment]:
-        schemas = tool_schemas(language, self._settings.agents)
+        schemas = subagent_schemas(language, self._settings.agents)
         kind = environment_class(language, schemas)
 
         def make() -> DebugEnvironment:
@@ -202,7 +201,7 @@ def _method(function: Mapping[str, Any]) -> Callable[..., str]:
         f"    {each}: {about.get('description', '')}" for each, about in properties.items()
     )
     method.__name__ = name
-    method.__doc__ = f"{function['description']}\n\nArgs:\n{told}\n"
+    method.__doc__ = f"{function.get('description', name)}\n\nArgs:\n{told}\n"
     return method
 
 
@@ -349,7 +348,7 @@ class RewardOptimization:
         instances_of(self._benchmark(), questions)
         tokenizer, rows, lengths = _served_tokenizer(tokenization), [], []
         languages = {question.language for question in questions}
-        tools = {language: tool_schemas(language, agents) for language in languages}
+        tools = {language: subagent_schemas(language, agents) for language in languages}
         for question in questions:
             messages = opening_messages(question, agents)
             prompt = [{"role": each.role, "content": each.content} for each in messages]

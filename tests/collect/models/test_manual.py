@@ -86,6 +86,7 @@ def test_a_rollout_is_played(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         "models.hand={backend: manual}",
         "collect.main=hand",
         "collect.sub=hand",
+        "agents.subagent_form=compact",
         "collect.variants=[debug2fix]",
         "collect.benchmark.limit=1",
     ]
