@@ -85,7 +85,8 @@ class _RelayModel:
         if self._teacher is None:
             # Once its steps are used up, nobody could see anything more.
             forced = sampling.tool_choice == "none"
-            so_far = self._so_far()
+            assert self._context.so_far is not None, "an agent opens it"
+            so_far = self._context.so_far()
             wrong = None if forced else bad_step(so_far)
             if wrong is None:
                 said = self._student.complete(messages, tools, sampling)
@@ -95,7 +96,12 @@ class _RelayModel:
                 self._dropped = said
             self._context.log.note("relayed", conversation=self._context.index, why=wrong)
             self._teacher = self._relay.teacher.backend.open(self._context)
-        said = self._teacher.complete(messages, tools, self._of_teacher(sampling))
+        own = self._relay.teacher.sampling
+        seed = None if own.seed is None else own.seed + self._context.attempt
+        asked = {"tool_choice": sampling.tool_choice, "stop": sampling.stop or own.stop}
+        said = self._teacher.complete(
+            messages, tools, own.model_copy(update={**asked, "seed": seed})
+        )
         dropped, self._dropped = self._dropped, None
         if dropped is not None:
             usage, spent = said.usage + dropped.usage, said.dollars + dropped.dollars
@@ -103,14 +109,3 @@ class _RelayModel:
             told = dropped.usage.prompt_tokens
             said = replace(said, usage=usage, dollars=spent, seconds=seconds, replaced_tokens=told)
         return replace(said, player=self._relay.teacher.backend.name)
-
-    def _so_far(self) -> Conversation:
-        assert self._context.so_far is not None, "an agent opens it"
-        return self._context.so_far()
-
-    def _of_teacher(self, sampling: Sampling) -> Sampling:
-        """The teacher's own sampling, with what the agent asks for."""
-        own = self._relay.teacher.sampling
-        asked = {"tool_choice": sampling.tool_choice, "stop": sampling.stop or own.stop}
-        seed = None if own.seed is None else own.seed + self._context.attempt
-        return own.model_copy(update={**asked, "seed": seed})

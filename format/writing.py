@@ -274,9 +274,10 @@ def write_rows(
     ]
     if TRAIN not in sides:
         raise ConfigError(
-            f"format.mixture leaves none of the {len(kept.facets)} rows to train on; give more "
-            "weight to what they are of, or smaller least_shares of what no row is of "
-            "(in a round of `stepinto iterate`, iterate.teacher_share=null drops none)"
+            f"of {len(kept.facets)} rows none is left to train on: format.mixture drops "
+            f"{sides.count(None)}, and the test split takes {sides.count(TEST)}; drop fewer, or "
+            "lower format.test_fraction (in a round of `stepinto iterate`, "
+            "iterate.teacher_share=null drops none)"
         )
     names = [name for name in (TRAIN, TEST) if name in sides]
     written = Written({name: SplitStatistics() for name in names})

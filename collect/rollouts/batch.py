@@ -10,7 +10,7 @@ import json
 import logging
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -72,8 +72,6 @@ NOT_OF_A_SERVERS_IDENTITY = {
 }
 NOT_OF_A_SANDBOXES_IDENTITY = {"starts_at_once", "engine_wait"}
 Facts = dict[str, Any]
-LEAST = 2
-"""Rollouts of each kind that an estimate needs."""
 
 
 class Batch:
@@ -164,10 +162,11 @@ class Batch:
         """Everything that the missing rollouts need."""
         missing, runner, models = len(self.missing), self._runtime.runner, self._setup.models
         spent = self._spent() + spent_elsewhere(self._store.folder)
+        subs = {w.spec.sub for w in self.missing if not w.spec.variant.repairs_one_file}
         return (
             Check("rollouts", lambda: f"{missing} of {len(self._works)} to do"),
             Check("dollars", partial(check_dollars, runner, models.values(), spent)),
-            Check("instructions", partial(check_instructions, self._runtime.agents, models)),
+            Check("instructions", partial(check_instructions, self._runtime.agents, models, subs)),
             Check("disk of the run", partial(room_for_rows, self._store, missing, runner)),
             *executor.checks(self.missing),
         )
@@ -279,10 +278,9 @@ class Cost(NamedTuple):
 
 
 class Forecast:
-    """Estimates what a run costs from its first rollouts in order, once all of them have ended,
-    because those that end first are the short ones: each kind of rollout at its own mean, or at
-    that of all if none is known. Whether later bugs are harder it can't know. Repeats whenever
-    their number has doubled. Not thread-safe."""
+    """Estimates what a run costs from its first rollouts in order, two or more for each kind, once
+    all have ended, because those that end first are the short ones: each kind at its own mean, or
+    at that of all if none is known. Repeats whenever their number has doubled. Not thread-safe."""
 
     def __init__(
         self, specs: Sequence[RolloutSpec], rows: Iterable[Rollout], spent: float, after: int
@@ -294,7 +292,7 @@ class Forecast:
         self._kinds = {spec.id: (spec.variant, spec.main, spec.sub) for spec in specs}
         self._costs: dict[str, Cost] = {}
         self._ended: set[str] = set()
-        self._due_at = max(after, LEAST * len({*self._kinds.values()}))
+        self._due_at = max(after, 2 * len({*self._kinds.values()}))
         for row in rows:
             if row.failure_kind not in TRIED_AGAIN:
                 self.ended(row)
@@ -342,16 +340,17 @@ def check_dollars(runner: RunnerConfig, models: Iterable[ModelConfig], spent: fl
     return f"{dollars(spent)} spent; budget_dollars is {budget:g}"
 
 
-def check_instructions(agents: AgentsConfig, models: Mapping[str, ModelConfig]) -> str:
-    """Warn of models that were trained with another system prompt or other tools."""
+def check_instructions(
+    agents: AgentsConfig, models: Mapping[str, ModelConfig], subs: Collection[str | None]
+) -> str:
+    """Warn of Debug Subagents that were trained with another system prompt or other tools."""
     given, others = set(instructions_of(agents).values()), list[str]()
     for name, config in models.items():
-        folders = config.folders if isinstance(config, LocalConfig | VllmConfig) else ()
-        known = {each for path in folders for each in trained_on(path, "instructions")}
-        if known and given.isdisjoint(known):
-            others.append(name)
+        if name in subs and isinstance(config, LocalConfig | VllmConfig):
+            known = {each for path in config.folders for each in trained_on(path, "instructions")}
+            others += [name] if known and given.isdisjoint(known) else []
     if not others:
-        return "trained models know the subagent's"
+        return "those of the training data, as far as is known"
     told = (
         f"{', '.join(others)} learned with another system prompt or other tools than this run "
         "gives the Debug Subagent; set agents.subagent_form, sub_file_tools, start_session, "

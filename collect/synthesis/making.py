@@ -528,6 +528,11 @@ class ProjectMaker:
             candidates = find_candidates(project, suite, self.config)
             judge = Judge(project, suite, workbench, self.config)
             selection = self._select(judge, candidates.chosen, outcomes)
+        except ProjectRefused:
+            if not suite_file.is_file():
+                # Nothing was made, so that a start with other settings may go on.
+                outcomes.remove()
+            raise
         finally:
             seconds = earlier + time.monotonic() - began
             write_text(clock, str(seconds))

@@ -132,7 +132,7 @@ def test_the_splits_do_not_depend_on_the_mixture(tmp_path: Path) -> None:
 def test_a_mixture_that_leaves_nothing_is_an_error(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", make_rollouts(2))
     mixture = MixtureConfig(weights={Facet.LANGUAGE: {"python": 0}})
-    with pytest.raises(ConfigError, match="leaves none of the 2 rows to train on"):
+    with pytest.raises(ConfigError, match="of 2 rows none is left to train on"):
         run_format(FormatConfig(mixture=mixture), run)
     shares = MixtureConfig(least_shares={Facet.MODEL: {"none": 0.5}})
     with pytest.raises(ConfigError, match="smaller least_shares of what no row is of"):

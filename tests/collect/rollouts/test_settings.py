@@ -88,8 +88,9 @@ def test_a_model_that_learned_other_instructions_is_told_of(
         "small": LocalConfig(backend="local", model=str(tmp_path)),
         "untuned": LocalConfig(backend="local", model=str(tmp_path / "none")),
     }
-    check_instructions(compact, models)
+    check_instructions(compact, models, {"small", "untuned", None})
+    check_instructions(AgentsConfig(), models, {"untuned"})
     assert not caplog.records
-    told = check_instructions(AgentsConfig(), models)
+    told = check_instructions(AgentsConfig(), models, {"small"})
     assert told.startswith("small learned with another system prompt or other tools than this run")
     assert [record.getMessage() for record in caplog.records] == [told]
