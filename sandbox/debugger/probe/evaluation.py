@@ -308,10 +308,8 @@ def run_code(code: str, frame: types.FrameType) -> tuple[Field | None, list[str]
     outer = frame.f_globals
     before, names = frame_locals(frame), outer
     in_module = frame.f_locals is outer
-    fitted = Fitted(before)
     if not in_module:
-        tree = fitted.visit(tree)
-        before = {name: before[name] for name in before.keys() - fitted.declared}
+        tree = Fitted(before).visit(tree)
         module = {name: outer[name] for name in READ_BY_IMPORTS if name in outer}
         names = {**module, **before, "__builtins__": Outer(outer), PROGRAM: outer}
     last = ast.Expression(tree.body.pop().value) if text is not None else None
@@ -320,8 +318,6 @@ def run_code(code: str, frame: types.FrameType) -> tuple[Field | None, list[str]
         value = None if last is None else eval(compile(last, "<code>", "eval"), names)
     finally:
         if not in_module:
-            # What else binds a name than an assignment: `def`, `import`, `as`.
-            outer.update({name: names.pop(name) for name in fitted.declared & names.keys()})
             notes += take_back(frame, before, names)
     return None if text is None or value is None else (text, value), notes
 
@@ -348,49 +344,26 @@ def asks_for_value(node: ast.stmt) -> bool:
 
 class Fitted(ast.NodeTransformer):
     """Rewrites statements for the code's globals: the frame's variables are global there, and the
-    program's globals are assigned elsewhere."""
+    program's globals are not."""
 
     def __init__(self, known: dict[str, Any]) -> None:
         self.known = known
         self.declared: set[str] = set()
-        self.outermost: list[ast.AST] = []
-        """The function of the code that this is in, if any."""
-
-    def visit_FunctionDef(self, node: Any) -> Any:
-        outer, self.outermost = self.outermost, self.outermost or [node]
-        self.generic_visit(node)
-        self.outermost = outer
-        return node
 
     def visit_Nonlocal(self, node: ast.Nonlocal) -> ast.AST:
-        inner = any(binds(function, n) for function in self.outermost for n in node.names)
-        ours = self.known.keys() >= set(node.names) and not inner
+        ours = self.known.keys() >= set(node.names)
         return ast.copy_location(ast.Global(node.names), node) if ours else node
 
     def visit_Global(self, node: ast.Global) -> ast.AST:
         self.declared.update(node.names)
         return ast.copy_location(ast.Pass(), node)
 
-    def visit_NamedExpr(self, node: Any) -> Any:
-        node.value = self.visit(node.value)
-        return node
-
     def visit_Name(self, node: ast.Name) -> Any:
-        if node.id not in self.declared or isinstance(node.ctx, ast.Load):
+        if node.id not in self.declared:
             return node
         found: Any = ast.parse(f"{PROGRAM}[{node.id!r}]", mode="eval").body
         found.ctx = node.ctx
         return ast.copy_location(found, node)
-
-
-def binds(node: ast.AST, name: str) -> bool:
-    """Whether a function has a variable of its own with this name, for those inside it."""
-    inner = node.body if isinstance(node, ast.FunctionDef) else []
-    if any(isinstance(each, ast.Nonlocal) and name in each.names for each in inner):
-        return False
-    is_argument = isinstance(node, ast.arg) and node.arg == name
-    stored = isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
-    return is_argument or stored or any(binds(each, name) for each in ast.iter_child_nodes(node))
 
 
 def take_back(frame: types.FrameType, before: Json, names: Json) -> list[str]:
