@@ -17,6 +17,30 @@ final class SnippetSource {
     /** What stands before a label of a switch: a constant whose enum is known without a name. */
     private static final Pattern CASE = Pattern.compile("\\bcase\\s+([\\w.]+\\s*,\\s*)*$");
 
+    /**
+     * A method that makes lambdas work in a hidden class, for its source.
+     *
+     * <p>What {@code LambdaMetafactory} makes calls a lambda's body by the name of its class, and a
+     * hidden class has none. So the class brings a method of the same name and type that hands on a
+     * method handle instead, and the lambdas are bound to that. All types are erased: the class
+     * that is made for a lambda can't cast to a class that its package doesn't see.
+     */
+    private static final String METAFACTORY =
+            "static java.lang.invoke.CallSite metafactory("
+                    + "java.lang.invoke.MethodHandles.Lookup lookup, String name, "
+                    + "java.lang.invoke.MethodType made, java.lang.invoke.MethodType method, "
+                    + "java.lang.invoke.MethodHandle body, java.lang.invoke.MethodType exact) "
+                    + "throws Exception { "
+                    + "java.lang.invoke.MethodType kept = made.erase(); "
+                    + "java.lang.invoke.MethodType all = "
+                    + "method.insertParameterTypes(0, kept.parameterArray()); "
+                    + "return new java.lang.invoke.ConstantCallSite("
+                    + "java.lang.invoke.LambdaMetafactory.altMetafactory(lookup, name, "
+                    + "kept.changeReturnType(made.returnType())"
+                    + ".insertParameterTypes(0, java.lang.invoke.MethodHandle.class), method, "
+                    + "java.lang.invoke.MethodHandles.exactInvoker(all), method, 0)"
+                    + ".getTarget().bindTo(body.asType(all)).asType(made)); }\n";
+
     /** The parameters of the method, one a variable; then {@code Object[]} for what is assigned. */
     final List<Variable> variables = new ArrayList<>();
 
@@ -161,7 +185,7 @@ final class SnippetSource {
             }
             text.append("}");
         }
-        return text.append("\n}\n}\n").toString();
+        return text.append("\n}\n").append(METAFACTORY).append("}\n").toString();
     }
 
     private static String store(int place, String name) {

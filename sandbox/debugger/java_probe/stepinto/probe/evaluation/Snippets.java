@@ -144,9 +144,8 @@ final class Snippets {
                 loader.define(each.getValue(), host);
             }
         }
-        boolean hidden = hides && !loader.privileges();
         ReferenceType type =
-                hidden ? loader.defineHidden(main, host) : loader.define(main, host);
+                hides ? loader.defineHidden(main, host) : loader.define(main, host);
         return new Defined(type, made.primitive);
     }
 
@@ -167,10 +166,10 @@ final class Snippets {
     /**
      * Loads a compiled class into the program.
      *
-     * <p>It is a class of the loader and package of the class whose code the frame runs. From JDK
-     * 15 to 23 it may use the private members of all classes, as interpreted expressions may, but
-     * a lambda can't take an object of a class that the package doesn't see. Later it is a hidden
-     * nest mate, which may use the private members of the frame's own class.
+     * <p>From Java 15 on it is a hidden nest mate of the class whose code the frame runs: it may
+     * use that one's private members, and nothing of the program can find it. Up to JDK 23 it may
+     * use those of all classes, as interpreted expressions may. Before 15 it is a class of the same
+     * loader and package.
      */
     private final class Loader {
         /**
@@ -213,7 +212,7 @@ final class Snippets {
             ArrayReference option = array(OPTION + "[]", Collections.singletonList(
                     options.getValue(options.fieldByName("NESTMATE"))));
             Value defined = call(
-                    lookup, "defineHiddenClass", bytes(content),
+                    lookup, "defineHiddenClass", bytes(privileged(bound(content))),
                     types.machine.mirrorOf(true), option);
             return ((ClassObjectReference) call(defined, "lookupClass")).reflectedType();
         }
@@ -268,6 +267,24 @@ final class Snippets {
             changed.putShort(ConstantPool.START, (short) (added + 2));
             changed.putShort(flags + 4, (short) (added + 1));
             return Arrays.copyOf(changed.array(), changed.position());
+        }
+
+        /** The class file with its lambdas bound to its own {@code metafactory}. */
+        private byte[] bound(byte[] bytes) {
+            ByteBuffer content = ByteBuffer.wrap(bytes.clone());
+            ConstantPool constants = new ConstantPool(content);
+            int self = content.getShort(content.position() + 2) & 0xffff;
+            for (int index = 1; index < constants.count(); index++) {
+                if (constants.isMethod(index)) {
+                    String owner = constants.text(constants.first(constants.first(index)));
+                    String name = constants.text(constants.first(constants.second(index)));
+                    boolean lambdas = owner.equals("java/lang/invoke/LambdaMetafactory");
+                    if (lambdas && name.equals("metafactory")) {
+                        constants.setFirst(index, self);
+                    }
+                }
+            }
+            return content.array();
         }
 
         private Value call(Value object, String name, Value... arguments) throws EvaluationFailed {

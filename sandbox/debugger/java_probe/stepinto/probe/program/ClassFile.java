@@ -152,7 +152,7 @@ public final class ClassFile {
         }
     }
 
-    /** The constants of a class file (JVM specification, 4.4), to be read. */
+    /** The constants of a class file (JVM specification, 4.4), to be read and changed in place. */
     public static final class ConstantPool {
         /** Where the number of constants stands. */
         public static final int START = 8;
@@ -160,6 +160,7 @@ public final class ClassFile {
         public static final byte CLASS = 7;
         private static final int LONG = 5;
         private static final int DOUBLE = 6;
+        private static final int METHOD = 10;
         /** The size of each kind of constant without its tag, by the tag; 0 for none such. */
         private static final int[] SIZES = {
             0, 2, 0, 4, 4, 8, 8, 2, 2, 4, 4, 4, 4, 0, 0, 3, 2, 4, 4, 2, 2,
@@ -195,6 +196,10 @@ public final class ClassFile {
             return offsets.length;
         }
 
+        public boolean isMethod(int index) {
+            return offsets[index] > 0 && content.get(offsets[index]) == METHOD;
+        }
+
         public String text(int index) {
             return new String(
                     content.array(),
@@ -207,9 +212,18 @@ public final class ClassFile {
             return text(first(index)).replace('/', '.');
         }
 
-        /** The index that a constant holds first: a class's name. */
+        /** The index that a constant holds first: a method's class, a class's name. */
         public int first(int index) {
             return unsigned(offsets[index] + 1);
+        }
+
+        /** The index that it holds second: a method's name and type. */
+        public int second(int index) {
+            return unsigned(offsets[index] + 3);
+        }
+
+        public void setFirst(int index, int value) {
+            content.putShort(offsets[index] + 1, (short) value);
         }
     }
 }
