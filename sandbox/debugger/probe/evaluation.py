@@ -9,7 +9,7 @@ import sys
 import threading
 import types
 from contextlib import suppress
-from typing import Any, Callable, Dict
+from typing import Any, Callable
 
 from .breakpoints import Breakpoint
 from .interpreter import (
@@ -42,9 +42,7 @@ def interruptible(frame: types.FrameType | None) -> bool:
         code = frame.f_code
         if code.co_filename.startswith("<stepinto "):
             rendering = code.co_filename == "<stepinto values>"
-            looking_up = code.co_name == "__getitem__"
-            below = frame is not top and code.co_name not in MACHINERY
-            return rendering or looking_up or below
+            return rendering or (frame is not top and code.co_name not in MACHINERY)
         frame = frame.f_back
     return False
 
@@ -282,9 +280,15 @@ class Evaluating:
         return self.interrupted
 
 
-PROGRAM = "_stepinto_globals"
-READ_BY_IMPORTS = ("__name__", "__package__", "__spec__", "__path__")
-"""Names of a module that its relative imports look up in its globals alone."""
+WRAPPER = """\
+def variables({known}):
+    if False:
+        {names} = None
+    def _stepinto_code():
+        {statement}
+    return _stepinto_code
+"""
+NO_VARIABLE = "_stepinto_none"
 NOT_SHOWN = "a value is shown only for an expression that is the last statement: print the others"
 NO_VALUE = ("exec", "setattr", "delattr")
 """Functions that are called for what they do: they return None."""
@@ -296,8 +300,8 @@ def run_code(code: str, frame: types.FrameType) -> tuple[Field | None, list[str]
     """Run statements in a frame. Returns the last one and its value if it is an expression that
     comes to something, and notes about them.
 
-    The code's globals are the frame's variables, so all that it defines (functions, lambdas,
-    comprehensions, classes) sees them, and behind these the program's own globals, as they are.
+    The code becomes an inner function of one that has the frame's variables, so all that it defines
+    (functions, lambdas, comprehensions, classes) sees them, and its globals are the program's own.
     Afterwards its changes are copied to the frame, even if it raises.
     """
     tree: Any = ast.parse(code, "<code>", "exec")
@@ -305,32 +309,30 @@ def run_code(code: str, frame: types.FrameType) -> tuple[Field | None, list[str]
     text = ast.get_source_segment(code, tree.body[-1].value) if is_value else None
     notes = [NOT_SHOWN] if any(map(asks_for_value, tree.body[:-1])) else []
     with_private_names(tree, frame)
-    outer = frame.f_globals
-    before, names = frame_locals(frame), outer
-    in_module = frame.f_locals is outer
-    if not in_module:
-        tree = Fitted(before).visit(tree)
-        module = {name: outer[name] for name in READ_BY_IMPORTS if name in outer}
-        names = {**module, **before, "__builtins__": Outer(outer), PROGRAM: outer}
-    last = ast.Expression(tree.body.pop().value) if text is not None else None
+    if frame.f_locals is frame.f_globals:
+        end = tree.body.pop() if text is not None else None
+        exec(compile(tree, "<code>", "exec"), frame.f_globals)
+        if end is None or text is None:
+            return None, notes
+        expression = compile(ast.Expression(end.value), "<code>", "eval")
+        return named(text, eval(expression, frame.f_globals)), notes
+    tree = Fitted().visit(tree)
+    if text is not None:
+        tree.body[-1] = ast.copy_location(ast.Return(tree.body[-1].value), tree.body[-1])
+    declared = {
+        name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names
+    }
+    before = {
+        name: value
+        for name, value in frame_locals(frame).items()
+        if name.isidentifier() and name not in declared
+    }
+    inner = inner_function(tree, before, frame.f_globals)
     try:
-        exec(compile(tree, "<code>", "exec"), names)
-        value = None if last is None else eval(compile(last, "<code>", "eval"), names)
+        value = inner()
     finally:
-        if not in_module:
-            notes += take_back(frame, before, names)
-    return None if text is None or value is None else (text, value), notes
-
-
-class Outer(Dict[str, Any]):
-    """Looks names up in the program's globals, and then among the builtins."""
-
-    def __init__(self, names: dict[str, Any]) -> None:
-        super().__init__(vars(builtins))
-        self.names = names
-
-    def __getitem__(self, name: str) -> Any:
-        return self.names[name] if name in self.names else super().__getitem__(name)
+        notes += take_back(frame, before, inner)
+    return named(text, value), notes
 
 
 def asks_for_value(node: ast.stmt) -> bool:
@@ -342,39 +344,73 @@ def asks_for_value(node: ast.stmt) -> bool:
     return not acts and not isinstance(called, ast.Attribute)
 
 
+def named(text: str | None, value: Any) -> Field | None:
+    return None if text is None or value is None else (text, value)
+
+
 class Fitted(ast.NodeTransformer):
-    """Rewrites statements for the code's globals: the frame's variables are global there, and the
-    program's globals are not."""
+    """Rewrites statements for the inner function, where the frame's variables are nonlocal."""
 
-    def __init__(self, known: dict[str, Any]) -> None:
-        self.known = known
-        self.declared: set[str] = set()
-
-    def visit_Nonlocal(self, node: ast.Nonlocal) -> ast.AST:
-        ours = self.known.keys() >= set(node.names)
-        return ast.copy_location(ast.Global(node.names), node) if ours else node
-
-    def visit_Global(self, node: ast.Global) -> ast.AST:
-        self.declared.update(node.names)
-        return ast.copy_location(ast.Pass(), node)
-
-    def visit_Name(self, node: ast.Name) -> Any:
-        if node.id not in self.declared:
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             return node
-        found: Any = ast.parse(f"{PROGRAM}[{node.id!r}]", mode="eval").body
-        found.ctx = node.ctx
-        return ast.copy_location(found, node)
+        if isinstance(node, (ast.Return, ast.Yield, ast.YieldFrom)):
+            raise SyntaxError(f"'{type(node).__name__.lower()[:6]}' outside function")
+        if isinstance(node, ast.Nonlocal):
+            return ast.copy_location(ast.Pass(), node)
+        if isinstance(node, ast.AnnAssign):  # a nonlocal variable can't be annotated
+            bare: Any = ast.Pass()
+            if node.value is not None:
+                bare = ast.Assign(targets=[node.target], value=node.value)
+            return ast.copy_location(bare, node)
+        return self.generic_visit(node)
 
 
-def take_back(frame: types.FrameType, before: Json, names: Json) -> list[str]:
+def inner_function(
+    tree: ast.Module, known: dict[str, Any], namespace: dict[str, Any]
+) -> Callable[[], object]:
+    """The code as a function with the known names, and those that it binds, as free variables."""
+    code = wrapped(tree, [*known], [*known], "pass")
+    for name in ("variables", "_stepinto_code"):
+        inner_codes = [item for item in code.co_consts if isinstance(item, types.CodeType)]
+        code = next(item for item in inner_codes if item.co_name == name)
+    # What the code assigns, imports, defines or deletes, according to the compiler.
+    bound = {name for name in (*code.co_varnames, *code.co_cellvars) if name.isidentifier()}
+    names = [*known, *sorted(bound - set(known))]
+    found: dict[str, Any] = {}
+    exec(wrapped(tree, [*known], names, "nonlocal {names}"), namespace, found)
+    inner: Callable[[], object] = found["variables"](**known)
+    return inner
+
+
+def wrapped(tree: ast.Module, known: list[str], names: list[str], statement: str) -> types.CodeType:
+    """The code as an inner function, after one statement."""
+    listed = ", ".join(names) or NO_VARIABLE
+    text = WRAPPER.format(
+        known=", ".join(known), names=listed, statement=statement.format(names=listed)
+    )
+    module = ast.parse(text)
+    outer: Any = module.body[0]
+    function = next(node for node in outer.body if isinstance(node, ast.FunctionDef))
+    function.body += tree.body
+    return compile(module, "<code>", "exec")
+
+
+def take_back(frame: types.FrameType, before: dict[str, Any], inner: Any) -> list[str]:
     """Copy the code's changes of variables to the frame."""
-    changed = {
-        name: value
-        for name, value in names.items()
-        if name.isidentifier() and not (name.startswith("__") and name.endswith("__"))
-        if name != PROGRAM and (name not in before or value is not before[name])
-    }
-    deleted = [name for name in before if name not in names]
+    missing = object()
+    changed, deleted = {}, []
+    for name, cell in zip(  # noqa: B905  # 3.8 has no strict
+        inner.__code__.co_freevars, inner.__closure__ or ()
+    ):
+        try:
+            value = cell.cell_contents
+        except ValueError:  # deleted, or never assigned
+            value = missing
+        if value is missing and name in before:
+            deleted.append(name)
+        elif value is not before.get(name, missing):
+            changed[name] = value
     assign_locals(frame, changed)
     notes = []
     outer = {**vars(builtins), **frame.f_globals}

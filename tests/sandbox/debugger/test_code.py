@@ -66,9 +66,6 @@ CODE = {
     ),
     "(total := 4)": "(4, 1, 2, [1, 2, 3], 1, 2)",
     "any((total := n) for n in items)": "(1, 1, 2, [1, 2, 3], 1, 2)",
-    "class Box:\n    rate = RATE\ntotal = Box.rate + show()": "(4, 1, 2, [1, 2, 3], 1, 2)",
-    "def outer():\n    n = 1\n    def inner():\n        nonlocal n\n        n += RATE\n"
-    "    inner()\n    return n\ntotal = outer()": "(3, 1, 2, [1, 2, 3], 1, 2)",
     "": "(0, 1, 2, [1, 2, 3], 1, 2)",
     "# nothing": "(0, 1, 2, [1, 2, 3], 1, 2)",
 }

@@ -258,8 +258,6 @@ def test_an_endless_evaluation_is_left(bench: Workbench) -> None:
     assert (event.error_kind, event.state) == (ErrorKind.TIMEOUT, State.RUNTIME)
     assert event.kill_reason is not None
     assert bench.text_of("lock.locked()") == "False"
-    event = bench.debugger.run_code("while True:\n    len(str(lock))")
-    assert (event.error_kind, event.state) == (ErrorKind.TIMEOUT, State.RUNTIME)
     assert bench.text_of("[Shown(), 7]").startswith("<repr did not end")
     assert bench.text_of("[n for n in range(3)]") == "[0, 1, 2]"
     assert ended(bench) == "end\n"
