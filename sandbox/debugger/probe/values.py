@@ -186,6 +186,8 @@ def quoted(value: Any, opening: str) -> Iterator[tuple[str, int]]:
 
 
 HUGE_BITS = 12000
+BATCH = 1000
+MANY_CHARS = 1_000_000
 
 
 class Shape(NamedTuple):
@@ -307,10 +309,11 @@ class Rendering:
         if not self._enter(value, depth, shape.again, size):
             return
         self.put(shape.opening)
-        for index, item in enumerate(shape.items(value)):
+        first = self._behind(value, size) if depth == 0 else 0
+        for index, item in enumerate(islice(shape.items(value), first, None), first):
             if self._full(index, size, depth, "item"):
                 break
-            self.put(", " if index else "")
+            self.put(", " if index > first else "")
             self.partly = self.partly or depth == 0
             if mapping:
                 self.value(item[0], depth + 1)
@@ -319,6 +322,18 @@ class Rendering:
         self._leave(depth)
         self.put("," if shape.items is tuple.__iter__ and size == 1 else "")
         self.put(shape.closing)
+
+    def _behind(self, value: Any, size: int) -> int:
+        """Number of items of a long list that lie before the window, counted in batches."""
+        index, kind = 0, tuple if issubclass(type(value), tuple) else list
+        while self.window.skip > BATCH and index + BATCH < size and issubclass(type(value), kind):
+            batch = list(kind.__getitem__(value, slice(index, index + BATCH)))
+            length = plain_length(batch)
+            if length is None or length > self.window.skip:
+                break
+            self.window.skip -= length
+            index += BATCH
+        return index
 
     def _object(
         self, value: object, fields: list[Field], depth: int, form: tuple[str, str, str]
@@ -369,6 +384,16 @@ class Rendering:
         self.seen.pop()
         if depth == 0:
             self.what = ""
+
+
+def plain_length(items: list[Any]) -> int | None:
+    """The length of some items' text with separators; None if some item is not plain."""
+    kinds = set(map(type, items))
+    if kinds == {int} and any(item.bit_length() > HUGE_BITS for item in (max(items), min(items))):
+        return None
+    if kinds == {str} and sum(map(len, items)) > MANY_CHARS:
+        return None
+    return len(repr(items)) if kinds in ({int}, {str}, {float}) else None
 
 
 def type_name(kind: type) -> str:

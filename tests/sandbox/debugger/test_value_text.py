@@ -109,6 +109,20 @@ def test_what_is_left_is_said() -> None:
     assert inner.next_start is None
 
 
+def test_a_late_page_of_a_long_list_does_not_make_the_text_before_it() -> None:
+    made = []
+
+    class Seen:
+        def __repr__(self) -> str:
+            made.append(self)
+            return "s"
+
+    items = [0] * 100_000 + [Seen()] * 1_000
+    page = render(items, BOUNDS, start=300_000)
+    assert page.text.startswith(" s, s, s") or page.text.startswith("s, s, s")
+    assert len(made) < 100
+
+
 def test_subclasses_are_shown_by_what_they_hold() -> None:
     assert render(Names(["a", "b"]), BOUNDS).text == "['a', 'b']"
     assert render(OrderedDict(a=1), BOUNDS).text == "OrderedDict({'a': 1})"
