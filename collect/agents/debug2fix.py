@@ -121,8 +121,7 @@ def subagent_toolbox(
 
 
 def subagent_schemas(language: str, config: AgentsConfig) -> list[ToolSchema]:
-    """The schemas of the Debug Subagent's tools."""
-    # A schema needs only the tool's class.
+    """The schemas of the Debug Subagent's tools, from their classes alone."""
     debugger, sandbox = cast(Debugger, None), cast(Sandbox, None)
     return subagent_toolbox(debugger, sandbox, config, wording(language)).schemas()
 

@@ -130,19 +130,18 @@ def _worded(schema: Any, wording: Mapping[str, str]) -> Any:
 
 
 def _compacted(schema: Any) -> Any:
-    """Without descriptions, default values and limits of numbers, and with types that can't be
-    null: an argument without a value is left out."""
+    """Without descriptions, defaults and limits; an argument without a value is left out."""
     if isinstance(schema, list):
         return [_compacted(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     if "anyOf" in schema:
         (schema,) = (each for each in schema["anyOf"] if each["type"] != "null")
-    dropped = ("default", "minimum")
     return {
         key: _compacted(value)
         for key, value in schema.items()
-        if key not in dropped and (key != "description" or not isinstance(value, str))
+        if key not in ("default", "minimum")
+        and (key != "description" or not isinstance(value, str))
     }
 
 

@@ -121,9 +121,9 @@ class Session:
     steps: int = 0
     """How many calls have been made one by one."""
     opening: str = ""
-    """The start of the session that was opened with the task; empty if none is open."""
+    """The start of the session that was opened with the task, at the breakpoints `_opened`; empty
+    if none is open."""
     _opened: set[str] = field(default_factory=set)
-    """The breakpoints that it was opened with."""
 
     def take(self, task: str) -> None:
         """Take in the Debug Subagent's task."""

@@ -135,6 +135,6 @@ def test_a_mixture_that_leaves_nothing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="of 2 rows none is left to train on"):
         run_format(FormatConfig(mixture=mixture), run)
     shares = MixtureConfig(least_shares={Facet.MODEL: {"none": 0.5}})
-    with pytest.raises(ConfigError, match="smaller least_shares of what no row is of"):
+    with pytest.raises(ConfigError, match="of 2 rows none is left to train on"):
         run_format(FormatConfig(mixture=shares), run)
     assert not list(run.glob("*sft"))

@@ -120,8 +120,8 @@ def test_direct_sessions_go_the_shortest_way(
     varied, shortest = _calls(oracle_run), _calls(tmp_path)
     assert varied.keys() == shortest.keys()
     for question, names in shortest.items():
-        assert names[0] == "debug_start_session"
-        assert names.count("debug_start_session") == 1
+        # A session that was opened at the question's line needs no other start.
+        assert names.count("debug_start_session") <= 1
         assert "read_file" not in names
         assert len(names) <= len(varied[question])
     assert sum(map(len, shortest.values())) < sum(map(len, varied.values()))

@@ -286,22 +286,6 @@ def test_a_key_that_a_server_echoes_is_stored_nowhere(
         assert all(form.encode() not in data for data in files)
 
 
-@pytest.mark.slow
-def test_status_says_what_the_config_asks_for_no_more(
-    server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for variant, limit in (("baseline", 1), ("debug_tools_only", 2)):
-        settings = (f"collect.variants=[{variant}]", f"collect.benchmark.limit={limit}")
-        assert collect(server, tmp_path, *settings)[0] == 0
-    capsys.readouterr()
-    assert main(["status", str(tmp_path / "test")]) == 0
-    told = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
-    place = told.index("rollouts 2 of 2")
-    assert told[place + 1] == "and 1 that the config asks for no more; the rest counts both"
-    assert told[place + 2] == "resolved 0 of 3 judged (0%)"
-    assert "tokens 360" in told, "nothing is to come"
-
-
 def test_a_budget_that_nothing_counts_against_is_refused(
     server: ChatServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
