@@ -77,8 +77,8 @@ class Toolbox:
                 "description": tool.description,
                 "parameters": tool.arguments.model_json_schema(),
             }
-            schema = _worded({"type": "function", "function": function}, self._wording)
-            schemas.append(_compacted(schema) if self._compact else schema)
+            whole = {"type": "function", "function": function}
+            schemas.append(_shown(whole, self._wording, self._compact))
         return schemas
 
     def call(self, call: ToolCall) -> ToolReply:
@@ -113,36 +113,24 @@ def _invalid(text: str) -> ToolReply:
     return ToolReply(f"Error: {text}", ToolOutcome.INVALID)
 
 
-def _worded(schema: Any, wording: Mapping[str, str]) -> Any:
+def _shown(schema: Any, wording: Mapping[str, str], compact: bool) -> Any:
     """Fill in the placeholders of all descriptions. Drop the titles that pydantic adds: they repeat
-    the names, and cost prompt tokens."""
+    the names, and cost prompt tokens. `compact` also drops descriptions, defaults, limits and null:
+    an argument without a value is left out."""
     if isinstance(schema, list):
-        return [_worded(item, wording) for item in schema]
+        return [_shown(item, wording, compact) for item in schema]
     if not isinstance(schema, dict):
         return schema
+    if compact and "anyOf" in schema:
+        (schema,) = (each for each in schema["anyOf"] if each["type"] != "null")
     kept = {}
     for key, value in schema.items():
-        if key == "description" and isinstance(value, str):
+        told = isinstance(value, str) and key in ("title", "description")
+        if told and key == "description" and not compact:
             kept[key] = fill(value, wording)
-        elif key != "title" or not isinstance(value, str):
-            kept[key] = _worded(value, wording)
+        elif not told and not (compact and key in ("default", "minimum")):
+            kept[key] = _shown(value, wording, compact)
     return kept
-
-
-def _compacted(schema: Any) -> Any:
-    """Without descriptions, defaults and limits; an argument without a value is left out."""
-    if isinstance(schema, list):
-        return [_compacted(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if "anyOf" in schema:
-        (schema,) = (each for each in schema["anyOf"] if each["type"] != "null")
-    return {
-        key: _compacted(value)
-        for key, value in schema.items()
-        if key not in ("default", "minimum")
-        and (key != "description" or not isinstance(value, str))
-    }
 
 
 class MalformedAction(Exception):

@@ -206,9 +206,10 @@ class Episode:
         self.log.add_row(MessageRow(told, tool_outcome=reply.outcome))
         if reply.event is not None and reply.event.error_kind is None:
             self.has_session = True
-        forced = self.calls >= self._agents.sub_max_steps
-        request = answer_prompt("forced_answer", self._agents)
-        return storable(reply.text) + (f"\n\n{request}" if forced else "")
+        text = storable(reply.text)
+        if self.calls < self._agents.sub_max_steps:
+            return text
+        return f"{text}\n\n{answer_prompt('forced_answer', self._agents)}"
 
     def answered(self, text: str) -> Conversation:
         """The whole conversation, with this as its last message."""

@@ -344,11 +344,13 @@ def check_instructions(
     agents: AgentsConfig, models: Mapping[str, ModelConfig], subs: Collection[str | None]
 ) -> str:
     """Warn of Debug Subagents that were trained with another system prompt or other tools."""
-    given, others = set(instructions_of(agents).values()), list[str]()
-    for name, config in models.items():
-        if name in subs and isinstance(config, LocalConfig | VllmConfig):
-            known = {each for path in config.folders for each in trained_on(path, "instructions")}
-            others += [name] if known and given.isdisjoint(known) else []
+    learned = {
+        name: {each for path in config.folders for each in trained_on(path, "instructions")}
+        for name, config in models.items()
+        if name in subs and isinstance(config, LocalConfig | VllmConfig)
+    }
+    given = set(instructions_of(agents).values()) if any(learned.values()) else set()
+    others = [name for name, known in learned.items() if known and given.isdisjoint(known)]
     if not others:
         return "those of the training data, as far as is known"
     told = (
