@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import posixpath
+import re
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,9 +48,9 @@ Strings = Annotated[tuple[str, ...], BeforeValidator(_strings)]
 class Record(BaseModel):
     """Only the upstream columns that we use.
 
-    There are three forms: SWE-bench's since version 5 (a script, a parser's name and an image),
-    SWE-bench-Live's (commands and a parser's name) and that of SWE-bench-Live/MultiLang (more
-    commands, the parser as Python source).
+    There are four generations: SWE-bench's first (repository and version determine the test
+    command) and fifth (the record has its own script, parser and image), SWE-bench-Live (commands
+    and a parser's name) and SWE-bench-Live/MultiLang (more commands, the parser as Python source).
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True, coerce_numbers_to_str=True)
@@ -201,7 +202,88 @@ def _function(test: str) -> str:
     return f"{posixpath.basename(path)}::{names.split(' ')[0]}"
 
 
-# Run a record's commands, and grade their log.
+# How to run the tests of SWE-bench's own repositories if a record does not say so. The commands are
+# those of swebench 4: `MAP_REPO_VERSION_TO_SPECS_PY`.
+
+ENVIRONMENT = ("source /opt/miniconda3/bin/activate", "conda activate testbed")
+EDITABLE = "python -m pip install -e"
+INSTALL = f"{EDITABLE} ."
+DJANGO = "./tests/runtests.py --verbosity 2"
+LOCALE = ("export LANG=en_US.UTF-8", "export LC_ALL=en_US.UTF-8", "export LANGUAGE=en_US:en")
+GENERATED_LOCALE = "sed -i '/en_US.UTF-8/s/^# //g' /etc/locale.gen && locale-gen"
+NO_TEST = re.compile(r"(csv|\.(json|png|txt|md|jpe?g|pkl|ya?ml|toml))$")
+"""Matches files in a test patch that are not tests; upstream's list of endings."""
+
+
+@dataclass(frozen=True)
+class Repository:
+    parser: str
+    test: str = "pytest -rA"
+    install: str = INSTALL
+
+
+_PLAIN = ("pallets/flask", "pydata/xarray", "pylint-dev/astroid", "pytest-dev/pytest")
+REPOSITORIES = {
+    **dict.fromkeys((*_PLAIN, "pyvista/pyvista", "sqlfluff/sqlfluff"), Repository("pytest")),
+    **dict.fromkeys(("pydicom/pydicom", "pylint-dev/pylint"), Repository("pytest_options")),
+    "astropy/astropy": Repository("astropy", install=f"{EDITABLE} .[test] --verbose"),
+    "django/django": Repository("django", f"{DJANGO} --settings=test_sqlite --parallel 1"),
+    "marshmallow-code/marshmallow": Repository("pytest", install=f"{EDITABLE} '.[dev]'"),
+    "matplotlib/matplotlib": Repository("matplotlib"),
+    "mwaskom/seaborn": Repository("seaborn", "pytest --no-header -rA", f"{EDITABLE} .[dev]"),
+    "psf/requests": Repository("pytest_options", install="python -m pip install ."),
+    "pvlib/pvlib-python": Repository("pytest", install=f"{EDITABLE} .[all]"),
+    "scikit-learn/scikit-learn": Repository(
+        "scikit", install="python -m pip install -v --no-use-pep517 --no-build-isolation -e ."
+    ),
+    "sphinx-doc/sphinx": Repository(
+        "sphinx", "tox --current-env -epy39 -v --", f"{EDITABLE} .[test]"
+    ),
+    "sympy/sympy": Repository(
+        "sympy",
+        "PYTHONWARNINGS='ignore::UserWarning,ignore::SyntaxWarning' bin/test -C --verbose",
+    ),
+}
+
+
+def run_commands(record: Record) -> list[str]:
+    """The test commands, to run after `setup_commands`; for a known repository."""
+    command = REPOSITORIES[record.repo].test
+    if record.repo == "django/django" and record.version == "1.9":
+        command = DJANGO
+    elif record.repo == "astropy/astropy" and _number(record.version) < (3,):
+        command = "pytest -rA -vv -o console_output_style=classic --tb=no"
+    # The files in the test patch, as the repository's runner names them.
+    files = [path for _, path in renamed_files(record.test_patch) if not NO_TEST.search(path)]
+    if record.repo == "django/django":
+        files = [path.removesuffix(".py").removeprefix("tests/") for path in files]
+        files = [path.replace("/", ".") for path in files]
+    return [" ".join([command, *files])]
+
+
+def setup_commands(record: Record) -> list[str]:
+    """Commands before the tests: activate the environment, and rebuild the program."""
+    version = _number(record.version)
+    settings: tuple[str, ...] = ()
+    install = REPOSITORIES[record.repo].install
+    if record.repo == "django/django" and version < (3,):
+        install = "python setup.py install"
+        if version >= (1, 7):
+            settings = (*LOCALE, "export PYTHONIOENCODING=utf8")
+    elif record.repo == "django/django" and version < (4,):
+        settings = (GENERATED_LOCALE, *LOCALE)
+    elif record.repo == "matplotlib/matplotlib" and version < (3,):
+        install = "python setup.py build; python setup.py install"
+    elif record.repo == "matplotlib/matplotlib" and version >= (3, 8):
+        install = 'python -m pip install --no-build-isolation -e ".[dev]"'
+    elif record.repo == "mwaskom/seaborn" and version < (0, 12):
+        install = INSTALL
+    return [*ENVIRONMENT, *settings, install]
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.lstrip("v").split(".") if part.isdigit())
+
 
 BEGIN, END = ">>>>> Start Test Output", ">>>>> End Test Output"
 """Markers around the test output in the log of a record's own script."""
@@ -239,11 +321,11 @@ def run_record_tests(
 
 def check_runnable(record: Record) -> None:
     """Raise ConfigError if we don't know how to run the record's tests or read their log."""
-    if not (record.test_cmds or record.eval_script):
+    known = record.repo in REPOSITORIES
+    if not (record.test_cmds or record.eval_script or known):
         raise ConfigError(
             f"{record.instance_id}: nothing tells how its tests are run: it has neither "
-            "eval_script nor test_cmds; records from before SWE-bench 5 lack them: take those that "
-            "are on the hub today, such as SWE-bench/SWE-bench_Verified"
+            f"eval_script nor test_cmds, and {record.repo} is not of SWE-bench's repositories"
         )
     name = parser_name(record)
     if not is_source(name) and name not in LOG_PARSERS:
@@ -255,7 +337,10 @@ def check_runnable(record: Record) -> None:
 
 def parser_name(record: Record) -> str:
     """The record's parser: a name in LOG_PARSERS, or its source."""
-    return record.log_parser.strip().removeprefix("parse_log_") or "pytest"
+    if record.log_parser:
+        return record.log_parser.strip().removeprefix("parse_log_")
+    repository = REPOSITORIES.get(record.repo)
+    return repository.parser if repository else "pytest"
 
 
 def statuses_of(tests: Iterable[str], statuses: Mapping[str, TestStatus]) -> dict[str, TestStatus]:
@@ -288,7 +373,8 @@ def _script(record: Record, folder: str, settings: str) -> str:
                 lines.append(settings)
             lines += ["TESTS_EXIT_CODE=$?", line, kept] if END in line else [line]
     else:
-        tests = record.test_cmds
+        tests = [*(record.test_cmds or run_commands(record))]
+        lines += [] if record.is_live else setup_commands(record)
         lines += record.rebuild_cmds
         if any("pytest" in command for command in tests):
             lines.append(settings)

@@ -1,4 +1,4 @@
-"""Records in the schemas of SWE-bench and SWE-bench-Live, about one small made-up repository."""
+"""Records in the schemas of SWE-bench's generations, about one small made-up repository."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ new file mode 100644
 TOTAL, EMPTY = "tests/test_counter.py::test_total", "tests/test_counter.py::test_empty"
 
 
-def swe_bench(**changes: Any) -> dict[str, Any]:
-    """SWE-bench's schema."""
+def first(**changes: Any) -> dict[str, Any]:
+    """SWE-bench's first schema."""
     row = {
         "repo": "pallets/flask",
         "instance_id": "pallets__flask-1",
@@ -52,8 +52,6 @@ def swe_bench(**changes: Any) -> dict[str, Any]:
         "FAIL_TO_PASS": json.dumps([TOTAL]),
         "PASS_TO_PASS": json.dumps([EMPTY]),
         "environment_setup_commit": BASE,
-        "eval_script": ": '>>>>> Start Test Output'\npytest -rA\n: '>>>>> End Test Output'\n",
-        "log_parser": "parse_log_flask",
     }
     return {**row, **changes}
 
@@ -67,9 +65,8 @@ def live(**changes: Any) -> dict[str, Any]:
         "PASS_TO_PASS": [EMPTY],
         "version": None,
         "environment_setup_commit": None,
-        "eval_script": None,
         "pull_number": "7",
         "test_cmds": ["python3 -m pytest -rA -p no:cacheprovider tests"],
         "log_parser": "pytest",
     }
-    return {**swe_bench(), **row, **changes}
+    return {**first(), **row, **changes}

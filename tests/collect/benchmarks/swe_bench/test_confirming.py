@@ -14,7 +14,7 @@ from collect.benchmarks.base import TestStatus
 from collect.benchmarks.swe_bench.benchmark import Confirmation
 from collect.benchmarks.workspace import open_instance_sandbox, prepare_patched
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
-from tests.collect.benchmarks.swe_bench.rows import EMPTY, TOTAL, live, swe_bench
+from tests.collect.benchmarks.swe_bench.rows import EMPTY, TOTAL, first, live
 from tests.collect.benchmarks.swe_bench.test_running import DOCKER, SCRIPT, opened
 
 PASSES = f"\n=== short test summary info ===\nPASSED {TOTAL}\nPASSED {EMPTY}\n"
@@ -32,7 +32,7 @@ ATTACKS = {
 
 def script(**changes: Any) -> dict[str, Any]:
     text = SCRIPT.replace("@BASE", changes["base_commit"])
-    return swe_bench(**changes, eval_script=text, log_parser="parse_log_pytest")
+    return first(**changes, eval_script=text, log_parser="parse_log_pytest")
 
 
 QUICK = [("writes at the end", live)]
@@ -43,7 +43,7 @@ QUICK = [("writes at the end", live)]
     ("attack", "row"),
     [
         pytest.param(*case, marks=[] if case in QUICK else [pytest.mark.slow])
-        for case in product(ATTACKS, (live, script))
+        for case in product(ATTACKS, (first, live, script))
     ],
 )
 def test_passes_that_a_program_writes_do_not_count(

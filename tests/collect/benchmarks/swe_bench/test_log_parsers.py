@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from collect.benchmarks.base import TestStatus
+from collect.benchmarks.swe_bench.benchmark import REPOSITORIES
 from collect.benchmarks.swe_bench.log_parsers import LOG_PARSERS
 
 P, F, S = TestStatus.PASSED, TestStatus.FAILED, TestStatus.SKIPPED
@@ -148,5 +149,6 @@ def test_a_log(name: str, log: str, expected: dict[str, TestStatus]) -> None:
     assert found == expected
 
 
-def test_an_empty_log() -> None:
+def test_every_repository_has_its_parser() -> None:
+    assert {repository.parser for repository in REPOSITORIES.values()} <= LOG_PARSERS.keys()
     assert all(LOG_PARSERS[name]("") == {} for name in LOG_PARSERS)

@@ -1,4 +1,4 @@
-"""Records of all forms, and what their logs are read by."""
+"""Records of all generations, and what their tests are run by."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from collect.benchmarks.swe_bench.benchmark import (
     Record,
     SweBenchBenchmark,
     parser_name,
+    run_commands,
+    setup_commands,
     status_of,
     statuses_of,
 )
 from collect.errors import ConfigError
 from collect.rollouts.rollout import Verdict
 from collect.store.records import TestRow
-from tests.collect.benchmarks.swe_bench.rows import EMPTY, TEST_PATCH, TOTAL, live, swe_bench
+from tests.collect.benchmarks.swe_bench.rows import EMPTY, TEST_PATCH, TOTAL, first, live
 
 P, F, S, M = TestStatus.PASSED, TestStatus.FAILED, TestStatus.SKIPPED, TestStatus.MISSING
 
@@ -35,7 +37,7 @@ def record(row: dict[str, Any]) -> Record:
 @pytest.mark.parametrize("suffix", [".jsonl", ".json"])
 def test_a_file_of_records(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"records{suffix}"
-    rows = [swe_bench(), live()]
+    rows = [first(), live()]
     path.write_text(json.dumps(rows) if suffix == ".json" else "\n".join(map(json.dumps, rows)))
     benchmark = open_benchmark(BenchmarkConfig(name="swe_bench", path=str(path)))
     one, two = benchmark.instances()
@@ -58,19 +60,19 @@ def test_a_file_of_records(tmp_path: Path, suffix: str) -> None:
     assert open_benchmark(shown).instances()[0].hash != one.hash
 
 
-def test_an_image_of_the_record_comes_swe_bench() -> None:
+def test_an_image_of_the_record_comes_first() -> None:
     assert record(live(docker_image="a/b:1")).image_name == "a/b:1"
-    assert record(swe_bench(image="c/d:2")).image_name == "c/d:2"
+    assert record(first(image="c/d:2")).image_name == "c/d:2"
 
 
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        (swe_bench(eval_script=None), "nothing tells how its tests are run"),
+        (first(repo="made/unknown"), "nothing tells how its tests are run"),
         (live(log_parser="parse_log_ruby"), "there is no parser 'ruby'"),
-        (swe_bench(base_commit="main; reboot"), "column base_commit"),
+        (first(base_commit="main; reboot"), "column base_commit"),
         ({"instance_id": "x"}, "column repo"),
-        (swe_bench(instance_id="../x"), "column instance_id"),
+        (first(instance_id="../x"), "column instance_id"),
     ],
 )
 def test_a_record_that_cannot_be_run_is_named(
@@ -84,22 +86,49 @@ def test_a_record_that_cannot_be_run_is_named(
 
 def test_an_id_that_stands_twice_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
-    path.write_text("\n".join(map(json.dumps, [swe_bench(), live(), swe_bench(patch="other")])))
+    path.write_text("\n".join(map(json.dumps, [first(), live(), first(patch="other")])))
     told = r"records\.jsonl, line 3: pallets__flask-1 stands in .*records\.jsonl, line 1 already"
     with pytest.raises(ConfigError, match=told):
         open_benchmark(BenchmarkConfig(name="swe_bench", path=str(path))).instances()
 
 
-def test_parsers_by_record() -> None:
-    assert parser_name(record(live(log_parser=None))) == "pytest"
-    assert parser_name(record(swe_bench())) == "flask"
-    assert parser_name(record(swe_bench(log_parser="parse_log_pytest_v2"))) == "pytest_v2"
+def test_parsers_by_record_and_by_repository() -> None:
+    assert parser_name(record(first())) == "pytest"
+    assert parser_name(record(first(repo="django/django"))) == "django"
+    assert parser_name(record(first(log_parser="parse_log_pytest_v2"))) == "pytest_v2"
     assert parser_name(record(live(log_parser="def parser(log): ..."))).startswith("def")
 
 
-def test_a_renamed_test_file_is_a_test_file_by_both_names() -> None:
+@pytest.mark.parametrize(
+    ("repository", "version", "test", "build"),
+    [
+        ("pallets/flask", "2.3", "pytest -rA tests/test_counter.py", "pip install -e ."),
+        ("astropy/astropy", "1.3", "pytest -rA -vv -o console", ".[test] --verbose"),
+        ("astropy/astropy", "v5.3", "pytest -rA tests", ".[test] --verbose"),
+        ("django/django", "1.9", "./tests/runtests.py --verbosity 2 test_counter", "setup.py"),
+        ("django/django", "3.1", "--parallel 1 test_counter", "pip install -e ."),
+        ("matplotlib/matplotlib", "3.8", "pytest -rA", '--no-build-isolation -e ".[dev]"'),
+        ("matplotlib/matplotlib", "2.1", "pytest -rA", "setup.py build"),
+        ("mwaskom/seaborn", "0.11", "pytest --no-header -rA", "pip install -e ."),
+        ("psf/requests", "2.27", "pytest -rA", "pip install ."),
+        ("sympy/sympy", "1.12", "bin/test -C --verbose tests", "pip install -e ."),
+    ],
+)
+def test_commands_by_repository_and_version(
+    repository: str, version: str, test: str, build: str
+) -> None:
+    known = record(first(repo=repository, version=version))
+    [command] = run_commands(known)
+    assert test in command
+    assert "numbers.txt" not in command
+    assert build in setup_commands(known)[-1]
+    assert ("export LANG=en_US.UTF-8" in setup_commands(known)) is (repository == "django/django")
+
+
+def test_a_renamed_test_file_is_run_by_its_new_name() -> None:
     patch = "diff --git a/tests/old.py b/tests/new.py\nrename from tests/old.py\n"
-    renamed = record(swe_bench(test_patch=patch + TEST_PATCH))
+    renamed = record(first(test_patch=patch + TEST_PATCH))
+    assert run_commands(renamed) == ["pytest -rA tests/new.py tests/test_counter.py"]
     assert renamed.test_files[:2] == ("tests/old.py", "tests/new.py")
 
 
@@ -116,7 +145,7 @@ def test_a_test_that_the_log_does_not_name_has_failed() -> None:
 
 def test_a_test_that_is_skipped_on_both_sides_is_no_defect(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
-    path.write_text(json.dumps(swe_bench()))
+    path.write_text(json.dumps(first()))
     [bug] = SweBenchBenchmark(path).instances()
     before, after = TestResults({TOTAL: F, EMPTY: S}, ""), TestResults({TOTAL: P, EMPTY: S}, "")
     assert judged(bug, [before], [after]) == ()

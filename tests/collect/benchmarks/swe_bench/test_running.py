@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from collect.rollouts.rollout import RolloutSettings, RolloutSpec, run_rollout, 
 from collect.store.records import ORACLE_TEACHER
 from sandbox import Command, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxUnavailable
-from tests.collect.benchmarks.swe_bench.rows import EMPTY, TEST_PATCH, TOTAL, live, swe_bench
+from tests.collect.benchmarks.swe_bench.rows import EMPTY, TEST_PATCH, TOTAL, first, live
 
 pytestmark = pytest.mark.docker
 DOCKER = SandboxConfig(backend="docker", memory_mb=512)
@@ -57,9 +58,12 @@ def opened(tmp_path: Path, row: dict[str, Any], **settings: Any) -> SweBenchBenc
     return SweBenchBenchmark(path, **settings)
 
 
-def test_a_record_verifies(tmp_path: Path, bug_image: tuple[str, str]) -> None:
+@pytest.mark.parametrize("row", [first, pytest.param(live, marks=pytest.mark.slow)])
+def test_a_record_verifies(
+    tmp_path: Path, bug_image: tuple[str, str], row: Callable[..., dict[str, Any]]
+) -> None:
     image, base = bug_image
-    benchmark = opened(tmp_path, live(image=image, base_commit=base))
+    benchmark = opened(tmp_path, row(image=image, base_commit=base))
     [instance] = benchmark.instances()
     assert verify_instance(benchmark, instance, DOCKER).problems == ()
 
@@ -67,7 +71,7 @@ def test_a_record_verifies(tmp_path: Path, bug_image: tuple[str, str]) -> None:
 @pytest.mark.slow
 def test_a_record_with_its_own_script(tmp_path: Path, bug_image: tuple[str, str]) -> None:
     image, base = bug_image
-    row = swe_bench(image=image, base_commit=base, log_parser="parse_log_pytest")
+    row = first(image=image, base_commit=base, log_parser="parse_log_pytest")
     benchmark = opened(tmp_path, {**row, "eval_script": SCRIPT.replace("@BASE", base)})
     [instance] = benchmark.instances()
     assert score(benchmark, instance, instance.gold_patch, DOCKER).resolved
