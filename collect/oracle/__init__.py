@@ -20,10 +20,14 @@ from collect.oracle.answering import OracleAnswerer
 from collect.oracle.baselines import OracleAutoSD, OracleLdb, OracleSweAgent
 from collect.oracle.candidates import (
     Candidate,
+    Kind,
+    Line,
     OracleMain,
     OraclePatchCoder,
     Patching,
+    Reached,
     make_candidates,
+    watch,
 )
 from collect.oracle.inspector import (
     OracleInspector,
@@ -33,7 +37,6 @@ from collect.oracle.inspector import (
 )
 from collect.oracle.scripted import ExplorationPolicy, Script, ScriptedModel
 from collect.oracle.subagent import OracleSubagent, ReferenceSubagent
-from collect.oracle.watching import Kind, Line, Reached, watch
 from collect.store.records import Role
 
 REPAIRS_ALONE: Mapping[str, Callable[[Patching], Script]] = {

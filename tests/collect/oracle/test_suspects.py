@@ -18,8 +18,7 @@ from collect.errors import ConfigError
 from collect.models.base import Sampling
 from collect.models.config import OracleConfig
 from collect.oracle import OracleBackend
-from collect.oracle.candidates import gold_candidate, make_candidates
-from collect.oracle.watching import Kind, Line, Reached, watch
+from collect.oracle.candidates import Kind, Line, Reached, gold_candidate, make_candidates, watch
 from collect.rollouts.rollout import RolloutSettings, RolloutSpec, RolloutTrace, run_rollout
 from collect.store.records import ORACLE_TEACHER, Role
 from sandbox import SandboxConfig
