@@ -29,18 +29,6 @@ public final class SourceTypes {
         return count == 0 ? name : name + "<" + wildcards + ">";
     }
 
-    /** The types of the parameters of a method's descriptor. */
-    public static List<String> parameters(String descriptor) {
-        SourceTypes reader = new SourceTypes(descriptor);
-        List<String> found = new ArrayList<>();
-        reader.signature = descriptor;
-        reader.at = 1;
-        while (descriptor.charAt(reader.at) != ')') {
-            found.add(reader.next());
-        }
-        return found;
-    }
-
     /**
      * The type of a variable.
      *

@@ -99,9 +99,8 @@ final class Places {
     }
 
     /**
-     * Place at the entry of {@code method}, {@code Class.method}, {@code Class.method(int)},
-     * {@code Class.<init>} or {@code path/File.java:method}: every overload
-     * unless a signature is given.
+     * Place at the entry of {@code method}, {@code Class.method}, {@code Class.<init>} or
+     * {@code path/File.java:method}: of every overload, also if a signature is given.
      */
     void onFunction(Breakpoint point, String file, String spec) throws Refusal {
         FunctionName name = new FunctionName(file, spec);
@@ -196,8 +195,6 @@ final class Places {
         /** Class, with or without its package; empty if none is named. */
         public final String qualifier;
         public final String method;
-        /** The simple names of the parameter types; null for every overload. */
-        private final List<String> parameters;
 
         public FunctionName(String file, String spec) {
             this.spec = spec;
@@ -209,43 +206,17 @@ final class Places {
                 name = name.substring(1);
             }
             int open = name.indexOf('(');
-            // f() is how a function without a signature is often written: every overload.
-            boolean all = open < 0 || name.endsWith("()");
-            parameters = all ? null : types(name.substring(open + 1));
             name = open < 0 ? name : name.substring(0, open).trim();
             int dot = name.lastIndexOf('.');
             qualifier = dot < 0 ? "" : name.substring(0, dot);
             method = name.substring(dot + 1);
         }
 
-        private static List<String> types(String list) {
-            List<String> found = new ArrayList<>();
-            // Without type arguments, from the innermost outwards.
-            String plain = list.replace(")", "");
-            for (String before = ""; !before.equals(plain); ) {
-                before = plain;
-                plain = plain.replaceAll("<[^<>]*>", "");
-            }
-            for (String declared : plain.split(",")) {
-                found.add(simple(declared));
-            }
-            return found;
-        }
-
-        /** {@code final java.util.List x} as {@code List}. */
-        private static String simple(String declared) {
-            String type = declared.trim().replace("...", "[]");
-            type = type.startsWith("final ") ? type.substring("final ".length()).trim() : type;
-            int space = type.indexOf(' ');
-            type = space < 0 ? type : type.substring(0, space);
-            return type.substring(Math.max(type.lastIndexOf('.'), type.lastIndexOf('$')) + 1);
-        }
-
         public List<ClassFile.Code> methodsOf(ClassFile type) {
             List<ClassFile.Code> found = new ArrayList<>();
             boolean direct = qualifier.isEmpty() || ClassFiles.matches(type.name, qualifier);
             for (ClassFile.Code code : type.methods) {
-                if (direct && code.name.equals(wanted(type)) && takes(code)) {
+                if (direct && code.name.equals(wanted(type))) {
                     found.add(code);
                 }
             }
@@ -254,24 +225,13 @@ final class Places {
 
         /** A constructor may be named as its class is. */
         private String wanted(ClassFile type) {
-            return method.equals(simple(type.name)) ? "<init>" : method;
+            String simple = type.name.substring(
+                    Math.max(type.name.lastIndexOf('.'), type.name.lastIndexOf('$')) + 1);
+            return method.equals(simple) ? "<init>" : method;
         }
 
-        private boolean takes(ClassFile.Code code) {
-            if (parameters == null) {
-                return true;
-            }
-            List<String> types = new ArrayList<>();
-            for (String type : SourceTypes.parameters(code.descriptor)) {
-                types.add(simple(type));
-            }
-            return parameters.equals(types);
-        }
-
-        /** The name to show, with the signature if one was given. */
         public String shown(ClassFile type) {
-            String name = TypeNames.simple(type.name) + "." + wanted(type);
-            return parameters == null ? name : name + "(" + String.join(", ", parameters) + ")";
+            return TypeNames.simple(type.name) + "." + wanted(type);
         }
     }
 }
