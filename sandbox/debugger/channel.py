@@ -1,16 +1,26 @@
 """The host's end of the protocol that a debug probe speaks over a pseudo-terminal: requests, and
-answers as records."""
+answers as records; and what a language provides: its probe, and what a launch means to it."""
 
 from __future__ import annotations
 
 import json
 import secrets
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from pydantic import TypeAdapter
 
-from sandbox.debugger.records import Action, Breakpoint, DebugEvent, ErrorKind, KillReason
+from sandbox.base import Sandbox
+from sandbox.debugger.records import (
+    Action,
+    Breakpoint,
+    DebugEvent,
+    DebugLimits,
+    ErrorKind,
+    KillReason,
+    Launch,
+)
 from sandbox.errors import DebuggerError
 from sandbox.terminal import Terminal
 from sandbox.text import storable
@@ -161,3 +171,25 @@ def _killed(answer: Json) -> str:
         f"the program did not answer the interrupt and was killed{_diagnosis(answer)}"
         f"{where and ', at'}{where}"
     )
+
+
+class LaunchRefused(Exception):
+    """The launch names nothing that can be run, or the build fails; the message says what to do."""
+
+    def __init__(self, message: str, kind: ErrorKind = ErrorKind.LAUNCH_FAILED) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class Launcher(Protocol):
+    """The language-specific part: the probe, and what a launch means to it."""
+
+    def check(self, sandbox: Sandbox, launch: Launch, require_file: Callable[[str], None]) -> None:
+        """Check what can be known of a launch while another program runs, which `require_file`
+        asks for a file. Raises LaunchRefused, SandboxDead."""
+
+    def target(self, sandbox: Sandbox, launch: Launch, limits: DebugLimits) -> Json:
+        """What the probe is to run, built if needed. Raises LaunchRefused, SandboxDead."""
+
+    def connect(self, sandbox: Sandbox, limits: DebugLimits) -> Channel:
+        """Start a probe in the sandbox. Raises DebuggerError, SandboxDead."""

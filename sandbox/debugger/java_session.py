@@ -17,8 +17,7 @@ from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from sandbox.base import Command, Sandbox, open_sandbox
-from sandbox.debugger.channel import Channel, Json
-from sandbox.debugger.launcher import LaunchRefused
+from sandbox.debugger.channel import Channel, Json, LaunchRefused
 from sandbox.debugger.records import DebugLimits, ErrorKind, Launch
 from sandbox.environment import cache_folder
 from sandbox.errors import BuildFailed, DebuggerError, JavaError, NoSuchTest, SandboxFileError

@@ -16,8 +16,7 @@ from typing import Literal
 
 from sandbox.base import Command, Sandbox
 from sandbox.debugger import probe
-from sandbox.debugger.channel import Channel, Json
-from sandbox.debugger.launcher import LaunchRefused
+from sandbox.debugger.channel import Channel, Json, LaunchRefused
 from sandbox.debugger.records import DebugLimits, ErrorKind, Launch
 from sandbox.shell import split_words
 

@@ -11,8 +11,14 @@ from contextlib import closing
 from dataclasses import asdict, replace
 
 from sandbox.base import Sandbox
-from sandbox.debugger.channel import BREAKPOINT, Channel, Json, event_from_answer
-from sandbox.debugger.launcher import Launcher, LaunchRefused
+from sandbox.debugger.channel import (
+    BREAKPOINT,
+    Channel,
+    Json,
+    Launcher,
+    LaunchRefused,
+    event_from_answer,
+)
 from sandbox.debugger.records import (
     CONTROL_ACTIONS,
     Action,
