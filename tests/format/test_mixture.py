@@ -129,6 +129,12 @@ def test_the_splits_do_not_depend_on_the_mixture(tmp_path: Path) -> None:
         assert split.repositories <= whole.splits[name].repositories
 
 
+def test_a_value_that_no_row_has_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    mixture = MixtureConfig(weights={Facet.LANGUAGE: {"pyhton": 0.5, "python": 1}})
+    run_format(FormatConfig(test_fraction=0, mixture=mixture), write_run(tmp_path / "run"))
+    assert "no row has language: pyhton; there are python" in caplog.messages[-1]
+
+
 def test_a_mixture_that_leaves_nothing_is_an_error(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", make_rollouts(2))
     mixture = MixtureConfig(weights={Facet.LANGUAGE: {"python": 0}})

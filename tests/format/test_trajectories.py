@@ -14,8 +14,7 @@ from collect.store.records import Conversation, Role
 from format.candidates import Outcome
 from format.config import FormatConfig
 from format.dataset import read_rows, split_file
-from format.stage import run_format
-from format.writing import trajectories
+from format.stage import run_format, trajectories
 from tests.format.conversations import make_rollouts, write_run
 from tests.records import make_conversations, make_rollout
 
