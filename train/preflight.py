@@ -6,15 +6,21 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from math import ceil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pydantic import Field
 
+from collect.agents.debug2fix import instructions_hash
 from collect.errors import ConfigError
 from collect.store.files import StrictRecord
-from train.base_model import context_length
+from collect.store.records import Role
+from format.dataset import read_rows
+from train.base_model import Tokenization, context_length
 from train.checks import (
     Check,
     Finding,
@@ -48,6 +54,10 @@ class Preflight(StrictRecord):
     pairs_left_out: int = 0
     """Pairs with a side that is too long, or has no token to train on."""
     findings: list[Finding] = Field(default_factory=list)
+    repositories: list[str] = Field(default_factory=list)
+    """The repositories whose bugs the rows are about."""
+    instructions: list[str] = Field(default_factory=list)
+    """Hashes of the Debug Subagents' system prompts and tools in the rows."""
 
     @property
     def failures(self) -> list[Finding]:
@@ -63,7 +73,7 @@ class Preflight(StrictRecord):
             lines = "\n".join(f"  {each.line}" for each in self.failures)
             raise ConfigError(
                 f"the training data fails {len(self.failures)} of {len(self.findings)} checks:\n"
-                f"{lines}\nMend that, or name the checks in train.waived_checks to train "
+                f"{lines}\nFix that, or name the checks in train.waived_checks to train "
                 "nevertheless"
             )
 
@@ -302,6 +312,7 @@ class PreflightRun:
         self._config = config
         self._rows = max(rows, 1)
         self._looked_through = 0
+        self._repositories, self._instructions = set[str](), set[str]()
         self.lengths = Lengths(config, context_length(base))
         self.checks: tuple[Check, ...] = (
             MasksAreTurns(),
@@ -323,6 +334,12 @@ class PreflightRun:
         for check in self.checks:
             if check.every_row or thorough:
                 check.add(row)
+        read, opening = row.row, row.row["messages"][0]
+        if "repository" in read:
+            self._repositories.add(read["repository"])
+        of_subagent = read.get("role", Role.DEBUG_SUBAGENT) == Role.DEBUG_SUBAGENT
+        if of_subagent and opening["role"] == "system":
+            self._instructions.add(instructions_hash(opening["content"], read["tools"]))
 
     def report(self) -> Preflight:
         lengths, findings = self.lengths, [check.finding() for check in self.checks]
@@ -338,4 +355,61 @@ class PreflightRun:
             longest=lengths.longest,
             looked_through=self._looked_through,
             findings=findings,
+            repositories=sorted(self._repositories),
+            instructions=sorted(self._instructions),
         )
+
+
+# Splits as token ids with labels, memory-mapped, to train on.
+
+SCHEMA = pa.schema({"input_ids": pa.list_(pa.int32()), "labels": pa.list_(pa.int64())})
+ROWS_PER_BATCH = 64
+READ = ("messages", "tools", "conversation_id", "trained_turns", "repository", "role")
+"""The columns that are read, if the split has them."""
+
+
+def rendered_rows(split: Path, tokenization: Tokenization) -> Iterator[RenderedRow]:
+    present = set(pq.read_schema(split).names)
+    for row in read_rows(split, tuple(name for name in READ if name in present)):
+        yield RenderedRow(row, tokenization.tokenizer, tokenization.templates)
+
+
+def check_split(split: Path, config: TrainConfig, tokenization: Tokenization) -> Preflight:
+    rows = pq.read_metadata(split).num_rows
+    checks = PreflightRun(config, tokenization.base, tokenization.tokenizer, rows)
+    for row in rendered_rows(split, tokenization):
+        checks.add(row)
+    return checks.report()
+
+
+def encode_split(
+    split: Path, target: Path, config: TrainConfig, tokenization: Tokenization
+) -> Preflight:
+    """Write every row of a split to `target`, cut to `max_length`, and report on them."""
+    rows = pq.read_metadata(split).num_rows
+    checks = PreflightRun(config, tokenization.base, tokenization.tokenizer, rows)
+
+    def encoded() -> Iterator[dict[str, Any]]:
+        for row in rendered_rows(split, tokenization):
+            checks.add(row)
+            kept = row.encoded.cut(config.max_length)
+            if kept.trained:
+                yield {"input_ids": kept.input_ids, "labels": kept.labels}
+
+    write_encoded(encoded(), target, SCHEMA)
+    return checks.report()
+
+
+def write_encoded(rows: Iterator[dict[str, Any]], target: Path, schema: pa.Schema) -> None:
+    """Write rows as an Arrow file for `load_rows`."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with pa.OSFile(str(target), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
+        while batch := list(islice(rows, ROWS_PER_BATCH)):
+            writer.write_batch(pa.RecordBatch.from_pylist(batch, schema))
+
+
+def load_rows(path: Path) -> Any:
+    """Rows with any columns as a memory-mapped `datasets.Dataset`."""
+    from datasets import Dataset
+
+    return Dataset.from_file(str(path))

@@ -226,7 +226,7 @@ def check_rows(config: RunConfig, model: str) -> int:
     and save the report in the run folder."""
     from format.dataset import split_file
     from train.base_model import load_tokenization, require
-    from train.rows import check_split
+    from train.preflight import check_split
 
     require(("torch", "transformers", "trl"))
     heading("preflight")

@@ -16,7 +16,7 @@ from tests.format.conversations import write_run
 from train.base_model import load_tokenization
 from train.config import DpoSettings, TrainConfig
 from train.methods.dpo import encode_pairs
-from train.rows import load_rows
+from train.preflight import load_rows
 from train.stage import run_train
 from train.trl_trainers import MaskedPairs
 

@@ -20,8 +20,8 @@ from tests.train.encoded import measured
 from train.base_model import load_tokenization
 from train.config import TrainConfig
 from train.job import Processes, joined
+from train.preflight import encode_split, load_rows
 from train.report import TrainReport
-from train.rows import encode_split, load_rows
 from train.stage import PROCESSES, newest_checkpoint
 
 ROOT = Path(__file__).parents[2]

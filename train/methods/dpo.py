@@ -19,8 +19,7 @@ from train.base_model import Tokenization
 from train.config import TrainConfig
 from train.encoding import Encoded, RenderedRow
 from train.job import Job
-from train.preflight import Preflight, PreflightRun
-from train.rows import instructions_in, load_rows, repositories_in, write_encoded
+from train.preflight import Preflight, PreflightRun, load_rows, write_encoded
 from train.trainer import lora_config, quiet, shared_options
 
 IDS, MASK = pa.list_(pa.int32()), pa.list_(pa.int8())
@@ -34,7 +33,7 @@ SCHEMA = pa.schema(
     }
 )
 READ = (
-    *("prompt", "chosen", "rejected", "tools"),
+    *("prompt", "chosen", "rejected", "tools", "repository"),
     *("chosen_trained_turns", "chosen_id", "rejected_id"),
 )
 
@@ -48,12 +47,6 @@ class PreferenceOptimization:
 
     def data(self, run: Path) -> Path:
         return split_file(run / "sft" / "preferences", "train", "format.preferences: {}")
-
-    def repositories(self, data: Path) -> set[str]:
-        return repositories_in(data)
-
-    def instructions(self, data: Path) -> set[str]:
-        return instructions_in(data, pairs=True)
 
     def prepare(self, job: Job, tokenization: Tokenization) -> Preflight:
         return encode_pairs(job.data, job.rows, self.config, tokenization)
@@ -129,6 +122,7 @@ def encode_pairs(
 def _side(row: dict[str, Any], name: str) -> dict[str, Any]:
     """One side as a row of conversations; of the rejected one, every turn counts."""
     return {
+        "repository": row["repository"],
         "messages": row["prompt"] + row[name],
         "tools": row["tools"],
         "conversation_id": row[f"{name}_id"],

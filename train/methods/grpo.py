@@ -43,8 +43,7 @@ from sandbox.errors import SandboxError
 from train.base_model import Tokenization, context_length, set_serving_template
 from train.config import RewardSettings, TrainConfig
 from train.job import Job, QuestionBench, process_count
-from train.preflight import Preflight
-from train.rows import load_rows, write_encoded
+from train.preflight import Preflight, load_rows, write_encoded
 from train.trainer import lora_config, quiet, shared_options
 
 # Real debug sessions as TRL's GRPOTrainer drives them, one environment per episode.
@@ -313,13 +312,6 @@ class RewardOptimization:
             )
         return path
 
-    def repositories(self, data: Path) -> set[str]:
-        return {question.repository for question in self._questions(data)}
-
-    def instructions(self, data: Path) -> set[str]:
-        by_language = instructions_of(self.bench.runtime.agents)
-        return {by_language[question.language] for question in self._questions(data)}
-
     def _questions(self, path: Path) -> list[Question]:
         """The questions in the file, without those about held-out bugs. Raises ConfigError."""
         held_out, questions = HeldOut.of(self.bench.held_out), read_questions(path)
@@ -371,7 +363,14 @@ class RewardOptimization:
                 f"to {context - longest} at most, or take another model"
             )
         write_encoded(iter(rows), job.rows, SCHEMA)
-        return Preflight(rows=len(rows), tokens=sum(lengths), longest=longest)
+        by_language = instructions_of(agents)
+        return Preflight(
+            rows=len(rows),
+            tokens=sum(lengths),
+            longest=longest,
+            repositories=sorted({question.repository for question in questions}),
+            instructions=sorted(by_language[language] for language in languages),
+        )
 
     @contextmanager
     def trainer(self, job: Job, model: Any, tokenization: Tokenization) -> Iterator[Any]:

@@ -14,8 +14,7 @@ from format.dataset import split_file
 from train.base_model import Tokenization
 from train.config import TrainConfig
 from train.job import Job, process_count
-from train.preflight import Preflight
-from train.rows import encode_split, instructions_in, load_rows, repositories_in
+from train.preflight import Preflight, encode_split, load_rows
 from train.trainer import lora_config, on_cpu, quiet, shared_options
 
 TEST_SPLIT = "a larger format.test_fraction for train.eval_every, or remove that"
@@ -32,12 +31,6 @@ class SupervisedFineTuning:
         if self.config.eval_every is not None:
             split_file(run / "sft", "test", TEST_SPLIT)
         return split_file(run / "sft", "train")
-
-    def repositories(self, data: Path) -> set[str]:
-        return repositories_in(data)
-
-    def instructions(self, data: Path) -> set[str]:
-        return instructions_in(data)
 
     def prepare(self, job: Job, tokenization: Tokenization) -> Preflight:
         if self.config.eval_every is not None:
