@@ -83,7 +83,7 @@ def test_the_true_answers(shop_questions: list[Question]) -> None:
 
 
 def traced_gold(questions: list[Question]) -> str:
-    """The patch that mends the bug."""
+    """The patch that fixes the bug."""
     return next(q.patch for q in questions if "+        return net + self.rate" in q.patch)
 
 

@@ -37,7 +37,7 @@ def told(trace: RolloutTrace) -> list[str]:
     return [row.message.content for row in trace.logs[0].rows if row.message.role == "user"]
 
 
-MEND = "sed -i 's/count >= counts/count > counts/' solution.py"
+FIX = "sed -i 's/count >= counts/count > counts/' solution.py"
 
 
 @pytest.mark.parametrize(
@@ -100,24 +100,24 @@ def test_observations_give_the_return_code_and_a_bounded_output() -> None:
 
 @pytest.mark.slow
 def test_a_submission_that_fails_is_told_why_and_the_conversation_goes_on() -> None:
-    trace = play("nl -ba solution.py", SUBMIT, "false && echo x", MEND, SUBMIT)
+    trace = play("nl -ba solution.py", SUBMIT, "false && echo x", FIX, SUBMIT)
     assert trace.failure is None
     assert trace.verdict.resolved
     assert trace.stop_reason is StopReason.FINISHED
     [log] = trace.logs
     assert (log.patch_attempt, log.steps, log.actions) == (2, 5, {"bash": 5})
-    task, _, again, failed, mended = told(trace)
+    task, _, again, failed, fixed = told(trace)
     assert "Analyze the buggy code and test case in the given code file" in task
     assert "still fails" in again
     assert "test_the_first_of_several" in again
     assert failed.startswith("<returncode>1</returncode>")
-    assert mended.startswith("<returncode>0</returncode>")
+    assert fixed.startswith("<returncode>0</returncode>")
 
 
 @pytest.mark.slow
 def test_only_the_submission_may_print_before_it_counts() -> None:
     prose = Message("assistant", "The program looks wrong.")
-    trace = replay([prose, act(f"ls && {SUBMIT}"), act(f"{MEND}; {SUBMIT}")])
+    trace = replay([prose, act(f"ls && {SUBMIT}"), act(f"{FIX}; {SUBMIT}")])
     assert trace.verdict.resolved
     [log] = trace.logs
     assert (log.steps, log.patch_attempt) == (3, 1)
@@ -132,7 +132,7 @@ def test_a_program_that_is_gone_or_no_text_is_put_back() -> None:
         f"rm solution.py && {SUBMIT}",
         f"rm solution.py && mkdir solution.py && {SUBMIT}",
         f"printf '\\377' > solution.py && {SUBMIT}",
-        f"{MEND} && {SUBMIT}",
+        f"{FIX} && {SUBMIT}",
     )
     assert trace.verdict.resolved
     _, gone, folder, binary = told(trace)
@@ -153,7 +153,7 @@ def test_tests_and_what_steers_them_are_not_its_to_change() -> None:
 
 @pytest.mark.slow
 def test_out_of_steps_the_program_as_it_stands_is_the_patch() -> None:
-    trace = play("ls", "ls", MEND, "ls", steps=2)
+    trace = play("ls", "ls", FIX, "ls", steps=2)
     assert trace.verdict.resolved
     assert trace.logs[0].patch_attempt == 2
 

@@ -170,8 +170,8 @@ def test_java_is_told_by_its_build_file(tmp_path: Path) -> None:
 
 def test_rollouts_are_collected_on_it(tmp_path: Path) -> None:
     folder = write_project(tmp_path / "shop", BUGGY)
-    mend = f"sed -i 's/^ *self.counts.name. = left$/&; self._total = None/' {STOCK}"
-    call = {"name": "bash", "arguments": json.dumps({"command": mend})}
+    fix = f"sed -i 's/^ *self.counts.name. = left$/&; self._total = None/' {STOCK}"
+    call = {"name": "bash", "arguments": json.dumps({"command": fix})}
     recording = {"role": "main", "replies": [{"tool_calls": [call]}, {"content": "Done."}]}
     (tmp_path / "main.jsonl").write_text(json.dumps(recording))
     config = RunConfig.model_validate(
