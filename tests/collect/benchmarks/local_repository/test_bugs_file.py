@@ -1,7 +1,11 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +21,7 @@ from tests.collect.repository import Repository
 from tests.collect.synthesis.sample import FILES, write_project
 from tests.repair_bug import BUGGY, CORRECT, FAILING, PUBLIC
 
+ROOT = Path(__file__).resolve().parents[4]
 LINE = {
     "id": "shop-1",
     "problem_statement": "The total is old after `take`.",
@@ -275,3 +280,16 @@ def test_inspectcoder_repairs_the_one_file_that_a_bug_names(tmp_path: Path) -> N
     assert (row.failure_message, row.resolved, row.variant) == (None, True, "inspectcoder")
     assert changed_paths(row.patch) == {path}
     assert row.debug_stops > 0
+
+
+def test_the_pages_bug_is_solved_without_a_key(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "own-bugs.md").read_text("utf-8").split("## A file of bugs", 1)[1]
+    commands = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[0]
+    (tmp_path / "configs").symlink_to(ROOT / "configs")
+    stepinto = f'stepinto() {{ "{sys.executable}" -m stepinto "$@"; }}'
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    subprocess.run(
+        ["bash", "-ec", f"{stepinto}\n{commands}"], cwd=tmp_path, env=environment, check=True
+    )
+    (row,) = RunStore(tmp_path / "runs" / "own-file").read_rollouts()
+    assert (row.instance_id, row.resolved) == ("shop-1", True)
