@@ -54,6 +54,8 @@ MAX_RAISES = 10
 MAX_CONTINUES = 14
 MAX_EVIDENCE = 8
 MAX_NOTE = 240
+MAX_REPEATED = 60
+"""Characters of a value that the evidence shows though the answer has it."""
 
 
 @dataclass(frozen=True)
@@ -108,10 +110,17 @@ class OracleAnswerer:
         yield say(self.last_word())
 
     def last_word(self) -> str:
-        session = self._session
-        evidence = "; ".join(shortened(note, MAX_NOTE) for note in session.evidence[:MAX_EVIDENCE])
+        session, place = self._session, self._session.place or "not reached"
         answer = self._answer or "I could not establish this in the debugger."
-        return answer_block(session.question, answer, evidence, session.place or "not reached")
+        # A long value that the answer has is not copied again.
+        notes = [
+            note
+            for note in session.evidence
+            if len(note) <= MAX_REPEATED or note.partition(" = ")[2] not in answer
+        ]
+        notes = notes or [f"the debugger stopped at {place}"] * bool(session.evidence)
+        evidence = "; ".join(shortened(note, MAX_NOTE) for note in notes[:MAX_EVIDENCE])
+        return answer_block(session.question, answer, evidence, place)
 
     def _value(self, ask: ValueAsk) -> Moves[str | None]:
         """The text of the value, or None if the program never reached the place."""

@@ -159,7 +159,8 @@ class Session:
         stopped = self.came_to(opening) if self.habits.direct and as_opened else None
         if stopped is not None and not stopped.post_mortem:
             return stopped
-        arguments: dict[str, Any] = {"test": self.test, **more}
+        # By default it starts the question's test.
+        arguments = more if self.habits.direct else {"test": self.test, **more}
         if points:
             arguments["breakpoints"] = list(points)
         if not stop_at_test or self.habits.detour(0.3):
