@@ -182,7 +182,8 @@ class PythonSource:
         return sorted(lines)
 
     def probes(self, line: int, function: str = "") -> list[str]:
-        """Pure expressions of the statement at a line, larger ones before their parts."""
+        """Pure expressions of the statement at a line, larger ones before their parts, without
+        the names of modules, classes and functions."""
         found: dict[str, None] = {}
         for statement in self._at_line(line):
             for header in _headers(statement):
@@ -190,7 +191,18 @@ class PythonSource:
                 for node in _same_scope(header):
                     if isinstance(node, LOOKED_AT) and node not in called and is_pure(node):
                         found[ast.unparse(node)] = None
-        return list(found)
+        return [expression for expression in found if expression not in self._code_names]
+
+    @cached_property
+    def _code_names(self) -> set[str]:
+        """Names that the file imports, or that it defines as functions and classes."""
+        names = set()
+        for node in ast.walk(self._tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names |= {each.asname or each.name.partition(".")[0] for each in node.names}
+            elif isinstance(node, Function | ast.ClassDef):
+                names.add(node.name)
+        return names
 
     def assigned(self, line: int) -> list[str]:
         targets: list[ast.expr] = []

@@ -84,6 +84,13 @@ def test_probes_stay_in_the_frames_scope() -> None:
     assert source(lines.encode()).probes(2) == ["a"]
 
 
+def test_probes_are_no_modules_or_functions() -> None:
+    lines = (
+        "import bisect\ndef f(a, b):\n    return bisect.bisect_left(a, b, key=g)\ndef g(x): ...\n"
+    )
+    assert source(lines.encode()).probes(3) == ["a", "b"]
+
+
 def test_assigned_targets() -> None:
     assert source().assigned(11) == ["net"]
     assert source().assigned(12) == []
