@@ -196,13 +196,10 @@ class PythonSource:
     @cached_property
     def _code_names(self) -> set[str]:
         """Names that the file imports, or that it defines as functions and classes."""
-        names = set()
-        for node in ast.walk(self._tree):
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                names |= {each.asname or each.name.partition(".")[0] for each in node.names}
-            elif isinstance(node, Function | ast.ClassDef):
-                names.add(node.name)
-        return names
+        nodes = list(ast.walk(self._tree))
+        imported = [a for n in nodes if isinstance(n, ast.Import | ast.ImportFrom) for a in n.names]
+        defined = {node.name for node in nodes if isinstance(node, Function | ast.ClassDef)}
+        return defined | {each.asname or each.name.partition(".")[0] for each in imported}
 
     def assigned(self, line: int) -> list[str]:
         targets: list[ast.expr] = []

@@ -54,8 +54,8 @@ MAX_RAISES = 10
 MAX_CONTINUES = 14
 MAX_EVIDENCE = 8
 MAX_NOTE = 240
-MAX_REPEATED = 60
-"""Characters of a value that the evidence shows though the answer has it."""
+LONG = 60
+"""Characters of evidence from which on it shows no value that the answer has."""
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,7 @@ class OracleAnswerer:
         answer = self._answer or "I could not establish this in the debugger."
         # A long value that the answer has is not copied again.
         notes = [
-            note
-            for note in session.evidence
-            if len(note) <= MAX_REPEATED or note.partition(" = ")[2] not in answer
+            n for n in session.evidence if len(n) < LONG or n.rpartition(" = ")[2] not in answer
         ]
         notes = notes or [f"the debugger stopped at {place}"] * bool(session.evidence)
         evidence = "; ".join(shortened(note, MAX_NOTE) for note in notes[:MAX_EVIDENCE])

@@ -125,6 +125,12 @@ def test_direct_sessions_go_the_shortest_way(
         assert "read_file" not in names
         assert len(names) <= len(varied[question])
     assert sum(map(len, shortest.values())) < sum(map(len, varied.values()))
+    for row in RunStore(tmp_path).read_conversations():
+        calls = [call for each in row.messages for call in each.message.tool_calls]
+        assert not any('"test":' in call.arguments for call in calls)
+        assert row.answer is not None
+        for note in row.answer.evidence.split("; "):
+            assert len(note) < 60 or note.rpartition(" = ")[2] not in row.answer.answer
 
 
 def test_compact_sessions_have_no_files_and_answers_without_the_question(
