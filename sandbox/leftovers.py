@@ -27,16 +27,16 @@ class OwnedFolder:
     def __init__(self) -> None:
         # Locked under a name that `remove_leftovers` ignores, then renamed.
         unlocked = Path(tempfile.mkdtemp(prefix=f".{PREFIX}"))
-        self._lock = _lock(unlocked)
+        self._locks = [lock for lock in [_lock(unlocked)] if lock is not None]
         self.path = unlocked.with_name(unlocked.name[1:])
         os.rename(unlocked, self.path)
 
     def remove(self) -> None:
         """Remove the folder and its contents; safe to call twice."""
         remove_folder(self.path)
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        # Of two threads one closes it: the number may be another file's by then.
+        with suppress(IndexError):
+            os.close(self._locks.pop())
 
 
 def remove_leftovers() -> list[Path]:

@@ -8,11 +8,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from sandbox.leftovers import remove_leftovers
+from sandbox.leftovers import OwnedFolder, remove_leftovers
 
 STARTS_AND_IS_KILLED = """
 import os, signal, subprocess
@@ -69,3 +70,12 @@ def test_a_folder_of_the_users_is_not_taken_for_a_sandbox(
     users.mkdir()
     assert remove_leftovers() == []
     assert users.is_dir()
+
+
+def test_threads_that_remove_one_folder_close_its_lock_once() -> None:
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(100):
+            folder = OwnedFolder()
+            for done in [pool.submit(folder.remove) for _ in range(4)]:
+                done.result()
+            assert not folder.path.exists()
