@@ -1,4 +1,4 @@
-"""The preflight: all checks in one pass over the rows, their report, and the refusal to train."""
+"""The preflight: one pass that checks and encodes the rows, its report, the refusal to train."""
 
 from __future__ import annotations
 
@@ -365,12 +365,11 @@ class PreflightRun:
 SCHEMA = pa.schema({"input_ids": pa.list_(pa.int32()), "labels": pa.list_(pa.int64())})
 ROWS_PER_BATCH = 64
 READ = ("messages", "tools", "conversation_id", "trained_turns", "repository", "role")
-"""The columns that are read, if the split has them."""
+"""The columns that are read; a split needs only the first two."""
 
 
 def rendered_rows(split: Path, tokenization: Tokenization) -> Iterator[RenderedRow]:
-    present = set(pq.read_schema(split).names)
-    for row in read_rows(split, tuple(name for name in READ if name in present)):
+    for row in read_rows(split, READ):
         yield RenderedRow(row, tokenization.tokenizer, tokenization.templates)
 
 

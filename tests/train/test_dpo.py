@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -61,6 +62,14 @@ def test_only_the_assistants_words_count(run: Path, tiny_folder: Path, tmp_path:
         assert "Stopped at ledger" not in said
         assert "tool_response" not in said
         assert said.rstrip().endswith("<|im_end|>")
+
+
+def test_pairs_need_no_repository(run: Path, tiny_folder: Path, tmp_path: Path) -> None:
+    (data,) = (run / "sft" / "preferences" / "data").glob("train-*")
+    given, settings = tmp_path / "given.parquet", config(tiny_folder)
+    pq.write_table(pq.read_table(data).drop_columns(["repository"]), given)
+    report = encode_pairs(given, tmp_path / "pairs.arrow", settings, load_tokenization(settings))
+    assert (report.pairs, report.repositories) == (3, [])
 
 
 def test_what_is_counted_is_what_is_trained(run: Path, tiny_folder: Path, tmp_path: Path) -> None:

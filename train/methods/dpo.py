@@ -122,9 +122,8 @@ def encode_pairs(
 def _side(row: dict[str, Any], name: str) -> dict[str, Any]:
     """One side as a row of conversations; of the rejected one, every turn counts."""
     return {
-        "repository": row["repository"],
+        **row,
         "messages": row["prompt"] + row[name],
-        "tools": row["tools"],
         "conversation_id": row[f"{name}_id"],
         "trained_turns": row["chosen_trained_turns"] if name == "chosen" else None,
     }
