@@ -55,7 +55,7 @@ MAX_CONTINUES = 14
 MAX_EVIDENCE = 8
 MAX_NOTE = 240
 LONG = 60
-"""Characters of evidence from which on it shows no value that the answer has."""
+"""Evidence of so many characters is left out if the answer has its value."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,9 @@ class OracleAnswerer:
         answer = self._answer or "I could not establish this in the debugger."
         # A long value that the answer has is not copied again.
         notes = [
-            n for n in session.evidence if len(n) < LONG or n.rpartition(" = ")[2] not in answer
+            note
+            for note in session.evidence
+            if len(note) < LONG or (note.partition(" = ")[2] or note) not in answer
         ]
         notes = notes or [f"the debugger stopped at {place}"] * bool(session.evidence)
         evidence = "; ".join(shortened(note, MAX_NOTE) for note in notes[:MAX_EVIDENCE])

@@ -44,6 +44,7 @@ SUFFIXES = {"python": ".py", "java": ".java"}
 NOT_YET = "Don't write a repaired program yet"
 THOUGHT = "I can't tell from reading alone which of the lines that I suspect is the wrong one."
 
+# What a failing test does at the lines of possible patches, measured once in the debugger.
 TIMEOUT = 60.0
 """Seconds for one run of the test; what it had not reached by then counts as not reached."""
 

@@ -138,6 +138,11 @@ class Session:
         """Where the program is paused; None if the test has ended."""
         return None if self.stopped is None or self.stopped.post_mortem else self.stopped
 
+    @property
+    def named_test(self) -> dict[str, Any]:
+        """The argument that names the test. Direct sessions start the question's by default."""
+        return {} if self.habits.direct else {"test": self.test}
+
     def pick(self, phrases: str, **values: object) -> str:
         """One of the phrases of this name, filled in."""
         every = PHRASES[phrases]
@@ -159,8 +164,7 @@ class Session:
         stopped = self.came_to(opening) if self.habits.direct and as_opened else None
         if stopped is not None and not stopped.post_mortem:
             return stopped
-        # By default it starts the question's test.
-        arguments = more if self.habits.direct else {"test": self.test, **more}
+        arguments = {**self.named_test, **more}
         if points:
             arguments["breakpoints"] = list(points)
         if not stop_at_test or self.habits.detour(0.3):

@@ -143,8 +143,7 @@ class OracleSubagent:
         opening, session.opening = session.opening, ""
         # Code of a module has already run there.
         if "(entry" not in opening.partition("\n")[0] or not self._place.function:
-            named = {} if session.habits.direct else {"test": session.test}
-            asked = {**named, "breakpoints": points, **more}
+            asked = {**session.named_test, "breakpoints": points, **more}
             session.came_to((yield from session.do(why, "debug_start_session", **asked)))
             return
         calls = [("debug_breakpoint", {"action": "set", "location": each}) for each in points]
