@@ -267,7 +267,6 @@ def push(folder: Path, config: PushConfig, runs: Iterable[Path] = ()) -> str:
 # and referenced from the calls' results. The models of the package `atif` validate everything.
 # https://github.com/harbor-framework/harbor/blob/main/rfcs/0001-trajectory-format.md
 
-
 VERSION = "ATIF-v1.8"
 ATIF_FOLDER = "atif"
 EVENT_FACTS = (
@@ -275,8 +274,6 @@ EVENT_FACTS = (
     *("exit_code", "error_kind", "kill_reason", "seconds"),
 )
 """The fields of a debugger event that go into a result's `extra`; the text has the rest."""
-
-
 Answers = Mapping[tuple[str, str], Sequence[Conversation]]
 """The conversations that answer a call, by the ids of the calling conversation and the call."""
 
