@@ -7,9 +7,10 @@ the sandbox, because such a tree may have thousands of files.
 from __future__ import annotations
 
 import os
+import stat
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from posixpath import dirname, join
@@ -166,27 +167,44 @@ def read_folder(
     folder: Path, left_out: Collection[str] = LEFT_OUT, max_mb: int | None = None
 ) -> dict[str, bytes]:
     """Every regular file, by path relative to the folder, except in folders with names in
-    `left_out`. Links are skipped, because they may lead elsewhere.
+    `left_out`. Links are skipped, because they may lead elsewhere, and files that vanish meanwhile.
 
     Raises TreeTooLarge before any reading if there are more than `max_mb` megabytes, ConfigError
-    for a name that is not UTF-8.
+    for a name that is not UTF-8, or a file that can't be read.
     """
-    paths = {}
+    paths, size = dict[str, Path](), 0
     for root, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in left_out]
         for path in (Path(root, name) for name in names if name not in left_out):
-            if path.is_file() and not path.is_symlink():
-                paths[path.relative_to(folder).as_posix()] = path
+            with _reading(path):
+                found = path.lstat()
+                if stat.S_ISREG(found.st_mode):
+                    paths[path.relative_to(folder).as_posix()] = path
+                    size += found.st_size
     # The same order on every machine.
     paths = dict(sorted(paths.items(), key=lambda item: item[1]))
     for name in paths:
         if not is_utf_8(name):
             raise ConfigError(f"{folder}: the name of {name!a} is not UTF-8: rename the file")
-    if max_mb is not None:
-        size = sum(path.stat().st_size for path in paths.values())
-        if size > max_mb * MEGABYTE:
-            raise TreeTooLarge(folder, max_mb)
-    return {name: path.read_bytes() for name, path in paths.items()}
+    if max_mb is not None and size > max_mb * MEGABYTE:
+        raise TreeTooLarge(folder, max_mb)
+    files = {}
+    for name, path in paths.items():
+        with _reading(path):
+            files[name] = path.read_bytes()
+    return files
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Skip a file that has vanished. Raises ConfigError for one that can't be read."""
+    try:
+        yield
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        told = f"{path} can't be read: {error.strerror}; make it readable, or remove it"
+        raise ConfigError(told) from error
 
 
 def folder_below(root: Path, named: str) -> Path:

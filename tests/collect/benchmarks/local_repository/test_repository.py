@@ -4,7 +4,9 @@ import json
 import os
 import re
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.marks import Mark, verify_instance
 from collect.benchmarks.opening import open_benchmark
+from collect.benchmarks.workspace import read_folder
 from collect.errors import ConfigError
 from collect.rollouts.stage import run_collect
 from collect.store.run_store import RunStore
@@ -287,6 +290,41 @@ def test_a_name_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     folder = write_project(tmp_path / "shop", BUGGY)
     Path(os.fsdecode(os.fsencode(folder) + b"/bad\xff.txt")).write_text("")
     assert r"the name of 'bad\udcff.txt' is not UTF-8: rename the file" in refused(folder)
+
+
+def test_files_that_vanish_while_the_repository_is_read_are_left_out(tmp_path: Path) -> None:
+    for number in range(100):
+        (tmp_path / f"{number}.py").write_text("")
+    passing, done = tmp_path / "draft", Event()
+    passing.touch()
+
+    def come_and_go() -> None:
+        while not done.is_set():
+            passing.rename(tmp_path / "saved").rename(passing)
+
+    with ThreadPoolExecutor() as pool:
+        going = pool.submit(come_and_go)
+        try:
+            for _ in range(20):
+                assert len(read_folder(tmp_path)) >= 100
+        finally:
+            done.set()
+    going.result()
+
+
+def test_a_file_that_can_not_be_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "secret.py").touch(mode=0)
+    tmp_path.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    user = os.geteuid()
+    os.seteuid(user or 65534)
+    try:
+        with pytest.raises(ConfigError, match=r"^secret.py can't be read: Permission denied;"):
+            read_folder(Path())
+    finally:
+        os.seteuid(user)
 
 
 @pytest.mark.parametrize(
