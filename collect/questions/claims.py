@@ -118,7 +118,7 @@ ACTUAL = (
 )
 ROLE = re.compile(rf"\b(?:(?P<expected>{EXPECTED})|(?P<actual>{ACTUAL}))\b", re.IGNORECASE)
 AFTERWARDS = re.compile(
-    r"[`*\s]*(?:was|is|were|had been|being)?\s*(?P<role>expected|wanted|actual)\b"
+    r"[`*\s]*(?:was|is|were|had been|being|\((?=\w+\)))?\s*(?P<role>expected|wanted|actual)\b"
 )
 ASSERT_CODE = re.compile(r"`\s*assert\b[^`\n]*`")
 UNEQUAL = re.compile(r"[`*\s]*(?:==|!=|≠|is not|vs\.?|against|does not equal)[`*\s]*$")

@@ -229,6 +229,12 @@ def test_a_count_of_none() -> None:
         ),
         ("Line 9 of tests/test_cart.py: `assert 41 == 42`", Reason.RIGHT),
         ("tests/test_cart.py:9 gives 41 instead of 42.", Reason.RIGHT),
+        (
+            "41 == 42 fails at test_cart.py:9: 41 (actual) against 42 (expected).",
+            Reason.RIGHT,
+        ),
+        ("test_cart.py:9: it is 41 (expected 42).", Reason.RIGHT),
+        ("test_cart.py:9: 42 (actual) against 41 (expected).", Reason.WRONG),
         ("tests/test_cart.py:9: expected 41 but got 42.", Reason.WRONG),
         ("tests/test_cart.py:8: expected 42 but got 41.", Reason.WRONG),
         ("tests/test_cart.py:9: expected 42 but got 40.", Reason.WRONG),
