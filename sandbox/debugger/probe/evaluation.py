@@ -74,14 +74,15 @@ def condition_holds(
     thread = get_ident()
     RUNNING_CONDITIONS[thread] = frame, monotonic()
     try:
-        names = {**frame.f_globals, **frame_locals(frame)}
+        variables = frame_locals(frame)
+        names = {**frame.f_globals, **variables}
         if raised is not None:
             names["__exception__"] = raised
         code = point.code
         if point.condition is not None and "__" in point.condition:
             code = point.codes.get(frame.f_code) or compiled(point.condition, frame)
             point.codes[frame.f_code] = code
-        return bool(eval(code, names)), None
+        return bool(eval(code, names, variables)), None
     except Interrupted:
         message = "the condition of breakpoint {} did not end and was interrupted"
         return True, message.format(point.number)
@@ -217,8 +218,10 @@ class Evaluator:
 
     def evaluate(self, expression: str, frame: types.FrameType) -> tuple[object, Json]:
         """The value of an expression in a frame, or the error that it raised."""
-        namespace = {**frame.f_globals, **frame_locals(frame)}
-        return self.guarded(lambda: eval(compiled(expression, frame), namespace))
+        variables = frame_locals(frame)
+        # Lambdas and comprehensions see the globals alone.
+        namespace = {**frame.f_globals, **variables}
+        return self.guarded(lambda: eval(compiled(expression, frame), namespace, variables))
 
     def flush(self, streams: list[Any]) -> None:
         """Flush the program's streams, whatever the program made of them."""

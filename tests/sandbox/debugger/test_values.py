@@ -46,6 +46,8 @@ def test_expressions_see_locals_in_comprehensions_and_lambdas(bench: Workbench) 
     assert bench.text_of("[item * scale for item in items if item >= LIMIT]") == "[20, 30]"
     assert bench.text_of("(lambda x: x + scale)(1)") == "11"
     assert bench.text_of("sum(x for x in items if x < scale)") == "6"
+    assert bench.text_of("sorted(locals())") == "['items', 'scale']"
+    assert bench.text_of("locals()", 1).startswith("{'__name__': '__main__'")
     event = bench.debugger.evaluate("items[7]")
     assert (event.error_kind, event.state) == (ErrorKind.EVALUATION, State.RUNTIME)
     assert event.error == "IndexError: list index out of range"
