@@ -104,18 +104,22 @@ final class Interpreter extends SimpleTreeVisitor<Expression, Void> {
 
     @Override
     public Expression visitConditionalExpression(ConditionalExpressionTree tree, Void none) {
-        if (isFloating(tree.getTrueExpression()) != isFloating(tree.getFalseExpression())) {
-            throw new NeedsCompiler(); // the other branch may be promoted
-        }
         Expression condition = of(tree.getCondition());
         Expression yes = of(tree.getTrueExpression());
         Expression no = of(tree.getFalseExpression());
-        return scope ->
-                (scope.truth(condition, "the condition before ?") ? yes : no).evaluate(scope);
-    }
-
-    private static boolean isFloating(ExpressionTree branch) {
-        return branch.toString().matches("-?\\d+\\.\\d.*");
+        return scope -> {
+            boolean truth = scope.truth(condition, "the condition before ?");
+            Operand chosen = (truth ? yes : no).evaluate(scope);
+            Tree other = truth ? tree.getFalseExpression() : tree.getTrueExpression();
+            try {
+                // Its type is known by its value, for which only what calls nothing is evaluated.
+                return other.toString().matches("-?[\\w.\\[\\] */%]+")
+                        ? scope.operators.promoted(chosen, (truth ? no : yes).evaluate(scope))
+                        : chosen;
+            } catch (EvaluationFailed absent) {
+                return chosen;
+            }
+        };
     }
 
     @Override

@@ -207,6 +207,15 @@ final class Operators {
         return ((BooleanValue) value).value();
     }
 
+    /** A branch of {@code ?:}, as a long or floating number if the other branch is a wider one. */
+    Operand promoted(Operand chosen, Operand other) throws EvaluationFailed {
+        PrimitiveValue value = primitive(chosen.value, "a branch of ?:");
+        String type = other.typeName();
+        String to = Primitives.isPrimitive(type) ? type : Primitives.unboxed(type);
+        boolean wider = !"int".equals(to) && Primitives.widens(value.type().name(), to);
+        return wider ? Operand.of(Primitives.narrow(value, to)) : chosen;
+    }
+
     private Value box(PrimitiveValue value) throws EvaluationFailed {
         String primitive = value.type().name();
         ReferenceType type = types.find(Primitives.boxed(primitive), null);
