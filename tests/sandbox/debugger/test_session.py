@@ -367,10 +367,14 @@ def test_breakpoints_at_one_line_are_named_once(one: Workbench) -> None:
 def test_a_breakpoint_that_no_longer_fits_is_dropped_and_told(one: Workbench) -> None:
     one.script(PROGRAM)
     one.debugger.set_breakpoint(BreakpointRequest(function="work"))
+    one.write({"rates.py": "RATE = 1\n"})
+    one.debugger.set_breakpoint(one.at_line(1, "rates.py"))
     one.write({"program.py": "done = 1\n"})
+    one.sandbox.run(Command(["mv", "rates.py", "prices.py"]))
     event = one.debugger.restart()
     assert event.breakpoints == ()
     assert "there is no function program.py:work" in event.notes[0]
+    assert event.notes[1].startswith("breakpoint not set: there is no file rates.py; nearest: ")
 
 
 def test_launch_breakpoints_that_are_unknown_do_not_stop_the_start(one: Workbench) -> None:
