@@ -93,7 +93,8 @@ LABEL = re.compile(
 
 def parse_answer(text: str) -> DebugAnswer | None:
     """The last valid `<debug_answer>` block that a Debug Subagent ends with (Debug2Fix, figure 3):
-    all four fields, with a non-empty answer. Compact answers lack the question, which is then "".
+    with a non-empty answer, evidence and location. The question, which whoever reads the answer has
+    asked, may be missing, as in compact answers, and is "" then.
 
     None if there is none. A field's text extends to the next new field, so that the evidence may
     contain lines such as `answer: 42`.

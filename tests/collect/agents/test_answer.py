@@ -1,5 +1,7 @@
 """Parsing the subagent's answer block."""
 
+from dataclasses import replace
+
 import pytest
 
 from collect.agents.subagent_task import parse_answer
@@ -51,6 +53,11 @@ def test_last_block_counts() -> None:
     parsed = parse_answer(BLOCK + BLOCK.replace("0.19", "0.07"))
     assert parsed is not None
     assert parsed.answer == "It is 0.07."
+
+
+def test_the_question_may_be_missing() -> None:
+    text = BLOCK.replace("**Question**: What is `rate`?\n", "")
+    assert parse_answer(text) == replace(PARSED, question="")
 
 
 @pytest.mark.parametrize(
