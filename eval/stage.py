@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -99,28 +100,28 @@ class InPlaceStage:
         comparison = replace(comparison, skipped=str(choice))
         panels = panels_of(comparison, rows, full_set_of(benchmark))
         paired = paired_report(rows, config.statistics, config.baseline)
-        said = None
-        if config.judge is not None and not done.stopped:
-            asked_about = drawn(found.questions, config.judge)
-            said = judge(self.runtime, config.judge, choice.instances, asked_about, folder)
         records = [
             pass_rates(comparison, labels),
             debugger_use(comparison, rows, found.seconds, labels),
             *paired_records(paired, labels),
             *panel_records(panels, labels),
             *qualitative_records(found, labels),
-            *([questions_table(said, found, labels)] if said is not None else []),
         ]
-        tables = write_tables(
+        write = partial(
+            write_tables,
             comparison,
             rows,
             folder,
             panels=panels,
             paired=paired,
-            records=records,
             config=described,
             labels=labels,
         )
+        tables, said = write(records=records), None
+        if config.judge is not None and not done.stopped:
+            asked_about = drawn(found.questions, config.judge)
+            said = judge(self.runtime, config.judge, choice.instances, asked_about, folder)
+            tables = write(records=[*records, questions_table(said, found, labels)])
         told = summary(comparison, labels, panels, paired)
         return InPlaceReport(told, done, tables, said)
 

@@ -26,10 +26,13 @@ def test_a_judge_that_fails_costs_no_table_and_is_asked_again(
             f"models.judge={model}, retries: {{max_retries: 0, outage_wait: 0}}}}",
             "eval.judge={model: judge}",
         ]
+        results = tmp_path / "judged" / "eval" / "results.json"
+        unusable = "models.judge={backend: openai, model: m, api_key_env: NO_SUCH_KEY}"
+        assert main([*arguments, unusable]) == 2
+        assert results.is_file()
         server.will_answer(error(500, "down"))
         assert main(arguments) == 1
         assert "judge has not judged 1 item yet" in capsys.readouterr().err
-        results = tmp_path / "judged" / "eval" / "results.json"
         before = {each["name"] for each in json.loads(results.read_text("utf-8"))["figures"]}
         assert "tools_by_step_1" in before
         assert "question_categories" not in before
