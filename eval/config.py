@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Literal, Self
@@ -10,6 +11,7 @@ from pydantic import Field, field_validator, model_validator
 
 from collect.agents.config import Variant
 from collect.benchmarks.config import BenchmarkConfig
+from collect.config import ROUND
 from collect.errors import did_you_mean
 from collect.question_records import SOURCE_READER, Category
 from collect.store.files import StrictRecord
@@ -66,7 +68,8 @@ class StatisticsConfig(StrictRecord):
     comparisons: tuple[ComparisonConfig, ...] = ()
     """The primary comparisons, chosen before you see the numbers. P-values are corrected for their
     number alone; all others are exploratory. Empty: every arm against its baseline, and every other
-    sub model against the frontier, all of them corrected."""
+    sub model against the frontier, all of them corrected. Under `stepinto iterate` a `sub` may be
+    the student of a later round, such as `small-round-2`."""
 
     @property
     def level(self) -> float:
@@ -175,14 +178,16 @@ class EvalConfig(StrictRecord):
         _refuse_repeated("eval.variants", self.variants)
         _refuse_repeated("eval.pairs", self.pairs)
         arms = self.arms()
+        for name in self.not_run():
+            # Which rounds there are is known to `stepinto iterate`, which checks it.
+            student = re.sub(rf"-{ROUND}\d+$", "", name.sub or "")
+            if (name.variant, name.main, student) not in arms:
+                raise ValueError(
+                    f"eval.statistics.comparisons names an arm that is not run: {name}; its "
+                    "variant must be among eval.variants, and its models a pair of eval.pairs "
+                    "(without `sub` for a variant that has no subagent)"
+                )
         for compared in self.statistics.comparisons:
-            for name in (compared.first, compared.second):
-                if (name.variant, name.main, name.sub) not in arms:
-                    raise ValueError(
-                        f"eval.statistics.comparisons names an arm that is not run: {name}; its "
-                        "variant must be among eval.variants, and its models a pair of eval.pairs "
-                        "(without `sub` for a variant that has no subagent)"
-                    )
             if compared.first == compared.second:
                 raise ValueError(
                     f"eval.statistics.comparisons compares an arm with itself: {compared.first}"
@@ -201,6 +206,12 @@ class EvalConfig(StrictRecord):
                     f"{did_you_mean(name, known)}"
                 )
         return self
+
+    def not_run(self) -> list[ArmName]:
+        """The arms in `statistics.comparisons` that are not run."""
+        arms, compared = self.arms(), self.statistics.comparisons
+        named = (name for each in compared for name in (each.first, each.second))
+        return [name for name in named if (name.variant, name.main, name.sub) not in arms]
 
     def bugs_of(self, collected: BenchmarkConfig) -> BenchmarkConfig:
         """The bugs to measure on; `collected` is collect's benchmark."""

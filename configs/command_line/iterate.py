@@ -91,6 +91,12 @@ def check_iterate(config: RunConfig) -> None:
             f"eval measures {name}, the student of iterate, neither in eval.questions.models nor "
             "as `sub` in eval.pairs; name it in one of them"
         )
+    for arm in measured_config(config, chosen.rounds).eval.not_run():
+        last = student_name(config, chosen.rounds)
+        raise ConfigError(
+            f"eval.statistics.comparisons names an arm that is not run: {arm}; the student of the "
+            f"last round is {last}"
+        )
     asked = questions_path(config.questions, config.folder)
     if "answer" in chosen.stages and "questions" not in config.stages and not asked.is_file():
         raise ConfigError(

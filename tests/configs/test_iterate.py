@@ -25,6 +25,10 @@ from tests.tiny_model import build_tiny_model
 QUICKSTART = Path(__file__).resolve().parents[2] / "configs" / "quickstart.yaml"
 BUG = "{name: bundled, instances: [shopcart__negative-base]}"
 ASKED = "per_category: 0, limits: {code_reachability: 1, local_variable: 1}"
+ARM = "{variant: debug2fix_tool_limit, main: oracle, sub: %s}"
+COMPARED = [
+    f"eval.statistics.comparisons=[{{first: {ARM % 'small-round-2'}, second: {ARM % 'small'}}}]"
+]
 
 
 def config(tmp_path: Path, *overrides: str) -> RunConfig:
@@ -46,6 +50,7 @@ def config(tmp_path: Path, *overrides: str) -> RunConfig:
         (["train.merge=false"], "saves adapters alone"),
         (["models.small.adapter=a", "iterate.start_from=last"], "is no whole model"),
         (["train.trainer_arguments={warmup_step: 3}"], "did you mean 'warmup_steps"),
+        ([*COMPARED, "iterate.rounds=1"], "small-round-2.*the last round is small-round-1"),
         (["iterate.relay=oracle"], "oracle is no relay whose student is small"),
         (["iterate.stages=[collect]", "collect.main=none"], "there is no model 'none'"),
         (["iterate.stages=[collect]", "collect.variants=[baseline]"], "none of collect.variants"),
@@ -124,6 +129,15 @@ def test_all_students_are_measured_in_one_evaluation(tmp_path: Path) -> None:
     last: Any = measured.models["small-round-2"]
     assert (last.model, last.sampling.temperature) == (str(whole.folder / "round-2/model"), 0)
     assert measured_config(measured, 2) == measured, "a run folder stands for its config"
+
+
+def test_students_of_later_rounds_can_be_compared(tmp_path: Path) -> None:
+    whole = config(tmp_path, *COMPARED)
+    check_iterate(whole)
+    assert [each.sub for each in measured_config(whole, 1).eval.not_run()] == ["small-round-2"]
+    assert measured_config(whole, 2).eval.not_run() == []
+    with pytest.raises(ConfigError, match=r"names an arm that is not run.*smal-round-2"):
+        config(tmp_path, COMPARED[0].replace("small-", "smal-"))
 
 
 def test_a_relay_may_play_in_the_rounds(tmp_path: Path) -> None:
