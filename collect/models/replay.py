@@ -13,7 +13,7 @@ leaves out fits any. The first line that fits a conversation is its recording.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from collect.models.base import (
     scripted_completion,
 )
 from collect.models.config import ReplayConfig
+from collect.quantities import first_of
 from collect.store.files import StrictRecord, read_lines
 from collect.store.messages import Message, ToolCall, ToolSchema
 from collect.store.records import MODEL_TEACHER, Conversation, combined_teacher
@@ -67,6 +68,15 @@ class ReplayBackend:
                 raise ConfigError(f"{path} is no run folder: it has no `conversations` folder")
             return cls(name, map(recording_of, RunStore(path).read_conversations()))
         return cls(name, _read_lines(path))
+
+    def check(self, bugs: Collection[str]) -> None:
+        """Raises ConfigError if there is no recording of one of these bugs."""
+        missing = sorted(set(bugs) - self._by_instance.keys())
+        if missing and None not in self._by_instance:
+            raise ConfigError(
+                f"{self.name}: nothing was recorded of {first_of(missing)}; leave them out by "
+                "`instances` of the benchmark, or record them"
+            )
 
     def open(self, context: ConversationContext) -> ReplayModel:
         """A conversation without a recording fails at its first completion."""

@@ -196,6 +196,9 @@ class ThisMachine:
             model = setup.models[name]
             backend = open_model(name, model, self._limits, self._stop, setup.folder)
             self._backends[name] = backend
+            if isinstance(backend, ReplayBackend):
+                # Of a main agent's alone: no subagent need be asked.
+                backend.check({each.spec.instance.id for each in works if each.spec.main == name})
             if len(self._backends) == len(setup.opened):
                 self._settings = setup.settings(self._backends, self._stop)
             if not isinstance(model, RemoteConfig):

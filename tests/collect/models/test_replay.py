@@ -18,6 +18,7 @@ from collect.rollouts.executor import open_model, teacher_of
 from collect.store.messages import Message, ToolCall
 from collect.store.records import MODEL_TEACHER, ORACLE_TEACHER, PLAYED_TEACHER
 from collect.store.run_store import RunStore
+from stepinto import main
 from tests.collect.models.contexts import context
 from tests.records import make_conversations, make_rollout
 from tests.scripted_model import ScriptedBackend
@@ -29,12 +30,12 @@ def step(model: Model) -> Message:
 
 def test_a_run_folder_is_given_back(tmp_path: Path) -> None:
     rollout = make_rollout()
-    main, sub = make_conversations(rollout)
+    first, sub = make_conversations(rollout)
     store = RunStore.open(tmp_path)
-    store.add(rollout, [main, sub])
+    store.add(rollout, [first, sub])
     config = ReplayConfig(backend="replay", path=tmp_path)
     backend = open_model("m", config, Budget(None), threading.Event())
-    for row in (main, sub):
+    for row in (first, sub):
         model = backend.open(
             context(row.role, row.index, row.instance_id, row.variant, row.attempt)
         )
@@ -47,7 +48,7 @@ def test_a_run_folder_is_given_back(tmp_path: Path) -> None:
         with pytest.raises(ModelFailure, match=rf"no step {len(recorded)} of m: {row.role}"):
             step(model)
     with pytest.raises(ModelFailure, match="attempt 7; it has 0 steps"):
-        step(backend.open(context("main", 0, main.instance_id, main.variant, 7)))
+        step(backend.open(context("main", 0, first.instance_id, first.variant, 7)))
 
 
 @pytest.mark.parametrize("teacher", [ORACLE_TEACHER, PLAYED_TEACHER, MODEL_TEACHER])
@@ -94,6 +95,22 @@ def test_a_missing_recording_is_named(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none"):
         with pytest.raises(ConfigError, match=str(path)):
             ReplayBackend.from_config("m", ReplayConfig(backend="replay", path=path))
+
+
+def test_a_bug_without_a_recording_is_refused_before_the_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said, config = tmp_path / "said.jsonl", tmp_path / "config.yaml"
+    said.write_text(json.dumps({"instance_id": "shopcart__login-merge", "replies": [{}]}))
+    config.write_text(
+        f"{{run: it, runs_folder: {tmp_path}, models: {{m: {{backend: replay, path: {said}}}}}, "
+        "collect: {main: m, sub: m, variants: [baseline], benchmark: {name: bundled, instances: "
+        "[shopcart__login-merge, shopcart__refused-order]}}}"
+    )
+    assert main(["collect", str(config)]) == 2
+    assert "nothing was recorded of shopcart__refused-order" in capsys.readouterr().err
+    said.write_text(json.dumps({"replies": [{}]}))
+    assert main(["collect", str(config)]) == 0
 
 
 def test_a_script_remembers_what_it_was_asked() -> None:
