@@ -148,7 +148,8 @@ def read_status(folder: Path, now: float | None = None) -> RenderableType:
     if 0 < beat.done < beat.total:
         # Assumes that the remaining rollouts are like those done.
         end = beat.total / beat.done
-        facts.add_row("rate", f"{beat.metrics['rollouts/per_hour']:.0f} an hour")
+        if rate := beat.metrics["rollouts/per_hour"]:  # 0: this start has done none yet
+            facts.add_row("rate", f"{rate:.1f} an hour")
         facts.add_row("at the end", f"about {tokens(end * used)} tokens, {dollars(end * of_rows)}")
     spent = dollars(read_spent(folder, of_rows))
     if spent != dollars(of_rows):

@@ -75,7 +75,7 @@ def test_a_run_that_is_on(tmp_path: Path) -> None:
     assert shown(tmp_path, START + 1810) == [
         "state       running for 30m (node-1, process 17)",
         "rollouts    4/10 resolved 1 (33%) running 1 tokens 59.6k $0.1200 left 1h00m",
-        "rate        6 an hour",
+        "rate        6.0 an hour",
         "at the end  about 149k tokens, $0.3000",
         "failed: 1 SandboxDead",
         "slow: 3m ledger-2 debug2fix",
@@ -117,6 +117,12 @@ def test_states(changes: dict[str, object], after: float, state: str, tmp_path: 
 def test_a_driver_of_this_machine_that_is_gone_has_died_at_once(tmp_path: Path) -> None:
     keep(tmp_path, beat(host=platform.node(), process=2**22 + 1))
     assert shown(tmp_path, START + 1815)[0].split()[1:6] == ["died,", "last", "heard", "of", "15s"]
+
+
+def test_a_start_that_died_before_its_first_rollout_ended_had_no_rate(tmp_path: Path) -> None:
+    keep(tmp_path, beat(metrics={"rollouts/per_hour": 0, "tokens": 59_600, "dollars": 0.12}))
+    names = [line.split("  ")[0] for line in shown(tmp_path, START + 1800 + SILENT_SECONDS + 1)]
+    assert names[:3] == ["state", "rollouts", "at the end"]
 
 
 def test_a_run_of_an_unknown_start(tmp_path: Path) -> None:
