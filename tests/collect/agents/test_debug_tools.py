@@ -98,6 +98,7 @@ def test_the_compact_form_takes_the_same_calls_in_less_than_half_the_text(langua
             assert "{" + "file_tools}" not in text
             assert "- list_files, grep, read_file: " in text
     assert size["compact"] < 0.5 * size["full"]
+    assert all(f"`{name}`" in text for name in ("temporary", "hits", "start"))
     shown = {each["function"]["name"]: each["function"]["parameters"] for each in schemas}
     whole = subagent_toolbox(debugger, sandbox, AgentsConfig(), values).schemas()
     for schema in whole:
