@@ -135,12 +135,14 @@ def run_format(
         if not kept.facets:
             # `role` counts only if it left nothing.
             steps = [step for step in funnel.steps if step.name != "role" or not step.remaining]
-            worst = max(steps, key=lambda step: step.dropped)
+            told = [
+                f"{s.name!r} dropped {s.dropped}. Its rule: {s.rule}" for s in steps if s.dropped
+            ]
+            lines = "\n  ".join(["The filters, in order:", *told])
             raise ConfigError(
                 f"none of the {funnel.conversations} conversations in "
-                f"{' and '.join(map(str, (run, *config.runs)))} is left to train on: "
-                f"the filter {worst.name!r} dropped {worst.dropped}. Its rule: {worst.rule} "
-                "Collect more rollouts, or relax that filter in the config's `format` section"
+                f"{' and '.join(map(str, (run, *config.runs)))} is left to train on. {lines}\n"
+                "Collect more rollouts, or relax a filter in the config's `format` section"
             )
         for facet, named in (*config.mixture.weights.items(), *config.mixture.least_shares.items()):
             there = {row.value(facet) for row in kept.facets}
