@@ -69,6 +69,8 @@ class ConversationLog:
     usage: Usage = field(default_factory=Usage)
     dollars: float = 0.0
     steps: int = 0
+    max_steps: int = 0
+    """Completions per task, as in AgentSpec."""
     stop_reason: StopReason = StopReason.FAILURE
     elided: set[int] = field(default_factory=set)
     """Indexes of the tool results that are no longer sent."""
@@ -153,7 +155,9 @@ class ConversationLog:
                 elided=tuple(sorted(self.elided)),
             )
         )
-        self._tell("replied", step=self.steps - 1, **facts)
+        calls = completion.message.tool_calls
+        facts["call"] = calls[0].name[:MAX_NAME_CHARS] if calls else None
+        self._tell("replied", step=self.steps - 1, max_steps=self.max_steps, **facts)
         return self.rows[-1].message
 
     def note(self, call: ToolCall, reply: ToolReply, message_index: int, seconds: float) -> None:
@@ -165,8 +169,10 @@ class ConversationLog:
                 self.add_event(EventRow(message_index, call.id, event))
         if reply.conclusion is not None:
             self.conclusion = reply.conclusion
-        name, outcome = call.name[:MAX_NAME_CHARS], reply.outcome.value
-        self._tell("tool_called", name=name, seconds=seconds, outcome=outcome)
+        facts: dict[str, Fact] = {"name": call.name[:MAX_NAME_CHARS], "seconds": seconds}
+        if reply.event is not None and reply.event.line is not None:
+            facts["stopped_at"] = f"{reply.event.file}:{reply.event.line}"[-MAX_NAME_CHARS:]
+        self._tell("tool_called", **facts, outcome=reply.outcome.value)
 
     def add_event(self, row: EventRow) -> None:
         """Record a debugger event."""

@@ -107,6 +107,7 @@ class RolloutContext:
             parent_index=None if parent_call_id is None else 0,
             parent_call_id=parent_call_id,
             patch_attempt=patch_attempt,
+            max_steps=spec.max_steps,
             rollout_log=self.log,
         )
         self.logs.append(log)

@@ -105,7 +105,7 @@ class QuestionWork(RolloutWork):
 
     @property
     def label(self) -> str:
-        return f"{self.question.instance_id} {self.question.category}"
+        return f"{self.question.id} {self.spec.main}"
 
     def do(self, settings: RolloutSettings) -> Rows:
         started, right, trace = time.monotonic(), False, RolloutTrace()

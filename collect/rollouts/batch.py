@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import threading
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from collect.agents.config import AgentsConfig
 from collect.agents.debug2fix import instructions_of
 from collect.benchmarks.base import Benchmark
 from collect.config import RunnerConfig, RuntimeConfig
+from collect.console import log_name
 from collect.errors import TRIED_AGAIN, ConfigError, FailureKind, RolloutStopped, RowRefused
 from collect.models.budget import Budget, read_spent, spent_elsewhere
 from collect.models.config import (
@@ -59,6 +61,8 @@ from sandbox.environment import install_command
 
 logger = logging.getLogger(__name__)
 
+SILENT = 10
+"""Rollouts without a tool call after which the run says so."""
 MAX_SHOWN = 5
 """Differing settings."""
 # What does not change the output of a model, of its server, and of a sandbox.
@@ -94,6 +98,7 @@ class Batch:
         self._specs = [work.spec for work in works]
         self._failed: dict[str, Rollout] = {}
         self._telling = threading.Lock()
+        self._silent = 0.0
         self.missing = self._without_row()
         # Models of what is done need no server.
         to_do = [work.spec for work in self.missing]
@@ -177,7 +182,8 @@ class Batch:
         """Do one rollout and store its row. Raises ConfigError, OSError."""
         if self.stop.is_set():
             return
-        progress.started(work.spec.id, work.label)
+        log_path = self._store.folder / log_name(work.spec.id)
+        progress.started(work.spec.id, work.label, log_path)
         log = self._setup.log(work)
         try:
             row, conversations = executor.do(work)
@@ -210,6 +216,7 @@ class Batch:
         if self.over_budget or self.failures.too_many(row):
             self.stop.set()
         self._tell_cost(forecast, progress, row)
+        self._tell_silence(progress, work, row)
 
     def _tell_cost(
         self, forecast: Forecast, progress: Progress, ended: Rollout | None = None
@@ -231,6 +238,21 @@ class Batch:
             ):
                 told += f"; runner.budget_dollars={budget:g} ends it before"
             progress.tell(told)
+
+    def _tell_silence(self, progress: Progress, work: RolloutWork, row: Rollout) -> None:
+        """Say so once if the first rollouts have no tool call."""
+        if work.spec.variant.repairs_one_file or row.failure_kind in TRIED_AGAIN:
+            return
+        with self._telling:
+            if json.loads(row.actions) or row.invalid_tool_calls:
+                self._silent = -math.inf
+            self._silent += 1
+            if self._silent == SILENT:
+                names = " or ".join(filter(None, (work.spec.main, work.spec.sub)))
+                progress.tell(
+                    f"no tool was called in {SILENT} rollouts: check that the server of {names} "
+                    "parses tool calls (vLLM: --enable-auto-tool-choice and --tool-call-parser)"
+                )
 
     def _without_row(self) -> list[RolloutWork]:
         done = set()

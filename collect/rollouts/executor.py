@@ -68,7 +68,9 @@ class RolloutWork:
 
     @property
     def label(self) -> str:
-        return f"{self.spec.instance.id} {self.spec.variant}"
+        """For people: the bug, the variant and the models, main before sub."""
+        models = " → ".join(filter(None, (self.spec.main, self.spec.sub)))
+        return f"{self.spec.instance.id} {self.spec.variant} {models}"
 
     def do(self, settings: RolloutSettings) -> Rows:
         """Do the rollout; its failures are in the rows. Raises RolloutStopped, and ConfigError if a

@@ -101,6 +101,7 @@ def beating(
     def beat_on() -> None:
         while not ended.wait(every):
             beat()
+            progress.tell_running()
 
     thread = threading.Thread(target=beat_on, name="heartbeat", daemon=True)
     beat()
@@ -130,6 +131,27 @@ def read_heartbeat(folder: Path) -> Heartbeat | None:
 def has_begun(folder: Path) -> bool:
     """Whether a folder has rollouts, or a start that makes some."""
     return (folder / NAME).is_file() or any((folder / "rollouts").glob("*.parquet"))
+
+
+def is_over(folders: Sequence[Path]) -> bool:
+    """Whether the last start in a run's folders of rollouts has died, or has ended and its process,
+    which may have other stages to do, is gone or on another machine."""
+    beats = [beat for folder in folders if (beat := read_heartbeat(folder)) is not None]
+    if not beats:
+        return bool(folders)
+    last = max(beats, key=lambda beat: beat.seen_at)
+    if last.ended:
+        return not _lives_here(last)
+    return _died(last, time.time())
+
+
+def _lives_here(beat: Heartbeat) -> bool:
+    return beat.host == platform.node() and Path(f"/proc/{beat.process}").exists()
+
+
+def _died(beat: Heartbeat, now: float) -> bool:
+    gone = beat.host == platform.node() and not _lives_here(beat)
+    return now - beat.seen_at > (2 * SECONDS if gone else SILENT_SECONDS)
 
 
 def read_status(folder: Path, now: float | None = None) -> RenderableType:
@@ -165,9 +187,9 @@ def _state(beat: Heartbeat, now: float) -> str:
     silent, left = now - beat.seen_at, beat.total - beat.done
     if beat.ended:
         rest = f", {left} left to do" if left else ""
+        rest += ", its command goes on" if _lives_here(beat) else ""
         return f"ended {duration(silent)} ago{rest} {where}"
-    gone = beat.host == platform.node() and not Path(f"/proc/{beat.process}").exists()
-    if silent > (2 * SECONDS if gone else SILENT_SECONDS):
+    if _died(beat, now):
         return f"died, last heard of {duration(silent)} ago {where}; start it again"
     return f"running for {duration(now - beat.started_at)} {where}"
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import errno
 import io
+import json
+import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -102,6 +105,50 @@ def test_the_summary_is_printed_when_the_run_fails() -> None:
     with pytest.raises(KeyboardInterrupt), progress:
         raise KeyboardInterrupt
     assert lines(console) == ["0/2 resolved 0 tokens 0 $0.00 in 0s"]
+
+
+def log_lines(path: Path, *events: dict[str, object]) -> None:
+    with path.open("a") as file:
+        file.writelines(json.dumps(each) + "\n" for each in events)
+
+
+def test_a_running_rollout_says_its_step_and_what_it_waits_for(tmp_path: Path) -> None:
+    console, clock, path = plain_console(), Clock(), tmp_path / "a.jsonl"
+    used = {"prompt_tokens": 900, "completion_tokens": 100, "dollars": 0.25, "max_steps": 8}
+    log_lines(path, {"event": "replied", "role": "main", "step": 6, "call": None, **used})
+    with Progress(2, console=console, clock=clock) as progress:
+        progress.started("a", "cart-1 debug2fix big → small", path)
+
+        def told(*events: dict[str, object]) -> str:
+            log_lines(path, *events)
+            clock.now += 1
+            ((label, _),) = progress.running()
+            return label.removeprefix("cart-1 debug2fix big → small: ")
+
+        assert told({"event": "begun"}) == "waits for sandbox", "the earlier start's line is none"
+        assert told({"event": "sandbox_opened"}) == "waits for model"
+        replied = {"event": "replied", "role": "main", "step": 2, "call": "bash", **used}
+        assert told(replied) == "main step 3 of 8, waits for sandbox"
+        assert "tokens 1.0k $0.2500" in progress.numbers()
+        asked = told(replied | {"step": 3, "call": "debug_subagent"})
+        assert asked == "main step 4 of 8, waits for model"
+        sub = replied | {"role": "debug_subagent", "step": 0, "call": "debug_control"}
+        assert told(sub) == "debug_subagent step 1 of 8, waits for debugger"
+        stopped = told({"event": "tool_called", "name": "debug_control", "stopped_at": "cart.py:4"})
+        assert stopped == "debug_subagent step 1 of 8, waits for model, stopped at cart.py:4"
+        ended = told({"event": "debug_ended"}, replied | {"step": 4, "call": None})
+        assert ended == "main step 5 of 8, waits for tests"
+        progress.tell_running()
+        assert not lines(console), "a second ago"
+        clock.now += 60
+        progress.tell_running()
+        row = make_rollout("cart-1", rollout_id="a")
+        progress.finished(row)
+        used_by_row = f"tokens {tokens(row.tokens)} "
+    silent, finished, _ = lines(console)
+    assert silent.endswith("debug2fix big → small: main step 5 of 8, waits for tests, 1m")
+    assert used_by_row in finished, "and not what its log said too"
+    assert finished.endswith("| cart-1 debug2fix big → small: resolved")
 
 
 class GoneTerminal(io.StringIO):
@@ -204,16 +251,36 @@ def test_plurals() -> None:
     ]
 
 
-def test_a_bar_is_drawn_now_and_then_where_there_is_no_terminal() -> None:
+def test_a_bar_is_drawn_now_and_then_where_there_is_no_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(progress_module, "EVERY", 0.01)
     console, clock = Console(file=io.StringIO(), force_terminal=False, width=80), Clock()
     with ProgressBar("questions", 40, 10, console=console, clock=clock) as bar:
-        for _ in range(30):
+        for _ in range(3):
             clock.now += 25
             bar.advance()
+        while not any("13/40" in line for line in lines(console)):
+            time.sleep(0.01)
+        clock.now += 27 * 25
+        for _ in range(27):
+            bar.advance()
     told = lines(console)
-    assert [line.split()[0] for line in told] == ["questions"] * 11
-    assert told[0].endswith("32% 0:11:15 13/40")
-    assert told[-1].endswith("100% 0:00:00 40/40")
+    assert {line.split()[0] for line in told} == {"questions"}
+    assert any(line.endswith("32% 0:11:15 13/40 0:01:15") for line in told)
+    assert told[-1].endswith("100% 0:00:00 40/40 0:12:30")
+
+
+def test_a_bar_of_parts_is_hidden_until_their_number_is_known() -> None:
+    console, clock = Console(file=io.StringIO(), force_terminal=False, width=80), Clock()
+    with ProgressBar("steps", None, console=console, clock=clock):
+        pass
+    assert "steps" not in "".join(lines(console))
+    with ProgressBar("steps", None, console=console, clock=clock) as bar:
+        bar.reach(4, 8)
+        clock.now += 60
+        bar.reach(4.5, 8)
+    assert lines(console)[-1].endswith("56% 0:07:00 4/8 0:01:00")
 
 
 def test_a_bar_on_a_terminal() -> None:
