@@ -21,6 +21,7 @@ from typing import Any
 from collect.errors import ConfigError
 from collect.models.config import TRAINING as TRAINED
 from collect.models.config import trained_on, training_of
+from collect.quantities import counted
 from collect.rollouts.tracking import wandb_run
 from collect.store.files import replacing_folder
 from train.base_model import (
@@ -48,6 +49,7 @@ from train.methods.sft import SupervisedFineTuning
 from train.preflight import Preflight
 from train.report import TrainReport, model_card
 from train.trainer import (
+    OnPart,
     OnStep,
     check_quantization,
     check_trainer_arguments,
@@ -73,6 +75,7 @@ def run_train(
     run: Path,
     on_step: OnStep | None = None,
     bench: QuestionBench | None = None,
+    on_part: OnPart | None = None,
 ) -> TrainReport:
     """Train on the run's data and save the model, with the report beside it.
 
@@ -96,7 +99,7 @@ def run_train(
     model_logging.disable_progress_bar()
     with warnings.catch_warnings(), joined(cpu) as processes:
         warnings.simplefilter("ignore", FutureWarning)
-        return _train(job, method, processes, on_step)
+        return _train(job, method, processes, report_steps(on_step, on_part))
 
 
 def check_train(config: TrainConfig, bench: QuestionBench | None = None) -> Method:
@@ -115,12 +118,14 @@ def check_train(config: TrainConfig, bench: QuestionBench | None = None) -> Meth
     return method
 
 
-def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | None) -> TrainReport:
+def _train(job: Job, method: Method, processes: Processes, reporter: Any) -> TrainReport:
     config, on_main = job.config, processes.on_main
     # The checks need only a folder with a tokenizer, but training needs the model.
     on_main(lambda: resolve_base_model(config.base_model, config.base_model_sha256))
     tokenization = load_tokenization(config)
     base = tokenization.base
+    if is_main_process():
+        logger.info(f"checking {job.data} and loading {base}")
     preflight = on_main(lambda: _prepare(job, method, tokenization))
     resume = on_main(lambda: newest_checkpoint(job.checkpoints, job.fingerprint, process_count()))
     model = load_model(config, base)
@@ -128,8 +133,11 @@ def _train(job: Job, method: Method, processes: Processes, on_step: OnStep | Non
     # The trainer's own callback finds wandb's run and logs to it.
     tracked = wandb_run(config.wandb if is_main_process() else None, job.work, facts)
     with method.trainer(job, model, tokenization) as trainer, tracked:
-        if on_step is not None:
-            trainer.add_callback(report_steps(on_step))
+        trainer.add_callback(reporter)
+        if is_main_process():
+            steps = counted(trainer.args.max_steps, "step") if config.max_steps else "all epochs"
+            rows = counted(len(trainer.train_dataset), "row")
+            logger.info(f"training {base} for {steps} on {rows}, on {trainer.args.device}")
         started = time.monotonic()
         trainer.train(resume_from_checkpoint=str(resume) if resume else None)
         seconds = time.monotonic() - started

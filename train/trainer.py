@@ -12,11 +12,14 @@ from typing import Any
 from collect.errors import ConfigError, did_you_mean
 from sandbox.environment import install_command
 from train.config import TrainConfig
-from train.job import sharded
+from train.job import DDP, sharded
 from train.report import EvalPoint, LossPoint
 
 OnStep = Callable[[LossPoint, int], None]
 """Called with each logged step and the total number of steps."""
+OnPart = Callable[[float, int], None]
+"""Called as training begins and at each batch, with the steps done and their total."""
+
 
 NAMED = {
     "learning_rate": "learning_rate",
@@ -91,7 +94,7 @@ def check_quantization(config: TrainConfig) -> None:
     if sharded():
         raise ConfigError(
             f"{where} works with a whole model in each process, not with FSDP; launch with "
-            "configs/accelerate/ddp.yaml, or set it to null"
+            f"{DDP}, or set it to null"
         )
 
 
@@ -218,14 +221,33 @@ def quiet(trainer: Any) -> Any:
     return trainer
 
 
-def report_steps(on_step: OnStep) -> Any:
-    """A trainer callback that calls `on_step` for each logged step."""
+def report_steps(on_step: OnStep | None, on_part: OnPart | None) -> Any:
+    """A trainer callback that calls `on_step` for each logged step, and `on_part`."""
     from transformers import TrainerCallback
 
     class Report(TrainerCallback):  # type: ignore[misc]
+        batches = 0
+        """Those of the present step."""
+
+        def tell(self, args: Any, state: Any, batches: int) -> None:
+            self.batches = batches
+            part = batches / args.gradient_accumulation_steps
+            if on_part is not None:
+                on_part(state.global_step + part, state.max_steps)
+
+        def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            self.tell(args, state, 0)
+
+        def on_substep_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            self.tell(args, state, self.batches + 1)
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            self.tell(args, state, 0)
+
         def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
             for point in loss_curve([{**(logs or {}), "step": state.global_step}]):
-                on_step(point, state.max_steps)
+                if on_step is not None:
+                    on_step(point, state.max_steps)
 
     return Report()
 
