@@ -48,5 +48,6 @@ bubblewrap:
 		$(SUDO) apt-get update -qq && \
 		$(SUDO) apt-get install -y -qq --no-install-recommends bubblewrap util-linux; }
 
+# Runs stay: they may hold what took days or dollars.
 clean:
-	rm -rf $(VENV) .cache runs .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .cache .mypy_cache .pytest_cache .ruff_cache

@@ -7,12 +7,15 @@ import errno
 import logging
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 logger = logging.getLogger("stepinto")
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 OF_A_PATH = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP)
 """A name is too long, or there is a file in place of a folder or the reverse."""
 COMMANDS = {
+    "quickstart": "the whole pipeline on bundled bugs, without a key, a GPU or Docker",
+    "init": "write a shipped config to change and run",
     "collect": "roll out the agents on the bugs",
     "format": "make fine-tuning data from the rollouts",
     "train": "fine-tune the small model",
@@ -27,10 +30,32 @@ COMMANDS = {
     "clean": "remove what killed runs left on this machine",
     "doctor": "what this machine has, and what is missing",
 }
+EXAMPLES = {
+    "quickstart": ["quickstart", "quickstart run=again train.max_steps=12"],
+    "init": ["init --list", "init debug2fix"],
+    "collect": [
+        "collect debug2fix.yaml --preflight",
+        "collect debug2fix.yaml run=first models.frontier.model=gpt-5 runner.budget_dollars=5",
+    ],
+    "format": ["format runs/first", "format runs/first format.test_fraction=0.1"],
+    "train": ["train runs/first", "train runs/first train.max_steps=100"],
+    "eval": ["eval runs/first eval.attempts=4"],
+    "run": ["run quickstart", "run debug2fix.yaml 'stages=[collect, format]'"],
+    "iterate": ["iterate subagent-iterate iterate.rounds=2"],
+    "bench": ["bench list debug2fix", "bench show debug2fix 'shopcart__*'"],
+    "status": ["status runs/first", "status runs/first --watch"],
+    "play": ["play runs/first", "play runs/first --answer answer.txt"],
+    "replay": ["replay runs/first --limit 10"],
+    "view": ["view runs/first --open", "view runs/first --outcome failed --limit 20"],
+    "clean": ["clean"],
+    "doctor": ["doctor"],
+}
+"""Arguments of `stepinto` to begin with, by command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status is 0 if it did what it was asked."""
+    _find_own_packages_first()
     options = _options(sys.argv[1:] if arguments is None else arguments)
     # Errors are imported after the command line is read, so that `--help` answers at once.
     from collect.console import log_to_stderr
@@ -55,16 +80,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
+def _find_own_packages_first() -> None:
+    """Let a project in the current folder have packages with StepInto's names, such as `configs`:
+    with `python -m` or PYTHONPATH=. Python looks there first."""
+    own = str(Path(__file__).parent)
+    if sys.path[:1] != [own]:
+        sys.path.insert(0, own)
+
+
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     """The command line, read; settings may stand before and after flags."""
     parser = argparse.ArgumentParser(
         prog="stepinto",
         description="Collect debugger trajectories, train a debug subagent on them, measure it.",
     )
+    told = ""
+    if "--version" in arguments:
+        from collect.store.records import code_version
+
+        told = f"stepinto {code_version()}"
+    parser.add_argument("--version", action="version", version=told, help="show it, and end")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     chosen = next((word for word in arguments if not word.startswith("-")), None)
     for name, text in COMMANDS.items():
-        command = commands.add_parser(name, help=text, description=text)
+        lines = [f"  stepinto {each}" for each in EXAMPLES[name]]
+        command = commands.add_parser(
+            name,
+            help=text,
+            description=text,
+            epilog="\n".join(["examples:", *lines]),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
         # Only the chosen command's module is imported. It adds the arguments, and the function that
         # does the command as `command`.
         if name != chosen:
@@ -77,7 +123,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
             from configs.command_line.iterate import add_iterate
 
             add_iterate(command)
-        elif name in ("status", "play", "replay", "view", "clean", "doctor"):
+        elif name in ("init", "status", "play", "replay", "view", "clean", "doctor"):
             from configs.command_line import runs
 
             getattr(runs, f"add_{name}")(command)

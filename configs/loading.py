@@ -5,6 +5,7 @@ The resolved config is saved in the run folder, which can then be given instead 
 
 from __future__ import annotations
 
+import logging
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,9 +20,10 @@ from pydantic import Field, ValidationError
 from collect.benchmarks.held_out import HeldOutConfig
 from collect.benchmarks.projects.config import FactoryConfig
 from collect.config import SAVED_NAME, CollectConfig, RuntimeConfig
-from collect.errors import ConfigError, wrong_fields
+from collect.errors import ConfigError, did_you_mean, wrong_fields
+from collect.models.budget import SPENT, read_spent
 from collect.question_records import QuestionsConfig
-from collect.store.files import StrictRecord, write_text
+from collect.store.files import LOCK, StrictRecord, write_text
 from collect.synthesis.self_repair.sources import SelfRepairConfig
 from eval.config import EvalConfig
 from format.config import FormatConfig
@@ -29,7 +31,11 @@ from sandbox.text import storable
 from train.config import TrainConfig
 from train.job import is_main_process
 
+logger = logging.getLogger(__name__)
 StageName = Literal["make", "questions", "answer", "collect", "format", "train", "eval"]
+_FILES = Path(__file__).parent.glob("*.yaml")
+SHIPPED = {path.stem: path for path in sorted(_FILES, key=lambda path: path.stem)}
+"""The configs that come with StepInto, by name."""
 
 
 class IterateConfig(StrictRecord):
@@ -203,15 +209,19 @@ def refuse_values(config: Any, where: str) -> None:
 
 
 def load_config(source: Path, overrides: Sequence[str] = ()) -> RunConfig:
-    """The config of a YAML file or of a run folder, with `key.subkey=value` overrides. `{run}` in
-    any text is replaced by the run's folder. Raises ConfigError that names the file, the key and,
-    for an unknown key, the nearest known one; also if the config holds an API key."""
+    """The config of a YAML file, of a run folder or else of a name in SHIPPED, with
+    `key.subkey=value` overrides. `{run}` in any text is replaced by the run's folder. Raises
+    ConfigError that names the file, the key and, for an unknown key, the nearest known one; also if
+    the config holds an API key."""
     path = source / SAVED_NAME if source.is_dir() else source
+    if not source.exists():
+        path = SHIPPED.get(str(source), source)
     try:
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ConfigError(
-            f"there is no config {path}; give a YAML file, or a run folder with a {SAVED_NAME}"
+            f"there is no config {path}; give a YAML file, a run folder with a {SAVED_NAME}, or a "
+            f"shipped config's name (`stepinto init --list`){did_you_mean(path.stem, SHIPPED)}"
         ) from error
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise ConfigError(f"{path} can't be read as YAML: {error}") from error
@@ -221,8 +231,17 @@ def load_config(source: Path, overrides: Sequence[str] = ()) -> RunConfig:
         # The run folder was copied or moved.
         moved = _replaced(raw, f"{_folder(raw)}/", f"{source}/")
         raw = moved | {"run": source.resolve().name, "runs_folder": str(source.parent)}
+    before = _served(raw)
     for override in overrides:
         _apply_override(raw, override)
+    for name, (model, prices) in _served(raw).items():
+        if prices and prices is before[name][1] and model != before[name][0]:
+            # They are another model's.
+            del raw["models"][name]["prices"]
+            logger.warning(
+                f"models.{name}.model is now {model}, and the prices of {before[name][0]} are not "
+                f"counted for it: for dollars and budgets also set models.{name}.prices"
+            )
     refuse_keys(raw, str(path))
     try:
         config = RunConfig.model_validate(_replaced(raw, "{run}", _folder(raw)))
@@ -231,6 +250,17 @@ def load_config(source: Path, overrides: Sequence[str] = ()) -> RunConfig:
         raise ConfigError(f"{path}: the config is wrong:\n{problems}") from error
     refuse_values(config.model_dump(), str(path))
     return config
+
+
+def _served(raw: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """What each model of a config's mappings names as `model`, and its prices."""
+    models = raw.get("models")
+    named = models.items() if isinstance(models, dict) else ()
+    return {
+        name: (each.get("model"), each.get("prices"))
+        for name, each in named
+        if isinstance(each, dict)
+    }
 
 
 def _apply_override(raw: dict[str, Any], override: str) -> None:
@@ -276,9 +306,27 @@ def config_saved(config: RunConfig) -> Iterator[None]:
     try:
         yield
     except Exception:
-        made = (each for each in folder.rglob("*") if each.is_symlink() or not each.is_dir())
         if earlier is not None:
             write_text(path, earlier)
-        elif all(each == path for each in made):
-            shutil.rmtree(folder, ignore_errors=True)
+        else:
+            remove_unused(folder)
         raise
+
+
+@contextmanager
+def nothing_saved(config: RunConfig) -> Iterator[None]:
+    """For commands that only look, or keep files elsewhere: a new folder goes if nothing is in
+    it."""
+    is_new = not config.folder.exists()
+    try:
+        yield
+    finally:
+        if is_new:
+            remove_unused(config.folder)
+
+
+def remove_unused(folder: Path) -> None:
+    """Remove a run folder in which nothing was done, and nothing spent."""
+    made = [each for each in folder.rglob("*") if each.is_symlink() or not each.is_dir()]
+    if all(each.name in (SAVED_NAME, LOCK, SPENT) for each in made) and not read_spent(folder):
+        shutil.rmtree(folder, ignore_errors=True)

@@ -80,7 +80,10 @@ def command_argv(command: Command) -> list[str]:
 
 
 def install_command(extra: str) -> str:
-    """The command that installs an extra of pyproject.toml from a checkout; no index has it."""
+    """The command that installs an extra of pyproject.toml, from a checkout or beside the installed
+    package, whose own metadata names what the extra needs: no index has StepInto."""
+    if not (Path(__file__).parents[1] / "pyproject.toml").is_file():
+        return f"pip install 'stepinto[{extra}]'"
     # vLLM requires other versions than those StepInto is tested with.
     constraints = "" if extra in ("serve", "grpo") else "-c constraints.txt "
     return f"pip install {constraints}-e '.[{extra}]' in StepInto's checkout"

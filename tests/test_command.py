@@ -7,14 +7,18 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 import stepinto
+from collect.errors import ConfigError
 from configs.command_line import stages
 from configs.command_line.shared import STOPPED, heading
+from configs.loading import load_config
 
+STEPINTO = str(Path(sys.executable).with_name("stepinto"))
 CONFIG = str(Path(__file__).resolve().parents[1] / "configs" / "quickstart.yaml")
 
 
@@ -114,6 +118,68 @@ def test_settings_stand_before_and_after_flags(capsys: pytest.CaptureFixture[str
     assert "unrecognized arguments: run=x" in capsys.readouterr().err
 
 
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        stepinto.main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"stepinto {version('stepinto')}\n"
+
+
+def test_a_shipped_config_is_copied_once_and_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert stepinto.main(["init", "--list"]) == 0
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert listed == sorted(path.stem for path in Path(CONFIG).parent.glob("*.yaml"))
+    assert stepinto.main(["init", "quickstart"]) == 0
+    assert load_config(Path("quickstart.yaml")) == load_config(Path("quickstart"))
+    Path("quickstart.yaml").write_text("run: mine\n")
+    assert stepinto.main(["init", "quickstart"]) == 2
+    assert "quickstart.yaml exists" in capsys.readouterr().err
+    assert Path("quickstart.yaml").read_text() == "run: mine\n"
+    assert stepinto.main(["init", "quickstrat"]) == 2
+    assert "did you mean 'quickstart'?" in capsys.readouterr().err
+
+
+def test_a_file_of_a_shipped_config_s_name_goes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert load_config(Path("debug2fix")).run == "debug2fix"
+    Path("debug2fix").write_text("run: mine\n")
+    assert load_config(Path("debug2fix")).run == "mine"
+    with pytest.raises(ConfigError, match=r"`stepinto init --list`\); did you mean 'factory'"):
+        load_config(Path("elsewhere/factory.yaml"))
+
+
+def test_the_quickstart_takes_settings_and_no_config(capsys: pytest.CaptureFixture[str]) -> None:
+    assert stepinto.main(["quickstart", "collect.atempts=4"]) == 2
+    told = capsys.readouterr().err
+    assert "quickstart.yaml" in told
+    assert "did you mean 'attempts'?" in told
+
+
+@pytest.mark.parametrize("start", [["-m", "stepinto"], [STEPINTO]], ids=["module", "script"])
+def test_a_project_may_have_packages_of_the_same_names(start: list[str], tmp_path: Path) -> None:
+    for name in ("collect", "configs", "train"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise SystemExit('the project's own')")
+    for name in ("eval.py", "format.py", "sandbox.py"):
+        (tmp_path / name).write_text("raise SystemExit('the project's own')")
+    command = [sys.executable, *start, "bench", "list", "quickstart"]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": "."},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "shopcart__negative-base" in done.stdout
+
+
 def test_help_loads_nothing_that_takes_time() -> None:
     script = "import sys, stepinto\ntry: stepinto.main(['--help'])\nfinally: print(*sys.modules)"
     told = subprocess.run(
@@ -129,4 +195,6 @@ def test_each_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) ->
     with pytest.raises(SystemExit) as ended:
         stepinto.main([name, "--help"])
     assert ended.value.code == 0
-    assert stepinto.COMMANDS[name] in " ".join(capsys.readouterr().out.split())
+    told = capsys.readouterr().out
+    assert stepinto.COMMANDS[name] in " ".join(told.split())
+    assert f"examples:\n  stepinto {name}" in told

@@ -23,6 +23,8 @@ from train.config import TrainConfig
 PATIENCE = timedelta(days=1)
 """How long processes wait for the main one, which may encode a million rows. The training's own
 time limit (`ddp_timeout`) is much shorter."""
+DDP = Path(__file__).parents[1] / "configs" / "accelerate" / "ddp.yaml"
+"""Gives each process the whole model."""
 Result = TypeVar("Result")
 
 
@@ -119,7 +121,7 @@ def refuse_idle_gpus(cpu: bool) -> None:
     if gpus > 1 and process_count() == 1:
         raise ConfigError(
             f"there are {gpus} GPUs, and one process trains on one: start `accelerate launch "
-            "--config_file configs/accelerate/ddp.yaml -m stepinto train CONFIG`, or set "
+            f"--config_file {DDP} -m stepinto train CONFIG`, or set "
             "CUDA_VISIBLE_DEVICES=0"
         )
 

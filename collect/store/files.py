@@ -20,6 +20,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from collect.errors import ConfigError, first_wrong_field
 
+LOCK = ".lock"
+"""The file that the process holds which writes to a folder of rollouts."""
 TEMPORARY = ".tmp-"
 """Prefix of unfinished files' names."""
 

@@ -30,7 +30,7 @@ from typing import IO, Any, Literal
 import pyarrow as pa
 from pydantic import TypeAdapter
 
-from collect.store.files import locked
+from collect.store.files import LOCK, locked
 from collect.store.records import SCHEMA_VERSION, Conversation, EventRow, MessageRow, Rollout
 from collect.store.tables import Table
 from sandbox.text import storable
@@ -127,7 +127,7 @@ class RunStore:
         """
         store = cls(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        store._lock = locked(folder / ".lock")
+        store._lock = locked(folder / LOCK)
         for table in (store.rollouts, store.conversations):
             table.check()
         for table in (store.rollouts, store.conversations):

@@ -33,7 +33,8 @@ logger = logging.getLogger(__name__)
 def add_bench(bench: argparse.ArgumentParser) -> None:
     actions = bench.add_subparsers(required=True, metavar="ACTION")
     for name, (command, text) in BENCH_COMMANDS.items():
-        action = actions.add_parser(name, help=text, description=text)
+        example = f"example: stepinto bench {name} {EXAMPLES.get(name, 'debug2fix')}"
+        action = actions.add_parser(name, help=text, description=text, epilog=example)
         action.set_defaults(command=command, stage=name)
         add = action.add_argument
         add("config", type=Path, help=CONFIG_HELP)
@@ -206,6 +207,16 @@ BENCH_COMMANDS = {
     "self-repair": (bench_self_repair, "make a benchmark of the programs that fail their tests"),
     "verify": (bench_verify, "check that all fail before their gold patch and pass after it"),
 }
+EXAMPLES = {
+    "answer": "questions",
+    "show": "debug2fix shopcart__negative-base --gold",
+    "contamination": "debug2fix --training runs/first",
+    "make": "factory",
+    "questions": "questions",
+    "self-repair": "self-repair",
+    "verify": "debug2fix --repeats 3",
+}
+"""Arguments of an action to begin with."""
 
 
 def describe(instance: Instance, gold: bool) -> str:

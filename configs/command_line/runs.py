@@ -1,34 +1,43 @@
-"""The commands on runs and on this machine: status, replay, view, play, clean and doctor."""
+"""The commands on configs, runs and this machine: init, status, replay, view, play, clean and
+doctor."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import logging
+import re
 import sys
+import textwrap
 import time
 import webbrowser
 from collections.abc import Iterator
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.console import Group, RenderableType
+from rich.live import Live
 from rich.table import Table
 
 from collect.config import SAVED_NAME
+from collect.console import VisibleConsole
 from collect.errors import ConfigError, did_you_mean
-from collect.models.manual import BadAnswer, Request, answer_request, is_over, open_requests
+from collect.models import manual
+from collect.models.manual import BadAnswer, Request, answer_request, open_requests
 from collect.quantities import counted
-from collect.rollouts.status import has_begun, read_status
+from collect.rollouts.status import has_begun, is_over, read_status
 from configs.command_line.shared import (
     FAILED,
     SHOWN_REASONS,
     add_overrides,
     console,
     heading,
+    rule,
     stopped,
 )
-from configs.loading import RunConfig, load_config
+from configs.loading import SHIPPED, RunConfig, load_config
 from sandbox.errors import SandboxUnavailable
 from sandbox.leftovers import remove_leftovers
 
@@ -37,27 +46,82 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 RUN_HELP = "a run folder"
+IS_COMMENT = re.compile("#").match
+WATCH_SECONDS = 1.0
 SHOWN = 10
 """Differing conversations of a replay that are shown."""
 
 
+def add_init(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("name", nargs="?", default="debug2fix", metavar="NAME", help="(default debug2fix)")
+    add("--list", action="store_true", help="list the shipped configs instead")
+    parser.set_defaults(command=init)
+
+
+def init(options: argparse.Namespace) -> int:
+    """Copy a shipped config to the current folder, or list them."""
+    if options.list:
+        width = max(map(len, SHIPPED))
+        for name, path in SHIPPED.items():
+            comment = " ".join(line.lstrip("# ") for line in takewhile(IS_COMMENT, path.open()))
+            told = re.split(r"(?<=\.)\s|:\s+`", " ".join(comment.split()))[0]
+            console.print(f"{name:<{width}}  {textwrap.shorten(told, 110)}", highlight=False)
+        return 0
+    name, path = options.name, Path(f"{options.name}.yaml")
+    if name not in SHIPPED:
+        raise ConfigError(f"no shipped config is called {name!r}{did_you_mean(name, SHIPPED)}")
+    # Without a checkout there is no folder `configs`.
+    text = re.sub(r"configs/([\w.-]+)\.yaml", r"\1", SHIPPED[name].read_text(encoding="utf-8"))
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ConfigError(f"{path} exists, and is not overwritten; move it away first") from None
+    console.print(f"{path} written; change it, then: stepinto run {path}", highlight=False)
+    return 0
+
+
 def add_status(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", type=Path, help=RUN_HELP)
+    parser.add_argument("--watch", action="store_true", help="follow it until it has ended")
     parser.set_defaults(command=status)
 
 
 def status(options: argparse.Namespace) -> int:
     """Print the status of each set of rollouts: collect's and eval's."""
+    if not options.watch:
+        console.print(run_status(options.run), highlight=False)
+        return 0
+    folding = VisibleConsole(markup=False, emoji=False)
+    with Live(console=folding, auto_refresh=False) as live:
+        while True:
+            over = is_over(list(begun_in(options.run).values()))
+            live.update(run_status(options.run), refresh=True)
+            if over:
+                return 0
+            time.sleep(WATCH_SECONDS)
+
+
+def run_status(run: Path) -> RenderableType:
+    """The status of a run. Raises ConfigError."""
+    begun = begun_in(run)
+    if not begun and not (run / SAVED_NAME).is_file():
+        raise ConfigError(f"{run} has no rollouts; give the folder of a run that began")
+    if not begun:
+        return "no rollout has begun: a start first makes its checks, and opens its models"
+    parts: list[RenderableType] = []
+    for stage, folder in begun.items():
+        parts += [rule(stage), read_status(folder)]
+    return Group(*parts)
+
+
+def begun_in(run: Path) -> dict[str, Path]:
+    """The folders of a run that have rollouts, by stage."""
     from eval.report.facts import SOURCES
 
-    folders = {stage: options.run / below for stage, below in SOURCES}
-    begun = {stage: folder for stage, folder in folders.items() if has_begun(folder)}
-    if not begun:
-        raise ConfigError(f"{options.run} has no rollouts; give the folder of a run that began")
-    for stage, folder in begun.items():
-        heading(stage)
-        console.print(read_status(folder), highlight=False)
-    return 0
+    folders = {stage: run / below for stage, below in SOURCES}
+    return {stage: folder for stage, folder in folders.items() if has_begun(folder)}
 
 
 def add_replay(parser: argparse.ArgumentParser) -> None:
@@ -317,7 +381,7 @@ def play(options: argparse.Namespace) -> int:
     last_open = time.monotonic()
     while True:
         request = next_request()
-        if not is_over(run):
+        if not manual.is_over(run):
             last_open = time.monotonic()
         if request is not None:
             _show_request(request, options.whole)

@@ -7,6 +7,8 @@ import logging
 import sys
 from collections.abc import Sequence
 
+from rich.console import RenderableType
+from rich.constrain import Constrain
 from rich.rule import Rule
 
 from collect.console import VisibleConsole
@@ -24,7 +26,7 @@ AGAIN = ", and done again by the next start"
 SHOWN_REASONS = 3
 OF_BUDGET = f"{BudgetExhausted.__name__}: "
 """Prefix of the reason if a budget ends a run."""
-CONFIG_HELP = "a YAML file, or a run folder"
+CONFIG_HELP = "a YAML file, a run folder, or a shipped config's name (stepinto init --list)"
 
 # Ids, paths and program output may contain brackets, which must not be read as rich markup. Tables
 # in files and pipes are not cut or folded.
@@ -39,7 +41,12 @@ console = VisibleConsole(
 
 def heading(title: str) -> None:
     """A line across the terminal with a title in it."""
-    console.print(Rule(title), width=None if console.is_terminal else 80)
+    console.print(rule(title))
+
+
+def rule(title: str) -> RenderableType:
+    """The line of `heading`."""
+    return Constrain(Rule(title), None if console.is_terminal else 80)
 
 
 def add_overrides(parser: argparse.ArgumentParser) -> None:

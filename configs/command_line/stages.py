@@ -7,7 +7,6 @@ import argparse
 import logging
 import re
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from rich.text import Text
 from collect.errors import ConfigError
 from collect.preflight import Finding
 from collect.quantities import counted, dollars, funnel_table
+from collect.rollouts.progress import ProgressBar
 from collect.rollouts.stage import RolloutsSummary
 from configs.command_line.shared import (
     AGAIN,
@@ -29,7 +29,7 @@ from configs.command_line.shared import (
     stopped,
     tell_failures,
 )
-from configs.loading import RunConfig, config_saved, load_config
+from configs.loading import SHIPPED, RunConfig, config_saved, load_config, nothing_saved
 from format.config import PushConfig
 from train.config import TrainConfig
 from train.job import process_count
@@ -46,7 +46,11 @@ OVERRIDE = re.compile(r"[\w.]+=(?!=)")
 def add_stages(command: argparse.ArgumentParser, name: str) -> None:
     """The arguments of a command that does stages of a config."""
     add = command.add_argument
-    add("config", type=Path, help=CONFIG_HELP)
+    if name == "quickstart":
+        command.set_defaults(config=SHIPPED["quickstart"])
+        name = "run"
+    else:
+        add("config", type=Path, help=CONFIG_HELP)
     add_overrides(command)
     command.set_defaults(command=run_format if name == "format" else run_stages, stage=name)
     if name == "format":
@@ -72,8 +76,8 @@ def run_stages(options: argparse.Namespace) -> int:
         check = check_run if options.stage == "run" else CHECKS[options.stage]
         return do_stages(config, (check,), save=False)
     if options.stage != "run":
-        save = options.stage not in ("make", "questions")
-        return do_stages(config, (STAGES[options.stage],), save)
+        # Bugs are made in a folder for many runs, whose config may be another one.
+        return do_stages(config, (STAGES[options.stage],), save=options.stage != "make")
     check_sections(config)
     return do_stages(config, [STAGES[name] for name in config.stages])
 
@@ -98,7 +102,7 @@ def do_stages(config: RunConfig, stages: Sequence[Stage], save: bool = True) -> 
             f"{process_count()} processes were launched, and only `stepinto train` shares its work "
             "among them; start the other stages without `accelerate launch`"
         )
-    with config_saved(config) if save else nullcontext():
+    with config_saved(config) if save else nothing_saved(config):
         for stage in stages:
             status = stage(config)
             if status:
@@ -258,7 +262,8 @@ def train(config: RunConfig) -> int:
 
     heading("train")
     bench = QuestionBench(config, config.questions.benchmark, config.held_out)
-    report = run_train(config.train, config.folder, on_step=print_step, bench=bench)
+    with ProgressBar("steps", None, console=console) as bar:
+        report = run_train(config.train, config.folder, print_step, bench, bar.reach)
     checked = report.preflight
     trained = counted(checked.pairs, "pair") if checked.pairs else counted(checked.rows, "row")
     console.print(

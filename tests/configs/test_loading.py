@@ -9,7 +9,11 @@ import pytest
 
 from collect.agents.config import Variant
 from collect.errors import ConfigError
-from configs.loading import RunConfig, config_saved, load_config
+from collect.models.budget import Budget, read_spent
+from collect.models.config import EndpointConfig
+from collect.store.files import LOCK
+from collect.store.run_store import RunStore
+from configs.loading import RunConfig, config_saved, load_config, nothing_saved
 from stepinto import main
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -79,8 +83,54 @@ def test_a_refused_run_leaves_nothing_unless_it_has_worked(config_file: Path) ->
         refused(config)
     assert not config.folder.exists()
     with pytest.raises(ConfigError):
+        refused(config, LOCK)
+    assert not config.folder.exists()
+    with pytest.raises(ConfigError):
         refused(config, "rollouts/first.parquet")
     assert load_config(config.folder) == config
+
+
+def test_what_a_refused_run_has_spent_is_kept(config_file: Path) -> None:
+    config = load_config(config_file)
+    config.folder.mkdir()
+    Budget(None, 0.25, config.folder).note()
+    with pytest.raises(ConfigError):
+        refused(config)
+    assert read_spent(config.folder) == 0.25
+
+
+def test_a_check_alone_leaves_no_new_folder(config_file: Path) -> None:
+    config = load_config(config_file)
+    for _ in range(2):
+        with nothing_saved(config):
+            RunStore.open(config.folder).close()
+    assert not config.folder.exists()
+    config.folder.mkdir()
+    with nothing_saved(config):
+        pass
+    assert config.folder.is_dir()
+
+
+def test_another_model_has_no_prices_until_they_are_given(
+    config_file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config_file.write_text(
+        f"{TEXT}runs_folder: {config_file.parent}\n".replace(
+            "models:", "models:\n  big: {backend: openai, model: gpt-5, prices: {input: 1}}"
+        )
+    )
+
+    def prices(*overrides: str) -> tuple[float, bool]:
+        caplog.clear()
+        model = load_config(config_file, overrides).model_config_of("big")
+        assert isinstance(model, EndpointConfig)
+        return model.prices.input, "set models.big.prices" in caplog.text
+
+    assert prices() == (1, False)
+    assert prices("models.big.model=gpt-5") == (1, False)
+    assert prices("models.big.model=other") == (0, True)
+    assert prices("models.big.model=other", "models.big.prices={input: 2}") == (2, False)
+    assert prices("models.big.prices={input: 2}", "models.big.model=other") == (2, False)
 
 
 @pytest.mark.parametrize(

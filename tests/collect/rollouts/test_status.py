@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import pty
 import signal
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from collect.config import SAVED_NAME
 from collect.errors import ConfigError
 from collect.models.budget import Budget
 from collect.rollouts.progress import Progress
@@ -22,6 +25,7 @@ from collect.rollouts.status import (
     Heartbeat,
     NodeStatus,
     beating,
+    is_over,
     read_heartbeat,
     read_status,
 )
@@ -129,6 +133,52 @@ def test_a_run_of_an_unknown_start(tmp_path: Path) -> None:
     with closing(RunStore.open(tmp_path)) as store:
         store.add(make_rollout("ledger-0"), [])
     assert shown(tmp_path, START) == ["state     no start is known here", "rollouts  1"]
+
+
+def test_a_run_is_over_once_its_process_is_gone(tmp_path: Path) -> None:
+    now, here = time.time(), {"host": platform.node(), "process": os.getpid()}
+    assert not is_over([]), "it starts"
+    for changes, over in (
+        ({"seen_at": now, **here}, False),
+        ({"seen_at": now, "ended": True, **here}, False),
+        ({"seen_at": now, "ended": True, **here, "process": 2**22 + 1}, True),
+        ({"seen_at": now, "ended": True}, True),
+        ({"seen_at": now - SILENT_SECONDS - 1}, True),
+    ):
+        keep(tmp_path, beat(**changes))
+        assert is_over([tmp_path]) is over, changes
+
+
+def test_a_run_that_starts_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / SAVED_NAME).write_text("run: x\n")
+    assert main(["status", str(tmp_path)]) == 0
+    assert "no rollout has begun: a start first makes its checks" in capsys.readouterr().out
+
+
+def test_watching_ends_with_the_run(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / SAVED_NAME).write_text("run: x\n")
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "stepinto", "status", str(run), "--watch"]
+    shown_so_far = ""
+
+    def wait_for(text: str) -> None:
+        nonlocal shown_so_far
+        while text not in shown_so_far:
+            shown_so_far += os.read(ours, 10_000).decode()
+
+    with subprocess.Popen(command, cwd=ROOT, stdout=theirs, stdin=subprocess.DEVNULL) as watching:
+        os.close(theirs)
+        wait_for("no rollout has begun")
+        with beating(run, progress := Progress(3), every=0.05):
+            progress.started("one", "ledger-1 debug2fix")
+            wait_for("ledger-1 debug2fix")
+        wait_for("its command goes on")
+        keep(run, beat(ended=True, done=3, total=3, seen_at=time.time(), process=2**22 + 1))
+        wait_for("(node-1, process 4194305)")
+        assert watching.wait(60) == 0
+    os.close(ours)
 
 
 def test_broken_and_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
