@@ -72,7 +72,7 @@ class RolloutLog:
     """Takes the events of one rollout; without a text it discards them.
 
     Never raises: a rollout must not fail because of its log. Events contain no text from models,
-    tools or programs, and no keys.
+    tools or programs but names of tools and of files, and no keys.
     """
 
     text: RunText | None = None

@@ -133,10 +133,10 @@ def run_format(
         kept = StagedRows(folder, config.mixture.seed)
         funnel = _select(config, source, kept, attempts)
         if not kept.facets:
-            # `role` counts only if it left nothing.
-            steps = [step for step in funnel.steps if step.name != "role" or not step.remaining]
             told = [
-                f"{s.name!r} dropped {s.dropped}. Its rule: {s.rule}" for s in steps if s.dropped
+                f"{step.name!r} dropped {step.dropped}. Its rule: {step.rule}"
+                for step in funnel.steps
+                if step.dropped
             ]
             lines = "\n  ".join(["The filters, in order:", *told])
             raise ConfigError(

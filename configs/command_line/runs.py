@@ -71,8 +71,9 @@ def init(options: argparse.Namespace) -> int:
     name, path = options.name, Path(f"{options.name}.yaml")
     if name not in SHIPPED:
         raise ConfigError(f"no shipped config is called {name!r}{did_you_mean(name, SHIPPED)}")
-    # Without a checkout there is no folder `configs`.
-    text = re.sub(r"configs/([\w.-]+)\.yaml", r"\1", SHIPPED[name].read_text(encoding="utf-8"))
+    # Its comments name the files of a checkout.
+    text = SHIPPED[name].read_text(encoding="utf-8").replace(f"configs/{path}", str(path))
+    text = re.sub(r"configs/([\w.-]+)\.yaml", r"\1", text)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)

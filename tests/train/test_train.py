@@ -97,6 +97,19 @@ def test_lora_trains_merges_and_the_model_generates(run: Path, tiny: Path) -> No
     assert not any("norm" in name or "embed" in name for name in changed)
 
 
+def test_what_is_trained_is_told_and_how_far_within_a_step(
+    run: Path, tiny: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "train")
+    parts: list[tuple[float, int]] = []
+    settings = config(tiny, max_steps=2, gradient_accumulation=2)
+    run_train(settings, run, on_part=lambda done, steps: parts.append((done, steps)))
+    assert parts == [(0, 2), (0.5, 2), (1, 2), (1.5, 2), (2, 2)]
+    checking, training = caplog.messages
+    assert checking == f"checking {run / 'sft' / 'train.parquet'} and loading {tiny}"
+    assert training == f"training {tiny} for 2 steps on 5 rows, on cpu"
+
+
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
 def test_the_attention_is_the_loaded_models(tiny: Path, attention: str) -> None:
     settings = config(tiny, attention=attention)

@@ -15,6 +15,7 @@ import pytest
 
 from collect.errors import FailureKind
 from collect.replay import verified_conversations
+from collect.rollouts import batch
 from collect.store.records import Rollout
 from collect.store.run_store import RunStore
 from configs.command_line.shared import FAILED, STOPPED
@@ -49,6 +50,22 @@ HALF = r"""cat >test_half.py <<'END'
 def test_it():
     raise ValueError("cannot decode \ud83d")
 END"""
+
+
+def test_a_model_whose_calls_are_not_parsed_is_told(
+    server: ChatServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(batch, "SILENT", 1)
+    one = "collect.benchmark.limit=1"
+    assert collect(server, tmp_path / "silent", one)[0] == 0
+    told = "no tool was called in 1 rollouts: check that the server of frontier parses tool calls"
+    assert told in capsys.readouterr().err
+    server.will_answer(bash("ls"), reply())
+    assert collect(server, tmp_path / "called", one)[0] == 0
+    assert "no tool was called" not in capsys.readouterr().err
 
 
 @pytest.mark.slow
