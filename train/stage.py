@@ -125,7 +125,7 @@ def _train(job: Job, method: Method, processes: Processes, reporter: Any) -> Tra
     tokenization = load_tokenization(config)
     base = tokenization.base
     if is_main_process():
-        logger.info(f"checking {job.data} and loading {base}")
+        logger.info(f"checking {job.data} and loading {config.base_model}")
     preflight = on_main(lambda: _prepare(job, method, tokenization))
     resume = on_main(lambda: newest_checkpoint(job.checkpoints, job.fingerprint, process_count()))
     model = load_model(config, base)
@@ -136,8 +136,8 @@ def _train(job: Job, method: Method, processes: Processes, reporter: Any) -> Tra
         trainer.add_callback(reporter)
         if is_main_process():
             steps = counted(trainer.args.max_steps, "step") if config.max_steps else "all epochs"
-            rows = counted(len(trainer.train_dataset), "row")
-            logger.info(f"training {base} for {steps} on {rows}, on {trainer.args.device}")
+            rows, device = counted(len(trainer.train_dataset), "row"), trainer.args.device
+            logger.info(f"training {config.base_model} for {steps} on {rows}, on {device}")
         started = time.monotonic()
         trainer.train(resume_from_checkpoint=str(resume) if resume else None)
         seconds = time.monotonic() - started

@@ -17,6 +17,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from collect.errors import ConfigError
 from collect.store.records import digest
 from format.config import FormatConfig
+from format.dataset import split_file
 from format.stage import run_format
 from tests.format.conversations import write_run
 from tests.tiny_model import build_tiny_model
@@ -106,7 +107,7 @@ def test_what_is_trained_is_told_and_how_far_within_a_step(
     run_train(settings, run, on_part=lambda done, steps: parts.append((done, steps)))
     assert parts == [(0, 2), (0.5, 2), (1, 2), (1.5, 2), (2, 2)]
     checking, training = caplog.messages
-    assert checking == f"checking {run / 'sft' / 'train.parquet'} and loading {tiny}"
+    assert checking == f"checking {split_file(run / 'sft', 'train')} and loading {tiny}"
     assert training == f"training {tiny} for 2 steps on 5 rows, on cpu"
 
 

@@ -277,10 +277,10 @@ def test_a_bar_of_parts_is_hidden_until_their_number_is_known() -> None:
         pass
     assert "steps" not in "".join(lines(console))
     with ProgressBar("steps", None, console=console, clock=clock) as bar:
-        bar.reach(4, 8)
-        clock.now += 60
-        bar.reach(4.5, 8)
-    assert lines(console)[-1].endswith("56% 0:07:00 4/8 0:01:00")
+        for done in (4, 4.25, 4.5):
+            bar.reach(done, 8)
+            clock.now += 60
+    assert lines(console)[-1].endswith("56% 0:14:00 4/8 0:03:00")
 
 
 def test_a_bar_on_a_terminal() -> None:
