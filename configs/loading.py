@@ -234,12 +234,15 @@ def load_config(source: Path, overrides: Sequence[str] = ()) -> RunConfig:
     before = _served(raw)
     for override in overrides:
         _apply_override(raw, override)
-    for name, (model, prices) in _served(raw).items():
-        if prices and prices is before[name][1] and model != before[name][0]:
+    now = _served(raw)
+    for name, (model, prices) in before.items():
+        given = any(each.startswith(f"models.{name}.prices") for each in overrides)
+        same = not given and prices and now.get(name, (None, None))[1] is prices
+        if same and now[name][0] != model:
             # They are another model's.
             del raw["models"][name]["prices"]
             logger.warning(
-                f"models.{name}.model is now {model}, and the prices of {before[name][0]} are not "
+                f"models.{name}.model is now {now[name][0]}, and the prices of {model} are not "
                 f"counted for it: for dollars and budgets also set models.{name}.prices"
             )
     refuse_keys(raw, str(path))

@@ -130,7 +130,9 @@ def test_another_model_has_no_prices_until_they_are_given(
     assert prices("models.big.model=gpt-5") == (1, False)
     assert prices("models.big.model=other") == (0, True)
     assert prices("models.big.model=other", "models.big.prices={input: 2}") == (2, False)
-    assert prices("models.big.prices={input: 2}", "models.big.model=other") == (2, False)
+    assert prices("models.big.prices.input=2", "models.big.model=other") == (2, False)
+    other = "{backend: openai, model: other, prices: {input: 3}}"
+    assert prices(f"models.big={other}", f"models.more={other}") == (3, False)
 
 
 @pytest.mark.parametrize(
