@@ -185,6 +185,7 @@ def run_eval(
         questions.append(Path(config.questions.path))
     request = ReportRequest(
         title=f"{run.name}: evaluation",
+        run=run,
         sources=sources,
         output=run / FOLDER / REPORT,
         questions=questions,

@@ -189,6 +189,7 @@ def view(options: argparse.Namespace) -> int:
             raise ConfigError(f"--outcome: there is no {text!r}; there are: {known}")
     request = ReportRequest(
         title=run.resolve().name,
+        run=run,
         sources=sources,
         output=options.output or run / ("audit" if sampled else "report"),
         selection=Selection(
