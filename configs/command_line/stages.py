@@ -278,10 +278,16 @@ def evaluate(config: RunConfig) -> int:
     described = config.model_dump(mode="json")
     report = run_eval(config, config.eval, config.collect.benchmark, config.folder, described)
     in_place, alone = report.in_place, report.alone
-    console.print(report.summary, markup=False, highlight=False)
+    width = console.width
     for part in (in_place, alone):
-        if part is not None and part.tables is not None:
-            console.print(f"tables: {part.tables.markdown}, {part.tables.csv}, {part.tables.json}")
+        if part is None:
+            continue
+        told = fitted(part.summary, width)
+        console.print(told, markup=False, highlight=False)
+        if part.tables is not None:
+            whole = "" if told == part.summary else f" (cut above to {width} columns, whole there)"
+            paths = (part.tables.markdown, part.tables.csv, part.tables.json)
+            console.print(f"tables: {', '.join(map(str, paths))}{whole}")
     if report.page is not None:
         console.print(f"for a browser: {report.page}")
     status = 0
@@ -295,6 +301,17 @@ def evaluate(config: RunConfig) -> int:
         told = f"no answer yet to {counted(alone.missing, 'question')}"
         status = asked_status(alone.missing, told, alone.reasons, alone.stopped)
     return status
+
+
+def fitted(markdown: str, width: int) -> str:
+    """The Markdown with those columns of its tables that are no wider than the terminal."""
+
+    def cut(line: str) -> str:
+        if not line.startswith("|") or len(line) <= width:
+            return line
+        return f"{line[: line.rfind('|', 1, width - 1) + 1 or width - 1]}…"
+
+    return "\n".join(map(cut, markdown.split("\n")))
 
 
 def check_collect(config: RunConfig) -> int:
