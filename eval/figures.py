@@ -242,8 +242,8 @@ STYLE = {
 WIDTH, AXIS_HEIGHT = 640, 48
 BAR, BAR_GAP, GROUP_GAP, LINE, CHARACTER = 16, 4, 16, 15, 7
 """Sizes in points; a character has the average width."""
-LABEL_CHARACTERS, LEGEND_CHARACTERS, MOST_LINES = 34, 85, 8
-"""Maximum line length of a group's name and of a series' name, and lines of either."""
+LABEL_CHARACTERS, LEGEND_CHARACTERS, MOST_LINES = 34, 85, 6
+"""Maximum line length of a group's name and of a series' name, and lines of a name."""
 
 
 def results_of(folder: Path) -> dict[str, Any]:
@@ -407,12 +407,14 @@ def _scale(axis: XAxis, values: Sequence[float], figure: Figure) -> None:
 
 
 def _lines(text: str, characters: int) -> str:
-    """The text in lines. A very long one is cut in its middle: the end of an arm's name, and that
-    of a difference, tell it from others."""
-    parts = visible(text).replace(" - ", "\n- ").split("\n")
-    lines = [line for part in parts for line in wrap(part, characters)]
-    if len(lines) > MOST_LINES:
-        lines[MOST_LINES // 2 : 1 - MOST_LINES // 2] = ["…"]
+    """The text in lines, both arms of a difference from a new one. A very long name is cut in its
+    middle, since its end tells it from others."""
+    lines = []
+    for name in visible(text).replace(" - ", "\n- ").split("\n"):
+        wrapped = wrap(name, characters)
+        if len(wrapped) > MOST_LINES:
+            wrapped[2:-2] = ["…"]
+        lines += wrapped
     return "\n".join(lines)
 
 

@@ -4,7 +4,6 @@ settings differ."""
 from __future__ import annotations
 
 import json
-from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +15,7 @@ from collect.quantities import counted, first_of
 from collect.store.files import write_text
 from collect.store.records import Rollout
 from eval.config import StatisticsConfig
-from eval.figures import Figure, Point, Series, draw, table
+from eval.figures import table
 from eval.metrics import MISSING, Arm, Labels, decimal, ordered
 from eval.paired import Outcomes, PairedComparison, compare_pair, outcomes_by_arm
 from eval.report.facts import Selection, Totals, choose, sources_of
@@ -73,7 +72,8 @@ def _settings(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str
         if isinstance(value, Mapping) and value:
             yield from _settings(value, f"{prefix}{key}.")
         else:
-            yield f"{prefix}{key}", value if isinstance(value, str) else json.dumps(value)
+            is_line = isinstance(value, str) and "\n" not in value
+            yield f"{prefix}{key}", value if is_line else json.dumps(value)
 
 
 def write_comparison(folders: Sequence[Path], labels: Sequence[Labels], output: Path) -> Path:
@@ -97,11 +97,12 @@ def write_comparison(folders: Sequence[Path], labels: Sequence[Labels], output: 
         chosen, totals = choose({stage: found[stage]}, Selection(limit=None))
         runs.append(ComparedRun(name, folder, own, [each.row for each in chosen], totals))
     first, second = runs
-    statistics = _statistics(second)
+    saved = (saved_config(second.folder).get("eval") or {}).get("statistics") or {}
+    kept = StatisticsConfig.model_fields.keys() & saved.keys() - {"comparisons"}
+    statistics = StatisticsConfig.model_validate({key: saved[key] for key in kept})
     compared = compare_runs(first, second, statistics)
     arms = first.arms | second.arms
     places = {arms[arm]: place for place, arm in enumerate(compared)}
-    figure = _figure(first, second, compared)
     settings = differing(first, second)
     page = render(
         "comparison.html.j2",
@@ -109,11 +110,6 @@ def write_comparison(folders: Sequence[Path], labels: Sequence[Labels], output: 
         runs=[(each.name, card_view(each.folder, each.totals, output)) for each in runs],
         bugs=_bugs_told(first, second),
         arms=html_of(table(_rows(first, second, compared)), places),
-        chart={
-            "figure": figure,
-            "note": "",
-            "data": b64encode(draw(figure, places).encode()).decode(),
-        },
         settings=html_of(table([["Setting", first.name, second.name], *settings])),
         differ=len(settings),
         statistics=statistics,
@@ -136,13 +132,6 @@ def compare_runs(
         outcomes = {FIRST: before.get(arm, {}), SECOND: after.get(arm, {})}
         compared[arm] = compare_pair(SECOND, FIRST, outcomes, statistics) if in_both else None
     return compared
-
-
-def _statistics(run: ComparedRun) -> StatisticsConfig:
-    """The statistics of a run's evaluation, without the names of its arms."""
-    saved = (saved_config(run.folder).get("eval") or {}).get("statistics") or {}
-    kept = ("confidence", "resamples", "seed", "cluster")
-    return StatisticsConfig.model_validate({key: saved[key] for key in kept if key in saved})
 
 
 def differing(first: ComparedRun, second: ComparedRun) -> list[list[str]]:
@@ -189,15 +178,3 @@ def _rows(
             ]
         )
     return rows
-
-
-def _figure(
-    first: ComparedRun, second: ComparedRun, compared: Mapping[Arm, PairedComparison | None]
-) -> Figure:
-    names = first.arms | second.arms
-    both = {names[arm]: found for arm, found in compared.items() if found is not None}
-    before = (Point(name, found.second_rate, arm=name) for name, found in both.items())
-    after = (Point(name, found.first_rate, arm=name) for name, found in both.items())
-    series = (Series(first.name, tuple(before)), Series(second.name, tuple(after)))
-    title = "Pass rate on the bugs of both"
-    return Figure("runs", title, "", "Arm", "% of attempts", series if both else ())
