@@ -94,7 +94,7 @@ def highlighted(text: str, name: str) -> Markup:
 @cache
 def _lexer(suffix: str) -> Lexer | None:
     try:
-        return get_lexer_for_filename(f"x{suffix}", stripnl=False, ensurenl=False)
+        return get_lexer_for_filename(f"x{suffix}", stripnl=False)
     except ClassNotFound:
         return None
 
