@@ -118,9 +118,7 @@ IN_PLACE: dict[str, Column] = {
     "Pass %": lambda m: decimal(m["pass_rate"]),
     "95 %": lambda m: span(m["pass_low"], m["pass_high"]),
     "Called %": lambda m: decimal(m["call_rate"]),
-    "Steps": lambda m: f"{decimal(m['main_steps'])} + {decimal(m['sub_steps_all'])}".removesuffix(
-        " + -"
-    ),
+    "Steps": lambda m: decimal(_sum(m["main_steps"], m["sub_steps_all"])),
     "Tokens": lambda m: tokens(_sum(m["main_tokens"], m["sub_tokens_all"])),
     "$/rollout": lambda m: dollars(m["dollars_per_rollout"]),
     "Seconds": lambda m: decimal(m["debug_seconds"]),
