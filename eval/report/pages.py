@@ -211,7 +211,7 @@ def _pages(
         for number, each in enumerate(conversations)
     }
     all_links = list(links.values()) or [Link(page_name(shown))]
-    before, after = ([*map(page_name, each)] or [None] for each in neighbours)
+    before, after = ([page_name(row) for row in each] or [""] for each in neighbours)
     line = [*before, *(link.page for link in all_links), *after]
     pages = []
     for number, link in enumerate(all_links):
@@ -369,16 +369,16 @@ def event_view(event: DebugEvent) -> View:
         kind = "stop"
     else:
         kind = "error" if event.error_kind is not None else "look"
-    source = []
+    source: list[View] = []
     for line in event.source:
         found = LISTED.fullmatch(line)
         # The debugger may list something other than source.
         marks = found.groupdict() if found else {"number": "", "text": line}
         source.append({"current": None, "breakpoint": None, **marks, "text": marks["text"] or ""})
-    texts = (line["text"].replace("\n", "\\n") for line in source)
+    texts = (shown["text"].replace("\n", "\\n") for shown in source)
     code = highlighted("\n".join(texts), event.file or "")
-    for line, text in zip(source, code.split("\n"), strict=False):
-        line["text"] = text
+    for shown, text in zip(source, code.split("\n"), strict=False):
+        shown["text"] = text
     headline = render_event(event).partition("\n")[0]
     return {"event": event, "kind": kind, "headline": headline, "source": source}
 

@@ -143,7 +143,7 @@ def test_the_current_line_is_marked(tmp_path: Path) -> None:
     assert [found.get("aria-current") for tag, found in page.tags if tag == "span"].count(
         "true"
     ) == 1
-    assert "→ ● 14 second()" in page.text
+    assert "→ ● 14 second ()" in page.text
     assert "● 15" in page.text
 
 
