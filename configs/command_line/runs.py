@@ -144,7 +144,8 @@ def add_view(parser: argparse.ArgumentParser) -> None:
 
     add, several = parser.add_argument, partial(parser.add_argument, action="append", default=[])
     add("run", type=Path, help=RUN_HELP)
-    add("other", type=Path, nargs="?", help="a second run folder, to compare the two on one page")
+    told = "a second run folder: the two on one page; only --output and --open apply"
+    add("other", type=Path, nargs="?", help=told)
     told = "where the pages go (RUN/report or audit; OTHER/comparison)"
     add("--output", type=Path, metavar="FOLDER", help=told)
     add("--open", action="store_true", help="show them in the browser")

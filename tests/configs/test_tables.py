@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from configs.command_line.stages import fitted
+import pytest
 
-TABLE = "| Arm | Pass % | Call % |\n|-----|--------|--------|\n| one | 100.0  | 50.0   |"
+from configs.command_line import stages
+
+NARROW = "| Arm | Pass % |\n|-----|--------|\n| one | 100.0  |"
+WIDE = f"| Arm{' ' * 40} | Pass % |\n|{'-' * 42}|--------|\n| {'name ' * 8}end | 100.0  |"
+COLUMNS = [f"column {number}" for number in range(9)]
+MANY = "\n".join(f"| {' | '.join(cells)} |" for cells in (COLUMNS, ["---"] * 9, list("abcdefghi")))
 
 
-def test_tables_are_cut_after_a_column_and_text_is_not() -> None:
-    text = f"A long line of text that a terminal wraps.\n\n{TABLE}\n"
-    assert fitted(text, 30) == text
-    assert fitted(text, 25).splitlines()[0] == text.splitlines()[0]
-    assert fitted(TABLE, 20).splitlines() == [
-        "| Arm | Pass % |…",
-        "|-----|--------|…",
-        "| one | 100.0  |…",
-    ]
-    assert fitted("| a name that is long | 1 |", 10) == "| a name …"
+@pytest.mark.parametrize(
+    ("table", "is_folded", "told"),
+    [
+        (NARROW, False, NARROW),
+        (WIDE, True, "100.0"),
+        (MANY, True, "| column 0 | a |"),
+    ],
+)
+def test_wide_tables_are_folded(
+    table: str,
+    is_folded: bool,
+    told: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stages.console, "width", 40)
+    text = f"A line of text that is longer than the terminal is wide.\n\n{table}"
+    assert stages.print_summary(text) == is_folded
+    out = capsys.readouterr().out
+    assert out.startswith("A line of text that is longer than the terminal is wide.\n\n")
+    assert told in out
+    assert all(len(line) <= 40 for line in out.splitlines()[2:])
