@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from configs.command_line import stages
+from configs.command_line.shared import console
+from configs.command_line.stages import print_summary
 
 NARROW = "| Arm | Pass % |\n|-----|--------|\n| one | 100.0  |"
 WIDE = f"| Arm{' ' * 40} | Pass % |\n|{'-' * 42}|--------|\n| {'name ' * 8}end | 100.0  |"
@@ -27,9 +28,9 @@ def test_wide_tables_are_folded(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(stages.console, "width", 40)
+    monkeypatch.setattr(console, "width", 40)
     text = f"A line of text that is longer than the terminal is wide.\n\n{table}"
-    assert stages.print_summary(text) == is_folded
+    assert print_summary(text) == is_folded
     out = capsys.readouterr().out
     assert out.startswith("A line of text that is longer than the terminal is wide.\n\n")
     assert told in out
