@@ -7,9 +7,9 @@ import io
 import json
 import math
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import cycle
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from eval.metrics import MISSING, Facts
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import XAxis
+    from matplotlib.figure import Figure as Canvas
 
 Cell = str | int | float | None
 
@@ -37,6 +38,8 @@ class Point:
     """None: unknown or undefined."""
     low: float | None = None
     high: float | None = None
+    arm: str = ""
+    """The arm whose colour it has; empty if it is of none, or of several."""
 
 
 @dataclass(frozen=True)
@@ -209,8 +212,12 @@ def write_results(
 
 # Charts: figures drawn as SVG by matplotlib.
 
-SERIES = ("#0b6fb8", "#d9730d", "#16835f", "#b5307e", "#7a52c7", "#8c6d00", "#3d8fb0", "#6b6f76")
-"""Colours of series, which repeat after the last."""
+ARMS = ("#0b6fb8", "#d9730d", "#16835f", "#b5307e", "#7a52c7", "#8c6d00", "#3d8fb0", "#a33a2a")
+OTHERS = ("#8798ab", "#cdb06f", "#a5c09a", "#b79ab5", "#5f6b78", "#d3a08f", "#b4b4a8", "#86b3b5")
+"""Colours of arms, and of series that are no arms'; each repeat after the last."""
+SHADES = (1.0, 0.55, 0.25)
+"""Opacity of the first, second and later series of the same arms."""
+SCRIPTED = "(scripted)"
 TEXT, MUTED, EDGE = "#1d1f21", "#5b6067", "#d9d9d3"
 FONT = 13
 STYLE = {
@@ -235,16 +242,19 @@ STYLE = {
 WIDTH, AXIS_HEIGHT = 640, 48
 BAR, BAR_GAP, GROUP_GAP, LINE, CHARACTER = 16, 4, 16, 15, 7
 """Sizes in points; a character has the average width."""
-LABEL_CHARACTERS, LEGEND_CHARACTERS = 31, 85
-"""Maximum line length of a group's name and of a series' name."""
+LABEL_CHARACTERS, LEGEND_CHARACTERS, MOST_LINES = 34, 85, 6
+"""Maximum line length of a group's name and of a series' name, and lines of a name."""
 
 
-def figures_of(folder: Path) -> list[Figure]:
-    """The figures of a folder that say something; none without results of this version."""
+def results_of(folder: Path) -> dict[str, Any]:
+    """An evaluation's results.json; empty if there is none of this version."""
     path = folder / RESULTS
     results = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    if results.get("format_version") != FORMAT_VERSION:
-        return []
+    return results if results.get("format_version") == FORMAT_VERSION else {}
+
+
+def figures_of(results: Mapping[str, Any]) -> list[Figure]:
+    """The figures of an evaluation's results that say something."""
     records = [record for record in results.get("figures", ()) if "series" in record]
     return [
         figure
@@ -259,11 +269,16 @@ def _says_something(figure: Figure) -> bool:
     return any(p.value for p in points) or (figure.is_percent and bool(points))
 
 
-def draw(figure: Figure) -> str:
-    """The chart as SVG, the same for the same figure."""
+def colour_of(arm: str, places: Mapping[str, int]) -> str:
+    """An arm's colour in every chart and table of a stage, by its place among the stage's arms."""
+    return ARMS[places.get(arm, len(places)) % len(ARMS)]
+
+
+def draw(figure: Figure, places: Mapping[str, int]) -> str:
+    """The chart as SVG, the same for the same figure. `places` are the arms' by name, and decide
+    their colours; bars of scripted arms are pale."""
     from matplotlib import style
     from matplotlib.figure import Figure as Canvas
-    from matplotlib.patches import Patch
 
     with style.context(["default", STYLE]), warnings.catch_warnings():
         # Ignore warnings about characters that matplotlib's font lacks: browsers have other fonts.
@@ -272,28 +287,64 @@ def draw(figure: Figure) -> str:
         axes = canvas.add_subplot()
         axes.tick_params(length=0, pad=6)
         axes.spines[:].set_visible(False)
-        height = _bars(axes, figure)
-        names = [_lines(each.name, LEGEND_CHARACTERS) for each in figure.series]
-        handles = [Patch(color=colour) for colour, _ in zip(cycle(SERIES), names, strict=False)]
-        # As many columns as fit the longest name.
-        longest = max((len(line) for name in names for line in name.split("\n")), default=0)
-        columns = max(1, min(len(names), WIDTH // (CHARACTER * (longest + 5))))
-        legend = canvas.legend(handles, names, loc="outside upper left", ncols=columns)
+        looks = _looks(figure, places)
+        height = _bars(axes, figure, looks)
         canvas.set_size_inches(WIDTH / 72, height / 72)
-        height += legend.get_window_extent().height
-        canvas.set_size_inches(WIDTH / 72, height / 72)
+        if len(figure.series) > 1:
+            height += _legend(canvas, figure, looks)
+            canvas.set_size_inches(WIDTH / 72, height / 72)
         drawn = io.StringIO()
         canvas.savefig(drawn, format="svg", transparent=True, metadata={"Date": None})
     return drawn.getvalue()
 
 
-def _bars(axes: Axes, figure: Figure) -> float:
+Look = dict[str, Any]
+"""How matplotlib fills a bar."""
+
+
+def _looks(figure: Figure, places: Mapping[str, int]) -> list[dict[str, Look]]:
+    """The looks of each series' bars, by arm. A later series of the same arms is paler."""
+    seen: Counter[str] = Counter()
+    looks = []
+    for number, series in enumerate(figure.series):
+        arms = {point.arm for point in series.points} or {""}
+        found = {}
+        for arm in arms:
+            colour = colour_of(arm, places) if arm else OTHERS[number % len(OTHERS)]
+            shade = SHADES[min(seen[arm], len(SHADES) - 1)] if arm else 1.0
+            filled = shade * (0.4 if SCRIPTED in arm else 1)
+            found[arm] = {"facecolor": (colour, filled), "edgecolor": colour, "linewidth": 0.8}
+        seen.update(arms)
+        looks.append(found)
+    return looks
+
+
+def _legend(canvas: Canvas, figure: Figure, looks: Sequence[Mapping[str, Look]]) -> float:
+    """The names of the series, above the chart; those of several arms have no colour of their own.
+    Returns the height."""
+    from matplotlib.patches import Patch
+
+    names = [_lines(each.name, LEGEND_CHARACTERS) for each in figure.series]
+    handles = []
+    for found in looks:
+        look = next(iter(found.values()))
+        if len(found) > 1:
+            look = {"facecolor": (MUTED, look["facecolor"][1]), "edgecolor": MUTED}
+        handles.append(Patch(**look))
+    # As many columns as fit the longest name.
+    longest = max(len(line) for name in names for line in name.split("\n"))
+    columns = max(1, min(len(names), WIDTH // (CHARACTER * (longest + 5))))
+    legend = canvas.legend(handles, names, loc="outside upper left", ncols=columns)
+    return float(legend.get_window_extent().height)
+
+
+def _bars(axes: Axes, figure: Figure, looks: Sequence[Mapping[str, Look]]) -> float:
     """Horizontal bars, with room for long names. Returns the height."""
     y, places, ends = GROUP_GAP / 2, dict[str, float](), [0.0]
     for label in figure.labels:
         bars = [
-            (colour, point)
-            for colour, series in zip(cycle(SERIES), figure.series, strict=False)
+            (found[point.arm], point)
+            for found, series in zip(looks, figure.series, strict=True)
             for point in series.points
             if point.label == label and point.value is not None
         ]
@@ -312,12 +363,12 @@ def _bars(axes: Axes, figure: Figure) -> float:
     return y + AXIS_HEIGHT
 
 
-def _group(axes: Axes, bars: Sequence[tuple[str, Point]], y: float, stacked: bool) -> list[float]:
+def _group(axes: Axes, bars: Sequence[tuple[Look, Point]], y: float, stacked: bool) -> list[float]:
     """Bars below each other, with intervals, or end to end. Returns what the axis must cover."""
     ends, start = [0.0], 0.0
-    for colour, point in bars:
+    for look, point in bars:
         value = point.value or 0.0
-        axes.barh(y, value, BAR, start, color=colour)
+        axes.barh(y, value, BAR, start, **look)
         end = max(0.0, start + value)
         if point.low is not None and point.high is not None and not stacked:
             low, high = point.low, point.high
@@ -356,8 +407,15 @@ def _scale(axis: XAxis, values: Sequence[float], figure: Figure) -> None:
 
 
 def _lines(text: str, characters: int) -> str:
-    """The text in up to three lines, cut if it is longer."""
-    return "\n".join(wrap(visible(text), characters, max_lines=3, placeholder="…"))
+    """The text in lines, both arms of a difference from a new one. A very long name is cut in its
+    middle, since its end tells it from others."""
+    lines = []
+    for name in visible(text).replace(" - ", "\n- ").split("\n"):
+        wrapped = wrap(name, characters)
+        if len(wrapped) > MOST_LINES:
+            wrapped[2:-2] = ["…"]
+        lines += wrapped
+    return "\n".join(lines)
 
 
 def _number(value: float) -> str:

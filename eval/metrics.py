@@ -19,6 +19,8 @@ from collect.agents.config import Variant
 from collect.config import RuntimeConfig
 from collect.errors import FailureKind
 from collect.models.config import ManualConfig, OracleConfig
+from collect.question_records import SOURCE_READER
+from collect.questions.asking import VARIANT as QUESTIONS
 from collect.store.records import ORACLE_TEACHER, Rollout
 
 Z95 = 1.959963984540054
@@ -410,7 +412,13 @@ class Labels:
         # An arm recorded as scripted is marked even if no name tells which model it is.
         marked = known if known or not scripted else names
         marks = dict.fromkeys(self.played, " (played)") | dict.fromkeys(marked, " (scripted)")
+        marks[SOURCE_READER] = " (runs nothing)"
         return " → ".join(name + marks.get(name, "") for name in names)
+
+    def name(self, arm: Arm, scripted: bool) -> str:
+        """`Variant, main → sub`; of a subagent that is asked alone only the model."""
+        models = self.models(arm, scripted)
+        return models if arm.variant == QUESTIONS else f"{self.variant(arm.variant)}, {models}"
 
     def arm(self, metrics: ArmMetrics) -> tuple[str, str]:
         return self.variant(metrics.arm.variant), self.models(metrics.arm, metrics.scripted)

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from collect.quantities import counted
-from collect.questions.asking import VARIANT as QUESTIONS
 from collect.store.records import ORACLE_TEACHER, Rollout
 from eval.config import ArmName, StatisticsConfig
 from eval.figures import Figure, Point, Record, Series, Table, notes, table
@@ -506,8 +505,7 @@ class PairedReport:
         return bool(self.comparisons or self.gains)
 
     def name(self, arm: Arm, labels: Labels) -> str:
-        models = labels.models(arm, arm in self.scripted)
-        return models if arm.variant == QUESTIONS else f"{labels.variant(arm.variant)}, {models}"
+        return labels.name(arm, arm in self.scripted)
 
 
 def paired_report(
@@ -645,15 +643,15 @@ def paired_records(report: PairedReport, labels: Labels) -> list[Record]:
     differences = tuple(
         Point(
             f"{report.name(each.first, labels)} - {report.name(each.second, labels)}",
-            *(each.difference, each.low, each.high),
+            *(each.difference, each.low, each.high, report.name(each.first, labels)),
         )
         for each in report.comparisons
     )
     gains = tuple(
-        Point(report.name(each.small, labels), each.share, each.low, each.high)
+        Point((name := report.name(each.small, labels)), each.share, each.low, each.high, name)
         for each in report.gains
     )
-    unit = "percentage points, with their interval"
+    unit = "percentage points, first minus second, with their interval"
     title = "Share of the frontier's gain that is recovered"
     of_gain = "% of the frontier's gain over the baseline, with its interval"
     compared = (Series("first - second", differences),)

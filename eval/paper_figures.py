@@ -35,16 +35,13 @@ Solved = Mapping[str, frozenset[InstanceKey]]
 
 
 def pass_rates(comparison: Comparison, labels: Labels) -> Figure:
-    """One series per pair of models, one label per variant."""
-    series: dict[str, list[Point]] = {}
-    for m in comparison.arms:
-        variant, models = labels.arm(m)
-        if m.rollouts:
-            point = Point(variant, m.pass_rate, m.pass_low, m.pass_high)
-            series.setdefault(models, []).append(point)
-    listed = tuple(Series(models, tuple(points)) for models, points in series.items())
-    source = "Debug2Fix, tables 1 and 2"
-    return Figure("pass_rate", "Pass rate", source, "Variant", "% of rollouts", listed)
+    points = tuple(
+        Point((name := labels.name(m.arm, m.scripted)), m.pass_rate, m.pass_low, m.pass_high, name)
+        for m in comparison.arms
+        if m.rollouts
+    )
+    unit, source = "% of rollouts, with their 95 % interval", "Debug2Fix, tables 1 and 2"
+    return Figure("pass_rate", "Pass rate", source, "Arm", unit, (Series("resolved", points),))
 
 
 def debugger_use(
@@ -163,8 +160,11 @@ def _overlap_records(panel: Panel, number: int, labels: Labels) -> list[Record]:
         "they solved. The ablations of InspectCoder are among the others, and in the sets, only "
         "where there is nothing else to compare.",
     )
-    alone = tuple(Point(labels.variant(who), count) for who, count in unique.items())
-    shared_too = tuple(Point(labels.variant(w), len(among[w]) - n) for w, n in unique.items())
+    names = {each.variant: each.name(labels) for each in panel.systems}
+    alone = tuple(Point(labels.variant(w), n, arm=names[w]) for w, n in unique.items())
+    shared_too = tuple(
+        Point(labels.variant(w), len(among[w]) - n, arm=names[w]) for w, n in unique.items()
+    )
     overlap = Figure(
         f"fig6_overlap_{number}",
         f"Unique and shared fixes: {title}",
@@ -210,7 +210,8 @@ def _attempts_records(panel: Panel, number: int, labels: Labels) -> list[Record]
         name = labels.variant(system.variant)
         rows.append((name, *rates))
         if system.variant not in ABLATIONS:
-            points = tuple(Point(str(n), rate) for n, rate in enumerate(rates, 1))
+            arm = system.name(labels)
+            points = tuple(Point(str(n), rate, arm=arm) for n, rate in enumerate(rates, 1))
             series.append(Series(name, points))
     title = f"Resolve rate by number of patches: {panel.title(labels)}"
     source = "InspectCoder, figure 7"
@@ -278,7 +279,7 @@ def _actions_records(panel: Panel, number: int, labels: Labels) -> list[Record]:
                 per_rollout = ratio(counts[action], len(chosen))
                 cells[action] += [per_rollout, percent(counts[action], counts[ALL])]
                 if action != ALL:
-                    points.append(Point(action, per_rollout))
+                    points.append(Point(action, per_rollout, arm=system.name(labels)))
             if points:
                 series.append(Series(f"{name}: {outcome}", tuple(points)))
         rows += [(name, action, *found) for action, found in cells.items()]

@@ -155,10 +155,6 @@ class EvalReport:
     page: Path | None
     """The index of the HTML report; None if there is nothing to show."""
 
-    @property
-    def summary(self) -> str:
-        return "\n".join(part.summary for part in (self.in_place, self.alone) if part is not None)
-
 
 @POOL.kept()
 def run_eval(
@@ -185,6 +181,7 @@ def run_eval(
         questions.append(Path(config.questions.path))
     request = ReportRequest(
         title=f"{run.name}: evaluation",
+        run=run,
         sources=sources,
         output=run / FOLDER / REPORT,
         questions=questions,

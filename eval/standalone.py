@@ -161,8 +161,6 @@ class AloneMetrics:
         return self.model == SOURCE_READER
 
     def name(self, labels: Labels) -> str:
-        if self.is_source_reader:
-            return f"{SOURCE_READER} (runs nothing)"
         return labels.models(Arm(VARIANT, "", self.model), self.scripted)
 
     def facts(self) -> Facts:
@@ -343,15 +341,16 @@ def alone_figures(results: AloneResults, labels: Labels) -> list[Record]:
     """Accuracy by category, one series per model, and comparisons."""
     series = []
     for model in results.models:
+        name = model.name(labels)
         points = [
-            Point(CATEGORIES[each][0], found.percent, found.low, found.high)
+            Point(CATEGORIES[each][0], found.percent, found.low, found.high, name)
             for each, found in model.categories.items()
         ]
         if model.accuracy is not None:
             ends = (model.accuracy_low, model.accuracy_high)
-            points.insert(0, Point("All", model.accuracy, *ends))
+            points.insert(0, Point("All", model.accuracy, *ends, name))
         if points:
-            series.append(Series(model.name(labels), tuple(points)))
+            series.append(Series(name, tuple(points)))
     by_category = Figure(
         "accuracy_by_category",
         "Accuracy by category",

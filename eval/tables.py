@@ -342,6 +342,9 @@ class System:
     def variant(self) -> str:
         return self.metrics.arm.variant
 
+    def name(self, labels: Labels) -> str:
+        return labels.name(self.metrics.arm, self.metrics.scripted)
+
 
 @dataclass(frozen=True)
 class Panel:

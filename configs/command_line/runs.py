@@ -209,7 +209,10 @@ def add_view(parser: argparse.ArgumentParser) -> None:
 
     add, several = parser.add_argument, partial(parser.add_argument, action="append", default=[])
     add("run", type=Path, help=RUN_HELP)
-    add("--output", type=Path, metavar="FOLDER", help="where the pages go (RUN/report or audit)")
+    told = "a second run folder: the two on one page; only --output and --open apply"
+    add("other", type=Path, nargs="?", help=told)
+    told = "where the pages go (RUN/report or audit; OTHER/comparison)"
+    add("--output", type=Path, metavar="FOLDER", help=told)
     add("--open", action="store_true", help="show them in the browser")
     told = f"most rollouts that get pages, 0 for all ({MOST_PAGES})"
     add("--limit", type=int, default=MOST_PAGES, metavar="N", help=told)
@@ -228,12 +231,19 @@ def add_view(parser: argparse.ArgumentParser) -> None:
 
 
 def view(options: argparse.Namespace) -> int:
-    """Write a run as HTML pages, and print where."""
+    """Write a run as HTML pages, or a page that compares two runs, and print where."""
     from eval.metrics import Labels, labels_of
+    from eval.report.comparing import write_comparison
     from eval.report.facts import Outcome, Selection, sources_of
     from eval.report.pages import SAMPLE, ReportRequest, write_report
 
     run: Path = options.run
+    configs = [_config_if_readable(each) for each in (run, options.other) if each is not None]
+    labels = [labels_of(each) if each is not None else Labels() for each in configs]
+    if options.other is not None:
+        output = options.output or options.other / "comparison"
+        _tell_page("compared", write_comparison((run, options.other), labels, output), options.open)
+        return 0
     sampled = options.sample is not None
     limit = options.sample if sampled else options.limit
     if sampled and limit < 1:
@@ -241,12 +251,6 @@ def view(options: argparse.Namespace) -> int:
     sources = sources_of(run)
     if not sources:
         raise ConfigError(f"{run} has no rollouts; give the folder of a run that collected some")
-    # The pages need the config only for which models are scripted and where questions are.
-    config = None
-    try:
-        config = load_config(run) if (run / SAVED_NAME).is_file() else None
-    except ConfigError as error:
-        logger.warning(f"shown without the run's config: {error}")
     outcomes = {each.value.replace(" ", "_"): each for each in Outcome}
     for text in options.outcome:
         if text not in outcomes:
@@ -254,6 +258,7 @@ def view(options: argparse.Namespace) -> int:
             raise ConfigError(f"--outcome: there is no {text!r}; there are: {known}")
     request = ReportRequest(
         title=run.resolve().name,
+        run=run,
         sources=sources,
         output=options.output or run / ("audit" if sampled else "report"),
         selection=Selection(
@@ -264,8 +269,8 @@ def view(options: argparse.Namespace) -> int:
             models=frozenset(options.model),
             instances=tuple(options.bug),
         ),
-        questions=list(_question_files(options, config)),
-        labels=labels_of(config) if config is not None else Labels(),
+        questions=list(_question_files(options, configs[0])),
+        labels=labels[0],
     )
     paths = write_report(request)
     if not paths.matching:
@@ -277,10 +282,24 @@ def view(options: argparse.Namespace) -> int:
         )
     elif paths.rollouts < paths.matching:
         console.print(f"the first {paths.rollouts} of {paths.matching} rollouts; see --limit")
-    console.print(f"{counted(paths.pages, 'conversation')}; open {paths.index}")
-    if options.open:
-        webbrowser.open(paths.index.resolve().as_uri())
+    _tell_page(counted(paths.pages, "conversation"), paths.index, options.open)
     return 0
+
+
+def _config_if_readable(run: Path) -> RunConfig | None:
+    """A run's config, which pages need only for which models are scripted and where questions are;
+    None if there is none, or it is another release's."""
+    try:
+        return load_config(run) if (run / SAVED_NAME).is_file() else None
+    except ConfigError as error:
+        logger.warning(f"shown without the run's config: {error}")
+        return None
+
+
+def _tell_page(told: str, index: Path, is_opened: bool) -> None:
+    console.print(f"{told}; open {index}")
+    if is_opened:
+        webbrowser.open(index.resolve().as_uri())
 
 
 def add_clean(parser: argparse.ArgumentParser) -> None:

@@ -8,8 +8,10 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 
+from rich.box import MARKDOWN
 from rich.table import Table
 from rich.text import Text
 
@@ -40,6 +42,8 @@ Stage = Callable[[RunConfig], int]
 """Runs one stage and returns the exit status."""
 REFUSED = 2
 """Exit status if a check failed: a start would refuse."""
+CELL = 10
+"""Least width of a table's column in a terminal."""
 OVERRIDE = re.compile(r"[\w.]+=(?!=)")
 
 
@@ -283,10 +287,14 @@ def evaluate(config: RunConfig) -> int:
     described = config.model_dump(mode="json")
     report = run_eval(config, config.eval, config.collect.benchmark, config.folder, described)
     in_place, alone = report.in_place, report.alone
-    console.print(report.summary, markup=False, highlight=False)
     for part in (in_place, alone):
-        if part is not None and part.tables is not None:
-            console.print(f"tables: {part.tables.markdown}, {part.tables.csv}, {part.tables.json}")
+        if part is None:
+            continue
+        folded = print_summary(part.summary)
+        if part.tables is not None:
+            where = "tables, at their whole width" if folded else "tables"
+            paths = (part.tables.markdown, part.tables.csv, part.tables.json)
+            console.print(f"{where}: {', '.join(map(str, paths))}", highlight=False)
     if report.page is not None:
         console.print(f"for a browser: {report.page}")
     status = 0
@@ -300,6 +308,26 @@ def evaluate(config: RunConfig) -> int:
         told = f"no answer yet to {counted(alone.missing, 'question')}"
         status = asked_status(alone.missing, told, alone.reasons, alone.stopped)
     return status
+
+
+def print_summary(markdown: str) -> bool:
+    """Print Markdown, with tables that are wider than the terminal folded to its width; of many
+    columns, each is a line. Returns whether any was."""
+    folded = False
+    for is_table, group in groupby(markdown.split("\n"), key=lambda line: line.startswith("|")):
+        lines = [*group]
+        if not is_table or len(lines[0]) <= console.width:
+            console.print("\n".join(lines), highlight=False)
+            continue
+        folded = True
+        rows = [re.split(r" *(?<!\\)\| *", line)[1:-1] for line in (lines[0], *lines[2:])]
+        if len(rows[0]) > console.width // CELL:
+            rows = [*map(list, zip(*rows, strict=True))]
+        table = Table(*rows[0], box=MARKDOWN)
+        for row in rows[1:]:
+            table.add_row(*(cell.strip("*") for cell in row))
+        console.print(table, soft_wrap=False, highlight=False)
+    return folded
 
 
 def check_collect(config: RunConfig) -> int:

@@ -233,7 +233,7 @@ def failure_records(study: Study, labels: Labels) -> list[Record]:
         for mode, (title, description) in MODES.items():
             share = percent(primary[mode], len(findings))
             if mode in present:
-                points.append(Point(title, share))
+                points.append(Point(title, share, arm=", ".join(names)))
             if holding[mode]:
                 in_paper = "yes" if mode in OF_TABLE_4 else ""
                 numbers = (primary[mode], share, holding[mode], in_paper)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -13,10 +13,12 @@ from pathlib import Path
 from collect.questions.asking import VARIANT as QUESTIONS
 from collect.store.records import ORACLE_TEACHER, Rollout
 from collect.store.run_store import RunStore
-from eval.metrics import Arm, arm_of, has_verdict
+from eval.metrics import Arm, arm_of, has_verdict, instance_of
 
 SOURCES = (("collect", ""), ("eval", "eval"), ("questions", "eval/questions"))
 """Stages of a run, and the folders with their rollouts."""
+Bug = tuple[str, str, str]
+"""Benchmark, id and repository."""
 MOST_PAGES = 1000
 """Rollouts that get pages if nothing else is said."""
 
@@ -108,10 +110,31 @@ class Totals:
     matching: int = 0
     """Rollouts that match the selection, ignoring the limit."""
     dollars: float = 0.0
+    tokens: int = 0
+    bugs: dict[str, set[Bug]] = field(default_factory=lambda: defaultdict(set))
+    """By stage."""
+    versions: set[str] = field(default_factory=set)
+    """Versions and commits of the code that did the rollouts."""
+    times: list[float] = field(default_factory=list)
+    """When the first and the last one began, Unix time in seconds."""
 
     @property
     def rollouts(self) -> int:
         return self.outcomes.total()
+
+    def add(self, shown: ShownRollout) -> None:
+        stage, row = shown.stage, shown.row
+        self.outcomes[stage, shown.arm, shown.scripted, shown.outcome] += 1
+        if shown.failure:
+            self.failures[stage, shown.failure] += 1
+        self.dollars += row.dollars
+        self.tokens += row.tokens
+        self.bugs[stage].add((*instance_of(row), row.repository))
+        commit, _, changed = (row.code_commit or "").partition("-")
+        built = f"{commit[:12]}{', changed' if changed else ''}"
+        self.versions.add(f"{row.code_version} ({built})" if commit else row.code_version)
+        every = (*self.times, row.started_at)
+        self.times = [min(every), max(every)]
 
 
 def sources_of(run: Path) -> dict[str, Path]:
@@ -128,10 +151,7 @@ def choose(sources: Mapping[str, Path], selection: Selection) -> tuple[list[Show
         for stage, folder in sources.items():
             for row in RunStore(folder).read_rollouts():
                 shown = ShownRollout(stage, row)
-                totals.outcomes[stage, shown.arm, shown.scripted, shown.outcome] += 1
-                totals.dollars += row.dollars
-                if shown.failure:
-                    totals.failures[stage, shown.failure] += 1
+                totals.add(shown)
                 if selection.wants(shown):
                     totals.matching += 1
                     yield shown

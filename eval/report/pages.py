@@ -15,23 +15,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-from base64 import b64encode
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
-
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
-from markupsafe import Markup
 
 from collect.code.patches import TestFiles
-from collect.console import visible
 from collect.errors import ConfigError
 from collect.question_records import Question, read_questions
 from collect.questions.asking import VARIANT as QUESTIONS
@@ -45,29 +37,27 @@ from collect.store.files import write_text
 from collect.store.messages import ToolCall
 from collect.store.records import Conversation, MessageRow, Role, Rollout
 from collect.store.run_store import RunStore
-from eval.figures import FIGURES, MARKDOWN, about, csv_text, draw, figures_of, table
-from eval.metrics import Labels, ordered
-from eval.report.facts import Outcome, Selection, ShownRollout, Totals, choose
-from eval.report.rendering import GENERATOR, render
+from eval.figures import MARKDOWN, csv_text, table
+from eval.metrics import Labels
+from eval.report.facts import Selection, ShownRollout, Totals, choose
+from eval.report.index import View, arm_class, card_view, html_of, outcomes_table, part_view
+from eval.report.rendering import GENERATOR, highlighted, render
 from format.dataset import call_arguments
 from sandbox.debugger import DebugEvent, StopReason
 from sandbox.debugger import render as render_event
 
 INDEX, PAGES, SAMPLE = "index.html", "conversations", "sample.csv"
 PLAIN_NAME = re.compile(r"\w[\w-]{0,100}", re.ASCII)
-RULES = ("heading", "list", "table", "emphasis", "escape", "newline")
-"""Only what the tables use: no links, images or HTML, whatever a model's name contains."""
-NUMBER = re.compile(r"[-+$~≤<]?[\d.,]+(?:[%kMs]|ms)?(?: .*)?|-|undefined")
-TITLES = {"collect": "Collected", "eval": "In place", "questions": "Subagents alone"}
 LISTED = re.compile(r"(?P<current>->)? *(?P<breakpoint>\*)? *(?P<number>\d+)(?: {2}(?P<text>.*))?")
 """A line of `DebugEvent.source`: `->` marks the current line, `*` a breakpoint."""
 MOST_LINES = 3_000
 """Limit for a patch in a page; the Parquet files have it whole."""
 MOST_TESTS = 200
+LEAST_REPEATED = 200
+"""A tool's answer of so many characters is not shown again."""
+CODE = {"python": "x.py", "java": "X.java"}
 HEADS = ("diff ", "index ", "--- ", "+++ ", "new file", "deleted file", "# ")
 KINDS = {"+": "added", "-": "removed", "@": "hunk"}
-View = dict[str, Any]
-"""The fields of something that a template shows."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +73,7 @@ class Link:
 @dataclass(frozen=True)
 class ReportRequest:
     title: str
+    run: Path
     sources: Mapping[str, Path]
     """Folders with rollouts, by stage."""
     output: Path
@@ -110,18 +101,7 @@ def write_report(request: ReportRequest) -> ReportPaths:
     can't be read.
     """
     output, index, sample = request.output, request.output / INDEX, request.output / SAMPLE
-    is_report = index.is_file() and GENERATOR in index.read_text(encoding="utf-8", errors="replace")
-    is_free = not output.exists() or (output.is_dir() and not any(output.iterdir()))
-    if not is_report and not is_free:
-        raise ConfigError(
-            f"{output} is no report of StepInto's; name a new folder for it with --output, "
-            "or remove that one"
-        )
-    if sample.exists():
-        raise ConfigError(
-            f"{sample} may have a reviewer's verdicts; name a new folder with --output, or remove "
-            "that file"
-        )
+    check_output(output)
     folder = output / PAGES
     folder.mkdir(parents=True, exist_ok=True)
     write_text(index, render("unfinished.html.j2", title=request.title))
@@ -130,10 +110,13 @@ def write_report(request: ReportRequest) -> ReportPaths:
     earlier = {path.name for path in folder.glob("*.html")}
     links: dict[tuple[str, str], Sequence[Link]] = {}
     written: set[str] = set()
+    place = {(each.stage, each.row.rollout_id): at for at, each in enumerate(chosen)}
     with ProgressBar("pages of rollouts", len(chosen)) as bar:
         for shown, conversations in _rollouts(request.sources, chosen):
             question = questions.get(shown.row.rollout_id)
-            pages = _pages(request, shown, conversations, question)
+            at = place[shown.stage, shown.row.rollout_id]
+            neighbours = (chosen[max(at - 1, 0) : at], chosen[at + 1 : at + 2])
+            pages = _pages(request, shown, conversations, question, neighbours)
             for link, text in pages:
                 (folder / link.page).write_text(text, encoding="utf-8")
                 written.add(link.page)
@@ -146,6 +129,23 @@ def write_report(request: ReportRequest) -> ReportPaths:
     if request.selection.at_random:
         write_text(sample, csv_text([SAMPLE_COLUMNS, *map(_sample_row, listed)]))
     return ReportPaths(index, len(written), len(chosen), totals.matching)
+
+
+def check_output(output: Path) -> None:
+    """Raise ConfigError if pages in this folder would replace anything but an earlier report."""
+    index, sample = output / INDEX, output / SAMPLE
+    is_report = index.is_file() and GENERATOR in index.read_text(encoding="utf-8", errors="replace")
+    is_free = not output.exists() or (output.is_dir() and not any(output.iterdir()))
+    if not is_report and not is_free:
+        raise ConfigError(
+            f"{output} is no report of StepInto's; name a new folder for it with --output, "
+            "or remove that one"
+        )
+    if sample.exists():
+        raise ConfigError(
+            f"{sample} may have a reviewer's verdicts; name a new folder with --output, or remove "
+            "that file"
+        )
 
 
 SAMPLE_COLUMNS = (
@@ -202,16 +202,17 @@ def _pages(
     shown: ShownRollout,
     conversations: Sequence[Conversation],
     question: Question | None,
+    neighbours: tuple[Sequence[ShownRollout], Sequence[ShownRollout]],
 ) -> list[tuple[Link, str]]:
-    """One page per conversation of a rollout, or one without any. The first has the outcome."""
-    # A collected rollout and an evaluated one can have the same ids.
+    """One page per conversation of a rollout, or one without any. The first has the outcome.
+    The ends lead to the first pages of its neighbours: the rollouts before and after it, if any."""
     links = {
-        each.conversation_id: Link(
-            f"{shown.stage}-{file_name(each.conversation_id)}", each.role, each.index, each.steps
-        )
-        for each in conversations
+        each.conversation_id: Link(page_name(shown, number), each.role, each.index, each.steps)
+        for number, each in enumerate(conversations)
     }
-    all_links = list(links.values()) or [Link(f"{shown.stage}-{file_name(shown.row.rollout_id)}")]
+    all_links = list(links.values()) or [Link(page_name(shown))]
+    before, after = ([page_name(row) for row in each] or [""] for each in neighbours)
+    line = [*before, *(link.page for link in all_links), *after]
     pages = []
     for number, link in enumerate(all_links):
         values: dict[str, Any] = {"conversation": None, "question": None, "answer": None}
@@ -221,7 +222,7 @@ def _pages(
             for other in conversations:
                 if other.parent_conversation_id == conversation.conversation_id:
                     children[other.parent_call_id or ""].append(links[other.conversation_id])
-            values = conversation_view(conversation, children, question)
+            values = conversation_view(conversation, children, question, shown.row.language)
             values["parent"] = links.get(conversation.parent_conversation_id or "")
         text = render(
             "conversation.html.j2",
@@ -230,6 +231,8 @@ def _pages(
             variant=request.labels.variant(shown.arm.variant),
             models=request.labels.models(shown.arm, shown.scripted),
             conversations=all_links,
+            before=line[number],
+            after=line[number + 2],
             result=outcome_view(shown.row) if number == 0 else None,
             **values,
         )
@@ -241,11 +244,12 @@ def conversation_view(
     conversation: Conversation,
     children: Mapping[str, Sequence[Link]],
     question: Question | None,
+    language: str,
 ) -> View:
     """What the page of a conversation shows. `children` are the conversations that its calls
     started, by call id; `question` is the runtime question that it answers."""
     rows = conversation.messages
-    turns = turns_of(conversation, children)
+    turns = turns_of(conversation, children, language)
     # The task is what comes before the model's first step.
     told = next((i for i, turn in enumerate(turns) if turn["step"]), len(turns))
     return {
@@ -262,9 +266,15 @@ def conversation_view(
     }
 
 
-def turns_of(conversation: Conversation, children: Mapping[str, Sequence[Link]]) -> list[View]:
+def turns_of(
+    conversation: Conversation, children: Mapping[str, Sequence[Link]], language: str
+) -> list[View]:
     """All messages of the conversation, answers below the calls that they answer."""
     rows = conversation.messages
+    seen: dict[str, int] = {}
+    for index, row in enumerate(rows):
+        if row.message.role == "tool" and len(row.message.content) >= LEAST_REPEATED:
+            seen.setdefault(row.message.content, index)
     events: dict[tuple[int, str], list[View]] = defaultdict(list)
     for event in conversation.events:
         events[event.message_index, event.tool_call_id].append(event_view(event.event))
@@ -275,12 +285,19 @@ def turns_of(conversation: Conversation, children: Mapping[str, Sequence[Link]])
         is_step = message.role == "assistant"
         steps += is_step
         answers = _answers(rows, index) if is_step else {}
+        earlier = {
+            call_id: first
+            for call_id, at in answers.items()
+            if (first := seen.get(rows[at].message.content, at)) != at
+        }
         calls = [
             {
+                "earlier": earlier.get(call.id),
                 "call": call,
                 "arguments": readable_arguments(call),
                 "answer": rows[answers[call.id]] if call.id in answers else None,
                 "answer_index": answers.get(call.id),
+                "code": code_names(call, language),
                 "events": events.get((index, call.id), ()),
                 "children": children.get(call.id, ()),
             }
@@ -333,6 +350,17 @@ def readable_arguments(call: ToolCall) -> list[tuple[str, str]] | None:
     ]
 
 
+def code_names(call: ToolCall, language: str) -> defaultdict[str, str]:
+    """By argument, and under "" of the answer, the name of a file that tells in which language it
+    is; empty if it is no code."""
+    arguments = dict(readable_arguments(call) or ())
+    path = arguments.get("path", "")
+    code = CODE.get(language, "")
+    known = {"": path, "command": "x.sh", "code": code, "expression": code, "condition": code}
+    of_file = dict.fromkeys(("content", "old_string", "new_string"), path)
+    return defaultdict(str, known | of_file)
+
+
 def event_view(event: DebugEvent) -> View:
     """An event: its CSS class, its first line as text, and its source lines with their marks."""
     if event.stop_reason in (StopReason.EXITED, StopReason.KILLED):
@@ -341,12 +369,16 @@ def event_view(event: DebugEvent) -> View:
         kind = "stop"
     else:
         kind = "error" if event.error_kind is not None else "look"
-    source = []
+    source: list[View] = []
     for line in event.source:
         found = LISTED.fullmatch(line)
         # The debugger may list something other than source.
         marks = found.groupdict() if found else {"number": "", "text": line}
         source.append({"current": None, "breakpoint": None, **marks, "text": marks["text"] or ""})
+    texts = (shown["text"].replace("\n", "\\n") for shown in source)
+    code = highlighted("\n".join(texts), event.file or "")
+    for shown, text in zip(source, code.split("\n"), strict=False):
+        shown["text"] = text
     headline = render_event(event).partition("\n")[0]
     return {"event": event, "kind": kind, "headline": headline, "source": source}
 
@@ -429,11 +461,13 @@ def outcome_view(row: Rollout) -> View:
     }
 
 
-def file_name(identity: str) -> str:
-    """The file name for a conversation's or rollout's id, which may come from a foreign file."""
-    if PLAIN_NAME.fullmatch(identity):
-        return f"{identity}.html"
-    return f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.html"
+def page_name(shown: ShownRollout, number: int = 0) -> str:
+    """The file name of a rollout's page; its id may come from a foreign file. A collected rollout
+    and an evaluated one can have the same id."""
+    identity = shown.row.rollout_id
+    if not PLAIN_NAME.fullmatch(identity):
+        identity = hashlib.sha256(identity.encode()).hexdigest()[:32]
+    return f"{shown.stage}-{identity}-{number}.html"
 
 
 def _index(
@@ -441,14 +475,16 @@ def _index(
 ) -> str:
     labels = request.labels
     parts = [
-        _part(stage, folder, request.output)
+        part_view(stage, folder, request.output, labels)
         for stage, folder in request.sources.items()
         if (folder / MARKDOWN).is_file()
     ]
+    places = {part["stage"]: part["places"] for part in parts}
     listed = []
     for shown, links in rows:
-        arm = f"{labels.variant(shown.arm.variant)}, {labels.models(shown.arm, shown.scripted)}"
-        listed.append({"shown": shown, "links": links, "arm": arm})
+        arm = labels.name(shown.arm, shown.scripted)
+        mark = arm_class(arm, places.get(shown.stage, {}))
+        listed.append({"shown": shown, "links": links, "arm": arm, "mark": mark})
     categories = {shown.row.category for shown, _ in rows if shown.row.category}
     values = {
         ("outcome", "Outcome"): {shown.outcome.value for shown, _ in rows},
@@ -461,6 +497,7 @@ def _index(
     return render(
         "index.html.j2",
         title=request.title,
+        facts=card_view(request.run, totals, request.output),
         totals=totals,
         has_scripted=any(scripted for _, _, scripted, _ in totals.outcomes),
         parts=parts,
@@ -470,68 +507,3 @@ def _index(
         with_category=bool(categories),
         filters=[(*key, sorted(found)) for key, found in values.items() if len(found) > 1],
     )
-
-
-def _part(stage: str, folder: Path, output: Path) -> dict[str, Any]:
-    """Tables, charts and data files of a stage; links are relative, so the run can be moved."""
-    text = (folder / MARKDOWN).read_text(encoding="utf-8")
-    # Drop the file's heading, which repeats the part's.
-    body = text.partition("\n")[2] if text.startswith("# ") else text
-    charts = [
-        {"figure": each, "note": about(each), "data": b64encode(draw(each).encode()).decode()}
-        for each in figures_of(folder)
-    ]
-    files = [
-        {"name": path.name, "href": quote(os.path.relpath(path, output))}
-        for path in (*sorted(folder.iterdir()), *sorted((folder / FIGURES).glob("*.csv")))
-        if path.suffix in (".csv", ".json")
-    ]
-    return {
-        "title": TITLES[stage],
-        "tables": html_of(body),
-        "charts": charts,
-        "files": files,
-    }
-
-
-def outcomes_table(totals: Totals, labels: Labels) -> list[list[str]]:
-    seen = [each for each in Outcome if any(key[3] is each for key in totals.outcomes)]
-    rows = [["Stage", "Variant", "Models", "Rollouts", *(each.value for each in seen)]]
-    arms = {key[:3] for key in totals.outcomes}
-    order = ordered({arm for _, arm, _ in arms})
-    for stage, arm, scripted in sorted(arms, key=lambda key: (key[0], order.index(key[1]))):
-        counts = [totals.outcomes[stage, arm, scripted, each] for each in seen]
-        names = [stage, labels.variant(arm.variant), labels.models(arm, scripted)]
-        rows.append([*names, str(sum(counts)), *map(str, counts)])
-    return rows
-
-
-def html_of(markdown: str) -> Markup:
-    """A Markdown page of tables as HTML: headings one level down, numeric columns right-aligned,
-    and tables in boxes that scroll if the window is too narrow."""
-    parser = MarkdownIt("zero").enable(list(RULES))
-    tokens = parser.parse(re.sub("^#", "##", visible(markdown), flags=re.MULTILINE))
-    columns: dict[int, list[tuple[Token, str]]] = defaultdict(list)
-    place = 0
-    for token, after in zip(tokens, [*tokens[1:], Token("", "", 0)], strict=True):
-        if token.type == "tr_open":
-            place = 0
-        elif token.type in ("th_open", "td_open"):
-            columns[place].append((token, after.content))
-            place += 1
-        elif token.type == "table_close":
-            for cells in columns.values():
-                _align(cells)
-            columns.clear()
-    html = str(parser.renderer.render(tokens, parser.options, {}))
-    box = '<div class="scroll plain" tabindex="0" role="region" aria-label="Table"><table>'
-    return Markup(html.replace("<table>", box).replace("</table>", "</table></div>"))
-
-
-def _align(cells: Sequence[tuple[Token, str]]) -> None:
-    """Mark a column, header first, if at least half of its non-empty cells are numbers."""
-    told = [text.strip("*") for _, text in cells[1:] if text]
-    numbers = sum(NUMBER.fullmatch(text) is not None for text in told)
-    if numbers and 2 * numbers >= len(told):
-        for cell, _ in cells:
-            cell.attrSet("class", "number")

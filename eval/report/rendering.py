@@ -13,12 +13,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from pathlib import PurePath
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
+from pygments import highlight
+from pygments.formatters.html import HtmlFormatter
+from pygments.lexer import Lexer
+from pygments.lexers import get_lexer_for_filename
+from pygments.util import ClassNotFound
 
 from collect import quantities
 from collect.console import visible
+from eval.figures import ARMS
 from eval.metrics import MISSING
 
 PACKAGE = "eval.report"
@@ -30,6 +37,8 @@ FOLD_CHARACTERS, FOLD_LINES = 3_000, 40
 MOST_CHARACTERS = 200_000
 """Limit for one text in a page; the Parquet files have it whole."""
 PREVIEW_CHARACTERS, PREVIEW_LINES = 600, 8
+MOST_HIGHLIGHTED = 20_000
+"""Characters of the longest highlighted text."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +81,24 @@ def segments(text: str) -> Iterator[tuple[str, bool]]:
             yield part, is_code
 
 
+def highlighted(text: str, name: str) -> Markup:
+    """Code with its tokens in classes that the pages' style colours; as it is if it is long, or a
+    file of that name is in no known language."""
+    text, lexer = visible(text), _lexer(PurePath(name).suffix)
+    if lexer is None or len(text) > MOST_HIGHLIGHTED:
+        return escape(text)
+    html = highlight(text, lexer, HtmlFormatter(nowrap=True))
+    return Markup(html if text.endswith("\n") else html.removesuffix("\n"))
+
+
+@cache
+def _lexer(suffix: str) -> Lexer | None:
+    try:
+        return get_lexer_for_filename(f"x{suffix}", stripnl=False)
+    except ClassNotFound:
+        return None
+
+
 def render(template: str, **values: object) -> str:
     return _environment().get_template(template).render(**values)
 
@@ -90,7 +117,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    style, script = asset("style.css"), asset("index.js")
+    colours = "".join(f".arm-{at} {{ --arm: {colour}; }}\n" for at, colour in enumerate(ARMS))
+    style, script = asset("style.css") + colours, asset("index.js")
     environment.globals |= {
         "style": Markup(style),
         "script": Markup(script),
@@ -104,6 +132,7 @@ def _environment() -> Environment:
         "dollars": quantities.dollars,
         "duration": _duration,
         "folded": folded,
+        "highlighted": highlighted,
         "segments": segments,
     }
     return environment

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -13,13 +14,15 @@ import pytest
 
 from eval.config import StatisticsConfig
 from eval.figures import (
+    ARMS,
     FORMAT_VERSION,
-    SERIES,
+    OTHERS,
     Figure,
     Point,
     Series,
     draw,
     figures_of,
+    results_of,
 )
 from eval.metrics import Labels, compare
 from eval.paired import paired_records, paired_report
@@ -64,8 +67,9 @@ def test_the_figures_of_arms(tmp_path: Path) -> None:
     comparison = compare(rows)
     records = [pass_rates(comparison, LABELS), *paired_records(paired, LABELS)]
     write_tables(comparison, rows, tmp_path, paired=paired, records=records)
-    figures = {figure.title: figure for figure in figures_of(tmp_path)}
-    assert len(figures) == len(figures_of(tmp_path)), "no figure is there twice"
+    listed = figures_of(results_of(tmp_path))
+    figures = {figure.title: figure for figure in listed}
+    assert len(figures) == len(listed), "no figure is there twice"
     rates = figures["Pass rate"]
     assert rates.is_percent
     assert {point.value for series in rates.series for point in series.points} == {25, 75, 100}
@@ -89,17 +93,18 @@ def test_the_figures_of_the_papers(tmp_path: Path) -> None:
     records = [*map(asdict, (bars, empty, stacked, zeros)), table]
     results = {"format_version": FORMAT_VERSION, "figures": records}
     (tmp_path / "results.json").write_text(json.dumps(results))
-    assert figures_of(tmp_path) == [bars, stacked]
+    assert figures_of(results_of(tmp_path)) == [bars, stacked]
 
 
 def test_results_of_another_version_give_no_figures(tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text(json.dumps({"format_version": 99, "arms": 7}))
-    assert figures_of(tmp_path) == []
-    assert figures_of(tmp_path / "none") == []
+    assert results_of(tmp_path) == {}
+    assert results_of(tmp_path / "none") == {}
+    assert figures_of({}) == []
 
 
-def drawn(figure: Figure) -> Element:
-    return ElementTree.fromstring(draw(figure))
+def drawn(figure: Figure, places: Mapping[str, int] | None = None) -> Element:
+    return ElementTree.fromstring(draw(figure, places or {}))
 
 
 def texts(root: Element) -> list[str]:
@@ -138,7 +143,7 @@ def test_ticks_are_round(values: tuple[float, ...], unit: str, ticks: str) -> No
 def test_bars_are_as_long_as_their_values() -> None:
     root = drawn(BARS)
     found = [(colour, last - first) for colour, first, last in bars(root)]
-    large, other = SERIES[:2]
+    large, other = OTHERS[:2]
     assert [colour for colour, _ in found] == [large, large, other, other]
     baseline, debug2fix, others, nothing = (length for _, length in found)
     assert (debug2fix, others, nothing) == pytest.approx((1.5 * baseline, baseline / 2, 0))
@@ -155,11 +160,45 @@ def test_stacked_bars_lie_end_to_end() -> None:
 
 @pytest.mark.parametrize("figure", [BARS, STEPS])
 def test_a_chart_can_stand_in_a_page(figure: Figure) -> None:
-    text = draw(figure)
-    assert text == draw(figure)
+    text = draw(figure, {})
+    assert text == draw(figure, {})
     assert not {"\x1b", "\x00", "\u202e"} & set(text)
 
 
 def test_no_text_is_lost() -> None:
     found = " ".join(texts(drawn(BARS)))
     assert "</svg><script>alert(1)</script>\\x1b[31m\\x00\\u202e $x_1$ \u65e5\u672c" in found
+
+
+LONG = "Debug2Fix (w/ Tool Limit), a-model-with-a-long-name → another-model-with-a-long-name-"
+
+
+def test_an_arm_has_one_colour_in_all_charts() -> None:
+    names = [f"{LONG}{number}" for number in range(3)]
+    places = {name: place for place, name in enumerate(names)}
+    by_label = Series("resolved", tuple(Point(name, 50, arm=name) for name in names))
+    by_series = tuple(Series(name, (Point("Wrong Fix", 50, arm=name),)) for name in names)
+    one_only = Series("first - second", (Point("a - b", 10, arm=names[2]),))
+    for series, expected in (
+        ((by_label,), ARMS[:3]),
+        (by_series, ARMS[:3]),
+        ((one_only,), ARMS[2:3]),
+    ):
+        found = bars(drawn(replace(BARS, series=series), places))
+        assert [colour for colour, _, _ in found] == list(expected)
+    shades = draw(replace(BARS, series=(by_label, replace(by_label, name="again"))), places)
+    assert "fill-opacity: 0.55" in shades
+
+
+def test_scripted_arms_are_pale() -> None:
+    for name, is_pale in (("oracle (scripted) → small", True), ("large → small", False)):
+        series = (Series("resolved", (Point(name, 50, arm=name),)),)
+        assert ("opacity: 0.4" in draw(replace(BARS, series=series), {name: 0})) == is_pale
+
+
+def test_the_end_of_a_long_name_is_shown() -> None:
+    names = [f"{LONG * 4}{number}" for number in range(2)]
+    label = f"{names[0]} - {names[1]}"
+    figure = replace(BARS, series=(Series("first - second", (Point(label, 50),)),))
+    ends = [text[-1] for text in texts(drawn(figure)) if "another" in text]
+    assert ends == ["0", "1"]

@@ -35,13 +35,13 @@ def figure(records: dict[str, Record], name: str) -> Figure:
     return found
 
 
-def test_rates_have_a_series_for_each_pair_of_models() -> None:
-    rates = pass_rates(compare(two_arms()), LABELS)
-    assert [(each.name, [(p.label, p.value) for p in each.points]) for each in rates.series] == [
-        ("large", [("Baseline", 50.0)]),
-        ("large → small", [("Debug2Fix", 75.0)]),
+def test_rates_have_a_point_for_each_arm() -> None:
+    (rates,) = pass_rates(compare(two_arms()), LABELS).series
+    assert [(point.arm, point.value) for point in rates.points] == [
+        ("Baseline, large", 50.0),
+        ("Debug2Fix, large → small", 75.0),
     ]
-    point = rates.series[1].points[0]
+    point = rates.points[1]
     assert point.low is not None
     assert point.high is not None
     assert point.low < 75 < point.high

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from eval.figures import ARMS
 from tests.eval.report.reading import broken_links
 
 SHOWN = "#table tbody tr:not([hidden])"
-NARROW = {"width": 380, "height": 800}
 
 
 class Watched:
@@ -49,8 +50,10 @@ def test_the_report_of_an_evaluation(watched: Watched, evaluated: Path) -> None:
     assert page.locator("figure img").count() >= 3
     drawn = "all => all.every(each => each.complete && each.naturalWidth > 0)"
     assert page.locator("figure img").evaluate_all(drawn)
-    assert "Pass & Call Rate" in page.inner_text("#part-1")
+    assert "Pass & Call Rate" in (page.text_content("#part-1") or "")
     assert "Subagents alone" in page.inner_text("#part-2")
+    assert "not established" in page.inner_text("#part-1 .verdict")
+    assert "ledgerbook" in page.inner_text(".card")
     assert page.locator(SHOWN).count() == 4
     for link in page.locator("#table tbody a").evaluate_all("all => all.map(each => each.href)"):
         page.goto(link)
@@ -109,17 +112,35 @@ def test_without_a_script_everything_is_there(browser: Browser, evaluated: Path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_fits_and_can_be_read(browser: Browser, evaluated: Path, scheme: Any) -> None:
-    watched = Watched(browser, color_scheme=scheme, viewport=NARROW)
+@pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1024), ("light", 1400)])
+def test_it_fits_and_can_be_read(
+    browser: Browser, evaluated: Path, scheme: Any, width: int
+) -> None:
+    watched = Watched(browser, color_scheme=scheme, viewport={"width": width, "height": 800})
     for path in (evaluated / "index.html", *sorted((evaluated / "conversations").iterdir())):
         page = watched.open(path)
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
     back, front = page.evaluate(
         "(({backgroundColor, color}) => [backgroundColor, color])(getComputedStyle(document.body))"
     )
     light = sum(map(int, back[4:-1].split(","))) > sum(map(int, front[4:-1].split(",")))
     assert light == (scheme == "light")
+    watched.close()
+
+
+@pytest.mark.slow
+def test_what_counts_is_seen_first(browser: Browser, evaluated: Path) -> None:
+    watched = Watched(browser, viewport={"width": 1400, "height": 900})
+    page = watched.open(evaluated / "index.html")
+    box = page.locator("#part-1 table").first.bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] < 900
+    colour = "each => getComputedStyle(each, '::before').borderTopColor"
+    marks = page.locator("#part-1 table").first.locator("tbody .arm").all()
+    for mark, expected in zip(marks, ARMS[:2], strict=True):
+        red, green, blue = re.findall(r"\d+", mark.evaluate(colour))
+        assert f"#{int(red):02x}{int(green):02x}{int(blue):02x}" == expected
     watched.close()
 
 

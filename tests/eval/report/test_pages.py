@@ -9,12 +9,13 @@ import pytest
 
 from collect.console import HIDDEN
 from collect.errors import ConfigError
-from collect.store.messages import Message
+from collect.store.messages import Message, ToolCall
 from collect.store.records import MessageRow
 from collect.store.run_store import RunStore, plain
 from eval.report.facts import Outcome, Selection, sources_of
-from eval.report.pages import ReportPaths, ReportRequest, html_of, write_report
-from eval.report.rendering import MOST_CHARACTERS
+from eval.report.index import html_of
+from eval.report.pages import ReportPaths, ReportRequest, write_report
+from eval.report.rendering import MOST_CHARACTERS, highlighted
 from tests.eval.report.pages import hostile_run
 from tests.eval.report.reading import broken_links, pages_of, read
 from tests.records import make_conversations, make_rollout
@@ -28,7 +29,7 @@ def report(
     """The report of a run, in its own folder where no other is named."""
     output = output or run / "report"
     return write_report(
-        ReportRequest("test-run", sources_of(run), output, selection or Selection())
+        ReportRequest("test-run", run, sources_of(run), output, selection or Selection())
     )
 
 
@@ -86,6 +87,48 @@ def test_what_a_conversation_s_page_tells(tmp_path: Path) -> None:
     assert ("mark", {"class": "observed", "title": "observed"}) in sub.tags
 
 
+def test_pages_lead_to_each_other_and_repeats_to_the_first(tmp_path: Path) -> None:
+    long = "a line of a file\n" * 20
+    store = RunStore.open(tmp_path)
+    for number in range(2):
+        rollout = make_rollout(f"bug-{number}", sub_calls=0)
+        (main,) = make_conversations(rollout)
+        steps = [
+            MessageRow(message)
+            for call_id in ("first", "second")
+            for message in (
+                Message("assistant", tool_calls=(ToolCall(call_id, "bash", '{"command": "ls"}'),)),
+                Message("tool", long, tool_call_id=call_id),
+            )
+        ]
+        store.add(rollout, [dataclasses.replace(main, messages=tuple(steps), events=())])
+    store.close()
+    report(tmp_path)
+    first, second = (
+        read(tmp_path / "report" / "conversations" / f"collect-{row.rollout_id}-0.html")
+        for row in (make_rollout(f"bug-{number}", sub_calls=0) for number in range(2))
+    )
+    assert {"Next →", "← Previous"} & {*first.words} == {"Next →"}
+    assert {"Next →", "← Previous"} & {*second.words} == {"← Previous"}
+    assert first.text.count("a line of a file") < 40
+    assert "The same answer as before" in first.text
+    assert "#m-1" in first.links
+    assert broken_links(tmp_path / "report") == []
+
+
+def test_code_is_coloured_and_stays_as_it_was() -> None:
+    text = "def f(x):\n    return '<b>' + x  # \x1b\n\n"
+    html = highlighted(text, "a/b.py")
+    assert '<span class="k">def</span>' in html
+    assert html.striptags().count("return") == 1
+    assert "&lt;b&gt;" in html
+    assert "\\x1b" in html
+    assert html.count("\n") == text.count("\n")
+    for name in ("", "x", "x.unknown"):
+        assert highlighted("<b>", name) == "&lt;b&gt;"
+    assert "span" not in highlighted(text * 1000, "b.py")
+
+
 def test_the_current_line_is_marked(tmp_path: Path) -> None:
     rollout = make_rollout()
     main, sub = make_conversations(rollout)
@@ -100,7 +143,7 @@ def test_the_current_line_is_marked(tmp_path: Path) -> None:
     assert [found.get("aria-current") for tag, found in page.tags if tag == "span"].count(
         "true"
     ) == 1
-    assert "→ ● 14 second()" in page.text
+    assert "→ ● 14 second ()" in page.text
     assert "● 15" in page.text
 
 

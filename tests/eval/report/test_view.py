@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import re
 import webbrowser
 from pathlib import Path
 
 import pytest
+import yaml
 
 import stepinto
 from collect.benchmarks.base import Instance
@@ -115,16 +117,49 @@ def test_answers_are_shown_with_their_questions(
     store.add(rollout, make_conversations(rollout)[1:])
     store.close()
     assert view(tmp_path) == 0
-    page = read(tmp_path / "report" / "conversations" / f"collect-{rollout.rollout_id}-1.html")
+    page = read(tmp_path / "report" / "conversations" / f"collect-{rollout.rollout_id}-0.html")
     assert "What is `net` at shop.py:18?" in page.text
     assert "Truth: text 47" in page.text
     assert "Verdict no answer" in page.text
+
+
+def test_two_runs_on_one_page(tmp_path: Path) -> None:
+    """Of ten bugs both played eight; the first run resolves one of these, the second seven."""
+    runs = tmp_path / "before", tmp_path / "after"
+    played = {"before": (range(9), range(2)), "after": (range(1, 10), range(1, 8))}
+    for run in runs:
+        bugs, resolved = played[run.name]
+        store = RunStore.open(run / "eval")
+        for number in bugs:
+            rollout = make_rollout(f"bug-{number}", resolved=number in resolved)
+            store.add(rollout, make_conversations(rollout))
+        if run.name == "after":
+            store.add(make_rollout("bug-1", main_model="other", sub_calls=0), [])
+        store.close()
+        model = {"backend": "local", "model": f"{run}/model"}
+        config = {"run": run.name, "runs_folder": str(tmp_path), "models": {"small": model}}
+        config["agents"] = {"sub_max_steps": 12 if run.name == "before" else 16}
+        (run / "config.yaml").write_text(yaml.safe_dump(config))
+    assert view(*runs) == 0
+    page = read(runs[1] / "comparison" / "index.html")
+    assert "Both played 8 bugs. The bugs differ" in page.text
+    assert "1 bug only before: bug-0; 1 bug only after: bug-9" in page.text
+    row = "Debug2Fix, large → small 8 8 12.5 87.5 +75.0"
+    assert row in page.text
+    low, high = re.findall(rf"{re.escape(row)} (\S+) to (\S+) ", page.text)[0]
+    assert 0 < float(low) < 75 <= float(high)
+    assert "Debug2Fix, other → small only in after" in page.text
+    assert "agents.sub_max_steps 12 16" in page.text
+    assert "models.small.model" not in page.text, "each run's own model is the same setting"
+    assert "95 %, a bootstrap of bugs" in page.text
+    assert broken_links(runs[1] / "comparison") == []
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["nowhere"], "nowhere has no rollouts"),
+        (["run", "nowhere"], "run and nowhere can't be compared"),
         (["run", "--outcome", "solved"], "there is no 'solved'; there are: resolved"),
         (["run", "--output", "."], "is no report of StepInto's"),
     ],
