@@ -23,6 +23,8 @@ COMMANDS = {
     "run": "the config's stages in a row: collect, format, train and eval by default",
     "iterate": "improve a small model in rounds, by the best of its own sessions",
     "bench": "list a config's bugs, show or verify them, get their images, or make some",
+    "mcp": "serve the debug subagent to coding agents, on your own repository",
+    "ask": "ask the debug subagent one question about a test of your repository",
     "status": "how far a run has come, while it runs or later",
     "play": "answer a run's requests by hand",
     "replay": "drive a run's recorded calls again, and compare",
@@ -123,6 +125,10 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
             from configs.command_line.iterate import add_iterate
 
             add_iterate(command)
+        elif name in ("mcp", "ask"):
+            from configs.command_line import live
+
+            getattr(live, f"add_{name}")(command)
         elif name in ("init", "status", "play", "replay", "view", "clean", "doctor"):
             from configs.command_line import runs
 

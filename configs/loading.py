@@ -208,11 +208,38 @@ def refuse_values(config: Any, where: str) -> None:
         raise ConfigError(f"{where}: {ascii(place)[1:-1]} {told}")
 
 
-def load_config(source: Path, overrides: Sequence[str] = ()) -> RunConfig:
+def load_config(source: Path | None, overrides: Sequence[str] = ()) -> RunConfig:
     """The config of a YAML file, of a run folder or else of a name in SHIPPED, with
-    `key.subkey=value` overrides. `{run}` in any text is replaced by the run's folder. Raises
-    ConfigError that names the file, the key and, for an unknown key, the nearest known one; also if
-    the config holds an API key."""
+    `key.subkey=value` overrides; None: the defaults, for a command that is about no run. `{run}` in
+    any text is replaced by the run's folder. Raises ConfigError that names the file, the key and,
+    for an unknown key, the nearest known one; also if the config holds an API key."""
+    where, raw = ("the command line", {"run": "live"}) if source is None else _read(source)
+    before = _served(raw)
+    for override in overrides:
+        _apply_override(raw, override)
+    now = _served(raw)
+    for name, (model, prices) in before.items():
+        given = any(each.startswith(f"models.{name}.prices") for each in overrides)
+        same = not given and prices and now.get(name, (None, None))[1] is prices
+        if same and now[name][0] != model:
+            # They are another model's.
+            del raw["models"][name]["prices"]
+            logger.warning(
+                f"models.{name}.model is now {now[name][0]}, and the prices of {model} are not "
+                f"counted for it: for dollars and budgets also set models.{name}.prices"
+            )
+    refuse_keys(raw, where)
+    try:
+        config = RunConfig.model_validate(_replaced(raw, "{run}", _folder(raw)))
+    except ValidationError as error:
+        problems = "\n".join(f"  {line}" for line in wrong_fields(error, RunConfig))
+        raise ConfigError(f"{where}: the config is wrong:\n{problems}") from error
+    refuse_values(config.model_dump(), where)
+    return config
+
+
+def _read(source: Path) -> tuple[str, dict[str, Any]]:
+    """A config's file, and its keys and values. Raises ConfigError."""
     path = source / SAVED_NAME if source.is_dir() else source
     if not source.exists():
         path = SHIPPED.get(str(source), source)
@@ -231,28 +258,7 @@ def load_config(source: Path, overrides: Sequence[str] = ()) -> RunConfig:
         # The run folder was copied or moved.
         moved = _replaced(raw, f"{_folder(raw)}/", f"{source}/")
         raw = moved | {"run": source.resolve().name, "runs_folder": str(source.parent)}
-    before = _served(raw)
-    for override in overrides:
-        _apply_override(raw, override)
-    now = _served(raw)
-    for name, (model, prices) in before.items():
-        given = any(each.startswith(f"models.{name}.prices") for each in overrides)
-        same = not given and prices and now.get(name, (None, None))[1] is prices
-        if same and now[name][0] != model:
-            # They are another model's.
-            del raw["models"][name]["prices"]
-            logger.warning(
-                f"models.{name}.model is now {now[name][0]}, and the prices of {model} are not "
-                f"counted for it: for dollars and budgets also set models.{name}.prices"
-            )
-    refuse_keys(raw, str(path))
-    try:
-        config = RunConfig.model_validate(_replaced(raw, "{run}", _folder(raw)))
-    except ValidationError as error:
-        problems = "\n".join(f"  {line}" for line in wrong_fields(error, RunConfig))
-        raise ConfigError(f"{path}: the config is wrong:\n{problems}") from error
-    refuse_values(config.model_dump(), str(path))
-    return config
+    return str(path), raw
 
 
 def _served(raw: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:

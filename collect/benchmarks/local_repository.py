@@ -293,6 +293,17 @@ def _advice(instance: Instance) -> str:
 ADDOPTS = "PYTEST_ADDOPTS"
 
 
+@dataclass(frozen=True)
+class Repository:
+    """A repository's files, and how its tests are run."""
+
+    project: ProjectConfig
+    source: Source
+    suite: Suite
+    bare: Instance
+    """The bug without its tests, and without what they need installed."""
+
+
 @dataclass(eq=False)
 class LocalRepositoryBenchmark(StoredBenchmark):
     name: ClassVar[str] = "local"
@@ -306,8 +317,21 @@ class LocalRepositoryBenchmark(StoredBenchmark):
     """Whether to take the Java tests, whatever other tests there are."""
 
     def _read(self) -> Iterable[Instance]:
-        config, told = self.config, self.config.problem_statement
+        told = self.config.problem_statement
         statement = None if told is None else read_statement(told)
+        repository = self.look()
+        bare = self.installed(repository)
+        found = self._find(repository.suite, bare)
+        yield replace(
+            bare,
+            problem_statement=statement or found.statement,
+            fail_to_pass=found.fail_to_pass,
+            pass_to_pass=found.pass_to_pass,
+        )
+
+    def look(self) -> Repository:
+        """The repository as it is, without running or installing anything. Raises ConfigError."""
+        config = self.config
         from_git = is_git_url(self.place) or config.commit is not None
         project = ProjectConfig(
             git=self.place if from_git else None,
@@ -330,17 +354,14 @@ class LocalRepositoryBenchmark(StoredBenchmark):
             commit=source.origin.rpartition("@")[2] if source.origin.startswith("git:") else "",
         )
         suite = choose_suite(bare, config.test_command, self.java)
-        environment = self._environment(project, source, suite)
-        bare = replace(
-            bare, language=suite.language, test_paths=suite.test_paths, environment=environment
-        )
-        found = self._find(suite, bare)
-        yield replace(
-            bare,
-            problem_statement=statement or found.statement,
-            fail_to_pass=found.fail_to_pass,
-            pass_to_pass=found.pass_to_pass,
-        )
+        bare = replace(bare, language=suite.language, test_paths=suite.test_paths)
+        return Repository(project, source, suite, bare)
+
+    def installed(self, repository: Repository) -> Instance:
+        """The repository as a bug without tests, once what its tests need is installed. Raises
+        ConfigError."""
+        environment = self._environment(repository.project, repository.source, repository.suite)
+        return replace(repository.bare, environment=environment)
 
     def _environment(self, project: ProjectConfig, source: Source, suite: Suite) -> Environment:
         """What the tests need, installed if they are in Python. Raises ConfigError."""

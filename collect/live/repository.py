@@ -1,0 +1,105 @@
+"""The user's repository as debug sessions see it: a copy of its files as they are now."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from collect.agents.file_tools import prepare_java_workspace
+from collect.agents.prompts import WORDINGS
+from collect.benchmarks.base import Instance
+from collect.benchmarks.config import BenchmarkConfig
+from collect.benchmarks.local_repository import LocalRepositoryBenchmark
+from collect.benchmarks.opening import open_benchmark
+from collect.benchmarks.projects.project import without_outputs
+from collect.benchmarks.workspace import read_folder, reset_workspace
+from collect.code.source import find_test
+from collect.errors import ConfigError, the_nearest
+from sandbox import Sandbox, SandboxConfig
+
+TESTS = {"python": re.compile(rb"def (test\w*)"), "java": re.compile(rb"void (\w+)\s*\(")}
+NO_MODULE = re.compile(r"No module named '([\w.]+)'")
+
+
+class LiveRepository:
+    """A folder of the user's. Nothing is ever written to it. Thread-safe."""
+
+    def __init__(self, folder: Path, config: BenchmarkConfig, sandbox: SandboxConfig) -> None:
+        """`config` says what its tests need, if its `name` is local. Raises ConfigError if there is
+        no repository, or it has no tests."""
+        self.folder, self.sandbox = folder.resolve(), sandbox
+        if not self.folder.is_dir():
+            raise ConfigError(f"--repo {folder}: no such folder")
+        kept = config if config.name == "local" else BenchmarkConfig(name="local")
+        asked = kept.model_copy(update={"path": str(self.folder), "commit": None})
+        benchmark = open_benchmark(asked, sandbox)
+        if not isinstance(benchmark, LocalRepositoryBenchmark):
+            raise ConfigError(f"--repo {folder} holds a bugs.jsonl: give one repository")
+        self.benchmark, self._max_mb = benchmark, asked.max_tree_mb
+        self._looked_at = benchmark.look()
+        self.language = self._looked_at.suite.language
+        self._instance: Instance | None = None
+        self._lock = threading.Lock()
+
+    def now(self) -> Instance:
+        """The repository with its files as they are now. The first call installs what the tests
+        need, which may take minutes. Raises ConfigError."""
+        with self._lock:
+            if self._instance is None:
+                self._instance = self.benchmark.installed(self._looked_at)
+        return replace(self._instance, files=self.files())
+
+    def files(self) -> dict[str, bytes]:
+        return without_outputs(read_folder(self.folder, max_mb=self._max_mb))
+
+    def prepare(self, sandbox: Sandbox, files: Mapping[str, bytes]) -> None:
+        """Make these files the workspace, and all there is. Raises SandboxError."""
+        reset_workspace(sandbox, files)
+        if self.language == "java":
+            prepare_java_workspace(sandbox)
+
+    def changed_since(self, files: Mapping[str, bytes]) -> list[str]:
+        """The files that the user has changed, added or removed since."""
+        now = self.files()
+        return sorted(path for path in files.keys() | now if files.get(path) != now.get(path))
+
+    def not_there(self, files: Mapping[str, bytes], test: str) -> str | None:
+        """Why there is no such test among the files, as their text shows; None if there may be."""
+        example = WORDINGS[self.language]["test"]
+        path, name = find_test(files, test)
+        if not path:
+            where = re.split("::|#", test)[0]
+            same_kind = [each for each in files if each.endswith((".py", ".java"))]
+            return (
+                f"there is no test {test}: {where} is no {self._unit} of this repository"
+                f"{the_nearest(where, same_kind)}; name a test like {example}"
+            )
+        # It may be inherited from a class in another file.
+        inherited = test.count("::") > 1 or "#" in test
+        suffix = posixpath.splitext(path)[1]
+        texts = [data for each, data in files.items() if each.endswith(suffix)]
+        word = re.compile(rb"\b" + re.escape(name.encode()) + rb"\b")
+        if not name or any(map(word.search, texts if inherited else [files[path]])):
+            return None
+        known = [found.decode() for found in TESTS[self.language].findall(files[path])]
+        near = the_nearest(name, known) or f"; it has {', '.join(known[:10]) or 'no tests'}"
+        return f"there is no test {name} in {path}{near}; name a test like {example}"
+
+    @property
+    def _unit(self) -> str:
+        return "file" if self.language == "python" else "class"
+
+    def import_hint(self, text: str) -> str:
+        """What to do about a module that the tests miss; empty if the text tells of none."""
+        missing = NO_MODULE.search(text)
+        if missing is None or self.language != "python":
+            return ""
+        return (
+            f"\n\nThe sandbox has no module {missing[1]}: the setting collect.benchmark.packages "
+            "names what the tests need installed, and collect.benchmark.import_paths the "
+            "repository's own folders to import from. Who runs this server can set them."
+        )

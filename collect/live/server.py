@@ -1,0 +1,441 @@
+"""The MCP server: a client's tools, its calls in turn, and how clients reach it."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import json
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.resources import files as resources
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import mcp_types as types
+import uvicorn
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from collect.agents.tools import ToolReply
+from collect.errors import ConfigError, RolloutStopped
+from collect.live.session import LiveSession, Ongoing, Report, Workplace
+from collect.store.messages import ToolCall, ToolSchema
+from collect.store.records import ToolOutcome, code_version
+
+if TYPE_CHECKING:
+    from collect.live.recording import Recording
+
+logger = logging.getLogger(__name__)
+Result = TypeVar("Result")
+Context = ServerRequestContext[Any, Any]
+MOST_WAITING = 8
+"""Calls of one client that wait for their turn; more are refused."""
+IDLE_SECONDS, GONE_SECONDS = 600.0, 10.0
+"""An HTTP client has gone if it has sent nothing for the first, or for the second after its event
+stream was cut."""
+MOST_CLIENTS = 64
+"""HTTP clients at once."""
+INSTRUCTIONS = """\
+StepInto runs a test of the user's repository under a debugger, in a sandbox, on a copy of the \
+files. Use it when a runtime value decides: what a variable holds at a line, which branch is \
+taken, where a wrong value first appears. Where reading the source is enough, read it. {tools} \
+Name a test by its runner's id; after edits, start again or ask again. The prompt `debugging` \
+tells more."""
+WITH_SUBAGENT = (
+    "`debug_subagent` answers one question about facts, with evidence; it fixes nothing."
+)
+WITHOUT_SUBAGENT = (
+    "No model is configured, so there is no debug subagent, only the debug tools: begin with "
+    "`debug_start_session`."
+)
+
+
+def skill() -> str:
+    """The skill file: when and how to ask."""
+    return (resources("collect.live") / "SKILL.md").read_text(encoding="utf-8")
+
+
+def in_thread(function: Callable[[], Result]) -> Future[Result]:
+    """Call it in a thread that does not keep the process alive."""
+    future: Future[Result] = Future()
+    future.set_running_or_notify_cancel()  # so that nobody who waits can cancel it
+
+    def call() -> None:
+        try:
+            future.set_result(function())
+        except BaseException as error:  # passed to who waits
+            future.set_exception(error)
+
+    threading.Thread(target=call, name="live-call", daemon=True).start()
+    return future
+
+
+class Client:
+    """One client session. Its calls have their turn in order, in at most one thread."""
+
+    def __init__(self, session: LiveSession, finish: Callable[[], None]) -> None:
+        self._session, self._finish = session, finish
+        self._turn = asyncio.Lock()
+        self._waiting = 0
+        self._running: Future[ToolReply] | None = None
+        self.closing: Future[None] | None = None
+        """Done once nothing of it is left."""
+
+    async def call(self, call: ToolCall, ongoing: Ongoing) -> ToolReply:
+        """A call's answer. If the client cancels it, it ends, and others are not affected."""
+        if self._waiting > MOST_WAITING:
+            told = f"{MOST_WAITING} of your calls wait for their turn: wait for their answers first"
+            return ToolReply(f"Error: {told}.", ToolOutcome.REFUSED)
+        self._waiting += 1
+        try:
+            async with self._turn:
+                # A cancelled call of the debug tools still has its program run to the time-out.
+                while self._running is not None and not self._running.done():
+                    await asyncio.sleep(0.02)
+                self._running = in_thread(partial(self._session.call, call, ongoing))
+                try:
+                    return await asyncio.shield(asyncio.wrap_future(self._running))
+                except asyncio.CancelledError:
+                    ongoing.end()
+                    raise
+        except RolloutStopped as stopped:
+            return ToolReply(f"Error: {stopped}.", ToolOutcome.ERROR)
+        finally:
+            self._waiting -= 1
+
+    def close(self) -> Future[None]:
+        """End its calls, processes and sandboxes, and keep its record."""
+        if self.closing is None:
+            self.closing = in_thread(self._close)
+        return self.closing
+
+    def _close(self) -> None:
+        self._session.close()
+        try:
+            if self._running is not None:
+                self._running.exception()
+            self._finish()
+        except Exception as error:  # the client has gone, and others go on
+            logger.warning(f"a client's session could not be kept to its end: {error}")
+
+
+@dataclass
+class LiveServer:
+    """The clients of one repository."""
+
+    place: Workplace
+    recording: Recording | None = None
+    _clients: dict[str, Client] = field(default_factory=dict)
+    """By session id, which is empty over stdio."""
+    _closed: list[Client] = field(default_factory=list)
+
+    def mcp(self) -> Server[Any]:
+        """The server of the protocol."""
+        offered = self.place.subagent is not None
+        return Server(
+            "stepinto",
+            version=code_version(),
+            instructions=INSTRUCTIONS.format(tools=WITH_SUBAGENT if offered else WITHOUT_SUBAGENT),
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
+        )
+
+    def client(self, session_id: str, name: str) -> Client:
+        """The client of a session; a new one if it is new, or had gone."""
+        known = self._clients.get(session_id)
+        if known is not None and known.closing is None:
+            return known
+        record = self.recording.client(name) if self.recording is not None else None
+
+        def finish() -> None:
+            if record is not None:
+                record.finish(self.place.repository)
+
+        self._clients[session_id] = Client(LiveSession(self.place, record), finish)
+        return self._clients[session_id]
+
+    def leave(self, session_id: str) -> None:
+        """End a client's session."""
+        client = self._clients.pop(session_id, None)
+        if client is not None:
+            client.close()
+            self._closed = [
+                each for each in self._closed if each.closing and not each.closing.done()
+            ]
+            self._closed.append(client)
+
+    async def close(self) -> None:
+        """End every client's session, and wait until nothing is left."""
+        for session_id in [*self._clients]:
+            self.leave(session_id)
+        for client in self._closed:
+            await asyncio.wrap_future(client.close())
+
+    # Requests.
+
+    def _schemas(self) -> list[ToolSchema]:
+        return LiveSession(self.place).schemas
+
+    async def _list_tools(self, context: Context, parameters: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(
+            tools=[self._tool(each["function"]) for each in self._schemas()]
+        )
+
+    def _tool(self, function: dict[str, Any]) -> types.Tool:
+        """A tool in the words of training, and what a client needs to know besides."""
+        limits, name = self.place.runtime.agents.debugger, function["name"]
+        times = {
+            "debug_subagent": f"An answer takes at most {self.place.answer_seconds:g} s.",
+            "debug_start_session": f"The first stop must come within {limits.start_timeout:g} s.",
+        }
+        each = f"Takes at most {limits.action_timeout:g} s; then the program is interrupted."
+        told = f"{function['description']} {times.get(name, each)}"
+        return types.Tool(name=name, description=told, input_schema=function["parameters"])
+
+    async def _call_tool(
+        self, context: Context, parameters: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        reply = await self._reply(context, parameters)
+        content = [types.TextContent(text=reply.text)]
+        return types.CallToolResult(
+            content=list(content), is_error=reply.outcome is not ToolOutcome.OK
+        )
+
+    async def _reply(self, context: Context, parameters: types.CallToolRequestParams) -> ToolReply:
+        given = parameters.arguments or {}
+        schemas = {
+            each["function"]["name"]: each["function"]["parameters"] for each in self._schemas()
+        }
+        if parameters.name not in schemas:
+            told = f"there is no tool {parameters.name}; the tools are: {', '.join(schemas)}"
+            return ToolReply(f"Error: {told}.", ToolOutcome.INVALID)
+        if wrong := wrong_arguments(schemas[parameters.name], given):
+            told = f"the arguments of {parameters.name} are wrong: {wrong}"
+            return ToolReply(f"Error: {told}.", ToolOutcome.INVALID)
+        told_by = context.session.client_params
+        name = told_by.client_info.name if told_by is not None else "unknown client"
+        request = context.request
+        session_id = request.headers.get("mcp-session-id", "") if request is not None else ""
+        call = ToolCall(f"call_{context.request_id}", parameters.name, json.dumps(given))
+        ongoing = Ongoing(self._report_to(context), self.place.answer_seconds)
+        return await self.client(session_id, name).call(call, ongoing)
+
+    def _report_to(self, context: Context) -> Report:
+        loop = asyncio.get_running_loop()
+
+        def report(step: int, most: int, what: str) -> None:
+            told = context.session.report_progress(step, most, f"step {step} of {most}: {what}")
+            asyncio.run_coroutine_threadsafe(told, loop)
+
+        return report
+
+    async def _list_prompts(self, context: Context, parameters: Any) -> types.ListPromptsResult:
+        told = "When to ask what a program does at run time, and how"
+        return types.ListPromptsResult(prompts=[types.Prompt(name="debugging", description=told)])
+
+    async def _get_prompt(
+        self, context: Context, parameters: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
+        text = types.TextContent(text=skill().split("---\n", 2)[2].strip())
+        return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=text)])
+
+
+def wrong_arguments(schema: dict[str, Any], given: dict[str, Any]) -> str:
+    """What is wrong with a call's arguments, in JSON's words; empty if nothing is."""
+    return "; ".join(map(_wrong, Draft202012Validator(schema).iter_errors(given)))
+
+
+def _wrong(error: ValidationError) -> str:
+    place = ".".join(map(str, error.absolute_path))
+    wanted = error.schema
+    if error.validator in ("type", "anyOf") and isinstance(wanted, dict):
+        kinds = [each for each in wanted.get("anyOf", [wanted]) if each.get("type") != "null"]
+        said = " or ".join(map(_kind, kinds))
+        return f"{place} must be {said}, not {json.dumps(error.instance)[:80]}"
+    return f"{place}: {error.message}" if place else error.message
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    if schema.get("type") == "array":
+        return f"an array of {schema.get('items', {}).get('type', 'value')}s"
+    name = schema.get("type", "one of the values that the schema lists")
+    return f"an {name}" if name[0] in "aeio" else f"a {name}"
+
+
+# How clients reach it.
+
+
+def serve_stdio(live: LiveServer) -> None:
+    """Serve the one client at the other end of this process's stdin and stdout, until it leaves."""
+
+    async def serve() -> None:
+        server, task = live.mcp(), asyncio.current_task()
+        assert task is not None
+        # Clients send SIGTERM a moment after they close stdin: a record may take longer.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        try:
+            async with stdio_server() as (reader, writer):
+                await server.run(reader, writer, server.create_initialization_options())
+        finally:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: None)
+            await live.close()
+
+    with suppress(asyncio.CancelledError):
+        asyncio.run(serve())
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where an HTTP server listens."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def read(cls, text: str) -> Address:
+        """Of HOST:PORT. Raises ConfigError."""
+        host, _, port = text.rpartition(":")
+        host = host.strip("[]")
+        if not host or not port.isdecimal() or int(port) > 65535:
+            raise ConfigError(f"--http {text}: give HOST:PORT, such as 127.0.0.1:8765")
+        if host in ("0.0.0.0", "::"):
+            raise ConfigError(
+                f"--http {text}: give the one address by which clients reach this machine: a "
+                "request that names another is refused, so that no web page can send any"
+            )
+        return cls(host, int(port))
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    def security(self, port: int) -> TransportSecuritySettings:
+        """The hosts and origins that a request may name."""
+        names = ["127.0.0.1", "localhost", "::1"] if self.is_loopback else [self.host]
+        hosts = [f"[{name}]:{port}" if ":" in name else f"{name}:{port}" for name in names]
+        return TransportSecuritySettings(
+            allowed_hosts=hosts, allowed_origins=[f"http://{host}" for host in hosts]
+        )
+
+
+def serve_http(live: LiveServer, address: Address, token: str | None) -> None:
+    """Serve any number of clients by streamable HTTP. Raises ConfigError, OSError."""
+    if token is None and not address.is_loopback:
+        raise ConfigError(
+            f"--http {address.host}: other machines reach this address, so clients must have a "
+            "token: put one into a file for --token-file, or into $STEPINTO_MCP_TOKEN"
+        )
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    listening = socket.create_server((address.host, address.port), family=family)
+    port = listening.getsockname()[1]
+    app = live.mcp().streamable_http_app(
+        transport_security=address.security(port), max_sessions=MOST_CLIENTS
+    )
+    config = uvicorn.Config(
+        Gate(app, live, token), log_level="warning", timeout_graceful_shutdown=2
+    )
+
+    async def serve() -> None:
+        shown = f"[{address.host}]" if ":" in address.host else address.host
+        logger.info(f"listening on http://{shown}:{port}/mcp")
+        try:
+            await uvicorn.Server(config).serve(sockets=[listening])
+        finally:
+            await live.close()
+
+    asyncio.run(serve())
+
+
+@dataclass
+class _Presence:
+    """What shows that an HTTP client is there."""
+
+    requests: int = 0
+    """Under way, its event stream included."""
+    had_stream: bool = False
+    leaving: asyncio.TimerHandle | None = None
+
+
+@dataclass
+class Gate:
+    """Lets requests through that may enter, and notices when a client has gone: of the protocol
+    only stdio says so."""
+
+    app: ASGIApp
+    live: LiveServer
+    token: str | None
+    _present: dict[str, _Presence] = field(default_factory=dict)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = dict(scope.get("headers", ()))
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+        elif (refusal := self._refusal(headers)) is not None:
+            await refusal(scope, receive, send)
+        elif (session_id := headers.get(b"mcp-session-id", b"").decode("latin-1")) == "":
+            await self.app(scope, receive, send)
+        else:
+            presence = self._enter(session_id)
+            try:
+                await self.app(scope, receive, send)
+            finally:
+                presence.had_stream |= scope["method"] == "GET"
+                self._exit(session_id, presence, at_once=scope["method"] == "DELETE")
+
+    def _refusal(self, headers: dict[bytes, bytes]) -> JSONResponse | None:
+        given = headers.get(b"authorization", b"")
+        if self.token is not None and not hmac.compare_digest(
+            given, f"Bearer {self.token}".encode()
+        ):
+            return JSONResponse({"error": "the token is missing or wrong"}, 401)
+        version = headers.get(b"mcp-protocol-version", b"").decode("latin-1")
+        if version in ("", *HANDSHAKE_PROTOCOL_VERSIONS):
+            return None
+        # Later revisions have no sessions, which a debugger needs: clients fall back to these.
+        data = {"supported": list(HANDSHAKE_PROTOCOL_VERSIONS), "requested": version}
+        error = {
+            "code": types.UNSUPPORTED_PROTOCOL_VERSION,
+            "message": "debug sessions need a revision with sessions",
+            "data": data,
+        }
+        return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, 400)
+
+    def _enter(self, session_id: str) -> _Presence:
+        presence = self._present.setdefault(session_id, _Presence())
+        presence.requests += 1
+        if presence.leaving is not None:
+            presence.leaving.cancel()
+        return presence
+
+    def _exit(self, session_id: str, presence: _Presence, at_once: bool) -> None:
+        presence.requests -= 1
+        if at_once:
+            self._leave(session_id)
+        elif not presence.requests:
+            wait = GONE_SECONDS if presence.had_stream else IDLE_SECONDS
+            loop = asyncio.get_running_loop()
+            presence.leaving = loop.call_later(wait, self._leave, session_id)
+
+    def _leave(self, session_id: str) -> None:
+        self._present.pop(session_id, None)
+        self.live.leave(session_id)

@@ -1,0 +1,396 @@
+"""A client's debugging: its own debug session, and its questions to the Debug Subagent.
+
+Everything here blocks. Each client has a `LiveSession`, whose calls come one after the other.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from collect.agents.config import Variant
+from collect.agents.conversation import ConversationLog
+from collect.agents.debug2fix import DebugSubagent, instructions_of, run_subagent
+from collect.agents.debug_tools import Control, StartSession, debug_tools
+from collect.agents.file_tools import EditGate
+from collect.agents.prompts import wording
+from collect.agents.rollout_context import RoleModel, RolloutContext
+from collect.agents.subagent_task import DebugSubagentArguments, parse_answer
+from collect.agents.tools import Toolbox, ToolReply
+from collect.benchmarks.base import Instance
+from collect.benchmarks.workspace import open_instance_sandbox
+from collect.config import RuntimeConfig
+from collect.errors import ConfigError, ModelFailure, RolloutError, RolloutStopped
+from collect.live.repository import LiveRepository
+from collect.models.base import Completion, ConversationContext, Model, ModelBackend, Sampling
+from collect.models.budget import Budget
+from collect.models.config import LocalConfig, RemoteConfig, VllmConfig, trained_on
+from collect.quantities import counted, first_of
+from collect.rollouts.executor import open_model
+from collect.store.messages import Message, ToolCall, ToolSchema
+from collect.store.records import Role, ToolOutcome
+from collect.threads import call_unless_stopped
+from sandbox import Sandbox
+from sandbox.debugger import Action, Debugger, State, open_debugger
+from sandbox.debugger.session import LAUNCH_ERRORS
+from sandbox.errors import DebuggerError, SandboxError
+
+if TYPE_CHECKING:
+    from collect.live.recording import ClientRecord
+
+logger = logging.getLogger(__name__)
+Report = Callable[[int, int, str], None]
+"""Told of each step of the subagent: its number, the most there can be, and what it does."""
+SHOWN = 100
+"""Characters of a call's arguments in a report."""
+
+
+class Subagent:
+    """The model that plays the Debug Subagent for all clients, opened when it is first asked."""
+
+    def __init__(self, runtime: RuntimeConfig, name: str) -> None:
+        """Raises ConfigError if there is no such model, or it can't answer questions about a
+        repository whose bugs are not known."""
+        config = runtime.model_config_of(name)
+        if not isinstance(config, RemoteConfig | VllmConfig | LocalConfig):
+            raise ConfigError(
+                f"the model {name} ({config.backend}) can't answer here: it plays recorded or "
+                "known bugs alone; take an endpoint, a vllm or a local model"
+            )
+        self.name, self._config, self._agents = name, config, runtime.agents
+        self._budget = Budget(runtime.runner.budget_dollars)
+        self._stop, self._lock = threading.Event(), threading.Lock()
+        self._backend: ModelBackend | None = None
+        if isinstance(config, RemoteConfig):
+            self.role_model()  # a missing key is told at once
+
+    def role_model(self) -> RoleModel:
+        """Raises ConfigError if the model can't be loaded or its server does not start."""
+        with self._lock:
+            if self._backend is None:
+                self._backend = open_model(self.name, self._config, self._budget, self._stop)
+        return RoleModel(self._backend, self._config.sampling)
+
+    def warn_of_other_form(self, language: str) -> None:
+        """Tell the user if the model was trained with other instructions than it will be given."""
+        folders = getattr(self._config, "folders", ())
+        known = {each for folder in folders for each in trained_on(folder, "instructions")}
+        if known and instructions_of(self._agents)[language] not in known:
+            logger.warning(
+                f"the model {self.name} was trained with another form of instructions or tools "
+                "than `agents` sets here: give the config of its run"
+            )
+
+    def close(self) -> None:
+        self._stop.set()
+        with self._lock:
+            if self._backend is not None:
+                self._backend.close()
+
+
+class Ongoing:
+    """A call under way, which another thread can end."""
+
+    def __init__(self, report: Report, seconds: float = math.inf) -> None:
+        """`seconds` limits an answer of the subagent."""
+        self.report, self.seconds = report, seconds
+        self.stop = threading.Event()
+        self._deadline = time.monotonic() + seconds
+        self._sandboxes: list[Sandbox] = []
+
+    @property
+    def seconds_left(self) -> float:
+        return max(self._deadline - time.monotonic(), 0.0)
+
+    def owns(self, sandbox: Sandbox) -> None:
+        """The sandbox is closed when the call is ended: nothing else is lost with it."""
+        self._sandboxes.append(sandbox)
+        if self.stop.is_set():
+            sandbox.close()
+
+    def gives_up(self, sandbox: Sandbox) -> None:
+        self._sandboxes.remove(sandbox)
+
+    def end(self) -> None:
+        self.stop.set()
+        for sandbox in self._sandboxes:
+            sandbox.close()
+
+
+@dataclass(frozen=True)
+class _StepByStep:
+    """A model, or all its conversations, that reports its steps and stops when its call ends; an
+    endpoint's request would go on until its reply."""
+
+    backend: ModelBackend
+    ongoing: Ongoing
+    most_steps: int
+    model: Model | None = None
+
+    @property
+    def name(self) -> str:
+        return self.backend.name
+
+    def open(self, context: ConversationContext) -> Model:
+        return replace(self, model=self.backend.open(context))
+
+    def close(self) -> None:
+        """It is every client's."""
+
+    def complete(
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
+    ) -> Completion:
+        assert self.model is not None
+        ask = partial(self.model.complete, messages, tools, sampling)
+        ongoing = self.ongoing
+        try:
+            completion = call_unless_stopped(ask, ongoing.stop, ongoing.seconds_left)
+        except TimeoutError:
+            told = f"it did not answer within {ongoing.seconds:g} s, the time limit of a question"
+            raise ModelFailure(told) from None
+        step = 1 + sum(message.role == "assistant" for message in messages)
+        calls = [f"{each.name} {each.arguments}"[:SHOWN] for each in completion.message.tool_calls]
+        if step <= self.most_steps:
+            ongoing.report(step, self.most_steps, "; ".join(calls) or "answers")
+        return completion
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """What all clients share."""
+
+    repository: LiveRepository
+    runtime: RuntimeConfig
+    subagent: Subagent | None
+    """None: there are the debug tools alone."""
+    answer_seconds: float = 600.0
+    """Time limit of one question."""
+
+
+@dataclass(frozen=True)
+class _Asking(DebugSubagent):
+    """The tool by which coding agents ask the subagent, in the same words as in training."""
+
+    context: RolloutContext = field(default=cast(RolloutContext, None))
+    gate: EditGate = field(default_factory=lambda: EditGate(is_open=True))
+    session: LiveSession = field(default=cast("LiveSession", None))
+
+    def call(self, arguments: DebugSubagentArguments, call_id: str) -> ToolReply:
+        ongoing = self.session.ongoing
+        assert ongoing is not None
+        return self.session.ask(arguments, ongoing, call_id)
+
+
+@dataclass
+class _Open:
+    """An open debug session: its sandbox, and the user's files when it was started."""
+
+    sandbox: Sandbox
+    debugger: Debugger
+    toolbox: Toolbox
+    instance: Instance
+    test: str
+    told: set[str] = field(default_factory=set)
+    """Files whose changes were told."""
+
+
+class LiveSession:
+    """One client's session. Its calls must not overlap; `close` may come at any time."""
+
+    def __init__(self, place: Workplace, record: ClientRecord | None = None) -> None:
+        self._place, self._record = place, record
+        self._open: _Open | None = None
+        self.ongoing: Ongoing | None = None
+        """The call under way, or the last one."""
+        self._closed, self._lock = False, threading.Lock()
+        nowhere = open_debugger(place.repository.language, cast(Sandbox, None))
+        self._idle = self._toolbox(nowhere)
+
+    @property
+    def schemas(self) -> list[ToolSchema]:
+        """The tools as every client is offered them."""
+        return self._idle.schemas()
+
+    def call(self, call: ToolCall, ongoing: Ongoing) -> ToolReply:
+        """Carry out a client's call, whatever comes of it. Raises RolloutStopped once the call is
+        ended."""
+        with self._lock:
+            self._require_open()
+            self.ongoing = ongoing
+        began = time.monotonic()
+        try:
+            if self._record is not None:
+                self._record.begin(call, self._place.repository, self.schemas)
+            reply = self._carry_out(call, ongoing)
+        except (ConfigError, RolloutError, SandboxError, DebuggerError) as error:
+            reply = ToolReply(f"Error: {error}", ToolOutcome.ERROR)
+        except RolloutStopped:
+            reply = ToolReply("Error: this call was ended.", ToolOutcome.ERROR)
+        if self._record is not None:
+            self._record.end(call, reply, time.monotonic() - began)
+        if ongoing.stop.is_set():
+            raise RolloutStopped("the call was ended")
+        return reply
+
+    def close(self) -> None:
+        """End whatever runs, and leave nothing behind. Thread-safe."""
+        with self._lock:
+            self._closed = True
+            ongoing, opened, self._open = self.ongoing, self._open, None
+        if ongoing is not None:
+            ongoing.end()
+        if opened is not None:
+            opened.sandbox.close()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise RolloutStopped("the client has gone")
+
+    def _carry_out(self, call: ToolCall, ongoing: Ongoing) -> ToolReply:
+        opened = self._open
+        if call.name == StartSession.name:
+            return self._start(call, ongoing)
+        if opened is None or call.name == DebugSubagent.name:
+            return self._idle.call(call)
+        if call.name == Control.name and call.text("action") == Action.RESTART:
+            return self._restart(opened, call)
+        try:
+            reply = opened.toolbox.call(call)
+        except (SandboxError, DebuggerError) as error:
+            self._end(opened)
+            return ToolReply(
+                f"Error: {error}. The debug session is lost: start another.", ToolOutcome.ERROR
+            )
+        if opened.debugger.state is State.START:
+            self._end(opened)
+            return reply
+        return self._noting_changes(opened, reply)
+
+    # The client's own debug session.
+
+    def _toolbox(self, debugger: Debugger) -> Toolbox:
+        place = self._place
+        tools = debug_tools(debugger, place.runtime.agents.debug_run_code)
+        asking = [_Asking(session=self)] if place.subagent is not None else []
+        return Toolbox([*asking, *tools], wording(place.repository.language))
+
+    def _start(self, call: ToolCall, ongoing: Ongoing) -> ToolReply:
+        """Start a session on the files as they are now. One that is open ends once the other has
+        found its test."""
+        repository, earlier, test = self._place.repository, self._open, call.text("test")
+        goes_on = "" if earlier is None else f" The session on {earlier.test} goes on."
+        refused = repository.not_there(repository.files(), test) if test else None
+        if refused is not None:
+            return ToolReply(f"Error: {refused}.{goes_on}", ToolOutcome.ERROR)
+        instance = repository.now()
+        sandbox = open_instance_sandbox(repository.sandbox, instance)
+        kept = False
+        try:
+            ongoing.owns(sandbox)
+            repository.prepare(sandbox, instance.files)
+            limits = self._place.runtime.agents.debugger
+            debugger = open_debugger(instance.language, sandbox, limits)
+            started = _Open(sandbox, debugger, self._toolbox(debugger), instance, test)
+            reply = started.toolbox.call(call)
+            text = reply.text + repository.import_hint(reply.text)
+            if reply.event is None or reply.event.error_kind in LAUNCH_ERRORS:
+                return replace(reply, text=text + goes_on)
+            with self._lock:
+                self._require_open()
+                self._open, kept = started, True
+                ongoing.gives_up(sandbox)
+        finally:
+            if not kept:
+                sandbox.close()
+        if earlier is not None:
+            earlier.sandbox.close()
+            text += f"\n\nThe earlier debug session, on {earlier.test}, was ended."
+        return replace(reply, text=text)
+
+    def _restart(self, opened: _Open, call: ToolCall) -> ToolReply:
+        """Restart on the files as they are now: neither as the program left them, nor as the user
+        had them at the start."""
+        opened.instance, opened.told = self._place.repository.now(), set()
+        self._place.repository.prepare(opened.sandbox, opened.instance.files)
+        return opened.toolbox.call(call)
+
+    def _noting_changes(self, opened: _Open, reply: ToolReply) -> ToolReply:
+        changed = set(self._place.repository.changed_since(opened.instance.files))
+        if changed <= opened.told:
+            return reply
+        opened.told |= changed
+        have = "has" if len(changed) == 1 else "have"
+        note = (
+            f"{first_of(sorted(changed))} {have} changed since this session was started, which "
+            "still debugs the files as they were: restart to debug them as they are."
+        )
+        return replace(reply, text=f"{reply.text}\n\n{note}")
+
+    def _end(self, opened: _Open) -> None:
+        self._open = None
+        opened.sandbox.close()
+
+    # Questions to the subagent, each in a sandbox of its own.
+
+    def ask(
+        self, arguments: DebugSubagentArguments, ongoing: Ongoing, call_id: str | None = None
+    ) -> ToolReply:
+        """The subagent's answer. Raises RolloutError, RolloutStopped, SandboxError, ConfigError."""
+        place = self._place
+        assert place.subagent is not None
+        repository, config = place.repository, place.runtime.agents
+        if arguments.lines and not arguments.path:
+            return ToolReply("Error: lines are of a path: give that too.", ToolOutcome.INVALID)
+        refused = repository.not_there(repository.files(), arguments.test)
+        if refused is not None:
+            return ToolReply(f"Error: {refused}.", ToolOutcome.ERROR)
+        ongoing.report(0, config.sub_max_steps, f"starts {arguments.test} under the debugger")
+        instance, player = repository.now(), place.subagent.role_model()
+        player = replace(player, backend=_StepByStep(player.backend, ongoing, config.sub_max_steps))
+        logs = [] if self._record is None else self._record.logs
+        with self._own_sandbox(instance, ongoing) as sandbox:
+            context = RolloutContext(
+                instance=instance,
+                variant=Variant.DEBUG2FIX,
+                attempt=0,
+                sandbox=sandbox,
+                config=config,
+                role_models={Role.DEBUG_SUBAGENT: player},
+                stop=ongoing.stop,
+                logs=logs,
+            )
+            try:
+                log = run_subagent(context, arguments, call_id)
+            except SandboxError:
+                if ongoing.stop.is_set():
+                    raise RolloutStopped("the call was ended") from None
+                raise
+        return self._answered(log, instance)
+
+    @contextmanager
+    def _own_sandbox(self, instance: Instance, ongoing: Ongoing) -> Iterator[Sandbox]:
+        repository = self._place.repository
+        with open_instance_sandbox(repository.sandbox, instance) as sandbox:
+            ongoing.owns(sandbox)
+            repository.prepare(sandbox, instance.files)
+            yield sandbox
+
+    def _answered(self, log: ConversationLog, instance: Instance) -> ToolReply:
+        seen = "\n".join(row.message.content for row in log.rows if row.message.role != "system")
+        notes = self._place.repository.import_hint(seen)
+        if changed := self._place.repository.changed_since(instance.files):
+            notes += (
+                f"\n\n{first_of(changed)} changed meanwhile: the answer is about the files before."
+            )
+        said = log.final_answer.strip()
+        if parse_answer(said) is None:
+            told = f"Error: the debug subagent gave no answer after {counted(log.steps, 'step')}."
+            return ToolReply(f"{told}\n{said}{notes}".strip(), ToolOutcome.ERROR)
+        return ToolReply(said + notes)
