@@ -285,7 +285,7 @@ class LiveSession:
         """Start a session on the files as they are now. One that is open ends once the other has
         found its test."""
         repository, earlier, test = self._place.repository, self._open, call.text("test")
-        goes_on = "" if earlier is None else f" The session on {earlier.test} goes on."
+        goes_on = "" if earlier is None else f"\n\nThe session on {earlier.test} goes on."
         refused = repository.not_there(repository.files(), test) if test else None
         if refused is not None:
             return ToolReply(f"Error: {refused}.{goes_on}", ToolOutcome.ERROR)

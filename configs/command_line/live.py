@@ -25,6 +25,7 @@ from collect.store.records import ToolOutcome, digest
 from configs.command_line.shared import FAILED, add_overrides
 from configs.loading import RunConfig, load_config
 from sandbox import clean_up
+from sandbox.environment import install_command
 
 logger = logging.getLogger(__name__)
 PATH_MODEL = "debugger"
@@ -76,9 +77,7 @@ def mcp(options: argparse.Namespace) -> int:
     try:
         from collect.live import server
     except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"{error}: install StepInto's extra: pip install 'stepinto[mcp]'"
-        ) from error
+        raise ConfigError(f"{error}: `stepinto mcp` needs it: {install_command('mcp')}") from error
     if options.skill:
         print(server.skill(), end="")
         return 0

@@ -1,0 +1,115 @@
+"""What clients do becomes rollouts that the other stages read."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mcp.client import Client
+
+from collect.errors import ConfigError
+from collect.live.server import LiveServer
+from collect.store.records import Role
+from collect.store.run_store import RunStore
+from configs.command_line.live import _opened, _recording
+from stepinto import _options, main
+from tests.collect.live.conftest import (
+    ANSWER,
+    CART,
+    TEST,
+    asked_of,
+    calling,
+    said,
+    with_client,
+)
+from tests.collect.models.chat_server import ChatServer, reply
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def recorded(repo: Path, run: Path, *arguments: str) -> LiveServer:
+    """A server that records, as the command makes it."""
+    options = _options(["mcp", *arguments, "--repo", str(repo), "--record", str(run)])
+    config, place = _opened(options)
+    return LiveServer(place, _recording(options, config, place))
+
+
+def ended(server: LiveServer) -> None:
+    assert server.recording is not None
+    server.recording.store.close()
+
+
+def test_a_session_is_a_rollout_with_its_conversations(
+    repo: Path, tmp_path: Path, server: ChatServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.will_answer(calling("debug_inspect", what="locals"), reply(ANSWER))
+    run = tmp_path / "runs" / "live"
+
+    async def work(client: Client) -> None:
+        given = {"question": "What is result?", "test": TEST, "path": "shop/cart.py", "lines": [5]}
+        assert await said(client, "debug_subagent", **given) == ANSWER
+        (repo / "shop/cart.py").write_text(CART.replace("round(result)", "round(result) + 1"))
+
+    live = recorded(repo, run, *asked_of(server), "--model", "scripted", "--test", TEST)
+    with_client(live, work)
+    ended(live)
+    store = RunStore(run)
+    (rollout,) = store.read_rollouts()
+    assert (rollout.main_model, rollout.sub_model) == ("mcp", "scripted")
+    assert (rollout.resolved, rollout.sub_calls, rollout.debug_stops) == (True, 1, 0)
+    assert [(each.test, each.before, each.after) for each in rollout.tests] == [
+        (TEST, "failed", "passed")
+    ]
+    assert "+    return round(result) + 1" in rollout.patch
+    asking, answering = sorted(store.read_conversations(), key=lambda each: each.index)
+    assert (asking.role, answering.role) == (Role.MAIN, Role.DEBUG_SUBAGENT)
+    (call,) = asking.calls.values()
+    assert json.loads(call.arguments)["lines"] == [5]
+    assert answering.parent_call_id == call.id
+    assert answering.answer is not None
+    assert answering.answer.answer == "33.0"
+
+    assert main(["replay", str(run)]) == 0
+    assert "verified" in capsys.readouterr().out
+    assert main(["view", str(run)]) == 0
+    assert (run / "report" / "index.html").is_file()
+    assert main(["format", str(run)]) == 0
+    assert "1" in capsys.readouterr().out
+
+    with pytest.raises(ConfigError, match="another config"):
+        recorded(repo, run)
+    ended(recorded(repo, run, *asked_of(server), "--model", "scripted"))
+
+
+def test_calls_of_the_debug_tools_are_a_conversation(repo: Path, tmp_path: Path) -> None:
+    run = tmp_path / "live"
+
+    async def work(client: Client) -> None:
+        await said(client, "debug_start_session", test=TEST, breakpoints=["shop/cart.py:5"])
+        await said(client, "debug_control", action="continue")
+
+    live = recorded(repo, run)
+    with_client(live, work)
+    command = [sys.executable, str(ROOT / "stepinto.py"), "mcp", "--repo", str(repo)]
+    other = subprocess.run(
+        [*command, "--record", str(run)], check=False, capture_output=True, text=True, timeout=120
+    )
+    assert (other.returncode, "another process is writing" in other.stderr) == (2, True)
+    ended(live)
+    store = RunStore(run)
+    (rollout,) = store.read_rollouts()
+    (calls,) = store.read_conversations()
+    assert (rollout.resolved, rollout.tests) == (False, ())
+    assert [each.name for each in calls.calls.values()] == ["debug_start_session", "debug_control"]
+    assert [row.event.action for row in calls.events] == ["start", "continue"]
+    assert main(["replay", str(run)]) == 0
+
+
+def test_other_folders_are_not_recorded_into(repo: Path, tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "mine.txt").write_text("mine")
+    with pytest.raises(ConfigError, match="there is something else"):
+        recorded(repo, tmp_path / "notes")

@@ -1,0 +1,236 @@
+"""What a client of the server can do, with the SDK's client in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+from mcp.client import Client
+
+from collect.errors import ConfigError
+from collect.live.session import Subagent
+from configs.loading import load_config
+from tests.collect.live.conftest import (
+    ANSWER,
+    CART,
+    FOREVER,
+    SPOILS,
+    TEST,
+    asked_of,
+    calling,
+    live,
+    said,
+    with_client,
+)
+from tests.collect.models.chat_server import ChatServer, reply
+
+START = "debug_start_session"
+QUESTION = {"question": "What is result?", "test": TEST}
+
+
+def sandboxes() -> set[int]:
+    """The processes of this process's sandboxes."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        try:
+            words = (entry / "stat").read_text().rpartition(")")[2].split()
+        except (OSError, ValueError):
+            continue
+        if entry.name.isdecimal() and int(words[1]) == os.getpid() and words[0] != "Z":
+            found.add(int(entry.name))
+    return found
+
+
+def test_without_a_model_there_are_the_debug_tools_alone(repo: Path) -> None:
+    async def work(client: Client) -> None:
+        assert "No model is configured" in (client.instructions or "")
+        tools = {each.name: each.description or "" for each in (await client.list_tools()).tools}
+        assert [*tools] == [START, "debug_inspect", "debug_control", "debug_breakpoint"]
+        assert "within 60 s" in tools[START]
+        assert "at most 30 s" in tools["debug_control"]
+        (prompt,) = (await client.list_prompts()).prompts
+        (message,) = (await client.get_prompt(prompt.name)).messages
+        assert "runtime value decides" in str(message.content)
+        assert "no session is open" in await said(client, "debug_inspect", what="locals")
+        assert "there is no tool debug_subagent" in await said(client, "debug_subagent", **QUESTION)
+
+    with_client(live(repo), work)
+
+
+def test_a_session_debugs_the_files_as_the_user_has_them(repo: Path) -> None:
+    async def work(client: Client) -> None:
+        paused = await said(client, START, test=SPOILS, breakpoints=["shop/cart.py:2"])
+        assert "in test_spoils (entry)" in paused
+        await said(client, "debug_control", action="continue")
+        assert "total" in await said(client, "debug_inspect", what="stack")
+        spoilt = {"what": "evaluate", "expression": "open('shop/cart.py').read()"}
+        assert "spoilt" in await said(client, "debug_inspect", **spoilt)
+        assert (repo / "shop/cart.py").read_text() == CART
+
+        (repo / "shop/cart.py").write_text(CART.replace("round(result)", "int(result)"))
+        changed = await said(client, "debug_inspect", what="stack")
+        assert "shop/cart.py has changed since this session was started" in changed
+        assert "has changed" not in await said(client, "debug_inspect", what="stack")
+        await said(client, "debug_control", action="restart")
+        fresh = await said(client, "debug_inspect", **spoilt)
+        assert "int(result)" in fresh
+        assert "spoilt" not in fresh
+        stopped = await said(client, "debug_control", action="continue")
+        assert "Paused at shop/cart.py:2" in stopped
+
+    with_client(live(repo), work)
+
+
+def test_a_start_ends_the_earlier_session_only_if_it_finds_its_test(repo: Path) -> None:
+    async def work(client: Client) -> None:
+        await said(client, START, test=TEST, breakpoints=["shop/cart.py:5"])
+        await said(client, "debug_control", action="continue")
+        before = sandboxes()
+        for test, told in {
+            "tests/test_cart.py::test_totl": "the nearest are test_total",
+            "tests/test_card.py::test_total": "tests/test_card.py is no file",
+            "tests/test_cart.py::test_total[7]": "found no test",
+        }.items():
+            refused = await said(client, START, test=test)
+            assert refused.startswith("ERROR")
+            assert told in refused
+            assert f"The session on {TEST} goes on" in refused
+        assert sandboxes() == before
+        assert "result = 33.0" in await said(client, "debug_inspect", what="locals")
+        started = await said(client, START, test=SPOILS)
+        assert f"The earlier debug session, on {TEST}, was ended." in started
+        assert not sandboxes() & before
+        assert "closed" in await said(client, "debug_control", action="terminate")
+        assert not sandboxes()
+
+    with_client(live(repo), work)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"test": TEST, "breakpoints": "a.py:3"}, 'breakpoints must be an array of strings, not "'),
+        ({"test": 3}, "test must be a string, not 3"),
+        ({"breakpoints": []}, "'test' is a required property"),
+        ({"test": TEST, "brakepoints": []}, "'brakepoints' was unexpected"),
+    ],
+)
+def test_wrong_arguments_are_told_in_the_words_of_json(
+    repo: Path, arguments: dict[str, object], told: str
+) -> None:
+    async def work(client: Client) -> None:
+        assert told in await said(client, START, **arguments)
+
+    with_client(live(repo), work)
+
+
+def test_what_never_ends_is_interrupted_and_what_is_large_is_cut(repo: Path) -> None:
+    async def work(client: Client) -> None:
+        await said(client, START, test="tests/test_cart.py::test_large")
+        await said(client, "debug_control", action="continue")
+        seen = await said(client, "debug_inspect", what="evaluate", expression="text")
+        assert "xxx" in seen
+        assert len(seen) < 2_000
+        await said(client, START, test=FOREVER)
+        assert "interrupted" in await said(client, "debug_control", action="continue")
+        assert "forever" in await said(client, "debug_inspect", what="stack")
+
+    with_client(live(repo, "agents.debugger.action_timeout=0.5"), work)
+
+
+def test_a_missing_module_names_the_setting(repo: Path) -> None:
+    (repo / "tests/test_cart.py").write_text("import no_such_package\n\ndef test_total(): pass\n")
+
+    async def work(client: Client) -> None:
+        told = await said(client, START, test=TEST)
+        assert "no module no_such_package: the setting collect.benchmark.packages" in told
+
+    with_client(live(repo), work)
+
+
+def test_the_subagent_answers_and_tells_its_steps(repo: Path, server: ChatServer) -> None:
+    server.will_answer(calling("debug_inspect", what="locals"), reply(ANSWER))
+    steps: list[str] = []
+
+    async def work(client: Client) -> None:
+        async def progress(step: float, most: float | None, message: str | None) -> None:
+            steps.append(message or "")
+
+        given = {**QUESTION, "path": "shop/cart.py", "lines": [5], "variables": ["result"]}
+        result = await client.call_tool("debug_subagent", given, progress_callback=progress)
+        (content,) = result.content
+        assert content.type == "text"
+        assert content.text == ANSWER
+        assert "give that too" in await said(client, "debug_subagent", **QUESTION, lines=[5])
+
+    with_client(live(repo, *asked_of(server)), work)
+    task = server.requests[0]["messages"][1]["content"]
+    assert "result = 33.0" in task
+    assert "prices = [10, 20]" in server.requests[1]["messages"][-1]["content"]
+    assert steps == [
+        f"step 0 of 25: starts {TEST} under the debugger",
+        'step 1 of 25: debug_inspect {"what": "locals"}',
+        "step 2 of 25: answers",
+    ]
+    assert not sandboxes()
+
+
+def test_a_question_has_a_time_limit(repo: Path, server: ChatServer) -> None:
+    server.will_answer(reply(hold=True))
+
+    async def work(client: Client) -> None:
+        told = await said(client, "debug_subagent", **QUESTION)
+        assert told.startswith("ERROR")
+        assert "did not answer within 2 s" in told
+
+    with_client(live(repo, *asked_of(server), seconds=2), work)
+    assert not sandboxes()
+
+
+def test_a_cancelled_question_ends_and_the_debug_session_goes_on(
+    repo: Path, server: ChatServer
+) -> None:
+    server.will_answer(reply(hold=True), reply(ANSWER))
+
+    async def work(client: Client) -> None:
+        await said(client, START, test=TEST, breakpoints=["shop/cart.py:5"])
+        await said(client, "debug_control", action="continue")
+        own = sandboxes()
+        asking = asyncio.create_task(said(client, "debug_subagent", **QUESTION))
+        await asyncio.to_thread(server.arrived.acquire)
+        assert sandboxes() > own
+        waiting = asyncio.create_task(said(client, "debug_inspect", what="locals"))
+        asking.cancel()
+        assert "result = 33.0" in await waiting
+        assert sandboxes() == own
+        assert ANSWER in await said(client, "debug_subagent", **QUESTION)
+
+    with_client(live(repo, *asked_of(server)), work)
+
+
+def test_a_client_has_few_calls_waiting(repo: Path, server: ChatServer) -> None:
+    server.will_answer(reply(hold=True), reply(ANSWER))
+
+    async def work(client: Client) -> None:
+        calls = [asyncio.create_task(said(client, "debug_subagent", **QUESTION)) for _ in range(40)]
+        await asyncio.to_thread(server.arrived.acquire)
+        await asyncio.sleep(0.1)
+        refused = [each.result() for each in calls if each.done()]
+        assert len(refused) == 40 - 9
+        assert all("calls wait for their turn" in each for each in refused)
+        for each in calls:
+            each.cancel()
+        assert await said(client, "debug_subagent", **QUESTION) == ANSWER
+
+    with_client(live(repo, *asked_of(server)), work)
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("backend", ["oracle", "manual", "replay"])
+def test_models_that_know_or_repeat_bugs_are_refused(backend: str, tmp_path: Path) -> None:
+    path = f", path: {tmp_path}" if backend == "replay" else ""
+    config = load_config(None, [f"models.it={{backend: {backend}{path}}}"])
+    with pytest.raises(ConfigError, match=f"the model it \\({backend}\\) can't answer here"):
+        Subagent(config, "it")

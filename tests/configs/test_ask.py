@@ -1,0 +1,60 @@
+"""`stepinto ask`: the subagent without a coding agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stepinto import main
+from tests.collect.live.conftest import ANSWER, CART, TEST, TESTS, asked_of
+from tests.collect.models.chat_server import ChatServer, reply
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with ChatServer().running() as running:
+        yield running
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    for name, text in {"shop/cart.py": CART, "tests/test_cart.py": TESTS}.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_an_answer_is_printed_and_its_steps_are_told(
+    repo: Path, server: ChatServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.will_answer(reply(ANSWER))
+    asked = ["ask", "What is result?", *asked_of(server), "--model", "scripted"]
+    asked += ["--repo", str(repo), "--test", TEST, "--path", "shop/cart.py", "--lines", "3-4,5"]
+    assert main([*asked, "--variables", "result, rate"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.strip() == ANSWER
+    assert "step 1 of 25: answers" in shown.err
+    task = server.requests[0]["messages"][1]["content"]
+    assert "Lines: 3, 4, 5\nVariables: result, rate" in task
+
+    server.will_answer(reply("I don't know."))
+    assert main(asked) == 1
+    assert "gave no answer after 2 steps" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "nobody is there to ask: give --model"),
+        (["--model", "oracle"], "can't answer here"),
+        (["--lines", "3"], "--lines are lines of a file: give --path too"),
+        (["--path", "shop/cart.py", "--lines", "5-3"], "give lines such as"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(
+    repo: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+) -> None:
+    assert main(["ask", "What?", "--repo", str(repo), "--test", TEST, *arguments]) == 2
+    assert told in capsys.readouterr().err
