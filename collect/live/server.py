@@ -33,7 +33,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from collect.agents.tools import ToolReply
 from collect.errors import ConfigError, RolloutStopped
 from collect.live.session import LiveSession, Ongoing, Report, Workplace
-from collect.store.messages import ToolCall, ToolSchema
+from collect.store.messages import ToolCall
 from collect.store.records import ToolOutcome, code_version
 
 if TYPE_CHECKING:
@@ -87,15 +87,12 @@ def in_thread(function: Callable[[], Result]) -> Future[Result]:
 class Client:
     """One client session. Its calls have their turn in order, in at most one thread."""
 
-    def __init__(self, session: LiveSession, finish: Callable[[], None]) -> None:
-        self._session, self._finish = session, finish
-        self._turn = asyncio.Lock()
+    def __init__(self, session: LiveSession) -> None:
+        self._session, self._turn = session, asyncio.Lock()
         self._waiting = 0
         self._running: Future[ToolReply] | None = None
-        self.closing: Future[None] | None = None
-        """Done once nothing of it is left."""
 
-    async def call(self, call: ToolCall, ongoing: Ongoing) -> ToolReply:
+    async def call(self, call: ToolCall, report: Report, seconds: float) -> ToolReply:
         """A call's answer. If the client cancels it, it ends, and others are not affected."""
         if self._waiting > MOST_WAITING:
             told = f"{MOST_WAITING} of your calls wait for their turn: wait for their answers first"
@@ -106,29 +103,25 @@ class Client:
                 # A cancelled call of the debug tools still has its program run to the time-out.
                 while self._running is not None and not self._running.done():
                     await asyncio.sleep(0.02)
+                ongoing = Ongoing(report, seconds)
                 self._running = in_thread(partial(self._session.call, call, ongoing))
                 try:
                     return await asyncio.shield(asyncio.wrap_future(self._running))
                 except asyncio.CancelledError:
-                    ongoing.end()
+                    in_thread(ongoing.end)
                     raise
         except RolloutStopped as stopped:
             return ToolReply(f"Error: {stopped}.", ToolOutcome.ERROR)
         finally:
             self._waiting -= 1
 
-    def close(self) -> Future[None]:
-        """End its calls, processes and sandboxes, and keep its record."""
-        if self.closing is None:
-            self.closing = in_thread(self._close)
-        return self.closing
-
-    def _close(self) -> None:
+    def close(self) -> None:
+        """End its calls, processes and sandboxes, and keep its record. Blocks."""
         self._session.close()
         try:
             if self._running is not None:
                 self._running.exception()
-            self._finish()
+            self._session.finish()
         except Exception as error:  # the client has gone, and others go on
             logger.warning(f"a client's session could not be kept to its end: {error}")
 
@@ -141,7 +134,7 @@ class LiveServer:
     recording: Recording | None = None
     _clients: dict[str, Client] = field(default_factory=dict)
     """By session id, which is empty over stdio."""
-    _closed: list[Client] = field(default_factory=list)
+    _leaving: list[Future[None]] = field(default_factory=list)
 
     def mcp(self) -> Server[Any]:
         """The server of the protocol."""
@@ -157,45 +150,32 @@ class LiveServer:
         )
 
     def client(self, session_id: str, name: str) -> Client:
-        """The client of a session; a new one if it is new, or had gone."""
-        known = self._clients.get(session_id)
-        if known is not None and known.closing is None:
-            return known
-        record = self.recording.client(name) if self.recording is not None else None
-
-        def finish() -> None:
-            if record is not None:
-                record.finish(self.place.repository)
-
-        self._clients[session_id] = Client(LiveSession(self.place, record), finish)
+        """The client of a session; another one if it had gone."""
+        if session_id not in self._clients:
+            record = self.recording.client(name) if self.recording is not None else None
+            self._clients[session_id] = Client(LiveSession(self.place, record))
         return self._clients[session_id]
 
     def leave(self, session_id: str) -> None:
         """End a client's session."""
         client = self._clients.pop(session_id, None)
         if client is not None:
-            client.close()
-            self._closed = [
-                each for each in self._closed if each.closing and not each.closing.done()
-            ]
-            self._closed.append(client)
+            self._leaving.append(in_thread(client.close))
 
     async def close(self) -> None:
         """End every client's session, and wait until nothing is left."""
         for session_id in [*self._clients]:
             self.leave(session_id)
-        for client in self._closed:
-            await asyncio.wrap_future(client.close())
+        for leaving in self._leaving:
+            await asyncio.wrap_future(leaving)
 
     # Requests.
 
-    def _schemas(self) -> list[ToolSchema]:
-        return LiveSession(self.place).schemas
+    def _functions(self) -> list[dict[str, Any]]:
+        return [each["function"] for each in LiveSession(self.place).schemas]
 
     async def _list_tools(self, context: Context, parameters: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(
-            tools=[self._tool(each["function"]) for each in self._schemas()]
-        )
+        return types.ListToolsResult(tools=[*map(self._tool, self._functions())])
 
     def _tool(self, function: dict[str, Any]) -> types.Tool:
         """A tool in the words of training, and what a client needs to know besides."""
@@ -212,16 +192,12 @@ class LiveServer:
         self, context: Context, parameters: types.CallToolRequestParams
     ) -> types.CallToolResult:
         reply = await self._reply(context, parameters)
-        content = [types.TextContent(text=reply.text)]
-        return types.CallToolResult(
-            content=list(content), is_error=reply.outcome is not ToolOutcome.OK
-        )
+        wrong = reply.outcome is not ToolOutcome.OK
+        return types.CallToolResult(content=[types.TextContent(text=reply.text)], is_error=wrong)
 
     async def _reply(self, context: Context, parameters: types.CallToolRequestParams) -> ToolReply:
         given = parameters.arguments or {}
-        schemas = {
-            each["function"]["name"]: each["function"]["parameters"] for each in self._schemas()
-        }
+        schemas = {each["name"]: each["parameters"] for each in self._functions()}
         if parameters.name not in schemas:
             told = f"there is no tool {parameters.name}; the tools are: {', '.join(schemas)}"
             return ToolReply(f"Error: {told}.", ToolOutcome.INVALID)
@@ -233,8 +209,8 @@ class LiveServer:
         request = context.request
         session_id = request.headers.get("mcp-session-id", "") if request is not None else ""
         call = ToolCall(f"call_{context.request_id}", parameters.name, json.dumps(given))
-        ongoing = Ongoing(self._report_to(context), self.place.answer_seconds)
-        return await self.client(session_id, name).call(call, ongoing)
+        report, seconds = self._report_to(context), self.place.answer_seconds
+        return await self.client(session_id, name).call(call, report, seconds)
 
     def _report_to(self, context: Context) -> Report:
         loop = asyncio.get_running_loop()
@@ -339,14 +315,17 @@ class Address:
 
 
 def serve_http(live: LiveServer, address: Address, token: str | None) -> None:
-    """Serve any number of clients by streamable HTTP. Raises ConfigError, OSError."""
+    """Serve any number of clients by streamable HTTP. Raises ConfigError."""
     if token is None and not address.is_loopback:
         raise ConfigError(
             f"--http {address.host}: other machines reach this address, so clients must have a "
             "token: put one into a file for --token-file, or into $STEPINTO_MCP_TOKEN"
         )
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    listening = socket.create_server((address.host, address.port), family=family)
+    try:
+        listening = socket.create_server((address.host, address.port), family=family)
+    except OSError as error:
+        raise ConfigError(f"--http {address.host}:{address.port}: {error}; take another") from error
     port = listening.getsockname()[1]
     app = live.mcp().streamable_http_app(
         transport_security=address.security(port), max_sessions=MOST_CLIENTS

@@ -9,8 +9,8 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -120,7 +120,7 @@ class Ongoing:
 
     def end(self) -> None:
         self.stop.set()
-        for sandbox in self._sandboxes:
+        for sandbox in tuple(self._sandboxes):
             sandbox.close()
 
 
@@ -200,6 +200,10 @@ class _Open:
     told: set[str] = field(default_factory=set)
     """Files whose changes were told."""
 
+    def close(self) -> None:
+        self.debugger.close()
+        self.sandbox.close()
+
 
 class LiveSession:
     """One client's session. Its calls must not overlap; `close` may come at any time."""
@@ -219,8 +223,8 @@ class LiveSession:
         return self._idle.schemas()
 
     def call(self, call: ToolCall, ongoing: Ongoing) -> ToolReply:
-        """Carry out a client's call, whatever comes of it. Raises RolloutStopped once the call is
-        ended."""
+        """Carry out a client's call, whatever comes of it. Raises RolloutStopped if the client has
+        gone."""
         with self._lock:
             self._require_open()
             self.ongoing = ongoing
@@ -235,19 +239,25 @@ class LiveSession:
             reply = ToolReply("Error: this call was ended.", ToolOutcome.ERROR)
         if self._record is not None:
             self._record.end(call, reply, time.monotonic() - began)
-        if ongoing.stop.is_set():
-            raise RolloutStopped("the call was ended")
         return reply
 
     def close(self) -> None:
-        """End whatever runs, and leave nothing behind. Thread-safe."""
+        """End whatever runs, and refuse further calls. Thread-safe."""
         with self._lock:
             self._closed = True
-            ongoing, opened, self._open = self.ongoing, self._open, None
+            ongoing, opened = self.ongoing, self._open
         if ongoing is not None:
             ongoing.end()
         if opened is not None:
             opened.sandbox.close()
+
+    def finish(self) -> None:
+        """After `close`, once no call runs: leave nothing behind but the record of how the session
+        ended. Raises SandboxError, ConfigError."""
+        if self._open is not None:
+            self._open.close()
+        if self._record is not None:
+            self._record.finish(self._place.repository)
 
     def _require_open(self) -> None:
         if self._closed:
@@ -290,13 +300,13 @@ class LiveSession:
         if refused is not None:
             return ToolReply(f"Error: {refused}.{goes_on}", ToolOutcome.ERROR)
         instance = repository.now()
-        sandbox = open_instance_sandbox(repository.sandbox, instance)
-        kept = False
-        try:
+        with ExitStack() as undo:
+            sandbox = undo.enter_context(open_instance_sandbox(repository.sandbox, instance))
             ongoing.owns(sandbox)
             repository.prepare(sandbox, instance.files)
             limits = self._place.runtime.agents.debugger
             debugger = open_debugger(instance.language, sandbox, limits)
+            undo.callback(debugger.close)
             started = _Open(sandbox, debugger, self._toolbox(debugger), instance, test)
             reply = started.toolbox.call(call)
             text = reply.text + repository.import_hint(reply.text)
@@ -304,13 +314,11 @@ class LiveSession:
                 return replace(reply, text=text + goes_on)
             with self._lock:
                 self._require_open()
-                self._open, kept = started, True
+                self._open = started
                 ongoing.gives_up(sandbox)
-        finally:
-            if not kept:
-                sandbox.close()
+                undo.pop_all()
         if earlier is not None:
-            earlier.sandbox.close()
+            earlier.close()
             text += f"\n\nThe earlier debug session, on {earlier.test}, was ended."
         return replace(reply, text=text)
 
@@ -335,7 +343,7 @@ class LiveSession:
 
     def _end(self, opened: _Open) -> None:
         self._open = None
-        opened.sandbox.close()
+        opened.close()
 
     # Questions to the subagent, each in a sandbox of its own.
 
@@ -355,7 +363,9 @@ class LiveSession:
         instance, player = repository.now(), place.subagent.role_model()
         player = replace(player, backend=_StepByStep(player.backend, ongoing, config.sub_max_steps))
         logs = [] if self._record is None else self._record.logs
-        with self._own_sandbox(instance, ongoing) as sandbox:
+        with open_instance_sandbox(repository.sandbox, instance) as sandbox:
+            ongoing.owns(sandbox)
+            repository.prepare(sandbox, instance.files)
             context = RolloutContext(
                 instance=instance,
                 variant=Variant.DEBUG2FIX,
@@ -373,14 +383,6 @@ class LiveSession:
                     raise RolloutStopped("the call was ended") from None
                 raise
         return self._answered(log, instance)
-
-    @contextmanager
-    def _own_sandbox(self, instance: Instance, ongoing: Ongoing) -> Iterator[Sandbox]:
-        repository = self._place.repository
-        with open_instance_sandbox(repository.sandbox, instance) as sandbox:
-            ongoing.owns(sandbox)
-            repository.prepare(sandbox, instance.files)
-            yield sandbox
 
     def _answered(self, log: ConversationLog, instance: Instance) -> ToolReply:
         seen = "\n".join(row.message.content for row in log.rows if row.message.role != "system")

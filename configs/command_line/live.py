@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -19,7 +20,14 @@ from collect.errors import ConfigError
 from collect.live.recording import Recording
 from collect.live.repository import LiveRepository
 from collect.live.session import LiveSession, Ongoing, Subagent, Workplace
-from collect.models.config import LocalConfig, RemoteConfig, VllmConfig, check_model_folder
+from collect.models.base import Sampling
+from collect.models.config import (
+    LocalConfig,
+    RemoteConfig,
+    VllmConfig,
+    check_model_folder,
+    read_json,
+)
 from collect.store.files import write_text
 from collect.store.records import ToolOutcome, digest
 from configs.command_line.shared import FAILED, add_overrides
@@ -181,8 +189,13 @@ def _with_model(config: RunConfig, given: str | None) -> tuple[RunConfig, str | 
     for name, known in config.models.items():
         if isinstance(known, LocalConfig) and Path(known.model).resolve() == folder:
             return config, name
-    check_model_folder(str(folder))
-    model = LocalConfig(backend="local", model=str(folder))
+    files: dict[str, Any] = {"model": str(folder)}
+    if (adapter := read_json(folder / "adapter_config.json")) is not None:
+        template = folder / "chat_template.jinja"
+        files = {"model": adapter["base_model_name_or_path"], "adapter": folder}
+        files["chat_template"] = template if template.is_file() else None
+    check_model_folder(files["model"])
+    model = LocalConfig(backend="local", **files, sampling=Sampling(temperature=0, max_tokens=512))
     return config.model_copy(update={"models": {**config.models, PATH_MODEL: model}}), PATH_MODEL
 
 

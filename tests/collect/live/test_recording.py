@@ -60,7 +60,7 @@ def test_a_session_is_a_rollout_with_its_conversations(
     (rollout,) = store.read_rollouts()
     assert (rollout.main_model, rollout.sub_model) == ("mcp", "scripted")
     assert (rollout.resolved, rollout.sub_calls, rollout.debug_stops) == (True, 1, 0)
-    assert [(each.test, each.before, each.after) for each in rollout.tests] == [
+    assert [(each.name, each.before, each.after) for each in rollout.tests] == [
         (TEST, "failed", "passed")
     ]
     assert "+    return round(result) + 1" in rollout.patch

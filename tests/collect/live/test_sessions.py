@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 from mcp.client import Client
 
+from collect.benchmarks.bundled import BUNDLED
 from collect.errors import ConfigError
 from collect.live.session import Subagent
 from configs.loading import load_config
@@ -218,14 +220,38 @@ def test_a_client_has_few_calls_waiting(repo: Path, server: ChatServer) -> None:
         await asyncio.to_thread(server.arrived.acquire)
         await asyncio.sleep(0.1)
         refused = [each.result() for each in calls if each.done()]
-        assert len(refused) == 40 - 9
+        assert len(refused) == 40 - 1 - 8
         assert all("calls wait for their turn" in each for each in refused)
         for each in calls:
             each.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
         assert await said(client, "debug_subagent", **QUESTION) == ANSWER
 
     with_client(live(repo, *asked_of(server)), work)
     assert len(server.requests) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("mvn") is None, reason="there is no Maven here")
+def test_java_is_debugged_too(tmp_path: Path) -> None:
+    folder = tmp_path / "parcelroute"
+    shutil.copytree(BUNDLED / "repositories" / "parcelroute", folder)
+    planner = "src/main/java/org/parcelroute/dispatch/LoadPlanner.java"
+    test = "org.parcelroute.dispatch.LoadPlannerTest#aFullVanIsFollowedByAnother"
+
+    async def work(client: Client) -> None:
+        assert "is no class of this repository" in await said(client, START, test="org.No#one")
+        assert "there is no test aFullVan in" in await said(client, START, test=test[:-21])
+        paused = await said(client, START, test=test)
+        assert "LoadPlannerTest.java" in paused
+        (folder / planner).write_text("// new\n" + (folder / planner).read_text())
+        changed = await said(client, "debug_inspect", what="stack")
+        assert f"{planner} has changed since" in changed
+        assert "LoadPlannerTest.java" in await said(client, "debug_control", action="restart")
+        read = await said(client, "debug_inspect", what="locals")
+        assert "has changed" not in read
+
+    with_client(live(folder), work)
 
 
 @pytest.mark.parametrize("backend", ["oracle", "manual", "replay"])
