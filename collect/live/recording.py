@@ -137,8 +137,8 @@ class ClientRecord:
         if self._spec is None:
             return
         bug, now = self._spec.instance, repository.now()
-        trees = (outside(files, bug.test_paths) for files in (bug.files, now.files))
-        self._trace.patch = diff_trees(*trees, MAX_PATCH_LINES)
+        old, new = (outside(files, bug.test_paths) for files in (bug.files, now.files))
+        self._trace.patch = diff_trees(old, new, MAX_PATCH_LINES)
         if tests := self.recording.tests:
             before, after = (_results(repository, bug, files) for files in (bug.files, now.files))
             statuses = [(before.statuses[test], after.statuses[test]) for test in tests]

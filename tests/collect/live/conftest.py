@@ -84,7 +84,12 @@ def repo(tmp_path: Path) -> Path:
 
 def asked_of(server: ChatServer) -> list[str]:
     """The settings of a model that this server plays."""
-    model = {"backend": "openai", "model": "scripted", "base_url": server.url, "api_key_env": None}
+    model: dict[str, Any] = {
+        "backend": "openai",
+        "model": "scripted",
+        "base_url": server.url,
+        "api_key_env": None,
+    }
     model |= {"check_tools": False, "retries": {"max_retries": 0, "outage_wait": 0}}
     return [f"models.scripted={json.dumps(model)}"]
 

@@ -157,11 +157,11 @@ def test_the_subagent_answers_and_tells_its_steps(repo: Path, server: ChatServer
     steps: list[str] = []
 
     async def work(client: Client) -> None:
-        async def progress(step: float, most: float | None, message: str | None) -> None:
+        async def told(progress: float, total: float | None, message: str | None) -> None:
             steps.append(message or "")
 
         given = {**QUESTION, "path": "shop/cart.py", "lines": [5], "variables": ["result"]}
-        result = await client.call_tool("debug_subagent", given, progress_callback=progress)
+        result = await client.call_tool("debug_subagent", given, progress_callback=told)
         (content,) = result.content
         assert content.type == "text"
         assert content.text == ANSWER
@@ -241,7 +241,7 @@ def test_java_is_debugged_too(tmp_path: Path) -> None:
 
     async def work(client: Client) -> None:
         assert "is no class of this repository" in await said(client, START, test="org.No#one")
-        assert "there is no test aFullVan in" in await said(client, START, test=test[:-21])
+        assert "there is no test aFullV in" in await said(client, START, test=test[:-21])
         paused = await said(client, START, test=test)
         assert "LoadPlannerTest.java" in paused
         (folder / planner).write_text("// new\n" + (folder / planner).read_text())
