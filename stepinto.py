@@ -45,6 +45,10 @@ EXAMPLES = {
     "run": ["run quickstart", "run debug2fix.yaml 'stages=[collect, format]'"],
     "iterate": ["iterate subagent-iterate iterate.rounds=2"],
     "bench": ["bench list debug2fix", "bench show debug2fix 'shopcart__*'"],
+    "mcp": ["mcp --repo . --model runs/first/model", "mcp --http 127.0.0.1:8765"],
+    "ask": [
+        "ask 'What is total at line 40?' --test tests/test_x.py::test_y --model runs/first/model"
+    ],
     "status": ["status runs/first", "status runs/first --watch"],
     "play": ["play runs/first", "play runs/first --answer answer.txt"],
     "replay": ["replay runs/first --limit 10"],

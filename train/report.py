@@ -161,7 +161,8 @@ def _use(config: TrainConfig, base: str) -> str:
         "```yaml\nmodels:\n  debugger:\n    backend: openai\n    model: debugger\n"
         "    base_url: http://localhost:8000/v1\n    api_key_env: null\n```\n\n"
         "On your own repository, asked by you or by a coding agent (an MCP client):\n\n"
-        '```sh\nstepinto ask "What is total at line 40?" --test tests/test_x.py::test_y --model MODEL\n'
+        '```sh\nstepinto ask "What is total at line 40?" --test tests/test_x.py::test_y '
+        "--model MODEL\n"
         "claude mcp add stepinto -- stepinto mcp --repo . --model MODEL\n"
         "codex mcp add stepinto -- stepinto mcp --repo . --model MODEL\n```"
     )
