@@ -213,7 +213,10 @@ def load_config(source: Path | None, overrides: Sequence[str] = ()) -> RunConfig
     `key.subkey=value` overrides; None: the defaults, for a command that is about no run. `{run}` in
     any text is replaced by the run's folder. Raises ConfigError that names the file, the key and,
     for an unknown key, the nearest known one; also if the config holds an API key."""
-    where, raw = ("the command line", {"run": "live"}) if source is None else _read(source)
+    raw: dict[str, Any] = {"run": "live"}
+    where = "the command line"
+    if source is not None:
+        where, raw = _read(source)
     before = _served(raw)
     for override in overrides:
         _apply_override(raw, override)
