@@ -7,8 +7,10 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+import nbformat
 import pytest
 import yaml
+from nbclient import NotebookClient
 
 from configs.loading import RunConfig, load_config
 from format.candidates import FILTERS
@@ -25,6 +27,19 @@ def anchors(page: Path) -> set[str]:
     text = FENCED.sub("", page.read_text(encoding="utf-8"))
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+def notebook(page: Path) -> tuple[nbformat.NotebookNode, list[str]]:
+    """A notebook of the page's shell and Python blocks, and the outputs that the page shows."""
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(sh|python|text)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    prefix = {"sh": "%%bash\n", "python": ""}
+    cells = [
+        nbformat.v4.new_code_cell(prefix[language] + code)
+        for language, code in blocks
+        if language in prefix
+    ]
+    return nbformat.v4.new_notebook(cells=cells), [c for kind, c in blocks if kind == "text"]
 
 
 def settings_of(page: Path) -> list[str]:
@@ -94,3 +109,18 @@ def test_the_filters_are_listed_in_their_order() -> None:
     section = text.split("## Filters\n")[1].split("\n## ")[0].split("\n### ")[0]
     listed = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
     assert listed == [*(each.__name__ for each in FILTERS), UNIQUE, NOT_NEAR_DUPLICATE]
+
+
+@pytest.mark.slow
+def test_the_code_for_python_gives_the_output_that_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "configs").symlink_to(ROOT / "configs")
+    code, shown = notebook(ROOT / "docs" / "python-api.md")
+    NotebookClient(
+        code, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
+    printed = [
+        "".join(output.text for output in cell.outputs if output.get("name") == "stdout")
+        for cell in code.cells
+    ]
+    assert [text for text in printed if text] == shown
+    assert len(shown) == 4

@@ -8,8 +8,8 @@ import logging
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -40,7 +40,9 @@ from collect.errors import ConfigError, the_nearest
 from collect.quantities import first_of
 from collect.store.files import StrictRecord, write_text
 from sandbox import Sandbox, SandboxConfig
+from sandbox.debugger import Debugger, DebugLimits, Launch, open_debugger
 from sandbox.environment import cache_folder
+from sandbox.errors import DebuggerError
 from sandbox.java.lookup import Sources
 from sandbox.java.project import GRADLE_FILES, scan_workspace
 
@@ -306,8 +308,21 @@ class LocalRepositoryBenchmark(StoredBenchmark):
     """Whether to take the Java tests, whatever other tests there are."""
 
     def _read(self) -> Iterable[Instance]:
-        config, told = self.config, self.config.problem_statement
+        told = self.config.problem_statement
         statement = None if told is None else read_statement(told)
+        suite, bare = self.open_tree()
+        found = self._find(suite, bare)
+        yield replace(
+            bare,
+            problem_statement=statement or found.statement,
+            fail_to_pass=found.fail_to_pass,
+            pass_to_pass=found.pass_to_pass,
+        )
+
+    def open_tree(self) -> tuple[Suite, Instance]:
+        """The repository's tests, not run yet, and its files with what they need, as an instance
+        without tests. Raises ConfigError."""
+        config = self.config
         from_git = is_git_url(self.place) or config.commit is not None
         project = ProjectConfig(
             git=self.place if from_git else None,
@@ -331,15 +346,8 @@ class LocalRepositoryBenchmark(StoredBenchmark):
         )
         suite = choose_suite(bare, config.test_command, self.java)
         environment = self._environment(project, source, suite)
-        bare = replace(
+        return suite, replace(
             bare, language=suite.language, test_paths=suite.test_paths, environment=environment
-        )
-        found = self._find(suite, bare)
-        yield replace(
-            bare,
-            problem_statement=statement or found.statement,
-            fail_to_pass=found.fail_to_pass,
-            pass_to_pass=found.pass_to_pass,
         )
 
     def _environment(self, project: ProjectConfig, source: Source, suite: Suite) -> Environment:
@@ -449,3 +457,31 @@ class LocalRepositoryBenchmark(StoredBenchmark):
         else:
             told = f"not one test ran to its end. {printed}"
         raise ConfigError(f"{instance.repository}: {told}")
+
+
+@contextmanager
+def open_session(
+    place: Path | str,
+    test: str,
+    config: RepositoryConfig | None = None,
+    sandbox: SandboxConfig | None = None,
+    limits: DebugLimits | None = None,
+) -> Iterator[Debugger]:
+    """A debug session on one test of a repository, a folder or a git URL, paused at the test's
+    first line. It works on a copy in a sandbox of its own. `test` is as in `Launch`; `config` says
+    what `benchmark` would, such as packages.
+
+    Raises ConfigError if the repository has no tests or lacks what they need, DebuggerError if the
+    test can't be started, SandboxError.
+    """
+    config, sandbox = config or RepositoryConfig(), sandbox or SandboxConfig()
+    java = "#" in test and "::" not in test
+    benchmark = LocalRepositoryBenchmark(str(place), config, sandbox, test_timeout=0.0, java=java)
+    _, instance = benchmark.open_tree()
+    with open_instance_sandbox(sandbox, instance) as opened:
+        benchmark.prepare(instance, opened)
+        with closing(open_debugger(instance.language, opened, limits)) as debugger:
+            stop = debugger.start(Launch(test))
+            if stop.error is not None:
+                raise DebuggerError(f"{place}: {test}: {stop.error}")
+            yield debugger
