@@ -468,8 +468,8 @@ def open_session(
     limits: DebugLimits | None = None,
 ) -> Iterator[Debugger]:
     """A debug session on one test of a repository, a folder or a git URL, paused at the test's
-    first line. It works on a copy in a sandbox of its own. `test` is as in `Launch`; `config` says
-    what `benchmark` would, such as packages.
+    first line. It works on a copy in a sandbox of its own. `test` is as in `Launch`; `config` has
+    the keys of `benchmark` for a repository, such as `packages`.
 
     Raises ConfigError if the repository has no tests or lacks what they need, DebuggerError if the
     test can't be started, SandboxError.
