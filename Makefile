@@ -36,7 +36,7 @@ check: setup
 
 # The documentation as `site/`, with an API reference and a gallery. Needs no network.
 site: setup
-	rm -rf $(PAGES) .cache/gallery
+	rm -rf site $(PAGES) .cache/gallery
 	mkdir -p $(PAGES)/docs/gallery $(PAGES)/demonstrations $(PAGES)/tests
 	cp *.md $(PAGES)
 	cp docs/*.md docs/site-only/*.md $(PAGES)/docs
@@ -49,8 +49,8 @@ site: setup
 	$(BIN)/stepinto eval configs/quickstart.yaml run=pairs runs_folder=.cache/gallery \
 		eval.benchmark.limit=4 'models.silent={backend: oracle, answer: nothing}' \
 		'eval.pairs={main: oracle, sub: [oracle, silent]}'
-	cp -r .cache/gallery/pairs/eval $(PAGES)/docs/gallery/evaluation
 	$(BIN)/zensical build --strict
+	cp -r .cache/gallery/pairs site/docs/gallery
 
 setup: $(SETUP) bubblewrap
 

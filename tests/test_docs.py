@@ -189,7 +189,7 @@ def test_the_links_of_the_built_site_lead_somewhere(site: Path) -> None:
 @pytest.mark.slow
 def test_the_built_site_has_gallery_reference_and_search(site: Path) -> None:
     gallery = Html(site / "docs" / "gallery.html").links
-    assert {"gallery/session/index.html", "gallery/evaluation/report/index.html"} <= set(gallery)
+    assert {"gallery/session/index.html", "gallery/pairs/eval/report/index.html"} <= set(gallery)
     reference = (site / "docs" / "api.html").read_text(encoding="utf-8")
     assert "in a sandbox of its own" in reference
     assert "From Python" in (site / "search.json").read_text(encoding="utf-8")
