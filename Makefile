@@ -7,9 +7,10 @@ WORKERS ?= $(shell expr $$(nproc) \* 3 / 2)
 CLUSTER := tests/collect/rollouts/ray_cluster
 # The tests start many Python processes: each would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
+PAGES := .cache/site
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: quickstart test test-all interpreters check setup bubblewrap clean
+.PHONY: quickstart test test-all interpreters check site setup bubblewrap clean
 
 # Set up, then collect, format, train and eval on real debugger sessions.
 quickstart: setup
@@ -33,13 +34,31 @@ check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The documentation as `site/`, with an API reference and a gallery. Needs no network.
+site: setup
+	rm -rf site $(PAGES) .cache/gallery
+	mkdir -p $(PAGES)/docs/gallery $(PAGES)/demonstrations $(PAGES)/tests
+	cp *.md $(PAGES)
+	cp docs/*.md docs/site-only/*.md $(PAGES)/docs
+	cp demonstrations/README.md $(PAGES)/demonstrations
+	cp tests/security_claims.md $(PAGES)/tests
+	$(BIN)/stepinto view demonstrations --bug textflow__wide-word-break \
+		--variant debug2fix_tool_limit --output $(PAGES)/docs/gallery/session
+	$(BIN)/stepinto format configs/played.yaml runs_folder=.cache/gallery
+	cp .cache/gallery/played/sft/README.md $(PAGES)/docs/gallery/card.md
+	$(BIN)/stepinto eval configs/quickstart.yaml run=pairs runs_folder=.cache/gallery \
+		eval.benchmark.limit=4 'models.silent={backend: oracle, answer: nothing}' \
+		'eval.pairs={main: oracle, sub: [oracle, silent]}'
+	$(BIN)/zensical build --strict
+	cp -r .cache/gallery/pairs site/docs/gallery
+
 setup: $(SETUP) bubblewrap
 
 # torch comes first, so that nothing else chooses another build of it.
 $(SETUP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt torch
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,ray,dev]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,ray,docs,dev]'
 	touch $(SETUP)
 
 # The sandbox that commands and programs under test run in.
@@ -50,4 +69,4 @@ bubblewrap:
 
 # Runs stay: they may hold what took days or dollars.
 clean:
-	rm -rf $(VENV) .cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .cache site .mypy_cache .pytest_cache .ruff_cache

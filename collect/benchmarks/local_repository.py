@@ -8,8 +8,8 @@ import logging
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -40,7 +40,9 @@ from collect.errors import ConfigError, the_nearest
 from collect.quantities import first_of
 from collect.store.files import StrictRecord, write_text
 from sandbox import Sandbox, SandboxConfig
+from sandbox.debugger import Debugger, DebugLimits, Launch, open_debugger
 from sandbox.environment import cache_folder
+from sandbox.errors import DebuggerError
 from sandbox.java.lookup import Sources
 from sandbox.java.project import GRADLE_FILES, scan_workspace
 
@@ -470,3 +472,31 @@ class LocalRepositoryBenchmark(StoredBenchmark):
         else:
             told = f"not one test ran to its end. {printed}"
         raise ConfigError(f"{instance.repository}: {told}")
+
+
+@contextmanager
+def open_session(
+    place: Path | str,
+    test: str,
+    config: RepositoryConfig | None = None,
+    sandbox: SandboxConfig | None = None,
+    limits: DebugLimits | None = None,
+) -> Iterator[Debugger]:
+    """A debug session on one test of a repository, a folder or a git URL, paused at the test's
+    first line. It works on a copy in a sandbox of its own. `test` is as in `Launch`; `config` has
+    the keys of `benchmark` for a repository, such as `packages`.
+
+    Raises ConfigError if the repository has no tests or lacks what they need, DebuggerError if the
+    test can't be started, SandboxError.
+    """
+    config, sandbox = config or RepositoryConfig(), sandbox or SandboxConfig()
+    java = "#" in test and "::" not in test
+    benchmark = LocalRepositoryBenchmark(str(place), config, sandbox, test_timeout=0.0, java=java)
+    instance = benchmark.installed(benchmark.look())
+    with open_instance_sandbox(sandbox, instance) as opened:
+        benchmark.prepare(instance, opened)
+        with closing(open_debugger(instance.language, opened, limits)) as debugger:
+            stop = debugger.start(Launch(test))
+            if stop.error is not None:
+                raise DebuggerError(f"{place}: {test}: {stop.error}")
+            yield debugger

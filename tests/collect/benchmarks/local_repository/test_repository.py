@@ -13,6 +13,7 @@ import pytest
 
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.config import BenchmarkConfig
+from collect.benchmarks.local_repository import open_session
 from collect.benchmarks.marks import Mark, verify_instance
 from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.workspace import read_folder
@@ -21,6 +22,8 @@ from collect.rollouts.stage import run_collect
 from collect.store.run_store import RunStore
 from configs.loading import RunConfig
 from sandbox import SandboxConfig
+from sandbox.debugger import Action, BreakpointRequest, State
+from sandbox.errors import DebuggerError
 from tests.collect.repository import Repository
 from tests.collect.synthesis.sample import FILES, write_project
 from tests.collect.synthesis.test_layout import wheel
@@ -341,3 +344,19 @@ def test_other_layouts_are_run(tmp_path: Path, code: str, test: str) -> None:
     files = {code: "def f():\r\n    return 1\r\n", test: text.replace("\n", "\r\n")}
     _, bug = opened(write_project(tmp_path / "shop", files))
     assert bug.fail_to_pass == (f"{test}::test",)
+
+
+def test_a_session_on_a_test_is_paused_at_its_start(tmp_path: Path) -> None:
+    folder = write_project(tmp_path / "shop", BUGGY)
+    with open_session(folder, FAILING) as session:
+        stop = session.control(Action.STEP_OVER)
+        assert (stop.file, stop.state) == ("tests/test_stock.py", State.RUNTIME)
+        session.set_breakpoint(BreakpointRequest(file=STOCK, function="Stock.total"))
+        assert session.control(Action.CONTINUE).file == STOCK
+        assert "self" in {value.name for value in session.locals().values}
+    assert session.state is State.START
+    with (
+        pytest.raises(DebuggerError, match=r"test_stock.py::test_totals: .*test_total_follows"),
+        open_session(folder, "tests/test_stock.py::test_totals"),
+    ):
+        pass
