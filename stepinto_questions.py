@@ -4,6 +4,7 @@ sessions. docs/environments.md shows its use."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +48,11 @@ class StepIntoTask(vf.Task[StepIntoData, vf.State, vf.TaskConfig]):
 
     def earned(self, trace: Any, part: str) -> float:
         """A part of the reward; 0 if a limit of verifiers' ended the rollout before its end."""
-        return float(trace.info.get(SCORES, {}).get(part, 0.0))
+        return float(trace.info[SCORES]["rewards"][part]) if SCORES in trace.info else 0.0
 
     @vf.metric
-    async def facts_of_rollout(self, trace: vf.Trace) -> dict[str, float]:
-        return dict(trace.info.get("metrics", {}))
+    async def counts(self, trace: vf.Trace) -> dict[str, float]:
+        return dict(trace.info[SCORES]["metrics"]) if SCORES in trace.info else {}
 
 
 class StepIntoTaskset(vf.Taskset[StepIntoTask, StepIntoConfig]):
@@ -88,8 +89,7 @@ class StepIntoHarness(vf.Harness[vf.HarnessConfig]):
         how = (data.kind, data.config, tuple(data.overrides), data.record)
         policy = Policy(ctx.model, endpoint, secret)
         scores = await open_environment(*how).roll_out(str(data.id), policy)
-        trace.info[SCORES] = dict(scores.rewards)
-        trace.info["metrics"] = dict(scores.metrics)
+        trace.info[SCORES] = asdict(scores)
         return vf.ProgramResult(0, "", "")
 
 
