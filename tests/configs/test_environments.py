@@ -102,7 +102,9 @@ def test_a_question_is_answered_in_a_real_session_and_recorded(
     rows = list(RunStore(load_config(config).folder).read_rollouts())
     assert {row.attempt: row.resolved for row in rows} == {0: True, 1: True}
     assert {row.sub_model for row in rows} == {"student"}
-    report = run_format(FormatConfig(test_fraction=0), load_config(config).folder)
+    report = run_format(
+        FormatConfig(test_fraction=0, min_inspections=None), load_config(config).folder
+    )
     assert report.splits["train"].rows == 1
 
 
