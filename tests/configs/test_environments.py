@@ -47,7 +47,11 @@ def config(tmp_path: Path) -> Path:
         ValueTruth(type="int", text="47"),
     )
     of_bug = {"benchmark": bug.benchmark, "instance_id": bug.id, "instance_hash": bug.hash}
-    of_bug |= {"repository": bug.repository, "question": "What is `net`?", "test": TEST}
+    of_bug |= {
+        "repository": bug.repository,
+        "question": "What is `net` at shop.py:20?",
+        "test": TEST,
+    }
     questions = tmp_path / "questions.jsonl"
     questions.write_text(asked.model_copy(update=of_bug).model_dump_json() + "\n")
     settings = {
@@ -88,7 +92,7 @@ def test_a_question_is_answered_in_a_real_session_and_recorded(
 ) -> None:
     environment = QuestionsEnvironment(load_config(config), record=True)
     ((task, asked),) = environment.tasks.items()
-    assert asked == "What is `net`?"
+    assert asked == "What is `net` at shop.py:20?"
     start = {"test": TEST, "breakpoints": ["shop.py:20"], "watch": ["net"], "stop_at_test": False}
     look = tool("debug_start_session", **start)
     server.will_answer(look, answered(47), answered(47))
@@ -102,9 +106,8 @@ def test_a_question_is_answered_in_a_real_session_and_recorded(
     rows = list(RunStore(load_config(config).folder).read_rollouts())
     assert {row.attempt: row.resolved for row in rows} == {0: True, 1: True}
     assert {row.sub_model for row in rows} == {"student"}
-    report = run_format(
-        FormatConfig(test_fraction=0, min_inspections=None), load_config(config).folder
-    )
+    chosen = FormatConfig(test_fraction=0, min_inspections=None)
+    report = run_format(chosen, load_config(config).folder)
     assert report.splits["train"].rows == 1
 
 
@@ -151,7 +154,6 @@ def test_a_cancelled_rollout_leaves_no_sandbox(
     assert len(server.requests) == 1
 
 
-@pytest.mark.slow
 def test_a_failed_server_says_nothing_about_the_model(config: Path, server: ChatServer) -> None:
     environment: Environment = RepairEnvironment(load_config(config), record=True)
     server.will_answer(error(401, "no such key"))
