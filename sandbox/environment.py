@@ -84,6 +84,6 @@ def install_command(extra: str) -> str:
     package, whose own metadata names what the extra needs: no index has StepInto."""
     if not (Path(__file__).parents[1] / "pyproject.toml").is_file():
         return f"pip install 'stepinto[{extra}]'"
-    # vLLM requires other versions than those StepInto is tested with.
-    constraints = "" if extra in ("serve", "grpo") else "-c constraints.txt "
+    # vLLM and verifiers require other versions than those StepInto is tested with.
+    constraints = "" if extra in ("serve", "grpo", "verifiers") else "-c constraints.txt "
     return f"pip install {constraints}-e '.[{extra}]' in StepInto's checkout"

@@ -111,9 +111,12 @@ class EndpointBackend:
         limits: Limits,
         stop: threading.Event,
         ready: Callable[[], None] = lambda: None,
+        *,
+        key: str | None = None,
     ) -> None:
         """Raises ConfigError if the key or the address is missing or malformed.
 
+        `key` takes the place of the config's.
         `ready` is called before each request: it returns once the request may be sent, or raises.
         """
         self.name = name
@@ -121,7 +124,7 @@ class EndpointBackend:
         self._limits = limits
         self._stop = stop
         self._ready = ready
-        key = api_key(config)
+        key = key or api_key(config)
         self.api = api_of(config)
         self._client = self.api.open(key)
         self._mask = mask_of(str(self._client.base_url), key)

@@ -21,6 +21,7 @@ from rich.table import Table
 from collect.agents.debug2fix import run_subagent
 from collect.agents.rollout_context import RolloutContext
 from collect.benchmarks.base import Benchmark, Instance
+from collect.benchmarks.held_out import HeldOut, HeldOutConfig
 from collect.benchmarks.opening import drawn, open_benchmark
 from collect.code.patches import TestFiles, apply_patch
 from collect.config import RuntimeConfig
@@ -164,6 +165,22 @@ def _opened(
         works.append(QuestionWork(spec, identity, settings, question))
     with closing(RunStore.open(run)) as store:
         yield works, Batch(runtime, benchmark, works, store), store
+
+
+def read_trainable(path: Path, config: HeldOutConfig) -> list[Question]:
+    """The questions in the file, without those about held-out bugs. Raises ConfigError."""
+    held_out, questions = HeldOut.of(config), read_questions(path)
+    kept = [
+        q
+        for q in questions
+        if not held_out.has(q.benchmark, q.instance_id, q.instance_hash, q.repository)
+    ]
+    if not kept:
+        raise ConfigError(
+            f"{path}: none of its {len(questions)} questions is left to train on; held_out leaves "
+            "out the bugs of all. Make questions about other bugs with `stepinto bench questions`"
+        )
+    return kept
 
 
 def instances_of(benchmark: Benchmark, questions: Sequence[Question]) -> Mapping[str, Instance]:

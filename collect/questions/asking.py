@@ -165,8 +165,6 @@ class Episode:
     def __init__(self, settings: EpisodeSettings, instance: Instance, question: Question) -> None:
         """Open the sandbox and apply the question's change. Raises PatchError, SandboxError."""
         self.question = question
-        self.has_session = False
-        """Whether a call has reached a debug session."""
         self.opening = ""
         """What the task says of a session that is open before the first call."""
         agents, arguments = settings.agents, arguments_for(question)
@@ -204,8 +202,6 @@ class Episode:
         self.log.note(call, reply, len(self.log.rows) - 1, seconds=0.0)
         told = Message("tool", reply.text, tool_call_id=call.id, name=name)
         self.log.add_row(MessageRow(told, tool_outcome=reply.outcome))
-        if reply.event is not None and reply.event.error_kind is None:
-            self.has_session = True
         text = storable(reply.text)
         if self.calls < self._agents.sub_max_steps:
             return text

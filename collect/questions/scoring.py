@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from collect.agents.subagent_task import parse_answer
+from collect.code.patches import TestFiles
 from collect.question_records import (
     AssertionTruth,
     Category,
@@ -29,7 +30,8 @@ from collect.question_records import (
 from collect.questions import claims
 from collect.questions.claims import ValueClaim, distinct
 from collect.questions.comparing import Text, parse_value, same, same_text
-from collect.store.records import DebugAnswer
+from collect.questions.grounding import ground
+from collect.store.records import SESSION_START, Conversation, DebugAnswer, ToolOutcome
 
 LEADING = re.compile(r"^\W*(yes|no|nope|yep|true|false|correct)\b", re.IGNORECASE)
 NEGATION = (
@@ -122,6 +124,36 @@ class Verdict:
     def share(self) -> float:
         """The share of right facts."""
         return sum(fact.ok for fact in self.facts) / len(self.facts) if self.facts else 0.0
+
+
+@dataclass(frozen=True)
+class Reward:
+    """A conversation's reward by part, each from 0 to 1, `invalid_calls` from -1 to 0.
+    `train.config.RewardSettings` describes the parts."""
+
+    correct: float
+    facts: float
+    form: float
+    invalid_calls: float
+
+
+def reward_of(
+    question: Question, held: Conversation, require_session: bool = True, lost_calls: int = 0
+) -> Reward:
+    """The reward for a conversation about a question. `lost_calls` are those that reached no tool,
+    and so have no outcome in it."""
+    called = (row for row in held.events if row.tool_call_id != SESSION_START)
+    has_session = any(row.event.error_kind is None for row in called)
+    verdict, counts = score_text(question, held.final_answer), has_session or not require_session
+    outcomes = [row.tool_outcome for row in held.messages if row.tool_outcome is not None]
+    wrong = lost_calls + sum(map(outcomes.count, (ToolOutcome.INVALID, ToolOutcome.REFUSED)))
+    grounded = ground(held, TestFiles()).score in (None, 1.0)
+    return Reward(
+        correct=float(verdict.correct and counts and grounded),
+        facts=verdict.share if counts else 0.0,
+        form=float(parse_answer(held.final_answer) is not None and counts),
+        invalid_calls=-wrong / calls if (calls := len(outcomes) + lost_calls) else 0.0,
+    )
 
 
 def score_text(question: Question, text: str) -> Verdict:

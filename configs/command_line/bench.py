@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import re
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -47,6 +49,12 @@ def add_bench(bench: argparse.ArgumentParser) -> None:
             told = "seconds over which a bug is slow (sandbox.command_timeout)"
             add("--slow", type=float, metavar="SECONDS", help=told)
             add("--again", action="store_true", help="also those that were verified before")
+        elif name == "export":
+            told = "where to write a folder for each bug"
+            add("--to", type=Path, required=True, metavar="FOLDER", help=told)
+            told = "Python's version in the containers (the one that runs StepInto)"
+            own = f"{sys.version_info.major}.{sys.version_info.minor}"
+            add("--python", type=_version, default=own, metavar="VERSION", help=told)
         elif name == "contamination":
             told = "run folders with rows in sft/, files of rows, or configs of benchmarks"
             add("--training", type=Path, nargs="+", required=True, metavar="PATH", help=told)
@@ -58,6 +66,12 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
     return int(text)
+
+
+def _version(text: str) -> str:
+    if not re.fullmatch(r"3\.\d+", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a version such as 3.12")
+    return text
 
 
 def bench_list(options: argparse.Namespace) -> int:
@@ -147,6 +161,16 @@ def bench_pull(options: argparse.Namespace) -> int:
     return FAILED if report.left or report.failed else 0
 
 
+def bench_export(options: argparse.Namespace) -> int:
+    from collect.benchmarks.harbor import export
+
+    config = load_config(options.config, options.overrides)
+    benchmark, instances = _bugs(config, config.collect.benchmark)
+    tasks = export(benchmark, instances, config.sandbox, options.python, options.to)
+    console.print(f"{counted(len(tasks), 'task')} of Harbor's in {options.to}")
+    return 0
+
+
 def bench_contamination(options: argparse.Namespace) -> int:
     from format import contamination
 
@@ -198,6 +222,7 @@ def _bugs(config: RunConfig, chosen: BenchmarkConfig) -> tuple[Benchmark, list[I
 
 BENCH_COMMANDS = {
     "answer": (run_stages, "put questions about runs to a model, and score its answers"),
+    "export": (bench_export, "write bugs as task folders of Harbor's"),
     "list": (bench_list, "list a config's bugs"),
     "show": (bench_show, "show a bug: what an agent is told, its files and its tests"),
     "contamination": (bench_contamination, "say what training data has of eval's bugs"),

@@ -25,6 +25,7 @@ from collect.errors import ConfigError
 from collect.models.config import trained_on
 from collect.question_records import Category, Location, Question, ValueAsk, ValueTruth
 from collect.questions.asking import EpisodeSettings
+from collect.questions.scoring import Reward
 from sandbox import SandboxConfig
 from sandbox.errors import SandboxError
 from tests.collect.questions.asked import question
@@ -36,7 +37,6 @@ from train.methods.grpo import (
     PARTS,
     DebugEnvironment,
     Episodes,
-    Score,
     ToolMethod,
     reward_function,
     scored,
@@ -145,7 +145,7 @@ def test_a_refused_call_counts_as_an_invalid_one(episodes: Episodes, asked: Ques
     assert "post mortem" in call_of(environment, "debug_control", action="continue")
     assert "not_allowed" in call_of(environment, "debug_control", action="step_over")
     found = scored(environment, said(answer(48), calls=2), RewardSettings())
-    assert found == Score(0, 0, 1, -0.5)
+    assert found == Reward(0, 0, 1, -0.5)
 
 
 def test_half_a_character_is_told_as_tokenizers_take_it(
@@ -162,15 +162,15 @@ def test_half_a_character_is_told_as_tokenizers_take_it(
 @pytest.mark.parametrize(
     ("text", "session", "score"),
     [
-        (answer(48), True, Score(0, 0, 1, 0)),
-        ("`net` is 47.", True, Score(0, 0, 0, 0)),
-        (answer(47), False, Score(0, 0, 0, 0)),
+        (answer(48), True, Reward(0, 0, 1, 0)),
+        ("`net` is 47.", True, Reward(0, 0, 0, 0)),
+        (answer(47), False, Reward(0, 0, 0, 0)),
         # It looked right, but nothing showed it.
-        (answer(47), True, Score(0, 1, 1, 0)),
+        (answer(47), True, Reward(0, 1, 1, 0)),
     ],
 )
 def test_what_is_no_right_answer(
-    episodes: Episodes, asked: Question, text: str, session: bool, score: Score
+    episodes: Episodes, asked: Question, text: str, session: bool, score: Reward
 ) -> None:
     environment = episodes.factory("python")()
     environment.reset(question=asked.model_dump_json())

@@ -16,14 +16,11 @@ from typing import Any
 import pyarrow as pa
 
 from collect.agents.debug2fix import instructions_of, subagent_schemas
-from collect.agents.subagent_task import parse_answer
 from collect.benchmarks.base import Instance
-from collect.benchmarks.held_out import HeldOut
 from collect.benchmarks.opening import open_benchmark
-from collect.code.patches import TestFiles
 from collect.errors import ConfigError
-from collect.question_records import Question, read_questions
-from collect.questions.answering import instances_of
+from collect.question_records import Question
+from collect.questions.answering import instances_of, read_trainable
 from collect.questions.asking import (
     Episode,
     EpisodeSettings,
@@ -31,12 +28,10 @@ from collect.questions.asking import (
     reproducible,
 )
 from collect.questions.building import DEFAULT_NAME
-from collect.questions.grounding import ground
-from collect.questions.scoring import score_text
+from collect.questions.scoring import Reward, reward_of
 from collect.rollouts.faults import CircuitBreaker
 from collect.rollouts.rollout import failure_of
 from collect.store.messages import ToolSchema
-from collect.store.records import ToolOutcome
 from sandbox import clean_up
 from sandbox.environment import install_command
 from sandbox.errors import SandboxError
@@ -132,7 +127,7 @@ class DebugEnvironment:
         self._episodes, self.schemas = episodes, schemas
         self.episode: Episode | None = None
         self.failure: str | None = None
-        self.score: Score | None = None
+        self.score: Reward | None = None
         self._ended = True
         for schema in schemas:
             setattr(self, schema["function"]["name"], ToolMethod(schema, self._call))
@@ -212,25 +207,15 @@ def _method(function: Mapping[str, Any]) -> Callable[..., str]:
 
 
 Message = Mapping[str, Any]
-Reward = Callable[..., list[float | None]]
+RewardFunction = Callable[..., list[float | None]]
 
 
-@dataclass(frozen=True)
-class Score:
-    """An episode's score by part; `RewardSettings` describes the parts."""
-
-    correct: float
-    facts: float
-    form: float
-    invalid_calls: float
-
-
-PARTS = tuple(Score.__dataclass_fields__)
+PARTS = tuple(Reward.__dataclass_fields__)
 
 
 def scored(
     environment: DebugEnvironment, completion: Sequence[Message], settings: RewardSettings
-) -> Score | None:
+) -> Reward | None:
     """End the episode and score it, once; None if its sandbox failed. `completion` is the
     conversation after its prompt."""
     episode = environment.episode
@@ -238,24 +223,15 @@ def scored(
         last = completion[-1] if completion else {}
         answered = last.get("role") == "assistant"
         text = str(last.get("content") or "") if answered else ""
-        verdict = score_text(episode.question, text)
-        counts = episode.has_session or not settings.require_session
-        grounding = ground(episode.answered(text), TestFiles()).score
         calls = sum(len(message.get("tool_calls") or ()) for message in completion)
         # TRL could not match the lost ones to a tool.
-        lost = max(calls - episode.calls, 0)
-        wrong = lost + sum(map(episode.log.count, (ToolOutcome.INVALID, ToolOutcome.REFUSED)))
-        environment.score = Score(
-            correct=float(verdict.correct and counts and grounding in (None, 1.0)),
-            facts=verdict.share if counts else 0.0,
-            form=float(parse_answer(text) is not None and counts),
-            invalid_calls=-wrong / calls if calls else 0.0,
-        )
+        lost, held = max(calls - episode.calls, 0), episode.answered(text)
+        environment.score = reward_of(episode.question, held, settings.require_session, lost)
     environment._end()
     return environment.score
 
 
-def reward_function(part: str, settings: RewardSettings) -> Reward:
+def reward_function(part: str, settings: RewardSettings) -> RewardFunction:
     """The reward function for one part of a score."""
 
     def reward(
@@ -312,22 +288,6 @@ class RewardOptimization:
             )
         return path
 
-    def _questions(self, path: Path) -> list[Question]:
-        """The questions in the file, without those about held-out bugs. Raises ConfigError."""
-        held_out, questions = HeldOut.of(self.bench.held_out), read_questions(path)
-        kept = [
-            q
-            for q in questions
-            if not held_out.has(q.benchmark, q.instance_id, q.instance_hash, q.repository)
-        ]
-        if not kept:
-            raise ConfigError(
-                f"{path}: none of its {len(questions)} questions is left to train on; held_out "
-                "leaves out the bugs of all. Make questions about other bugs with `stepinto bench "
-                "questions`"
-            )
-        return kept
-
     def prepare(self, job: Job, tokenization: Tokenization) -> Preflight:
         """Render the prompts, with the current `agents` section. Raises ConfigError, also if a
         question's bug is not in the benchmark."""
@@ -336,7 +296,7 @@ class RewardOptimization:
                 "train.trainer_arguments.use_vllm needs vLLM, which is not installed; "
                 f"{install_command('grpo')}, in an environment of its own, or set it to false"
             )
-        questions, agents = self._questions(job.data), self.bench.runtime.agents
+        questions, agents = read_trainable(job.data, self.bench.held_out), self.bench.runtime.agents
         instances_of(self._benchmark(), questions)
         tokenizer, rows, lengths = _served_tokenizer(tokenization), [], []
         languages = {question.language for question in questions}
@@ -380,7 +340,7 @@ class RewardOptimization:
 
         config, grpo = self.config, self.config.grpo
         clean_up(self.bench.runtime.sandbox)
-        questions = self._questions(job.data)
+        questions = read_trainable(job.data, self.bench.held_out)
         languages = sorted({str(question.language) for question in questions})
         runtime, benchmark = reproducible(self.bench.runtime), self._benchmark()
         episodes = Episodes(

@@ -1,0 +1,118 @@
+"""Bugs as Harbor's task folders: what is in them, and that they decide as StepInto does."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from collect.benchmarks.base import Environment, Instance
+from collect.benchmarks.bundled import BundledBenchmark
+from collect.benchmarks.harbor import export
+from collect.errors import ConfigError
+from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
+from tests.shop_bug import write_shop
+
+
+@pytest.fixture
+def benchmark(tmp_path: Path) -> BundledBenchmark:
+    return BundledBenchmark(write_shop(tmp_path / "shop"))
+
+
+def exported(benchmark: BundledBenchmark, bug: Instance, folder: Path) -> Path:
+    (task,) = export(benchmark, [bug], SandboxConfig(), "3.12", folder)
+    return task
+
+
+def reward(sandbox: Sandbox) -> str:
+    result = sandbox.run(Command(["sh", "/tmp/task/tests/test.sh", "/tmp/logs"]))
+    return sandbox.run(Command(["cat", "/tmp/logs/reward.txt"])).output.strip() or result.output
+
+
+def test_a_task_is_solved_by_its_solution_alone(
+    benchmark: BundledBenchmark, tmp_path: Path
+) -> None:
+    (bug,) = benchmark.instances()
+    task = exported(benchmark, bug, tmp_path / "tasks")
+    assert tomllib.loads((task / "task.toml").read_text())["task"]["name"] == "bundled/shop__rate"
+    assert "The total is too low." in (task / "instruction.md").read_text()
+    # A sandbox in place of the container: the workspace as the Dockerfile makes it.
+    with open_sandbox(SandboxConfig()) as sandbox:
+        sandbox.write_files(bug.files)
+        parts = {
+            f"carried/{path.relative_to(task)}": path.read_bytes()
+            for name in ("tests", "solution")
+            for path in (task / name).rglob("*")
+            if path.is_file()
+        }
+        sandbox.write_files(parts)
+        sandbox.run(Command(["mv", "carried", "/tmp/task"]))
+        assert reward(sandbox) == "0"
+        cheat = "echo 'def test_total(): pass\ndef test_pick(): pass\ndef test_empty(): pass'"
+        sandbox.run(Command(["sh", "-c", f"{cheat} >tests/test_shop.py"]))
+        skip = "def pytest_runtest_setup(item): item.obj = print"
+        sandbox.run(Command(["sh", "-c", f"echo '{skip}' >conftest.py"]))
+        assert reward(sandbox) == "0"
+        assert sandbox.run(Command(["sh", "/tmp/task/solution/solve.sh"])).exit_code == 0
+        assert reward(sandbox) == "1"
+
+
+HOSTILE = 'x"; RUN touch /bad; $(touch /bad) `touch /bad` \\'
+
+
+def test_texts_of_a_bug_add_no_command(benchmark: BundledBenchmark, tmp_path: Path) -> None:
+    (bug,) = benchmark.instances()
+    odd = "docs/a b';touch bad;'.txt"
+    patch = f"--- a/{odd}\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
+    environment = Environment(("numpy>=2; python_version > '3'",), ("src",), {"NAME": HOSTILE})
+    bug = replace(
+        bug,
+        id="../../up $(x)",
+        gold_patch=patch,
+        files={**bug.files, odd: b"x\n"},
+        environment=environment,
+    )
+    task = exported(benchmark, bug, tmp_path / "tasks")
+    assert task.parent == tmp_path / "tasks"
+    lines = (task / "environment/Dockerfile").read_text().splitlines()
+    words = ("FROM ", "RUN [", "ENV ", "ENV ", "ENV ", "WORKDIR ", "COPY ")
+    assert [line.startswith(word) for line, word in zip(lines, words, strict=True)] == [True] * 7
+    assert json.loads(lines[1].removeprefix("RUN "))[-1] == "numpy>=2; python_version > '3'"
+    escaped = r'''"x\"; RUN touch /bad; \$(touch /bad) `touch /bad` \\"'''
+    assert f"ENV NAME={escaped}" in lines
+    removal = (task / "solution/solve.sh").read_text().splitlines()[-1]
+    assert removal == """rm -f '/workspace/docs/a b'"'"';touch bad;'"'"'.txt'"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"environment": Environment(variables={"A": "x\nRUN touch /bad"})}, "control character"),
+        ({"environment": Environment(variables={"A=1 B": "x"})}, "no name of a variable"),
+        ({"environment": Environment(packages=("numpy\n>=2",))}, "control character"),
+        ({"environment": Environment(import_paths=("src\rRUN x",))}, "control character"),
+        ({"files": {"a\nb": b""}, "gold_patch": ""}, "control character"),
+        ({"files": {"../up": b""}, "gold_patch": ""}, "leads out"),
+        ({"test_paths": ("/etc",)}, "leads out"),
+        ({"category": 'x"\n[verifier]'}, "control character"),
+        ({"image": "ubuntu"}, "can't be exported"),
+        ({"language": "java"}, "can't be exported"),
+    ],
+)
+def test_what_is_refused(
+    benchmark: BundledBenchmark, tmp_path: Path, changes: dict[str, object], told: str
+) -> None:
+    (bug,) = benchmark.instances()
+    with pytest.raises(ConfigError, match=told):
+        exported(benchmark, replace(bug, **changes), tmp_path / "tasks")  # type: ignore[arg-type]
+    assert not (tmp_path / "tasks").exists()
+
+
+def test_an_existing_task_is_kept(benchmark: BundledBenchmark, tmp_path: Path) -> None:
+    (bug,) = benchmark.instances()
+    exported(benchmark, bug, tmp_path / "tasks")
+    with pytest.raises(ConfigError, match="exists; remove it"):
+        exported(benchmark, bug, tmp_path / "tasks")
