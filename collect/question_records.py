@@ -239,6 +239,8 @@ class Card(StrictRecord):
     seed: int
     per_category: int
     versions: Mapping[str, str]
+    fingerprint: str = ""
+    """Hash of the bugs and of the settings."""
 
 
 def read_questions(path: Path) -> list[Question]:

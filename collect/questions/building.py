@@ -7,6 +7,7 @@ Outcomes are appended to a work file as they come, so that a killed run can resu
 from __future__ import annotations
 
 import hashlib
+import logging
 import platform
 import random
 import threading
@@ -74,12 +75,14 @@ from collect.questions.tracing import (
     trace_test,
 )
 from collect.rollouts.progress import ProgressBar
-from collect.store.files import StrictRecord, WorkFile, write_lines
+from collect.store.files import StrictRecord, WorkFile, card_path, write_lines
 from collect.store.records import code_version, digest
 from collect.threads import run_in_threads
 from sandbox import SandboxConfig, clean_up
 from sandbox.debugger import DebugLimits, open_debugger
 from sandbox.errors import SandboxError, SandboxUnavailable
+
+logger = logging.getLogger(__name__)
 
 LIMITS = DebugLimits(value_chars=400, max_frames=60)
 DEFAULT_NAME = "questions.jsonl"
@@ -225,8 +228,9 @@ def questions_path(config: QuestionsConfig, run: Path) -> Path:
 
 
 def build(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Card | None:
-    """Build the file, in the run's folder unless the config names another place. None if the run
-    was stopped before its end. Raises ConfigError, SandboxError."""
+    """Build the file, in the run's folder unless the config names another place. One that is
+    finished for these bugs and settings stays as it is. None if the run was stopped before its end.
+    Raises ConfigError, SandboxError."""
     runtime = reproducible(runtime)
     benchmark = open_benchmark(config.benchmark, runtime.sandbox)
     instances = select_instances(config.benchmark, benchmark)
@@ -238,9 +242,15 @@ def build(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Card | 
         "benchmark": config.benchmark.name,
         "test_timeout": config.benchmark.test_timeout,
         "sandbox": runtime.sandbox.model_dump(mode="json"),
-        "code": code_version(),
     }
-    work = WorkFile(path, digest(settings), Outcome, lambda each: each.instance_hash, ADVICE)
+    fingerprint = digest([settings, [each.hash for each in instances]])
+    if path.is_file() and card_path(path).is_file():
+        card = Card.model_validate_json(card_path(path).read_bytes())
+        if card.fingerprint == fingerprint:
+            logger.info(f"{path} is finished; remove it to make the questions again")
+            return card
+    key = digest({**settings, "code": code_version()})
+    work = WorkFile(path, key, Outcome, lambda each: each.instance_hash, ADVICE)
     missing = [instance for instance in instances if instance.hash not in work.outcomes]
     bar = ProgressBar("bugs", len(instances), len(instances) - len(missing))
 
@@ -255,7 +265,7 @@ def build(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Card | 
     done = [work.outcomes[each.hash] for each in instances if each.hash in work.outcomes]
     if len(done) < len(instances):
         return None
-    card = _card(config, done)
+    card = _card(config, done).model_copy(update={"fingerprint": fingerprint})
     write_lines(path, (question for each in done for question in each.questions), card)
     work.remove()
     return card

@@ -641,7 +641,8 @@ def check_factory(config: FactoryConfig) -> None:
 
 
 def make_bugs(runtime: RuntimeConfig, config: FactoryConfig, run: Path) -> Made:
-    """Make the folder, in the run's folder unless the config names another place.
+    """Make the folder, in the run's folder unless the config names another place. One that is
+    finished with these settings stays as it is.
 
     An unusable project is on the card with the reason. Raises ConfigError if all are unusable,
     SandboxError.
@@ -649,10 +650,16 @@ def make_bugs(runtime: RuntimeConfig, config: FactoryConfig, run: Path) -> Made:
     check_factory(config)
     folder = run / "factory" if config.output is None else Path(config.output)
     folder.mkdir(parents=True, exist_ok=True)
+    console = Console(stderr=True)
+    if (folder / BUGS_FILE).is_file():
+        card = Card.model_validate_json((folder / CARD_FILE).read_bytes())
+        if card.settings == config.model_dump(mode="json"):
+            told = f"{folder} is finished; remove it to make the bugs again"
+            console.print(told, markup=False, soft_wrap=True)
+            return Made(folder, card)
     clean_up(runtime.sandbox)
     maker = ProjectMaker(runtime, config, folder, threading.Event())
     done: list[ProjectBugs] = []
-    console = Console(stderr=True)
     for wanted in config.projects:
         made = maker.make(wanted)
         if made is None:

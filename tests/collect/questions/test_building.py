@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -130,6 +131,21 @@ def test_the_card_counts_all(shop_run: Path, shop_questions: list[Question]) -> 
         assert counts.asked == counts.questions + sum(counts.dropped.values())
     assert card.categories[Category.LOCAL].dropped[Drop.ON_SOURCE] > 0
     assert not (shop_run / "questions.work.jsonl").exists()
+
+
+def test_finished_questions_stay(
+    shop_config: QuestionsConfig, shop_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def made_again(self: Investigator, *_: object) -> Chooser:
+        raise AssertionError
+
+    monkeypatch.setattr(Investigator, "chooser", made_again)
+    run = shutil.copytree(shop_run, tmp_path / "run")
+    card = build(RuntimeConfig(), shop_config, run)
+    assert card is not None
+    assert card.questions == len(read_questions(run / "questions.jsonl"))
+    with pytest.raises(AssertionError):
+        build(RuntimeConfig(), shop_config.model_copy(update={"seed": 1}), run)
 
 
 def test_a_stopped_run_can_go_on(

@@ -53,6 +53,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_a_finished_folder_stays(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bugs = made / "run" / "factory" / "bugs.jsonl"
+    written = bugs.stat().st_mtime_ns
+    again = make_bugs(runtime(), config(made / "shop"), made / "run").card
+    assert again is not None
+    assert again.bugs == WANTED
+    assert bugs.stat().st_mtime_ns == written
+    assert "remove it to make the bugs again" in capsys.readouterr().err
+
+
 def test_every_bug_is_what_it_claims(made: Path) -> None:
     benchmark = LocalBenchmark(made / "run" / "factory")
     instances = benchmark.instances()
@@ -154,6 +164,7 @@ def test_work_of_other_settings_is_not_taken_over(
     assert re.search(r"shop \S+: 1 bug of \d+ edits?, with \d+ tests?, in", capsys.readouterr().err)
     work = tmp_path / "factory" / ".work"
     work.mkdir()
+    (tmp_path / "factory" / "bugs.jsonl").unlink()
     slug = next((tmp_path / "factory" / "repositories").iterdir()).name
     (work / f"{slug}.work.jsonl").write_text(json.dumps({"settings": "other"}) + "\n")
     with pytest.raises(ConfigError, match="of a run with other factory or sandbox settings"):
