@@ -158,7 +158,7 @@ def test_a_record_that_lies_is_found(run: Path, capsys: pytest.CaptureFixture[st
     assert f"different: {lying}" in capsys.readouterr().out
     (row,) = trained_rows(run, only_replay_verified=False)
     assert row["replay_verified"] is False
-    with pytest.raises(ConfigError, match="the filter 'replay_verified' dropped 1"):
+    with pytest.raises(ConfigError, match="'replay_verified' dropped 1"):
         trained_rows(run, only_replay_verified=True)
 
 

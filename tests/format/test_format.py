@@ -313,7 +313,7 @@ def test_no_repository_is_in_both_splits(tmp_path: Path) -> None:
 def test_nothing_left_names_the_filter_and_writes_nothing(tmp_path: Path) -> None:
     rollouts = [(make_rollout(f"{name}-1", resolved=False)) for name in REPOSITORIES]
     run = write_run(tmp_path / "run", [(r, make_conversations(r)) for r in rollouts])
-    with pytest.raises(ConfigError, match=r"in order:\n  .*'resolved' dropped 5"):
+    with pytest.raises(ConfigError, match=r"(?s)in order:\n  .*'resolved' dropped 5"):
         run_format(ALL_TRAIN, run)
     assert {path.name for path in run.iterdir() if "sft" in path.name} == set()
 

@@ -38,6 +38,6 @@ def test_held_out_conversations_are_dropped_and_counted(tmp_path: Path) -> None:
 
 def test_a_run_with_nothing_else_is_refused(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", make_rollouts(1))
-    with pytest.raises(ConfigError, match="the filter 'not_held_out' dropped 1"):
+    with pytest.raises(ConfigError, match="'not_held_out' dropped 1"):
         run_format(ALL_TRAIN, run, HeldOutConfig(repositories=("ledger",)))
     assert not (run / "sft").exists()
