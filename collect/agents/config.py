@@ -122,6 +122,10 @@ class AgentsConfig(StrictRecord):
     """Give debugging agents in Debug2Fix a fifth tool, which runs code in the paused program. The
     paper has four.
     """
+    main_debug_tools: bool = False
+    """Give Debug2Fix's main agent the debug tools besides the subagent, as `stepinto mcp` gives
+    them to its clients.
+    """
     bash_timeout: float = Field(default=120.0, gt=0)
     """Seconds for a bash command of the main agent."""
     debugger: DebugLimits = DebugLimits()

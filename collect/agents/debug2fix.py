@@ -51,7 +51,8 @@ def run_debug2fix(context: RolloutContext, variant: Variant) -> StopReason:
             Grep(context.sandbox),
             EditFile(context.sandbox, gate),
         ]
-        if variant is Variant.DEBUG_TOOLS_ONLY:
+        both = variant.has_subagent and context.config.main_debug_tools
+        if both or variant is Variant.DEBUG_TOOLS_ONLY:
             tools += debug_tools(debugger, context.config.debug_run_code)
         if variant.has_subagent:
             tools.append(DebugSubagent(context, gate))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -164,39 +164,46 @@ class TreeTooLarge(ConfigError):
 
 
 def read_folder(
-    folder: Path, left_out: Collection[str] = LEFT_OUT, max_mb: int | None = None
+    folder: Path,
+    left_out: Collection[str] = LEFT_OUT,
+    max_mb: int | None = None,
+    read: Callable[[Path, os.stat_result], bytes] = lambda path, _: path.read_bytes(),
 ) -> dict[str, bytes]:
     """Every regular file, by path relative to the folder, except in folders with names in
     `left_out`. Links are skipped, because they may lead elsewhere, and files that vanish meanwhile.
+    `read` gives the content of a file.
 
     Raises TreeTooLarge before any reading if there are more than `max_mb` megabytes, ConfigError
     for a name that is not UTF-8, or a file that can't be read.
     """
-    paths, size = dict[str, Path](), 0
+    entries, size = dict[str, os.stat_result](), 0
     for root, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in left_out]
-        for path in (Path(root, name) for name in names if name not in left_out):
+        below = os.path.relpath(root, folder)
+        for name in names:
+            if name in left_out:
+                continue
+            path = os.path.join(root, name)
             with _reading(path):
-                found = path.lstat()
+                found = os.lstat(path)
                 if stat.S_ISREG(found.st_mode):
-                    paths[path.relative_to(folder).as_posix()] = path
+                    entries[name if below == "." else f"{below}/{name}"] = found
                     size += found.st_size
-    # The same order on every machine.
-    paths = dict(sorted(paths.items(), key=lambda item: item[1]))
-    for name in paths:
+    for name in entries:
         if not is_utf_8(name):
             raise ConfigError(f"{folder}: the name of {name!a} is not UTF-8: rename the file")
     if max_mb is not None and size > max_mb * MEGABYTE:
         raise TreeTooLarge(folder, max_mb)
     files = {}
-    for name, path in paths.items():
-        with _reading(path):
-            files[name] = path.read_bytes()
+    # The same order on every machine.
+    for name in sorted(entries, key=lambda name: name.split("/")):
+        with _reading(folder / name):
+            files[name] = read(folder / name, entries[name])
     return files
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def _reading(path: Path | str) -> Iterator[None]:
     """Skip a file that has vanished. Raises ConfigError for one that can't be read."""
     try:
         yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 import threading
@@ -44,6 +45,7 @@ class LiveRepository:
         self.language = self._looked_at.suite.language
         self._instance: Instance | None = None
         self._lock = threading.Lock()
+        self._read_before: dict[Path, tuple[tuple[int, ...], bytes]] = {}
 
     def now(self) -> Instance:
         """The repository with its files as they are now. The first call installs what the tests
@@ -54,7 +56,16 @@ class LiveRepository:
         return replace(self._instance, files=self.files())
 
     def files(self) -> dict[str, bytes]:
-        return without_outputs(read_folder(self.folder, max_mb=self._max_mb))
+        """As they are now."""
+        return without_outputs(read_folder(self.folder, max_mb=self._max_mb, read=self._read))
+
+    def _read(self, path: Path, found: os.stat_result) -> bytes:
+        """Read a file unless it is as before: every call looks for changes, in all files."""
+        stamp = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+        before = self._read_before.get(path)
+        if before is None or before[0] != stamp:
+            before = self._read_before[path] = stamp, path.read_bytes()
+        return before[1]
 
     def prepare(self, sandbox: Sandbox, files: Mapping[str, bytes]) -> None:
         """Make these files the workspace, and all there is. Raises SandboxError."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import mcp_types as types
 import uvicorn
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
+from jsonschema.exceptions import best_match
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
@@ -53,8 +53,7 @@ INSTRUCTIONS = """\
 StepInto runs a test of the user's repository under a debugger, in a sandbox, on a copy of the \
 files. Use it when a runtime value decides: what a variable holds at a line, which branch is \
 taken, where a wrong value first appears. Where reading the source is enough, read it. {tools} \
-Name a test by its runner's id; after edits, start again or ask again. The prompt `debugging` \
-tells more."""
+Name a test by its runner's id; after edits, start again or ask again."""
 WITH_SUBAGENT = (
     "`debug_subagent` answers one question about facts, with evidence; it fixes nothing."
 )
@@ -145,8 +144,6 @@ class LiveServer:
             instructions=INSTRUCTIONS.format(tools=WITH_SUBAGENT if offered else WITHOUT_SUBAGENT),
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
-            on_list_prompts=self._list_prompts,
-            on_get_prompt=self._get_prompt,
         )
 
     def client(self, session_id: str, name: str) -> Client:
@@ -221,37 +218,11 @@ class LiveServer:
 
         return report
 
-    async def _list_prompts(self, context: Context, parameters: Any) -> types.ListPromptsResult:
-        told = "When to ask what a program does at run time, and how"
-        return types.ListPromptsResult(prompts=[types.Prompt(name="debugging", description=told)])
 
-    async def _get_prompt(
-        self, context: Context, parameters: types.GetPromptRequestParams
-    ) -> types.GetPromptResult:
-        text = types.TextContent(text=skill().split("---\n", 2)[2].strip())
-        return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=text)])
-
-
-def wrong_arguments(schema: dict[str, Any], given: dict[str, Any]) -> str:
-    """What is wrong with a call's arguments, in JSON's words; empty if nothing is."""
-    return "; ".join(map(_wrong, Draft202012Validator(schema).iter_errors(given)))
-
-
-def _wrong(error: ValidationError) -> str:
-    place = ".".join(map(str, error.absolute_path))
-    wanted = error.schema
-    if error.validator in ("type", "anyOf") and isinstance(wanted, dict):
-        kinds = [each for each in wanted.get("anyOf", [wanted]) if each.get("type") != "null"]
-        said = " or ".join(map(_kind, kinds))
-        return f"{place} must be {said}, not {json.dumps(error.instance)[:80]}"
-    return f"{place}: {error.message}" if place else error.message
-
-
-def _kind(schema: dict[str, Any]) -> str:
-    if schema.get("type") == "array":
-        return f"an array of {schema.get('items', {}).get('type', 'value')}s"
-    name = schema.get("type", "one of the values that the schema lists")
-    return f"an {name}" if name[0] in "aeio" else f"a {name}"
+def wrong_arguments(schema: dict[str, Any], given: dict[str, Any]) -> str | None:
+    """What is wrong with a call's arguments, in JSON's words."""
+    error = best_match(Draft202012Validator(schema).iter_errors(given))
+    return None if error is None else f"{error.json_path}: {error.message}"
 
 
 # How clients reach it.

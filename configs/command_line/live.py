@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import logging
 import os
 import re
+import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -17,7 +19,6 @@ from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.local import BUGS_FILE
 from collect.config import SAVED_NAME
 from collect.errors import ConfigError
-from collect.live.recording import Recording
 from collect.live.repository import LiveRepository
 from collect.live.session import LiveSession, Ongoing, Subagent, Workplace
 from collect.models.base import Sampling
@@ -35,12 +36,16 @@ from configs.loading import RunConfig, load_config
 from sandbox import clean_up
 from sandbox.environment import install_command
 
+if TYPE_CHECKING:
+    from collect.live.recording import Recording
+
 logger = logging.getLogger(__name__)
 PATH_MODEL = "debugger"
 """The name of a model that is given as a folder."""
 TOKEN = "STEPINTO_MCP_TOKEN"
 LINES = re.compile(r"(\d{1,7})(?:-(\d{1,7}))?")
 MOST_LINES = 100
+PR_SET_PDEATHSIG = 1
 
 
 def _add_shared(parser: argparse.ArgumentParser) -> None:
@@ -92,6 +97,8 @@ def mcp(options: argparse.Namespace) -> int:
     if options.test and options.record is None:
         raise ConfigError("--test says how a recorded session ended: give --record too")
     address = server.Address.read(options.http) if options.http else None
+    if options.record is not None and address is None:
+        _outlive_client()
     token = _token(options.token_file)
     config, place = _opened(options)
     recording = None
@@ -109,6 +116,16 @@ def mcp(options: argparse.Namespace) -> int:
         if place.subagent is not None:
             place.subagent.close()
     return 0
+
+
+def _outlive_client() -> None:
+    """Go on in a child process with a session of its own, which is told when this one is ended:
+    clients kill what they started when they leave, and the record's tests take longer."""
+    if child := os.fork():
+        _, status = os.waitpid(child, 0)
+        os._exit(os.waitstatus_to_exitcode(status))
+    os.setsid()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
 def ask(options: argparse.Namespace) -> int:
@@ -213,13 +230,15 @@ def _token(path: Path | None) -> str | None:
 
 def _recording(options: argparse.Namespace, config: RunConfig, place: Workplace) -> Recording:
     """The run folder to record into, opened. Raises ConfigError if it is another run's."""
+    from collect.live.recording import Recording
+
     folder: Path = options.record
     name = place.subagent.name if place.subagent is not None else None
     benchmark = BenchmarkConfig(name="local", path=str(folder / BUGS_FILE), language="all")
     collect = config.collect.model_copy(update={"benchmark": benchmark, "sub": name or "oracle"})
-    kept = config.model_copy(
-        update={"run": folder.name, "runs_folder": folder.parent, "collect": collect}
-    )
+    agents = config.agents.model_copy(update={"main_debug_tools": True})
+    update = {"run": folder.name, "runs_folder": folder.parent, "collect": collect}
+    kept = config.model_copy(update=update | {"agents": agents})
     kept = RunConfig.model_validate(kept.model_dump())
     told = f"--record {folder}: "
     if (folder / SAVED_NAME).is_file():
