@@ -25,9 +25,11 @@ from tests.collect.live.conftest import (
     said,
     with_client,
 )
+from tests.collect.live.test_clients import COMMAND, wait_until
 from tests.collect.models.chat_server import ChatServer, reply
 
 ROOT = Path(__file__).resolve().parents[3]
+CLIENT_INFO = {"name": "killer", "version": "1"}
 
 
 def recorded(repo: Path, run: Path, *arguments: str) -> LiveServer:
@@ -106,6 +108,29 @@ def test_calls_of_the_debug_tools_are_a_conversation(repo: Path, tmp_path: Path)
     assert [each.name for each in calls.calls.values()] == ["debug_start_session", "debug_control"]
     assert [row.event.action for row in calls.events] == ["start", "continue"]
     assert main(["replay", str(run)]) == 0
+
+
+@pytest.mark.slow
+def test_a_server_killed_by_its_client_still_finds_the_verdict(repo: Path, tmp_path: Path) -> None:
+    run = tmp_path / "live"
+    command = [sys.executable, *COMMAND, "--repo", str(repo), "--record", str(run), "--test", TEST]
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    start = {"name": "debug_start_session", "arguments": {"test": TEST}}
+    sent: list[dict[str, object]] = [
+        {"id": 0, "method": "initialize", "params": hello | {"clientInfo": CLIENT_INFO}},
+        {"method": "notifications/initialized"},
+        {"id": 1, "method": "tools/call", "params": start},
+    ]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as it:
+        assert it.stdin is not None
+        assert it.stdout is not None
+        for each in sent:
+            it.stdin.write(json.dumps({"jsonrpc": "2.0", **each}) + "\n")
+            it.stdin.flush()
+        assert any("Paused at" in line for line in it.stdout)
+        (repo / "shop/cart.py").write_text(CART.replace("round(result)", "round(result) + 1"))
+        it.kill()
+    wait_until(lambda: [each.resolved for each in RunStore(run).read_rollouts()] == [True], 120)
 
 
 def test_other_folders_are_not_recorded_into(repo: Path, tmp_path: Path) -> None:

@@ -52,9 +52,6 @@ def test_without_a_model_there_are_the_debug_tools_alone(repo: Path) -> None:
         assert [*tools] == [START, "debug_inspect", "debug_control", "debug_breakpoint"]
         assert "within 60 s" in tools[START]
         assert "at most 30 s" in tools["debug_control"]
-        (prompt,) = (await client.list_prompts()).prompts
-        (message,) = (await client.get_prompt(prompt.name)).messages
-        assert "runtime value decides" in str(message.content)
         assert "no session is open" in await said(client, "debug_inspect", what="locals")
         assert "there is no tool debug_subagent" in await said(client, "debug_subagent", **QUESTION)
 
@@ -113,8 +110,8 @@ def test_a_start_ends_the_earlier_session_only_if_it_finds_its_test(repo: Path) 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"test": TEST, "breakpoints": "a.py:3"}, 'breakpoints must be an array of strings, not "'),
-        ({"test": 3}, "test must be a string, not 3"),
+        ({"test": TEST, "breakpoints": "a.py:3"}, "$.breakpoints: 'a.py:3' is not of type 'array'"),
+        ({"test": 3}, "$.test: 3 is not of type 'string'"),
         ({"breakpoints": []}, "'test' is a required property"),
         ({"test": TEST, "brakepoints": []}, "'brakepoints' was unexpected"),
     ],
