@@ -33,7 +33,6 @@ from collect.models.base import Completion, ConversationContext, Model, ModelBac
 from collect.models.budget import Budget
 from collect.models.config import LocalConfig, RemoteConfig, VllmConfig, trained_on
 from collect.quantities import counted, first_of
-from collect.rollouts.executor import open_model
 from collect.store.messages import Message, ToolCall, ToolSchema
 from collect.store.records import Role, ToolOutcome
 from collect.threads import call_unless_stopped
@@ -73,6 +72,8 @@ class Subagent:
 
     def role_model(self) -> RoleModel:
         """Raises ConfigError if the model can't be loaded or its server does not start."""
+        from collect.rollouts.executor import open_model  # a quarter of the server's start
+
         with self._lock:
             if self._backend is None:
                 self._backend = open_model(self.name, self._config, self._budget, self._stop)

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -17,7 +17,6 @@ from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.local import BUGS_FILE
 from collect.config import SAVED_NAME
 from collect.errors import ConfigError
-from collect.live.recording import Recording
 from collect.live.repository import LiveRepository
 from collect.live.session import LiveSession, Ongoing, Subagent, Workplace
 from collect.models.base import Sampling
@@ -34,6 +33,9 @@ from configs.command_line.shared import FAILED, add_overrides
 from configs.loading import RunConfig, load_config
 from sandbox import clean_up
 from sandbox.environment import install_command
+
+if TYPE_CHECKING:
+    from collect.live.recording import Recording
 
 logger = logging.getLogger(__name__)
 PATH_MODEL = "debugger"
@@ -213,6 +215,8 @@ def _token(path: Path | None) -> str | None:
 
 def _recording(options: argparse.Namespace, config: RunConfig, place: Workplace) -> Recording:
     """The run folder to record into, opened. Raises ConfigError if it is another run's."""
+    from collect.live.recording import Recording
+
     folder: Path = options.record
     name = place.subagent.name if place.subagent is not None else None
     benchmark = BenchmarkConfig(name="local", path=str(folder / BUGS_FILE), language="all")
