@@ -7,6 +7,7 @@ import select
 import termios
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Self
 
 import pexpect
@@ -89,6 +90,12 @@ class Terminal:
                     raise SandboxDead(
                         f"the process behind the terminal has ended: {error}"
                     ) from error
+
+    def interject(self, data: bytes) -> None:
+        """Write a few bytes while another thread reads; nothing if the process is gone."""
+        if self._exit_code is None:
+            with suppress(OSError):
+                os.write(self._fd, data)
 
     def read_line(self, timeout: float) -> bytes | None:
         """The next line without its end; None if no whole line comes within `timeout` seconds.

@@ -99,8 +99,9 @@ class Client:
         self._waiting += 1
         try:
             async with self._turn:
-                # A cancelled call of the debug tools still has its program run to the time-out.
+                # The program of a cancelled call still runs.
                 while self._running is not None and not self._running.done():
+                    await asyncio.wrap_future(in_thread(self._session.interrupt))
                     await asyncio.sleep(0.02)
                 ongoing = Ongoing(report, seconds)
                 self._running = in_thread(partial(self._session.call, call, ongoing))
@@ -239,6 +240,8 @@ def serve_stdio(live: LiveServer) -> None:
         try:
             async with stdio_server() as (reader, writer):
                 await server.run(reader, writer, server.create_initialization_options())
+        except* BrokenPipeError:
+            pass  # an answer came after the client had gone
         finally:
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: None)
             await live.close()

@@ -242,6 +242,11 @@ class LiveSession:
             self._record.end(call, reply, time.monotonic() - began)
         return reply
 
+    def interrupt(self) -> None:
+        """Interrupt the program where it is, if it runs; the debug session goes on. Thread-safe."""
+        if (opened := self._open) is not None:
+            opened.debugger.interrupt()
+
     def close(self) -> None:
         """End whatever runs, and refuse further calls. Thread-safe."""
         with self._lock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -44,6 +45,7 @@ class Channel:
         self._prefix = self._nonce.encode("ascii") + b" "
         self._next_id = 1
         self._stray: list[str] = []
+        self._sending = threading.Lock()
 
     def await_marker(self, marker: bytes, timeout: float) -> bytes:
         """The rest of the first line that starts with `marker`. Raises DebuggerError."""
@@ -68,14 +70,21 @@ class Channel:
         message = {"action": action, "arguments": arguments, "timeout": timeout, "grace": grace}
         return self._exchange(message, time.monotonic() + timeout + grace + MARGIN)
 
+    def interrupt(self) -> None:
+        """Let the time of the request under way be over, whose answer another thread awaits."""
+        with self._sending:
+            self._terminal.interject(b'{"action":"interrupt"}\n')
+
     def close(self) -> None:
-        self._terminal.close()
+        with self._sending:
+            self._terminal.close()
 
     def _exchange(self, message: Json, deadline: float) -> Json:
         number = self._next_id
         self._next_id += 1
         line = json.dumps({"id": number, **message}, separators=(",", ":"))
-        self._terminal.send_line(line.encode("ascii"))
+        with self._sending:
+            self._terminal.send_line(line.encode("ascii"))
         while (answer := self._read(deadline)) is not None:
             if not answer.startswith(self._prefix):
                 self._keep_stray(answer)

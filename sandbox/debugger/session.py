@@ -282,6 +282,11 @@ class Debugger:
         points = self.list_breakpoints().breakpoints if self.state is not State.START else ()
         return Snapshot(self.state, frames, points)
 
+    def interrupt(self) -> None:
+        """Interrupt the action under way in another thread, as at its time-out."""
+        if (channel := self._channel) is not None:
+            channel.interrupt()
+
     def close(self) -> None:
         """End the program and the session. Safe to call twice."""
         self._end_program()

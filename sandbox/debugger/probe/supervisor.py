@@ -61,6 +61,11 @@ class Pending:
         looked = self.deadline - LOOK if not self.first_at else self.next_signal
         return float(min(self.next_signal, looked, self.deadline + self.grace))
 
+    def interrupt(self) -> None:
+        """Let its time be over now."""
+        self.deadline = min(self.deadline, time.monotonic())
+        self.next_signal = min(self.next_signal, self.deadline)
+
     def keep_time(self) -> None:
         """Look at the program shortly before the deadline, and interrupt it from then on."""
         now = time.monotonic()
@@ -238,6 +243,9 @@ class Supervisor:
                 self.nonce = message["nonce"].encode("ascii")
                 self.ring = OutputRing(message["output_chars"])
                 self._send({"id": message["id"], "version": sys.version.split()[0]})
+            elif message["action"] == "interrupt":
+                if self.pending is not None:
+                    self.pending.interrupt()
             else:
                 self._forward(message)
         return True

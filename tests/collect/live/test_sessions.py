@@ -209,6 +209,19 @@ def test_a_cancelled_question_ends_and_the_debug_session_goes_on(
     with_client(live(repo, *asked_of(server)), work)
 
 
+def test_a_cancelled_run_is_interrupted_and_the_debug_session_goes_on(repo: Path) -> None:
+    async def work(client: Client) -> None:
+        await said(client, START, test=FOREVER)
+        running = asyncio.create_task(said(client, "debug_control", action="continue"))
+        await asyncio.sleep(0.2)
+        running.cancel()
+        assert "in forever" in await said(client, "debug_inspect", what="stack")
+        assert "Paused at" in await said(client, "debug_control", action="step_over")
+
+    # Without the interrupt the next call would wait for longer than a test may take.
+    with_client(live(repo, "agents.debugger.action_timeout=900"), work)
+
+
 def test_a_client_has_few_calls_waiting(repo: Path, server: ChatServer) -> None:
     server.will_answer(reply(hold=True), reply(ANSWER))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from sandbox import SandboxConfig, open_sandbox
 from sandbox.base import Sandbox
 from sandbox.debugger import (
+    Action,
     BreakpointRequest,
     DebugEvent,
     Debugger,
@@ -118,3 +120,20 @@ def some_bench(request: pytest.FixtureRequest, open_bench: Callable[..., Workben
     if interpreter is None:
         pytest.skip(f"CPython {request.param} is not on this machine")
     return open_bench(interpreter)
+
+
+def interrupted_by_another(debugger: Debugger) -> DebugEvent:
+    """Continue, and interrupt that from another thread."""
+    ended = threading.Event()
+
+    def interrupt() -> None:
+        while not ended.wait(0.1):
+            debugger.interrupt()
+
+    other = threading.Thread(target=interrupt)
+    other.start()
+    try:
+        return debugger.control(Action.CONTINUE, 900)
+    finally:
+        ended.set()
+        other.join()

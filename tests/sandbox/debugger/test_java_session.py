@@ -17,6 +17,7 @@ from sandbox.debugger import (
     State,
     StopReason,
 )
+from tests.sandbox.debugger.conftest import interrupted_by_another
 from tests.sandbox.debugger.java_bench import LIMITS, JavaBench, java_benches
 
 CALCULATOR = """
@@ -448,6 +449,14 @@ def test_the_program_reads_what_the_launch_gives(programs: JavaBench) -> None:
     programs.debugger.control(Action.CONTINUE)
     assert programs.debugger.control(Action.CONTINUE).output == "8\n"
     assert event.output == ""
+
+
+def test_another_thread_interrupts(programs: JavaBench) -> None:
+    assert programs.start(test="Program spin").stop_reason is StopReason.ENTRY
+    for _ in range(2):
+        event = interrupted_by_another(programs.debugger)
+        assert (event.state, event.stop_reason) == (State.RUNTIME, StopReason.INTERRUPTED)
+        assert programs.text_of("spin(4)") == "2"
 
 
 def test_an_endless_loop_is_interrupted_and_goes_on(programs: JavaBench) -> None:

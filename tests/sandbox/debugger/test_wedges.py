@@ -9,7 +9,7 @@ import pytest
 from sandbox.debugger import Action, DebugEvent, DebugLimits, ErrorKind, State, StopReason
 from sandbox.debugger.records import BreakpointRequest, KillReason
 from tests.interpreters import find_interpreter, some_versions
-from tests.sandbox.debugger.conftest import Workbench
+from tests.sandbox.debugger.conftest import Workbench, interrupted_by_another
 
 QUICK = DebugLimits(start_timeout=30, action_timeout=0.4, interrupt_grace=3)
 
@@ -87,6 +87,14 @@ def test_an_interrupt_says_what_the_program_was_at(one: Workbench, code: str) ->
     assert (event.kill_reason, words in (event.error or "")) == (reason, True), event.error
     assert event.file is not None
     assert len(event.notes) == 2
+
+
+def test_another_thread_interrupts(quick: Workbench) -> None:
+    quick.script("while True: pass")
+    for _ in range(2):
+        event = interrupted_by_another(quick.debugger)
+        assert (event.state, event.stop_reason) == (State.RUNTIME, StopReason.INTERRUPTED)
+        assert quick.text_of("1 + 1") == "2"
 
 
 def test_a_deadlock_of_threads(quick: Workbench) -> None:

@@ -17,6 +17,7 @@ import stepinto.probe.wire.Request;
 /** Lets the program run, to its next stop, its end or the deadline. */
 final class Runner {
     private static final int NUDGE_MILLIS = 100;
+    private static final int TICK_MILLIS = 50;
     private final VirtualMachine machine;
     private final Debugging debugging;
     /** The events that the program is stopped at; resumed, they let it go on. */
@@ -33,7 +34,11 @@ final class Runner {
     Stop run(Request request) throws InterruptedException, IncompatibleThreadStateException {
         resume();
         while (true) {
-            EventSet set = debugging.requests.next(request.millisLeft());
+            EventSet set =
+                    debugging.requests.next(Math.min(request.millisLeft(), TICK_MILLIS));
+            if (set == null && !request.isLate()) {
+                continue;
+            }
             if (set == null) {
                 Stop stop = interrupted();
                 return ended ? null : stop;

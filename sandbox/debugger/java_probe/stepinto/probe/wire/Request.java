@@ -11,7 +11,7 @@ public final class Request {
     public final double timeout;
 
     /** When what it started is interrupted. */
-    public final long deadline;
+    public volatile long deadline;
 
     /** When the program is killed, if there is no answer yet. */
     public final long killAt;
@@ -23,6 +23,15 @@ public final class Request {
         timeout = ((Number) message.get("timeout")).doubleValue();
         deadline = System.nanoTime() + (long) (timeout * NANOS);
         killAt = deadline + (long) (((Number) message.get("grace")).doubleValue() * NANOS);
+    }
+
+    /** Let its time be over now. */
+    void interrupt() {
+        deadline = Math.min(deadline, System.nanoTime());
+    }
+
+    public boolean isLate() {
+        return System.nanoTime() >= deadline;
     }
 
     /** Milliseconds to the deadline, at least 1. */

@@ -44,6 +44,11 @@ public final class Wire implements Runnable {
             nonce = (String) message.get("nonce");
             String version = System.getProperty("java.version");
             write(message.get("id"), new Fields().with("version", version));
+        } else if (message.get("action").equals("interrupt")) {
+            Request running = pending();
+            if (running != null) {
+                running.interrupt();
+            }
         } else {
             requests.add(new Request(message));
         }
