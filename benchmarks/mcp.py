@@ -1,10 +1,10 @@
 """Our debug tools over MCP beside a peer's, on the same tests, in one run.
 
     npm install @debugmcp/mcp-debugger && pip install debugpy     # Node.js 22
-    python -m benchmarks.mcp --peer "npx mcp-debugger stdio"
+    python -m benchmarks.mcp --peer "npx mcp-debugger"
 
-Both servers debug with the Python that runs this, and are used as their documentation says. They
-take turns, each warmed up by a launch. What a server can't do is told in its own words.
+Both servers debug with the Python that runs this, are used as their documentation says, and take
+turns, each warmed up by a launch. What a server can't do is told in its own words.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import multiprocessing
 import os
 import platform
 import shlex
+import subprocess
 import sys
 import tempfile
 import time
@@ -66,8 +67,6 @@ LIMIT, ALONE = 180.0, 5.0
 """Seconds for one call, and until what a killed client has left is counted."""
 MARK = "STEPINTO_BENCHMARK"
 """The variable by which a server's processes are known, besides their parents."""
-
-
 CALLS: Mapping[str, Sequence[tuple[str, dict[str, str]]]] = {
     "locals": [("debug_inspect", {"what": "locals"}), ("get_local_variables", {})],
     "evaluate": [("debug_inspect", {"what": "evaluate"}), ("evaluate_expression", {})],
@@ -84,7 +83,7 @@ class Failed(Exception):
 class Tools:
     """Our debug tools, with a session on one test at a time."""
 
-    column = 0
+    name, serve, column = "stepinto", ["mcp", "--repo", "{}"], 0
     running: asyncio.Task[str]
 
     def __init__(self, client: Client, project: Path) -> None:
@@ -127,7 +126,7 @@ class Tools:
 class PeerTools(Tools):
     """Those of @debugmcp/mcp-debugger, which debugs with debugpy."""
 
-    column = 1
+    name, serve, column = "mcp-debugger", ["stdio"], 1
     session: Mapping[str, str] = {}
 
     async def call(self, tool: str, **arguments: Any) -> str:
@@ -208,7 +207,8 @@ async def prints(tools: Tools, results: Results) -> None:
 async def serving(kind: type[Tools], command: Sequence[str], project: Path) -> AsyncIterator[Tools]:
     # Our sandbox sets it too: the plugins of this Python are none of the project's.
     env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", MARK: str(project)}
-    server = StdioServerParameters(command=command[0], args=[*command[1:]], env=env)
+    arguments = [*command[1:], *(word.format(project) for word in kind.serve)]
+    server = StdioServerParameters(command=command[0], args=arguments, env=env)
     with open(os.devnull, "w") as log:
         async with Client(stdio_client(server, errlog=log), mode="legacy") as client:
             yield kind(client, project)
@@ -221,14 +221,15 @@ def hold(kind: type[Tools], command: Sequence[str], project: Path, started: Even
         async with serving(kind, command, project) as tools:
             await tools.launch("test_forever")
             await tools.run_on()
+            await asyncio.sleep(1)
             started.set()
             await asyncio.sleep(LIMIT)
 
     asyncio.run(work())
 
 
-def left_of_killed(kind: type[Tools], command: Sequence[str], project: Path) -> int:
-    """How many processes are left of a killed client's server; ends them. Raises Failed."""
+def left_of_killed(kind: type[Tools], command: Sequence[str], project: Path) -> float:
+    """How many processes are left of a killed client's server; ends them."""
     context = multiprocessing.get_context("spawn")
     started = context.Event()
     client = context.Process(target=hold, args=(kind, command, project, started))
@@ -241,9 +242,7 @@ def left_of_killed(kind: type[Tools], command: Sequence[str], project: Path) -> 
     _, left = psutil.wait_procs(own, timeout=ALONE)
     for each in left:
         each.kill()
-    if not has_started:
-        raise Failed(f"no session to leave within {LIMIT:g} s")
-    return len(left)
+    return len(left) if has_started else math.nan
 
 
 async def measure(kind: type[Tools], command: Sequence[str], project: Path) -> Results:
@@ -258,7 +257,7 @@ async def measure(kind: type[Tools], command: Sequence[str], project: Path) -> R
                 await scenario(tools, results)
                 await tools.do("close")
             except (Failed, TimeoutError) as failed:
-                print(f"{kind.__name__}, {scenario.__name__}: {failed!r}"[:500])
+                print(f"{kind.name}, {scenario.__name__}: {failed!r}"[:500])
     left = left_of_killed(kind, command, project)
     results[f"client killed: processes left after {ALONE:g} s"].append(left)
     return results
@@ -270,7 +269,8 @@ def table(found: Mapping[str, Results]) -> Table:
     for row in dict.fromkeys(row for results in found.values() for row in results):
         values = [results[row] or [math.nan] for results in found.values()]
         cells = [f"{median(each):,.0f} ({min(each):,.0f} to {max(each):,.0f})" for each in values]
-        shown.add_row(row, *cells, f"{median(values[-1]) / (median(values[0]) or math.nan):.1f}")
+        ratio = median(values[-1]) / (median(values[0]) or math.nan)
+        shown.add_row(row, *cells, "" if math.isnan(ratio) else f"{ratio:.1f}")
     return shown
 
 
@@ -282,17 +282,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder).resolve()
         (project / FILE).write_text(TESTS)
-        servers: dict[type[Tools], list[str]] = {
-            Tools: [sys.executable, str(ROOT / "stepinto.py"), "mcp", "--repo", str(project)]
-        }
+        servers: dict[type[Tools], list[str]] = {Tools: [sys.executable, str(ROOT / "stepinto.py")]}
         if options.peer:
             servers[PeerTools] = shlex.split(options.peer)
-        found = {kind.__name__: Results(list) for kind in servers}
+        found: dict[str, Results] = defaultdict(lambda: Results(list))
         for turn in range(options.rounds):
             for kind, command in servers.items():
-                print(f"round {turn + 1}: {kind.__name__}", file=sys.stderr)
+                print(f"round {turn + 1}: {kind.name}", file=sys.stderr)
+                told = subprocess.check_output([*command, "--version"], text=True).split()[-1]
                 for row, values in asyncio.run(measure(kind, command, project)).items():
-                    found[kind.__name__][row] += values
+                    found[f"{kind.name} {told}"][row] += values
     print(f"{platform.platform()}, {os.cpu_count()} cores, CPython {platform.python_version()}\n")
     Console(width=200).print(table(found))
 

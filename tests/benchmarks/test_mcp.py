@@ -29,7 +29,7 @@ def test_sessions_stop_at_lines_of_their_tests() -> None:
 @pytest.mark.slow
 def test_our_server_is_interrupted(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text(TESTS)
-    command = [sys.executable, str(ROOT / "stepinto.py"), "mcp", "--repo", str(tmp_path)]
+    command = [sys.executable, str(ROOT / "stepinto.py")]
     results = Results(list)
 
     async def work() -> None:
