@@ -274,7 +274,8 @@ def _breakpoint(point: Breakpoint) -> str:
         place = f"{'uncaught ' if point.uncaught else ''}exception {point.exception}"
     watch = f", watching {', '.join(map(_short, point.watch))}" if point.watch else ""
     kind = f"{function}{condition}{temporary}{pending}{watch}"
-    return f"{point.number}: {f'{place}{kind}'.lstrip()}, hit {point.hits} time{'s' * (point.hits != 1)}"
+    times = "1 time" if point.hits == 1 else f"{point.hits} times"
+    return f"{point.number}: {f'{place}{kind}'.lstrip()}, hit {times}"
 
 
 def _indented(text: str) -> str:

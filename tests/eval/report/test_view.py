@@ -158,8 +158,9 @@ def test_two_runs_on_one_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["nowhere"], "nowhere has no rollouts"),
-        (["run", "nowhere"], "run and nowhere can't be compared"),
+        (["nowhere"], "nowhere: no such folder"),
+        (["run", "nowhere"], "nowhere: no such folder"),
+        (["run", "."], "run and . can't be compared"),
         (["run", "--outcome", "solved"], "there is no 'solved'; there are: resolved"),
         (["run", "--output", "."], "is no report of StepInto's"),
     ],
