@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import os
 import posixpath
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,10 +18,12 @@ from collect.benchmarks.base import Instance
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.local_repository import LocalRepositoryBenchmark
 from collect.benchmarks.opening import open_benchmark
-from collect.benchmarks.projects.project import without_outputs
+from collect.benchmarks.projects.project import is_test_file, without_outputs
 from collect.benchmarks.workspace import read_folder, reset_workspace
 from collect.code.source import find_test
 from collect.errors import ConfigError, the_nearest
+from collect.quantities import first_of
+from collect.store.messages import ToolCall, arguments_object
 from sandbox import Sandbox, SandboxConfig
 
 TESTS = {"python": re.compile(rb"def (test\w*)"), "java": re.compile(rb"void (\w+)\s*\(")}
@@ -87,7 +91,8 @@ class LiveRepository:
             same_kind = [each for each in files if each.endswith((".py", ".java"))]
             return (
                 f"there is no test {test}: {where} is no {self._unit} of this repository"
-                f"{the_nearest(where, same_kind)}; name a test like {example}"
+                f"{_of_that_name(files, test) or the_nearest(where, same_kind)}; name a test like "
+                f"{example}"
             )
         # It may be inherited from a class in another file.
         inherited = test.count("::") > 1 or "#" in test
@@ -99,6 +104,22 @@ class LiveRepository:
         known = [found.decode() for found in TESTS[self.language].findall(files[path])]
         near = the_nearest(name, known) or f"; it has {', '.join(known[:10]) or 'no tests'}"
         return f"there is no test {name} in {path}{near}; name a test like {example}"
+
+    def from_inside(self, call: ToolCall) -> ToolCall:
+        """The call with the names that this repository knows."""
+        given = arguments_object(call.arguments)
+        named = {
+            key: self.inside(given[key])
+            for key in ("test", "location", "path")
+            if isinstance(given.get(key), str)
+        }
+        if named.items() <= given.items():
+            return call
+        return replace(call, arguments=json.dumps(given | named))
+
+    def inside(self, place: str) -> str:
+        """A path, test or location as it is named here, where a client wrote it from the root."""
+        return place.removeprefix(f"{self.folder}/").removeprefix("./")
 
     @property
     def _unit(self) -> str:
@@ -114,3 +135,29 @@ class LiveRepository:
             "names what the tests need installed, and collect.benchmark.import_paths the "
             "repository's own folders to import from. Who runs this server can set them."
         )
+
+
+def _of_that_name(files: Mapping[str, bytes], test: str) -> str:
+    """`; the name is that of tests/test_a.py::test_x`; empty if no test of pytest's has it."""
+    name = re.split(r"::|[.#]", test.partition("[")[0])[-1]
+    found = [
+        "::".join((path, *names))
+        for path, data in files.items()
+        if is_test_file(path) and re.search(rb"def " + re.escape(name.encode()) + rb"\b", data)
+        for names in _functions(data)
+        if names[-1] == name
+    ]
+    return f"; the name is that of {first_of(found)}" if found else ""
+
+
+def _functions(source: bytes) -> Iterator[tuple[str, ...]]:
+    """The functions of a Python file, and the methods of its outermost classes."""
+    try:
+        nodes = ast.parse(source).body
+    except (SyntaxError, ValueError):
+        return
+    for node in nodes:
+        outer = (node.name,) if isinstance(node, ast.ClassDef) else ()
+        for each in node.body if isinstance(node, ast.ClassDef) else [node]:
+            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield (*outer, each.name)

@@ -229,6 +229,7 @@ class LiveSession:
         with self._lock:
             self._require_open()
             self.ongoing = ongoing
+        call = self._place.repository.from_inside(call)
         began = time.monotonic()
         try:
             if self._record is not None:
@@ -362,6 +363,7 @@ class LiveSession:
         repository, config = place.repository, place.runtime.agents
         if arguments.lines and not arguments.path:
             return ToolReply("Error: lines are of a path: give that too.", ToolOutcome.INVALID)
+        arguments = arguments.model_copy(update={"test": repository.inside(arguments.test)})
         refused = repository.not_there(repository.files(), arguments.test)
         if refused is not None:
             return ToolReply(f"Error: {refused}.", ToolOutcome.ERROR)

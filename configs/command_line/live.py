@@ -201,6 +201,8 @@ def _with_model(config: RunConfig, given: str | None) -> tuple[RunConfig, str | 
         usual = config.models.get(config.collect.sub)
         return config, config.collect.sub if isinstance(usual, playable) else None
     if given in config.models or not Path(given).is_dir():
+        if given not in config.models and "/" in given:
+            raise ConfigError(f"--model {given}: no such folder")
         return config, given
     folder = Path(given).resolve()
     for name, known in config.models.items():

@@ -98,16 +98,17 @@ def status(options: argparse.Namespace) -> int:
     with Live(console=folding, auto_refresh=False) as live:
         while True:
             over = is_over(list(begun_in(options.run).values()))
-            live.update(run_status(options.run), refresh=True)
+            live.update(run_status(options.run, waits=True), refresh=True)
             if over:
                 return 0
             time.sleep(WATCH_SECONDS)
 
 
-def run_status(run: Path) -> RenderableType:
-    """The status of a run. Raises ConfigError."""
+def run_status(run: Path, waits: bool = False) -> RenderableType:
+    """The status of a run, which may have yet to begin if one waits. Raises ConfigError."""
+    _require_folder(run)
     begun = begun_in(run)
-    if not begun and not (run / SAVED_NAME).is_file():
+    if not begun and not waits and not (run / SAVED_NAME).is_file():
         raise ConfigError(f"{run} has no rollouts; give the folder of a run that began")
     if not begun:
         return "no rollout has begun: a start first makes its checks, and opens its models"
@@ -115,6 +116,11 @@ def run_status(run: Path) -> RenderableType:
     for stage, folder in begun.items():
         parts += [rule(stage), read_status(folder)]
     return Group(*parts)
+
+
+def _require_folder(run: Path) -> None:
+    if not run.is_dir():
+        raise ConfigError(f"{run}: no such folder; give a run folder, such as runs/quickstart")
 
 
 def begun_in(run: Path) -> dict[str, Path]:
@@ -238,6 +244,9 @@ def view(options: argparse.Namespace) -> int:
     from eval.report.pages import SAMPLE, ReportRequest, write_report
 
     run: Path = options.run
+    for each in (run, options.other):
+        if each is not None:
+            _require_folder(each)
     configs = [_config_if_readable(each) for each in (run, options.other) if each is not None]
     labels = [labels_of(each) if each is not None else Labels() for each in configs]
     if options.other is not None:

@@ -271,7 +271,7 @@ def train(config: RunConfig) -> int:
     checked = report.preflight
     trained = counted(checked.pairs, "pair") if checked.pairs else counted(checked.rows, "row")
     console.print(
-        f"{report.base_model}\n{counted(report.steps, 'step')} on {trained} of up to "
+        f"{counted(report.steps, 'step')} on {trained} of up to "
         f"{checked.longest} tokens in {report.seconds:.0f} s; "
         f"{report.trained_parameters:,} of {report.parameters:,} parameters trained; "
         f"model in {config.folder}/model (training.json has the curve)"

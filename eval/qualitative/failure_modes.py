@@ -50,6 +50,8 @@ class Session:
     """All modes of `ANSWER_MODES` that hold, the primary one first; none: nothing is wrong."""
     touched: bool | None
     """Whether the patch changed the place that the answer reports; None: not known."""
+    finds: bool = True
+    """Whether the answer has evidence, or states a value, a place or an exception."""
 
 
 def _looks(event: DebugEvent) -> bool:
@@ -232,7 +234,10 @@ def session_of(
         "ungrounded": claims.counts[Support.UNGROUNDED] > 0,
     }
     touched = fix_touched_location(conversation, changed) if answers else None
-    return Session(answers, tuple(name for name in ANSWER_MODES if holds[name]), touched)
+    answer = conversation.answer
+    evidence = answer.evidence.strip(" .").lower() if answer is not None else ""
+    finds = bool(claims.claims) or evidence not in ("", "none")
+    return Session(answers, tuple(name for name in ANSWER_MODES if holds[name]), touched, finds)
 
 
 def modes_of_rollout(

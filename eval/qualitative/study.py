@@ -33,8 +33,8 @@ from eval.qualitative.failure_modes import (
 from eval.qualitative.judge import CATEGORIES, LABELS, NONE, Item, JudgeReport
 
 DEBUGGERS = (Role.DEBUG_SUBAGENT, Role.INSPECTOR)
-SOUND = ""
-"""Stands for the mode of an answer that has none."""
+SOUND, NO_FINDING = "", "no_finding"
+"""Stand for the mode of an answer that has none: with a finding, and without."""
 GoldPatches = Mapping[InstanceKey, Sequence[ChangedRange]]
 
 
@@ -46,7 +46,7 @@ class Finding:
     attempt: int
     resolved: bool
     answers: tuple[str, ...]
-    """The primary mode of each answer; `SOUND` among them."""
+    """The primary mode of each answer; `SOUND` and `NO_FINDING` among them."""
     modes: tuple[str, ...]
     """The modes of an unresolved rollout, the primary one first."""
 
@@ -111,7 +111,9 @@ def _look_at(
             sessions.append(session_of(each, tests, changed))
             if each.role is not Role.MAIN:
                 result.tools[arm].update(tools_by_step(each))
-    answers = tuple([*each.modes, SOUND][0] for each in sessions if each.answers)
+    answers = tuple(
+        [*each.modes, SOUND if each.finds else NO_FINDING][0] for each in sessions if each.answers
+    )
     modes = modes_of_rollout(rollout, sessions, changed, gold.get(instance, ()))
     told = () if rollout.resolved else tuple(modes)
     result.findings.append(
@@ -199,7 +201,8 @@ def steps_figures(study: Study, labels: Labels) -> list[Figure]:
 def answers_table(study: Study, labels: Labels) -> Table:
     """What was wrong with the answers of subagents, whatever came of their rollouts."""
     rows: list[Row] = []
-    described = {SOUND: ("Sound", "None of the following."), **ANSWER_MODES}
+    nothing = ("No Finding", "None of the others: the answer says that it found nothing.")
+    described = {SOUND: ("Sound", "None of the following."), **ANSWER_MODES, NO_FINDING: nothing}
     for names, findings in _by_arm(study, labels, lambda each: bool(each.answers)).items():
         counts = Counter(mode for each in findings for mode in each.answers)
         good = Counter(mode for each in findings if each.resolved for mode in each.answers)

@@ -4,6 +4,7 @@ settings differ."""
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,7 @@ from eval.report.index import card_view, html_of, saved_config
 from eval.report.pages import INDEX, check_output
 from eval.report.rendering import render
 
+logger = logging.getLogger(__name__)
 STAGES = ("eval", "collect")
 """The stages whose rollouts are compared: the first that both runs have."""
 PLACE = ("run", "runs_folder")
@@ -101,6 +103,8 @@ def write_comparison(folders: Sequence[Path], labels: Sequence[Labels], output: 
     kept = StatisticsConfig.model_fields.keys() & saved.keys() - {"comparisons"}
     statistics = StatisticsConfig.model_validate({key: saved[key] for key in kept})
     compared = compare_runs(first, second, statistics)
+    if not first.bugs & second.bugs:
+        logger.warning(f"{first.name} and {second.name} have no bug in common")
     arms = first.arms | second.arms
     places = {arms[arm]: place for place, arm in enumerate(compared)}
     settings = differing(first, second)

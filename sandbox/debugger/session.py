@@ -79,6 +79,10 @@ STILL_OPEN = "the session that was open goes on"
 OPEN_ENDED = "the session that was open has ended"
 ALSO_THERE = ("is there already", "are at this line")
 """Ends of notes about other breakpoints that mean nothing to one that is set to collect."""
+ALREADY_HERE = (
+    "the stop you are at does not count, and the place was not reached again; restart to collect "
+    "from the beginning"
+)
 PASSED = (StopReason.ENTRY, StopReason.BREAKPOINT)
 """Stops that collecting runs past."""
 TEST_FAILED = "the test failed before the next"
@@ -117,6 +121,8 @@ class Debugger:
         """The test, if only its runner's exit code says whether it failed."""
         self._ran_code = False
         """Whether code was run in the program since its start."""
+        self._at: tuple[str | None, int | None] = None, None
+        """File and line of the last stop."""
 
     def start(self, launch: Launch) -> DebugEvent:
         """Launch the test suspended, set the breakpoints, run to the first stop. At every stop of
@@ -178,9 +184,12 @@ class Debugger:
         answer = self._send(Action.SET_BREAKPOINT, checked, self._limits.action_timeout)
         event = self._event(Action.SET_BREAKPOINT, given, answer, 0.0)
         if event.error_kind is None:
-            number = answer["breakpoints"][0]["number"]
+            point, at = answer["breakpoints"][0], self._at
+            number = point["number"]
             found = self._collect(number, request.watch, hits)
             told = [note for note in event.notes if not note.endswith(ALSO_THERE)]
+            if not found.collected and at == (point.get("file"), point.get("line")):
+                told.append(ALREADY_HERE)
             event = replace(found, notes=(*told, *found.notes))
             if number not in earlier:
                 # From the next start too, if the program has ended.
@@ -189,7 +198,7 @@ class Debugger:
                 self._records.pop(number, None)
                 if self._points is not None:
                     self._points.pop(number, None)
-                event = replace(event, source=self._unmarked(event, answer["breakpoints"][0]))
+                event = replace(event, source=self._unmarked(event, point))
         return replace(
             event,
             action=Action.COLLECT,
@@ -513,6 +522,8 @@ class Debugger:
         if self._child_processes and (unseen or ended):
             event = replace(event, notes=(*event.notes, CHILD_PROCESSES))
         self.state = event.state
+        if event.stop_reason is not None:
+            self._at = event.file, event.line
         if event.state is State.DONE and event.stop_reason is not None:
             self._end_program()
         return event

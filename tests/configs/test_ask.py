@@ -49,6 +49,7 @@ def test_an_answer_is_printed_and_its_steps_are_told(
     [
         ([], "nobody is there to ask: give --model"),
         (["--model", "oracle"], "can't answer here"),
+        (["--model", "no/model"], "--model no/model: no such folder"),
         (["--lines", "3"], "--lines are lines of a file: give --path too"),
         (["--path", "shop/cart.py", "--lines", "5-3"], "give lines such as"),
     ],

@@ -209,6 +209,22 @@ def test_a_cancelled_question_ends_and_the_debug_session_goes_on(
     with_client(live(repo, *asked_of(server)), work)
 
 
+def test_tests_and_places_are_known_by_what_clients_call_them(repo: Path) -> None:
+    async def work(client: Client) -> None:
+        for name in ("test_total", "tests.test_cart.test_total"):
+            assert f"that of {TEST};" in await said(client, START, test=name)
+        assert "the name is that of" not in await said(client, START, test="test_nothing")
+        assert "Paused at" in await said(client, START, test=f"./{TEST}")
+        assert f"earlier debug session, on {TEST}," in await said(
+            client, START, test=f"{repo}/{TEST}"
+        )
+        place = f"{repo}/shop/cart.py:4"
+        told = await said(client, "debug_breakpoint", action="set", location=place)
+        assert "1: shop/cart.py:4" in told
+
+    with_client(live(repo), work)
+
+
 def test_a_cancelled_run_is_interrupted_and_the_debug_session_goes_on(repo: Path) -> None:
     async def work(client: Client) -> None:
         await said(client, START, test=FOREVER)

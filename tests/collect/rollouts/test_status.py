@@ -158,7 +158,6 @@ def test_a_run_that_starts_says_so(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_watching_ends_with_the_run(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
-    (run / SAVED_NAME).write_text("run: x\n")
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "stepinto", "status", str(run), "--watch"]
     shown_so_far = ""
@@ -184,6 +183,8 @@ def test_watching_ends_with_the_run(tmp_path: Path) -> None:
 def test_broken_and_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["status", str(tmp_path)]) == 2
     assert "has no rollouts" in capsys.readouterr().err
+    assert main(["status", str(tmp_path / "nowhere"), "--watch"]) == 2
+    assert "nowhere: no such folder" in capsys.readouterr().err
     (tmp_path / NAME).write_text("{}")
     with pytest.raises(ConfigError, match="remove it"):
         read_status(tmp_path)

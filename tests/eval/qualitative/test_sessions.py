@@ -93,6 +93,17 @@ def test_a_stop_at_an_exception_is_a_hit() -> None:
     assert modes(held.answer("A KeyError.", location="shop/cart.py:9")) == []
 
 
+def test_an_answer_may_find_nothing() -> None:
+    for answer, evidence, finds in (
+        ("I could not establish this.", "none", False),
+        ("I could not establish this.", "the line was not reached", True),
+        ("`total` is 80.", "none", True),
+    ):
+        held = launched().answer(answer, evidence, "unknown")
+        session = session_of(held, TESTS, ())
+        assert (session.modes, session.finds) == ((), finds), answer
+
+
 def test_reading_alone_is_static_analysis() -> None:
     held = Session().call("read_file", "  42 return rate * total", path="shop/cart.py")
     assert modes(held.answer("It multiplies.")) == ["static_analysis"]

@@ -123,6 +123,16 @@ def test_answers_are_shown_with_their_questions(
     assert "Verdict no answer" in page.text
 
 
+def test_two_runs_without_a_common_bug(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    runs = tmp_path / "before", tmp_path / "after"
+    for run in runs:
+        store = RunStore.open(run / "eval")
+        store.add(make_rollout(f"bug-{run.name}"), [])
+        store.close()
+    assert view(*runs) == 0
+    assert "before and after have no bug in common" in caplog.text
+
+
 def test_two_runs_on_one_page(tmp_path: Path) -> None:
     """Of ten bugs both played eight; the first run resolves one of these, the second seven."""
     runs = tmp_path / "before", tmp_path / "after"
@@ -158,8 +168,9 @@ def test_two_runs_on_one_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["nowhere"], "nowhere has no rollouts"),
-        (["run", "nowhere"], "run and nowhere can't be compared"),
+        (["nowhere"], "nowhere: no such folder"),
+        (["run", "nowhere"], "nowhere: no such folder"),
+        (["run", "."], "run and . can't be compared"),
         (["run", "--outcome", "solved"], "there is no 'solved'; there are: resolved"),
         (["run", "--output", "."], "is no report of StepInto's"),
     ],

@@ -17,6 +17,7 @@ from sandbox.debugger import (
     StopReason,
 )
 from sandbox.debugger.rendering import render
+from sandbox.debugger.session import ALREADY_HERE
 from tests.interpreters import find_interpreter
 from tests.sandbox.debugger.conftest import LIMITS, Workbench
 from tests.sandbox.debugger.java_bench import JavaBench, java_benches
@@ -166,6 +167,13 @@ def test_other_breakpoints_do_not_end_collecting(bench: Workbench | JavaBench) -
     assert "hits before 5 came before this collection" in event.notes
     ended = bench.debugger.collect(bench.at("add"), 20)
     assert (ended.stop_reason, len(ended.collected)) == (StopReason.EXITED, 3)
+
+
+def test_the_stop_where_it_is_does_not_count(bench: Workbench | JavaBench) -> None:
+    for place, is_told in (("end", True), ("call", False)):
+        bench.start(bench.at(place), stop_at_entry=False)
+        event = bench.debugger.collect(bench.at("end" if is_told else "add"), 3)
+        assert (event.collected == (), ALREADY_HERE in event.notes) == (is_told, is_told)
 
 
 @pytest.mark.slow
