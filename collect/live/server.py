@@ -308,12 +308,17 @@ def serve_http(live: LiveServer, address: Address, token: str | None) -> None:
         Gate(app, live, token), log_level="warning", timeout_graceful_shutdown=2
     )
 
+    # uvicorn stops at a signal, then raises it again: that must not end the process before `close`.
+    for stopping in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(stopping, lambda *_: None)
+
     async def serve() -> None:
         shown = f"[{address.host}]" if ":" in address.host else address.host
         logger.info(f"listening on http://{shown}:{port}/mcp")
         try:
             await uvicorn.Server(config).serve(sockets=[listening])
         finally:
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # who is impatient may end it
             await live.close()
 
     asyncio.run(serve())

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx2
@@ -19,6 +19,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from collect.store.run_store import RunStore
 from tests.collect.live.conftest import ANSWER, FOREVER, SPOILS, TEST, asked_of, said
 from tests.collect.models.chat_server import ChatServer, reply
 
@@ -189,6 +190,25 @@ def test_a_client_by_http_that_is_killed_leaves_nothing_behind(
             assert below(process)
             client.kill()
         wait_until(lambda: not below(process))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+def test_a_stopped_http_server_stores_the_verdict(
+    repo: Path, tmp_path: Path, sent: signal.Signals
+) -> None:
+    async def work(url: str, process: int) -> None:
+        with suppress(Exception):  # the server leaves before its client
+            async with over_http(url) as client:
+                await said(client, START, test=TEST)
+                os.kill(process, sent)
+                await asyncio.to_thread(wait_until, lambda: not alive(process))
+
+    run = tmp_path / "live"
+    with http_server(repo, "--record", str(run), "--test", TEST) as (url, process):
+        asyncio.run(work(url, process))
+    (rollout,) = RunStore(run).read_rollouts()
+    assert [(each.before, each.after) for each in rollout.tests] == [("failed", "failed")]
 
 
 @pytest.mark.parametrize(
