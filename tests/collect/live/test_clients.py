@@ -19,14 +19,16 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from collect.live.server import Gate
 from collect.store.run_store import RunStore
-from tests.collect.live.conftest import ANSWER, FOREVER, SPOILS, TEST, asked_of, said
+from tests.collect.live.conftest import ANSWER, FOREVER, SPOILS, TEST, asked_of, live, said
 from tests.collect.models.chat_server import ChatServer, reply
 
 ROOT = Path(__file__).resolve().parents[3]
 COMMAND = [str(ROOT / "stepinto.py"), "mcp"]
 START = "debug_start_session"
 TOKEN = "s3cret"
+CLIENT_INFO = {"name": "visitor", "version": "1"}
 CLIENT = """\
 import asyncio, sys
 from mcp.client import Client
@@ -190,6 +192,34 @@ def test_a_client_by_http_that_is_killed_leaves_nothing_behind(
             assert below(process)
             client.kill()
         wait_until(lambda: not below(process))
+
+
+def test_a_client_that_has_gone_leaves_its_place_to_others(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("collect.live.server.GONE_SECONDS", 0.05)
+    served = live(repo)
+    app = served.mcp().streamable_http_app(max_sessions=1)
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": CLIENT_INFO}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+    accept = {"Accept": "application/json, text/event-stream"}
+
+    async def work() -> None:
+        transport = httpx2.ASGITransport(Gate(app, served, None))
+        async with (
+            app.router.lifespan_context(app),
+            httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as http,
+        ):
+
+            async def status() -> int:
+                return (await http.post("/mcp", json=body, headers=accept)).status_code
+
+            assert [await status(), await status()] == [200, 503]
+            async with asyncio.timeout(60):
+                while await status() != 200:
+                    await asyncio.sleep(0.02)
+
+    asyncio.run(work())
 
 
 @pytest.mark.slow
