@@ -18,6 +18,7 @@ from posixpath import dirname, join
 from collect.benchmarks.base import Benchmark, Environment, Instance
 from collect.code.patches import PatchError, apply_patch, changed_paths, named_files, unquote
 from collect.errors import ConfigError
+from collect.store.files import LOCK
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.bubblewrap import find_interpreter
 from sandbox.errors import SandboxFileError, SandboxUnavailable
@@ -155,6 +156,8 @@ LEFT_OUT = frozenset(
     }
 )
 """Folders without any of the project's own files."""
+RUN_FOLDERS = frozenset({"rollouts", "conversations"})
+"""Beside the lock they tell a run of StepInto, such as a recording of this repository."""
 MEGABYTE = 1024 * 1024
 
 
@@ -170,8 +173,8 @@ def read_folder(
     read: Callable[[Path, os.stat_result], bytes] = lambda path, _: path.read_bytes(),
 ) -> dict[str, bytes]:
     """Every regular file, by path relative to the folder, except in folders with names in
-    `left_out`. Links are skipped, because they may lead elsewhere, and files that vanish meanwhile.
-    `read` gives the content of a file.
+    `left_out` and in runs of StepInto. Links are skipped, because they may lead elsewhere, and
+    files that vanish meanwhile. `read` gives the content of a file.
 
     Raises TreeTooLarge before any reading if there are more than `max_mb` megabytes, ConfigError
     for a name that is not UTF-8, or a file that can't be read.
@@ -180,6 +183,9 @@ def read_folder(
     for root, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in left_out]
         below = os.path.relpath(root, folder)
+        if below != "." and LOCK in names and RUN_FOLDERS.issubset(folders):
+            folders.clear()
+            continue
         for name in names:
             if name in left_out:
                 continue

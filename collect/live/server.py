@@ -28,7 +28,7 @@ from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from collect.agents.tools import ToolReply
 from collect.errors import ConfigError, RolloutStopped
@@ -46,7 +46,7 @@ MOST_WAITING = 8
 """Calls of one client that wait for their turn; more are refused."""
 IDLE_SECONDS, GONE_SECONDS = 600.0, 10.0
 """An HTTP client has gone if it has sent nothing for the first, or for the second after its event
-stream was cut."""
+stream was cut, or it has only said hello."""
 MOST_CLIENTS = 64
 """HTTP clients at once."""
 INSTRUCTIONS = """\
@@ -308,12 +308,17 @@ def serve_http(live: LiveServer, address: Address, token: str | None) -> None:
         Gate(app, live, token), log_level="warning", timeout_graceful_shutdown=2
     )
 
+    # uvicorn stops at a signal, then raises it again: that must not end the process before `close`.
+    for stopping in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(stopping, lambda *_: None)
+
     async def serve() -> None:
         shown = f"[{address.host}]" if ":" in address.host else address.host
         logger.info(f"listening on http://{shown}:{port}/mcp")
         try:
             await uvicorn.Server(config).serve(sockets=[listening])
         finally:
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # who is impatient may end it
             await live.close()
 
     asyncio.run(serve())
@@ -338,6 +343,7 @@ class Gate:
     live: LiveServer
     token: str | None
     _present: dict[str, _Presence] = field(default_factory=dict)
+    _ending: set[asyncio.Future[None]] = field(default_factory=set)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope.get("headers", ()))
@@ -346,14 +352,15 @@ class Gate:
         elif (refusal := self._refusal(headers)) is not None:
             await refusal(scope, receive, send)
         elif (session_id := headers.get(b"mcp-session-id", b"").decode("latin-1")) == "":
-            await self.app(scope, receive, send)
+            await self._open(scope, receive, send)
         else:
             presence = self._enter(session_id)
             try:
                 await self.app(scope, receive, send)
             finally:
                 presence.had_stream |= scope["method"] == "GET"
-                self._exit(session_id, presence, at_once=scope["method"] == "DELETE")
+                wait = GONE_SECONDS if presence.had_stream else IDLE_SECONDS
+                self._exit(session_id, scope, wait)
 
     def _refusal(self, headers: dict[bytes, bytes]) -> JSONResponse | None:
         given = headers.get(b"authorization", b"")
@@ -373,6 +380,24 @@ class Gate:
         }
         return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, 400)
 
+    async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request of no session through, and expect the client of the one that it begins."""
+        begun = ""
+
+        async def watch(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                headers = dict(message.get("headers", ()))
+                begun = headers.get(b"mcp-session-id", b"").decode("latin-1")
+            await send(message)
+
+        try:
+            await self.app(scope, receive, watch)
+        finally:
+            if begun and begun not in self._present:
+                self._enter(begun)
+                self._exit(begun, scope, GONE_SECONDS)
+
     def _enter(self, session_id: str) -> _Presence:
         presence = self._present.setdefault(session_id, _Presence())
         presence.requests += 1
@@ -380,14 +405,31 @@ class Gate:
             presence.leaving.cancel()
         return presence
 
-    def _exit(self, session_id: str, presence: _Presence, at_once: bool) -> None:
+    def _exit(self, session_id: str, scope: Scope, wait: float) -> None:
+        """A request has ended; if nothing comes for so many seconds, the client has gone."""
+        presence = self._present.get(session_id, _Presence(1))
         presence.requests -= 1
-        if at_once:
+        if scope["method"] == "DELETE":
             self._leave(session_id)
         elif not presence.requests:
-            wait = GONE_SECONDS if presence.had_stream else IDLE_SECONDS
             loop = asyncio.get_running_loop()
-            presence.leaving = loop.call_later(wait, self._leave, session_id)
+            presence.leaving = loop.call_later(wait, self._gone, session_id, scope)
+
+    def _gone(self, session_id: str, scope: Scope) -> None:
+        """End the SDK's session as its client would have: other clients need the place."""
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": b""}
+
+        async def send(message: Message) -> None:
+            pass
+
+        headers = [*scope["headers"], (b"mcp-session-id", session_id.encode("latin-1"))]
+        farewell = {**scope, "method": "DELETE", "headers": headers}
+        ending = asyncio.ensure_future(self.app(farewell, receive, send))
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+        self._leave(session_id)
 
     def _leave(self, session_id: str) -> None:
         self._present.pop(session_id, None)

@@ -18,6 +18,7 @@ from collect.agents.subagent_task import DebugSubagentArguments
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.local import BUGS_FILE
 from collect.config import SAVED_NAME
+from collect.console import visible
 from collect.errors import ConfigError
 from collect.live.repository import LiveRepository
 from collect.live.session import LiveSession, Ongoing, Subagent, Workplace
@@ -153,12 +154,12 @@ def ask(options: argparse.Namespace) -> int:
     finally:
         session.close()
         place.subagent.close()
-    print(reply.text)
+    print(visible(reply.text))
     return 0 if reply.outcome is ToolOutcome.OK else FAILED
 
 
 def _report(step: int, most: int, what: str) -> None:
-    print(f"step {step} of {most}: {what}", file=sys.stderr, flush=True)
+    print(visible(f"step {step} of {most}: {what}"), file=sys.stderr, flush=True)
 
 
 def _lines(text: str) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stepinto import main
-from tests.collect.live.conftest import ANSWER, CART, TEST, TESTS, asked_of
+from tests.collect.live.conftest import ANSWER, CART, TEST, TESTS, asked_of, calling
 from tests.collect.models.chat_server import ChatServer, reply
 
 
@@ -42,6 +42,22 @@ def test_an_answer_is_printed_and_its_steps_are_told(
     server.will_answer(reply("I don't know."))
     assert main(asked) == 1
     assert "gave no answer after 2 steps" in capsys.readouterr().out
+
+
+def test_what_a_model_writes_does_not_reach_the_terminal_as_codes(
+    repo: Path, server: ChatServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    codes = "\x1b]0;title\x07\x1b[2J\u202e"
+    server.will_answer(calling(f"debug_{codes}"), reply(ANSWER.replace("33.0 at", f"{codes} at")))
+    asked = ["ask", "What is result?", *asked_of(server), "--model", "scripted"]
+    asked += ["--repo", str(repo), "--test"]
+    assert main([*asked, TEST]) == 0
+    shown = capsys.readouterr()
+    assert r"\x1b]0;title\x07\x1b[2J\u202e at" in shown.out
+    assert main([*asked, f"tests/test_cart.py::{codes}"]) == 1
+    told = capsys.readouterr()
+    assert r"there is no test \x1b" in told.out
+    assert not {*"\x1b\x07\u202e"} & {*shown.out, *shown.err, *told.out, *told.err}
 
 
 @pytest.mark.parametrize(

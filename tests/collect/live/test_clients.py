@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx2
@@ -19,13 +19,16 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.collect.live.conftest import ANSWER, FOREVER, SPOILS, TEST, asked_of, said
+from collect.live.server import Gate
+from collect.store.run_store import RunStore
+from tests.collect.live.conftest import ANSWER, FOREVER, SPOILS, TEST, asked_of, live, said
 from tests.collect.models.chat_server import ChatServer, reply
 
 ROOT = Path(__file__).resolve().parents[3]
 COMMAND = [str(ROOT / "stepinto.py"), "mcp"]
 START = "debug_start_session"
 TOKEN = "s3cret"
+CLIENT_INFO = {"name": "visitor", "version": "1"}
 CLIENT = """\
 import asyncio, sys
 from mcp.client import Client
@@ -189,6 +192,53 @@ def test_a_client_by_http_that_is_killed_leaves_nothing_behind(
             assert below(process)
             client.kill()
         wait_until(lambda: not below(process))
+
+
+def test_a_client_that_has_gone_leaves_its_place_to_others(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("collect.live.server.GONE_SECONDS", 0.05)
+    served = live(repo)
+    app = served.mcp().streamable_http_app(max_sessions=1)
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": CLIENT_INFO}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+    accept = {"Accept": "application/json, text/event-stream"}
+
+    async def work() -> None:
+        transport = httpx2.ASGITransport(Gate(app, served, None))
+        async with (
+            app.router.lifespan_context(app),
+            httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as http,
+        ):
+
+            async def status() -> int:
+                return (await http.post("/mcp", json=body, headers=accept)).status_code
+
+            assert [await status(), await status()] == [200, 503]
+            async with asyncio.timeout(60):
+                while await status() != 200:
+                    await asyncio.sleep(0.02)
+
+    asyncio.run(work())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+def test_a_stopped_http_server_stores_the_verdict(
+    repo: Path, tmp_path: Path, sent: signal.Signals
+) -> None:
+    async def work(url: str, process: int) -> None:
+        with suppress(Exception):  # the server leaves before its client
+            async with over_http(url) as client:
+                await said(client, START, test=TEST)
+                os.kill(process, sent)
+                await asyncio.to_thread(wait_until, lambda: not alive(process))
+
+    run = tmp_path / "live"
+    with http_server(repo, "--record", str(run), "--test", TEST) as (url, process):
+        asyncio.run(work(url, process))
+    (rollout,) = RunStore(run).read_rollouts()
+    assert [(each.before, each.after) for each in rollout.tests] == [("failed", "failed")]
 
 
 @pytest.mark.parametrize(

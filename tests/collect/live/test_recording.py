@@ -133,6 +133,25 @@ def test_a_server_killed_by_its_client_still_finds_the_verdict(repo: Path, tmp_p
     wait_until(lambda: [each.resolved for each in RunStore(run).read_rollouts()] == [True], 120)
 
 
+def test_a_recording_inside_the_repository_is_no_part_of_it(repo: Path) -> None:
+    run = repo / "runs" / "live"
+
+    async def work(client: Client) -> None:
+        await said(client, "debug_start_session", test=TEST)
+
+    files = []
+    for _ in range(2):
+        live = recorded(repo, run)
+        files.append(sorted(live.place.repository.files()))
+        with_client(live, work)
+        assert live.place.repository.changed_since(live.place.repository.now().files) == []
+        ended(live)
+    assert files == [["shop/cart.py", "tests/test_cart.py"]] * 2
+    assert [each.patch for each in RunStore(run).read_rollouts()] == ["", ""]
+    (tree,) = (run / "repositories").iterdir()
+    assert not (tree / "runs").exists()
+
+
 def test_other_folders_are_not_recorded_into(repo: Path, tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "mine.txt").write_text("mine")
