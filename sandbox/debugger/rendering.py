@@ -264,7 +264,7 @@ def _breakpoints(event: DebugEvent) -> Iterable[str]:
 
 
 def _breakpoint(point: Breakpoint) -> str:
-    """`2: shop/cart.py:42 in Cart.total if total > 3, temporary, hit 1 time`."""
+    """`2: shop/cart.py:42 in Cart.total if total > 3, temporary, hit 1 times`."""
     function = f" in {point.function}" if point.function else ""
     condition = f" if {point.condition}" if point.condition else ""
     temporary = ", temporary" if point.temporary else ""
@@ -274,8 +274,7 @@ def _breakpoint(point: Breakpoint) -> str:
         place = f"{'uncaught ' if point.uncaught else ''}exception {point.exception}"
     watch = f", watching {', '.join(map(_short, point.watch))}" if point.watch else ""
     kind = f"{function}{condition}{temporary}{pending}{watch}"
-    times = "1 time" if point.hits == 1 else f"{point.hits} times"
-    return f"{point.number}: {f'{place}{kind}'.lstrip()}, hit {times}"
+    return f"{point.number}: {f'{place}{kind}'.lstrip()}, hit {point.hits} times"
 
 
 def _indented(text: str) -> str:

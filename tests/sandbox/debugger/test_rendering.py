@@ -145,7 +145,7 @@ def test_an_exception_breakpoint() -> None:
     ended = replace(event, state=State.POST_MORTEM, action=Action.START, breakpoints=(other, point))
     lines = render(ended).splitlines()
     assert lines[0].endswith("(post mortem: an exception ended the run, breakpoint 2)")
-    assert lines[-2:] == ["1: a.py:3, hit 0 times", "2: exception KeyError, hit 1 time"]
+    assert lines[-2:] == ["1: a.py:3, hit 0 times", "2: exception KeyError, hit 1 times"]
 
 
 def test_a_start_names_only_the_breakpoints_that_were_hit() -> None:
