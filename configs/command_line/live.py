@@ -102,6 +102,9 @@ def mcp(options: argparse.Namespace) -> int:
         _outlive_client()
     token = _token(options.token_file)
     config, place = _opened(options)
+    for test in options.test:
+        if (refused := place.repository.not_there(place.repository.files(), test)) is not None:
+            raise ConfigError(f"--test: {refused}")
     recording = None
     try:
         if options.record is not None:

@@ -157,3 +157,18 @@ def test_other_folders_are_not_recorded_into(repo: Path, tmp_path: Path) -> None
     (tmp_path / "notes" / "mine.txt").write_text("mine")
     with pytest.raises(ConfigError, match="there is something else"):
         recorded(repo, tmp_path / "notes")
+
+
+def test_a_test_that_is_not_there_is_refused_at_the_start(repo: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    command = [sys.executable, *COMMAND, "--repo", str(repo), "--record", str(run)]
+    ended = subprocess.run(
+        [*command, "--test", f"{TEST}_"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert "--test: there is no test" in ended.stderr
+    assert not run.exists()
