@@ -75,7 +75,7 @@ from collect.questions.tracing import (
     trace_test,
 )
 from collect.rollouts.progress import ProgressBar
-from collect.store.files import StrictRecord, WorkFile, card_path, write_lines
+from collect.store.files import StrictRecord, WorkFile, card_path, read_card, write_lines
 from collect.store.records import code_version, digest
 from collect.threads import run_in_threads
 from sandbox import SandboxConfig, clean_up
@@ -244,11 +244,10 @@ def build(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Card | 
         "sandbox": runtime.sandbox.model_dump(mode="json"),
     }
     fingerprint = digest([settings, [each.hash for each in instances]])
-    if path.is_file() and card_path(path).is_file():
-        card = Card.model_validate_json(card_path(path).read_bytes())
-        if card.fingerprint == fingerprint:
-            logger.info(f"{path} is finished; remove it to make the questions again")
-            return card
+    earlier = read_card(path, card_path(path), Card)
+    if earlier is not None and earlier.fingerprint == fingerprint:
+        logger.info(f"{path} is finished; remove it to make the questions again")
+        return earlier
     key = digest({**settings, "code": code_version()})
     work = WorkFile(path, key, Outcome, lambda each: each.instance_hash, ADVICE)
     missing = [instance for instance in instances if instance.hash not in work.outcomes]

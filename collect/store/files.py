@@ -146,6 +146,16 @@ def write_lines(path: Path, records: Iterable[BaseModel], card: BaseModel) -> No
     write_text(path, "".join(f"{record.model_dump_json()}\n" for record in records))
 
 
+def read_card(path: Path, card: Path, kind: type[Record]) -> Record | None:
+    """The card of a finished file. None if one of them is missing, or the card can't be read."""
+    if not path.is_file() or not card.is_file():
+        return None
+    try:
+        return kind.model_validate_json(card.read_bytes())
+    except ValidationError:
+        return None
+
+
 def read_lines(path: Path, kind: type[Record], how_to_get: str) -> list[Record]:
     """The records of a file without empty lines; `how_to_get` says what to do if it is missing.
 

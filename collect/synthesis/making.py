@@ -47,7 +47,7 @@ from collect.config import RuntimeConfig
 from collect.errors import ConfigError
 from collect.quantities import FunnelStep, counted, duration, funnel
 from collect.rollouts.progress import ProgressBar
-from collect.store.files import StrictRecord, WorkFile, write_text
+from collect.store.files import StrictRecord, WorkFile, read_card, write_text
 from collect.store.records import code_version, digest
 from collect.synthesis.difficulty import (
     Clues,
@@ -651,12 +651,11 @@ def make_bugs(runtime: RuntimeConfig, config: FactoryConfig, run: Path) -> Made:
     folder = run / "factory" if config.output is None else Path(config.output)
     folder.mkdir(parents=True, exist_ok=True)
     console = Console(stderr=True)
-    if (folder / BUGS_FILE).is_file():
-        card = Card.model_validate_json((folder / CARD_FILE).read_bytes())
-        if card.settings == config.model_dump(mode="json"):
-            told = f"{folder} is finished; remove it to make the bugs again"
-            console.print(told, markup=False, soft_wrap=True)
-            return Made(folder, card)
+    earlier = read_card(folder / BUGS_FILE, folder / CARD_FILE, Card)
+    if earlier is not None and earlier.settings == config.model_dump(mode="json"):
+        told = f"{folder} is finished; remove it to make the bugs again"
+        console.print(told, markup=False, soft_wrap=True)
+        return Made(folder, earlier)
     clean_up(runtime.sandbox)
     maker = ProjectMaker(runtime, config, folder, threading.Event())
     done: list[ProjectBugs] = []

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from collect.errors import ConfigError
-from collect.store.files import WorkFile
+from collect.store.files import WorkFile, card_path, read_card, write_lines
 
 REPOSITORY = Path(__file__).parents[3]
 HOLDER = """
@@ -76,3 +76,14 @@ def test_one_writing_process_at_a_time(tmp_path: Path) -> None:
             open_work(tmp_path)
         holder.kill()
     open_work(tmp_path).add(Counted(name="one"))
+
+
+def test_only_a_finished_file_has_a_card(tmp_path: Path) -> None:
+    path = tmp_path / "counts.jsonl"
+    card = card_path(path)
+    write_lines(path, [Counted(name="one")], Counted(name="card", count=1))
+    assert read_card(path, card, Counted) == Counted(name="card", count=1)
+    card.write_text('{"name": "ca')
+    assert read_card(path, card, Counted) is None
+    card.unlink()
+    assert read_card(path, card, Counted) is None
