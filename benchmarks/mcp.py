@@ -130,7 +130,7 @@ class PeerTools(Tools):
     session: Mapping[str, str] = {}
 
     async def call(self, tool: str, **arguments: Any) -> str:
-        """The answer, once the program has paused: it may come before."""
+        """The answer once the program has paused; a peer can answer earlier."""
         answer = await super().call(tool, **self.session, **arguments)
         until = time.monotonic() + LIMIT
         while '"state":"running"' in answer and time.monotonic() < until:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import posixpath
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from collect.benchmarks.local_repository import LocalRepositoryBenchmark
 from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.projects.project import is_test_file, without_outputs
 from collect.benchmarks.workspace import read_folder, reset_workspace
-from collect.code.source import find_test
+from collect.code.source import find_test, read_source
 from collect.errors import ConfigError, the_nearest
 from collect.quantities import first_of
 from collect.store.messages import ToolCall, arguments_object
@@ -141,23 +140,10 @@ def _of_that_name(files: Mapping[str, bytes], test: str) -> str:
     """`; the name is that of tests/test_a.py::test_x`; empty if no test of pytest's has it."""
     name = re.split(r"::|[.#]", test.partition("[")[0])[-1]
     found = [
-        "::".join((path, *names))
+        f"{path}::{each.name.replace('.', '::')}"
         for path, data in files.items()
         if is_test_file(path) and re.search(rb"def " + re.escape(name.encode()) + rb"\b", data)
-        for names in _functions(data)
-        if names[-1] == name
+        for each in read_source(path, data).functions
+        if each.name.rpartition(".")[2] == name
     ]
     return f"; the name is that of {first_of(found)}" if found else ""
-
-
-def _functions(source: bytes) -> Iterator[tuple[str, ...]]:
-    """The functions of a Python file, and the methods of its outermost classes."""
-    try:
-        nodes = ast.parse(source).body
-    except (SyntaxError, ValueError):
-        return
-    for node in nodes:
-        outer = (node.name,) if isinstance(node, ast.ClassDef) else ()
-        for each in node.body if isinstance(node, ast.ClassDef) else [node]:
-            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield (*outer, each.name)

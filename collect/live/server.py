@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from importlib.resources import files as resources
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -169,11 +169,14 @@ class LiveServer:
 
     # Requests.
 
-    def _functions(self) -> list[dict[str, Any]]:
-        return [each["function"] for each in LiveSession(self.place).schemas]
+    @cached_property
+    def _functions(self) -> dict[str, dict[str, Any]]:
+        """The tools' schemas by name, the same for all clients."""
+        schemas = LiveSession(self.place).schemas
+        return {each["function"]["name"]: each["function"] for each in schemas}
 
     async def _list_tools(self, context: Context, parameters: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[*map(self._tool, self._functions())])
+        return types.ListToolsResult(tools=[*map(self._tool, self._functions.values())])
 
     def _tool(self, function: dict[str, Any]) -> types.Tool:
         """A tool in the words of training, and what a client needs to know besides."""
@@ -195,11 +198,13 @@ class LiveServer:
 
     async def _reply(self, context: Context, parameters: types.CallToolRequestParams) -> ToolReply:
         given = parameters.arguments or {}
-        schemas = {each["name"]: each["parameters"] for each in self._functions()}
-        if parameters.name not in schemas:
-            told = f"there is no tool {parameters.name}; the tools are: {', '.join(schemas)}"
+        function = self._functions.get(parameters.name)
+        if function is None:
+            told = (
+                f"there is no tool {parameters.name}; the tools are: {', '.join(self._functions)}"
+            )
             return ToolReply(f"Error: {told}.", ToolOutcome.INVALID)
-        if wrong := wrong_arguments(schemas[parameters.name], given):
+        if wrong := wrong_arguments(function["parameters"], given):
             told = f"the arguments of {parameters.name} are wrong: {wrong}"
             return ToolReply(f"Error: {told}.", ToolOutcome.INVALID)
         told_by = context.session.client_params

@@ -207,7 +207,7 @@ class _Open:
 
 
 class LiveSession:
-    """One client's session. Its calls must not overlap; `close` may come at any time."""
+    """One client's session. Its calls must not overlap; any thread can call `close` at any time."""
 
     def __init__(self, place: Workplace, record: ClientRecord | None = None) -> None:
         self._place, self._record = place, record
@@ -363,7 +363,6 @@ class LiveSession:
         repository, config = place.repository, place.runtime.agents
         if arguments.lines and not arguments.path:
             return ToolReply("Error: lines are of a path: give that too.", ToolOutcome.INVALID)
-        arguments = arguments.model_copy(update={"test": repository.inside(arguments.test)})
         refused = repository.not_there(repository.files(), arguments.test)
         if refused is not None:
             return ToolReply(f"Error: {refused}.", ToolOutcome.ERROR)

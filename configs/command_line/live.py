@@ -102,8 +102,9 @@ def mcp(options: argparse.Namespace) -> int:
         _outlive_client()
     token = _token(options.token_file)
     config, place = _opened(options)
+    files = place.repository.files() if options.test else {}
     for test in options.test:
-        if (refused := place.repository.not_there(place.repository.files(), test)) is not None:
+        if (refused := place.repository.not_there(files, test)) is not None:
             raise ConfigError(f"--test: {refused}")
     recording = None
     try:
@@ -137,19 +138,21 @@ def ask(options: argparse.Namespace) -> int:
     if options.lines and not options.path:
         raise ConfigError("--lines are lines of a file: give --path too")
     names = [name.strip() for name in (options.variables or "").split(",") if name.strip()]
-    arguments = DebugSubagentArguments(
-        question=options.question,
-        test=options.test,
-        path=options.path,
-        lines=_lines(options.lines) if options.lines else None,
-        variables=tuple(names) or None,
-    )
+    lines = _lines(options.lines) if options.lines else None
     _, place = _opened(options)
     if place.subagent is None:
         raise ConfigError(
             "nobody is there to ask: give --model, the folder of a model from `stepinto train`, or "
             "the name of a model of --config"
         )
+    inside = place.repository.inside
+    arguments = DebugSubagentArguments(
+        question=options.question,
+        test=inside(options.test),
+        path=inside(options.path) if options.path else options.path,
+        lines=lines,
+        variables=tuple(names) or None,
+    )
     session = LiveSession(place)
     ongoing = Ongoing(_report, place.answer_seconds)
     try:

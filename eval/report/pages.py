@@ -462,7 +462,7 @@ def outcome_view(row: Rollout) -> View:
 
 
 def page_name(shown: ShownRollout, number: int = 0) -> str:
-    """The file name of a rollout's page; its id may come from a foreign file. A collected rollout
+    """The file name of a rollout's page; its id can be from a foreign file. A collected rollout
     and an evaluated one can have the same id."""
     identity = shown.row.rollout_id
     if not PLAIN_NAME.fullmatch(identity):
