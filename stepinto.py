@@ -11,8 +11,16 @@ from pathlib import Path
 
 logger = logging.getLogger("stepinto")
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
-OF_A_PATH = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP)
-"""A name is too long, or there is a file in place of a folder or the reverse."""
+OF_A_PATH = (
+    errno.ENAMETOOLONG,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EEXIST,
+    errno.ELOOP,
+    errno.ENOENT,
+)
+"""A name is too long, there is a file in place of a folder or the reverse, or nothing can be made
+there, as in /proc."""
 COMMANDS = {
     "quickstart": "the whole pipeline on bundled bugs, without a key, a GPU or Docker",
     "init": "write a shipped config to change and run",

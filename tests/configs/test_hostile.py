@@ -47,6 +47,7 @@ def config_file(tmp_path: Path) -> Path:
         ("collect.variants=[]", "collect.variants: must have at least 1 item"),
         ("runner.concurrency=99999999999", "runner.concurrency: must be less"),
         ("runs_folder=/dev/null", "Not a directory: '/dev/null/mine'"),
+        ("runs_folder=/proc/x", "No such file or directory: '/proc/x'"),
         ("run=..", "run: must match pattern"),
         ("run=" + "ü" * 101, "run: must have at most 100 characters"),
         pytest.param("sandbox.environment=" + "[" * 2000, "is not YAML", marks=pytest.mark.slow),

@@ -116,3 +116,10 @@ def test_an_existing_task_is_kept(benchmark: BundledBenchmark, tmp_path: Path) -
     exported(benchmark, bug, tmp_path / "tasks")
     with pytest.raises(ConfigError, match="exists; remove it"):
         exported(benchmark, bug, tmp_path / "tasks")
+
+
+def test_a_file_is_no_place_for_tasks(benchmark: BundledBenchmark, tmp_path: Path) -> None:
+    (bug,) = benchmark.instances()
+    (tmp_path / "tasks").write_text("mine")
+    with pytest.raises(ConfigError, match="tasks: this is a file; name a folder"):
+        exported(benchmark, bug, tmp_path / "tasks")
