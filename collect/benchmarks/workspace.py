@@ -6,6 +6,7 @@ the sandbox, because such a tree may have thousands of files.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -170,7 +171,7 @@ def read_folder(
     folder: Path,
     left_out: Collection[str] = LEFT_OUT,
     max_mb: int | None = None,
-    read: Callable[[Path, os.stat_result], bytes] = lambda path, _: path.read_bytes(),
+    read: Callable[[Path, os.stat_result], bytes] | None = None,
 ) -> dict[str, bytes]:
     """Every regular file, by path relative to the folder, except in folders with names in
     `left_out` and in runs of StepInto. Links are skipped, because they may lead elsewhere, and
@@ -204,18 +205,31 @@ def read_folder(
     # The same order on every machine.
     for name in sorted(entries, key=lambda name: name.split("/")):
         with _reading(folder / name):
-            files[name] = read(folder / name, entries[name])
+            files[name] = (read or read_regular)(folder / name, entries[name])
     return files
+
+
+def read_regular(path: Path, found: os.stat_result) -> bytes:
+    """Read a file, but no link, and no pipe that would block, which has taken its place since it
+    was found. Raises OSError."""
+    opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with open(opened, "rb") as file:
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            raise FileNotFoundError(path)
+        return file.read()
 
 
 @contextmanager
 def _reading(path: Path | str) -> Iterator[None]:
-    """Skip a file that has vanished. Raises ConfigError for one that can't be read."""
+    """Skip a file that has vanished, or is now a link or a socket. Raises
+    ConfigError for one that can't be read."""
     try:
         yield
     except FileNotFoundError:
         pass
     except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            return
         told = f"{path} can't be read: {error.strerror}; make it readable, or remove it"
         raise ConfigError(told) from error
 

@@ -18,7 +18,7 @@ from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.local_repository import LocalRepositoryBenchmark
 from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.projects.project import is_test_file, without_outputs
-from collect.benchmarks.workspace import read_folder, reset_workspace
+from collect.benchmarks.workspace import read_folder, read_regular, reset_workspace
 from collect.code.source import find_test, read_source
 from collect.errors import ConfigError, the_nearest
 from collect.quantities import first_of
@@ -67,7 +67,7 @@ class LiveRepository:
         stamp = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
         before = self._read_before.get(path)
         if before is None or before[0] != stamp:
-            before = self._read_before[path] = stamp, path.read_bytes()
+            before = self._read_before[path] = stamp, read_regular(path, found)
         return before[1]
 
     def prepare(self, sandbox: Sandbox, files: Mapping[str, bytes]) -> None:

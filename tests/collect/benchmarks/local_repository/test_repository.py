@@ -16,7 +16,7 @@ from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.local_repository import open_session
 from collect.benchmarks.marks import Mark, verify_instance
 from collect.benchmarks.opening import open_benchmark
-from collect.benchmarks.workspace import read_folder
+from collect.benchmarks.workspace import read_folder, read_regular
 from collect.errors import ConfigError
 from collect.rollouts.stage import run_collect
 from collect.store.run_store import RunStore
@@ -313,6 +313,24 @@ def test_files_that_vanish_while_the_repository_is_read_are_left_out(tmp_path: P
         finally:
             done.set()
     going.result()
+
+
+def test_what_takes_the_place_of_a_file_is_skipped(tmp_path: Path) -> None:
+    secret, folder = tmp_path / "secret", tmp_path / "repository"
+    secret.write_text("secret")
+    folder.mkdir()
+    for name in ("a.py", "link.py", "pipe.py"):
+        (folder / name).write_text("")
+
+    def swap_then_read(path: Path, found: os.stat_result) -> bytes:
+        if path.name == "a.py":
+            for name in ("link.py", "pipe.py"):
+                (folder / name).unlink()
+            (folder / "link.py").symlink_to(secret)
+            os.mkfifo(folder / "pipe.py")
+        return read_regular(path, found)
+
+    assert read_folder(folder, read=swap_then_read) == {"a.py": b""}
 
 
 def test_a_file_that_can_not_be_read_is_named(
