@@ -31,6 +31,7 @@ from collect.rollouts.rollout import (
     Verdict,
 )
 from collect.rollouts.rows import RunIdentity, rows_of
+from collect.store.files import TextFile, replacing_folder, write_text
 from collect.store.messages import Message, ToolCall, ToolSchema
 from collect.store.records import MODEL_TEACHER, MessageRow, Role, StopReason, TestRow
 from collect.store.run_store import RunStore
@@ -54,7 +55,6 @@ class Recording:
         self.folder, self.runtime, self.tests = folder, runtime, tuple(tests)
         self.subagent, self.config_hash = subagent, config_hash
         self.store = RunStore.open(folder)
-        self._begun = len(self.store.rollouts.ids())
         self._lock = threading.Lock()
 
     def client(self, name: str) -> ClientRecord:
@@ -67,10 +67,12 @@ class Recording:
         content = b"".join(path.encode() + b"\0" + data for path, data in now.files.items())
         tree = f"{now.repository}-{hashlib.sha256(content).hexdigest()[:12]}"
         with self._lock:
-            number, self._begun = self._begun, self._begun + 1
+            kept = TextFile(self.folder / BUGS_FILE).read() or ""
+            number = kept.count("\n")
             folder = self.folder / "repositories" / tree
             if not folder.is_dir():
-                write_folder(folder, now.files)
+                with replacing_folder(folder) as written:
+                    write_folder(written, now.files)
             bug = LocalBug(
                 id=f"{tree}-{number}",
                 repository=f"repositories/{tree}",
@@ -83,8 +85,8 @@ class Recording:
                 import_paths=now.environment.import_paths,
                 variables=now.environment.variables,
             )
-            with (self.folder / BUGS_FILE).open("a", encoding="utf-8") as file:
-                file.write(bug.model_dump_json(exclude_defaults=True) + "\n")
+            line = bug.model_dump_json(exclude_defaults=True)
+            write_text(self.folder / BUGS_FILE, f"{kept}{line}\n")
             benchmark = LocalBenchmark(self.folder, languages=("python", "java"))
             return next(each for each in benchmark.instances() if each.id == bug.id), number
 

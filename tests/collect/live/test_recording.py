@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 from mcp.client import Client
 
+from collect.benchmarks.local import LocalBenchmark
 from collect.errors import ConfigError
 from collect.live.server import LiveServer
 from collect.store.records import Role
@@ -150,6 +153,36 @@ def test_a_recording_inside_the_repository_is_no_part_of_it(repo: Path) -> None:
     assert [each.patch for each in RunStore(run).read_rollouts()] == ["", ""]
     (tree,) = (run / "repositories").iterdir()
     assert not (tree / "runs").exists()
+
+
+def test_a_recording_goes_on_after_a_kill_while_it_is_written(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "live"
+    live = recorded(repo, run)
+    assert live.recording is not None
+    live.place.repository.now()
+    write = Path.write_bytes
+
+    def dying(path: Path, data: bytes) -> int:
+        if path.name == "test_cart.py":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return write(path, data)
+
+    if (child := os.fork()) == 0:
+        monkeypatch.setattr(Path, "write_bytes", dying)
+        live.recording.keep("client", TEST, live.place.repository)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    # Two sessions that end before their first call does: they have no rollouts.
+    for number in range(2):
+        assert live.recording is not None
+        bug, given = live.recording.keep("client", TEST, live.place.repository)
+        assert (given, sorted(bug.files)) == (number, ["shop/cart.py", "tests/test_cart.py"])
+        ended(live)
+        live = recorded(repo, run)
+    ended(live)
+    assert len(LocalBenchmark(run).instances()) == 2
 
 
 def test_other_folders_are_not_recorded_into(repo: Path, tmp_path: Path) -> None:
