@@ -356,7 +356,7 @@ class Gate:
             await self.app(scope, receive, send)
         elif (refusal := self._refusal(headers)) is not None:
             await refusal(scope, receive, send)
-        elif (session_id := headers.get(b"mcp-session-id", b"").decode("latin-1")) == "":
+        elif (session_id := _session_id(headers)) not in self._present:
             await self._open(scope, receive, send)
         else:
             presence = self._enter(session_id)
@@ -386,22 +386,18 @@ class Gate:
         return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, 400)
 
     async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request of no session through, and expect the client of the one that it begins."""
-        begun = ""
+        """Let a request of no known session through, which the SDK refuses if it names one, and
+        expect the client of the one that it begins."""
 
         async def watch(message: Message) -> None:
-            nonlocal begun
             if message["type"] == "http.response.start":
-                headers = dict(message.get("headers", ()))
-                begun = headers.get(b"mcp-session-id", b"").decode("latin-1")
+                begun = _session_id(dict(message.get("headers", ())))
+                if begun:
+                    self._enter(begun)
+                    self._exit(begun, scope, GONE_SECONDS)
             await send(message)
 
-        try:
-            await self.app(scope, receive, watch)
-        finally:
-            if begun and begun not in self._present:
-                self._enter(begun)
-                self._exit(begun, scope, GONE_SECONDS)
+        await self.app(scope, receive, watch)
 
     def _enter(self, session_id: str) -> _Presence:
         presence = self._present.setdefault(session_id, _Presence())
@@ -439,3 +435,7 @@ class Gate:
     def _leave(self, session_id: str) -> None:
         self._present.pop(session_id, None)
         self.live.leave(session_id)
+
+
+def _session_id(headers: dict[bytes, bytes]) -> str:
+    return headers.get(b"mcp-session-id", b"").decode("latin-1")

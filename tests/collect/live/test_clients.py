@@ -205,15 +205,18 @@ def test_a_client_that_has_gone_leaves_its_place_to_others(
     accept = {"Accept": "application/json, text/event-stream"}
 
     async def work() -> None:
-        transport = httpx2.ASGITransport(Gate(app, served, None))
+        gate = Gate(app, served, None)
+        transport = httpx2.ASGITransport(gate)
         async with (
             app.router.lifespan_context(app),
             httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as http,
         ):
 
-            async def status() -> int:
-                return (await http.post("/mcp", json=body, headers=accept)).status_code
+            async def status(**more: str) -> int:
+                return (await http.post("/mcp", json=body, headers=accept | more)).status_code
 
+            assert await status(**{"mcp-session-id": "made up"}) == 404
+            assert not gate._present
             assert [await status(), await status()] == [200, 503]
             async with asyncio.timeout(60):
                 while await status() != 200:
