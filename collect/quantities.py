@@ -74,8 +74,11 @@ def funnel(
 
 
 def funnel_table(steps: Iterable[FunnelStep], title: str | None = None) -> Table:
-    """One line per step."""
-    table = Table("step", "dropped", "left", title=title)
+    """One line per step that dropped something, and what is left at the end."""
+    table, left = Table("step", "dropped", "left", title=title), 0
     for step in steps:
-        table.add_row(step.name, str(step.dropped), str(step.remaining))
+        left = step.remaining
+        if step.dropped:
+            table.add_row(step.name, f"{step.dropped:,}", f"{left:,}")
+    table.add_row("kept", "", f"{left:,}")
     return table

@@ -84,7 +84,8 @@ def render(checks: list[Check]) -> Table:
     table = Table("", "what", "found, or how to get it", "for")
     for check in checks:
         mark = Text("yes", "green") if check.found else Text("no", "yellow")
-        table.add_row(mark, check.name, Text(check.detail), check.enables)
+        told = (Text(text, overflow="fold") for text in (check.detail, check.enables))
+        table.add_row(mark, check.name, *told)
     return table
 
 

@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from importlib.metadata import version
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,8 @@ LEARNED = ("repositories", "instructions")
 """What a report says of the data, and a copy too."""
 
 logger = logging.getLogger(__name__)
+FEW_STEPS = 10
+"""An epoch of fewer optimizer steps is warned about."""
 
 Method = SupervisedFineTuning | PreferenceOptimization | RewardOptimization
 """A training method: its data, and the trainer over them. The stage does the rest."""
@@ -137,6 +140,11 @@ def _train(job: Job, method: Method, processes: Processes, reporter: Any) -> Tra
         if is_main_process():
             steps = counted(trainer.args.max_steps, "step") if config.max_steps else "all epochs"
             rows, device = counted(len(trainer.train_dataset), "row"), trainer.args.device
+            batch = config.batch_size * config.gradient_accumulation * process_count()
+            epoch = ceil(len(trainer.train_dataset) / batch)
+            if epoch < FEW_STEPS and config.method != "grpo":
+                told = f"an epoch of {rows} is only {counted(epoch, 'step')}"
+                logger.warning(f"{told}: collect more, or the model will learn little")
             logger.info(f"training {config.base_model} for {steps} on {rows}, on {device}")
         started = time.monotonic()
         trainer.train(resume_from_checkpoint=str(resume) if resume else None)

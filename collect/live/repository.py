@@ -21,9 +21,9 @@ from collect.benchmarks.projects.project import is_test_file, without_outputs
 from collect.benchmarks.workspace import read_folder, read_regular, reset_workspace
 from collect.code.source import find_test, read_source
 from collect.errors import ConfigError, the_nearest
-from collect.quantities import first_of
+from collect.quantities import counted, first_of
 from collect.store.messages import ToolCall, arguments_object
-from sandbox import Sandbox, SandboxConfig
+from sandbox import Command, Sandbox, SandboxConfig
 
 TESTS = {"python": re.compile(rb"def (test\w*)"), "java": re.compile(rb"void (\w+)\s*\(")}
 NO_MODULE = re.compile(r"No module named '([\w.]+)'")
@@ -134,6 +134,20 @@ class LiveRepository:
             "names what the tests need installed, and collect.benchmark.import_paths the "
             "repository's own folders to import from. Who runs this server can set them."
         )
+
+    def cases(self, sandbox: Sandbox, test: str) -> str:
+        """The ids of a parametrised test that is named without a case of it, or with a wrong one;
+        empty for others. Raises SandboxError."""
+        name, _, case = test.partition("[")
+        path = name.partition("::")[0]
+        if self.language != "python" or b"parametrize" not in self.files().get(path, b""):
+            return ""
+        look = ("-m", "pytest", "--collect-only", "-q", "-o", "addopts=", path)
+        found = sandbox.run(Command((sandbox.python, *look))).output.splitlines()
+        ids = [line for line in found if line.startswith(f"{name}[")]
+        if not ids or (case and test in ids):
+            return ""
+        return f"\n\n{name} has {counted(len(ids), 'case')}; to choose one: {first_of(ids)}"
 
 
 def _of_that_name(files: Mapping[str, bytes], test: str) -> str:

@@ -30,6 +30,8 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from collect.agents.debug2fix import DebugSubagent
+from collect.agents.debug_tools import Inspect
 from collect.agents.tools import ToolReply
 from collect.errors import ConfigError, RolloutStopped
 from collect.live.session import LiveSession, Ongoing, Report, Workplace
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 Context = ServerRequestContext[Any, Any]
+READ_ONLY = (DebugSubagent.name, Inspect.name)
+"""The tools that change neither files nor the client's debug session."""
 MOST_WAITING = 8
 """Calls of one client that wait for their turn; more are refused."""
 IDLE_SECONDS, GONE_SECONDS = 600.0, 10.0
@@ -187,7 +191,14 @@ class LiveServer:
         }
         each = f"Takes at most {limits.action_timeout:g} s; then the program is interrupted."
         told = f"{function['description']} {times.get(name, each)}"
-        return types.Tool(name=name, description=told, input_schema=function["parameters"])
+        # All happens on a copy; a model may be an outside service.
+        hints = types.ToolAnnotations(
+            read_only_hint=name in READ_ONLY,
+            destructive_hint=False,
+            open_world_hint=name == DebugSubagent.name,
+        )
+        schema = function["parameters"]
+        return types.Tool(name=name, description=told, input_schema=schema, annotations=hints)
 
     async def _call_tool(
         self, context: Context, parameters: types.CallToolRequestParams

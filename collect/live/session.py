@@ -303,9 +303,9 @@ class LiveSession:
         found its test."""
         repository, earlier, test = self._place.repository, self._open, call.text("test")
         goes_on = "" if earlier is None else f"\n\nThe session on {earlier.test} goes on."
-        refused = repository.not_there(repository.files(), test) if test else None
-        if refused is not None:
-            return ToolReply(f"Error: {refused}.{goes_on}", ToolOutcome.ERROR)
+        unknown = repository.not_there(repository.files(), test) if test else None
+        if unknown is not None:
+            return ToolReply(f"Error: {unknown}.{goes_on}", ToolOutcome.ERROR)
         instance = repository.now()
         with ExitStack() as undo:
             sandbox = undo.enter_context(open_instance_sandbox(repository.sandbox, instance))
@@ -317,7 +317,10 @@ class LiveSession:
             started = _Open(sandbox, debugger, self._toolbox(debugger), instance, test)
             reply = started.toolbox.call(call)
             text = reply.text + repository.import_hint(reply.text)
-            if reply.event is None or reply.event.error_kind in LAUNCH_ERRORS:
+            refused = reply.event is None or reply.event.error_kind in LAUNCH_ERRORS
+            if refused or "[" not in test:
+                text += repository.cases(sandbox, test)
+            if refused:
                 return replace(reply, text=text + goes_on)
             with self._lock:
                 self._require_open()
@@ -389,11 +392,11 @@ class LiveSession:
                 if ongoing.stop.is_set():
                     raise RolloutStopped("the call was ended") from None
                 raise
-        return self._answered(log, instance)
+            return self._answered(log, instance, repository.cases(sandbox, arguments.test))
 
-    def _answered(self, log: ConversationLog, instance: Instance) -> ToolReply:
+    def _answered(self, log: ConversationLog, instance: Instance, cases: str) -> ToolReply:
         seen = "\n".join(row.message.content for row in log.rows if row.message.role != "system")
-        notes = self._place.repository.import_hint(seen)
+        notes = self._place.repository.import_hint(seen) + cases
         if changed := self._place.repository.changed_since(instance.files):
             notes += (
                 f"\n\n{first_of(changed)} changed meanwhile: the answer is about the files before."

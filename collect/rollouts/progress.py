@@ -268,13 +268,13 @@ class Progress:
             now = [activity for _, _, activity in self._running.values()]
             used = totals["tokens"] + sum(each.tokens for each in now)
             paid = totals["dollars"] + sum(each.dollars for each in now)
-            parts = [f"{self.done}/{self.total}", f"resolved {totals['resolved']:.0f}"]
+            parts = [f"{self.done:,}/{self.total:,}", f"resolved {totals['resolved']:,.0f}"]
             if totals["judged"]:
                 parts.append(f"({100 * totals['resolved'] / totals['judged']:.0f}%)")
             if totals["tampered"]:
-                parts.append(f"tampered {totals['tampered']:.0f}")
+                parts.append(f"tampered {totals['tampered']:,.0f}")
             failures = sorted(name for name in totals if name.startswith(FAILED) and totals[name])
-            parts += [f"{name} {totals[name]:.0f}" for name in failures]
+            parts += [f"{name} {totals[name]:,.0f}" for name in failures]
             if running:
                 parts.append(f"running {len(self._running)}")
             parts += [f"tokens {tokens(used)}", dollars(max(0.0, paid))]

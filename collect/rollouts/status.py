@@ -199,7 +199,7 @@ def _lists(beat: Heartbeat, slowest: Sequence[Mapping[str, Any]]) -> Iterator[st
         if name.startswith(OF_TYPE) and count:
             yield f"failed: {count:.0f} {name.removeprefix(OF_TYPE)}"
     for row in slowest:
-        yield f"slow: {duration(row['seconds'])} {row['instance_id']} {row['variant']}"
+        yield f"slowest: {duration(row['seconds'])} {row['instance_id']} {row['variant']}"
     for node in beat.nodes:
         counts = f"{node.running} running, {node.done} done, {node.lost} lost"
         yield f"node: {node.host} {node.state}: {counts}"

@@ -8,7 +8,6 @@ import json
 import logging
 import re
 import sys
-import textwrap
 import time
 import webbrowser
 from collections.abc import Iterator
@@ -62,11 +61,12 @@ def add_init(parser: argparse.ArgumentParser) -> None:
 def init(options: argparse.Namespace) -> int:
     """Copy a shipped config to the current folder, or list them."""
     if options.list:
-        width = max(map(len, SHIPPED))
+        table = Table.grid(padding=(0, 2))
         for name, path in SHIPPED.items():
             comment = " ".join(line.lstrip("# ") for line in takewhile(IS_COMMENT, path.open()))
             told = re.split(r"(?<=\.)\s|:\s+`", " ".join(comment.split()))[0]
-            console.print(f"{name:<{width}}  {textwrap.shorten(told, 110)}", highlight=False)
+            table.add_row(name, told)
+        console.print(table, highlight=False)
         return 0
     name, path = options.name, Path(f"{options.name}.yaml")
     if name not in SHIPPED:

@@ -180,8 +180,8 @@ def collect(config: RunConfig) -> int:
     heading("collect")
     summary = run_collect(config, config.collect, config.folder, config.held_out)
     console.print(
-        f"{summary.done} of {counted(summary.total, 'rollout')}, {summary.resolved} resolved, "
-        f"{summary.failed} failed, {dollars(summary.dollars)}; in {summary.folder}/rollouts and "
+        f"{summary.done:,} of {counted(summary.total, 'rollout')}, {summary.resolved:,} resolved, "
+        f"{summary.failed:,} failed, {dollars(summary.dollars)}; in {summary.folder}/rollouts and "
         f"{summary.folder}/conversations"
     )
     return rollouts_status(summary)
@@ -217,7 +217,7 @@ def make_dataset(
     )
     console.print(f"{splits}; in {config.folder}/sft (README.md is the dataset card)")
     for name, counts in report.outputs.items():
-        told = ", ".join(f"{count} to {split}" for split, count in counts.items())
+        told = ", ".join(f"{count:,} to {split}" for split, count in counts.items())
         console.print(f"{told}; in {config.folder}/sft/{name}")
     status = 0 if preflight is None else check_rows(config, preflight)
     if push is not None and not status:
@@ -349,7 +349,7 @@ def _found(findings: Sequence[Finding], name: str | None = None) -> int:
     table = Table("", "what", "found, or what to do", title=name)
     for finding in findings:
         mark = Text("ok", "green") if finding.ok else Text("no", "red")
-        table.add_row(mark, finding.name, Text(finding.said))
+        table.add_row(mark, finding.name, Text(finding.said, overflow="fold"))
     console.print(table)
     return 0 if all(finding.ok for finding in findings) else REFUSED
 

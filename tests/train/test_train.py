@@ -106,7 +106,8 @@ def test_what_is_trained_is_told_and_how_far_within_a_step(
     settings = config(tiny, max_steps=2, gradient_accumulation=2)
     run_train(settings, run, on_part=lambda done, steps: parts.append((done, steps)))
     assert parts == [(0, 2), (0.5, 2), (1, 2), (1.5, 2), (2, 2)]
-    checking, *_, training = caplog.messages
+    checking, *_, few, training = caplog.messages
+    assert few == "an epoch of 5 rows is only 3 steps: collect more, or the model will learn little"
     assert checking == f"checking {split_file(run / 'sft', 'train')} and loading {tiny}"
     assert training == f"training {tiny} for 2 steps on 5 rows, on cpu"
 

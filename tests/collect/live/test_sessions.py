@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp.client import Client
@@ -48,10 +49,12 @@ def sandboxes() -> set[int]:
 def test_without_a_model_there_are_the_debug_tools_alone(repo: Path) -> None:
     async def work(client: Client) -> None:
         assert "No model is configured" in (client.instructions or "")
-        tools = {each.name: each.description or "" for each in (await client.list_tools()).tools}
+        tools: dict[str, Any] = {each.name: each for each in (await client.list_tools()).tools}
         assert [*tools] == [START, "debug_inspect", "debug_control", "debug_breakpoint"]
-        assert "within 60 s" in tools[START]
-        assert "at most 30 s" in tools["debug_control"]
+        assert "within 60 s" in tools[START].description
+        assert "at most 30 s" in tools["debug_control"].description
+        reading = [name for name, each in tools.items() if each.annotations.read_only_hint]
+        assert reading == ["debug_inspect"]
         assert "no session is open" in await said(client, "debug_inspect", what="locals")
         assert "there is no tool debug_subagent" in await said(client, "debug_subagent", **QUESTION)
 
@@ -218,6 +221,9 @@ def test_tests_and_places_are_known_by_what_clients_call_them(repo: Path) -> Non
         assert f"earlier debug session, on {TEST}," in await said(
             client, START, test=f"{repo}/{TEST}"
         )
+        cases = "has 2 cases; to choose one: tests/test_cart.py::test_each[1], "
+        for case in ("", "[3]"):
+            assert cases in await said(client, START, test=f"tests/test_cart.py::test_each{case}")
         place = f"{repo}/shop/cart.py:4"
         told = await said(client, "debug_breakpoint", action="set", location=place)
         assert "1: shop/cart.py:4" in told

@@ -82,9 +82,9 @@ def test_a_run_that_is_on(tmp_path: Path) -> None:
         "rate        6.0 an hour",
         "at the end  about 149k tokens, $0.3000",
         "failed: 1 SandboxDead",
-        "slow: 3m ledger-2 debug2fix",
-        "slow: 2m ledger-1 debug2fix",
-        "slow: 1m ledger-0 debug2fix",
+        "slowest: 3m ledger-2 debug2fix",
+        "slowest: 2m ledger-1 debug2fix",
+        "slowest: 1m ledger-0 debug2fix",
         "running: 1m ledger-9 debug2fix",
     ]
 
