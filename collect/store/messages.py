@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from os.path import commonprefix
+from itertools import takewhile
+from operator import eq
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -105,7 +106,7 @@ class ReplyTokens:
 
     def after(self, seen: tuple[int, ...]) -> ReplyTokens:
         """A whole prompt without what it shares with the beginning of `seen`."""
-        kept = len(commonprefix([seen, self.prompt_ids]))
+        kept = sum(takewhile(bool, map(eq, seen, self.prompt_ids)))
         return replace(self, prompt_ids=self.prompt_ids[kept:], kept=kept)
 
 

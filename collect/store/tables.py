@@ -186,9 +186,10 @@ def _opened(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetFile]:
             found = file.schema_arrow
             version = (found.metadata or {}).get(b"stepinto.schema_version", b"none").decode()
             if version not in map(str, READ_VERSIONS):
+                known = " and ".join(map(str, READ_VERSIONS))
                 raise ConfigError(
-                    f"{path} has StepInto schema version {version}, this program reads "
-                    f"{' and '.join(map(str, READ_VERSIONS))}; use the StepInto release that wrote it"
+                    f"{path} has StepInto schema version {version}, this program reads {known}; "
+                    "use the StepInto release that wrote it"
                 )
             missing = [name for name in schema.names if name not in found.names]
             if missing:
