@@ -163,11 +163,12 @@ def reply(
         message["tool_calls"] = tool_calls
     choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": finish_reason}
     counted = usage or {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
-    body = {"id": "x", "object": "chat.completion", "choices": [choice], "usage": counted}
+    body: dict[str, Any] = {"id": "x", "object": "chat.completion", "choices": [choice]}
+    body["usage"] = counted
     if tokens:
         body["prompt_token_ids"], choice["token_ids"], logprobs = tokens
-        content = [{"token": "?", "logprob": each, "top_logprobs": []} for each in logprobs]
-        choice["logprobs"] = {"content": content}
+        sampled = [{"token": "?", "logprob": each, "top_logprobs": []} for each in logprobs]
+        choice["logprobs"] = {"content": sampled}
     return Answer(body=json.dumps(body), hold=hold)
 
 
