@@ -76,6 +76,8 @@ class ConversationLog:
     """Indexes of the tool results that are no longer sent."""
     chars_per_token: float = CHARS_PER_TOKEN
     """Of the last request."""
+    seen_tokens: tuple[int, ...] = ()
+    """The prompt and the reply of the last reply with tokens."""
     rollout_log: RolloutLog = NO_LOG
 
     @property
@@ -137,6 +139,10 @@ class ConversationLog:
         if (prompt := completion.usage.prompt_tokens - completion.replaced_tokens) > 0:
             self.chars_per_token = self._sent_chars() / prompt
         self.dollars += completion.dollars
+        tokens = completion.tokens
+        if tokens is not None:
+            seen, self.seen_tokens = self.seen_tokens, tokens.prompt_ids + tokens.token_ids
+            tokens = tokens.after(seen)
         facts: dict[str, Any] = {
             "seconds": completion.seconds,
             "prompt_tokens": completion.usage.prompt_tokens,
@@ -153,6 +159,7 @@ class ConversationLog:
                 text_calls=completion.text_calls,
                 player=completion.player,
                 elided=tuple(sorted(self.elided)),
+                tokens=tokens,
             )
         )
         calls = completion.message.tool_calls

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from collect.console import NO_LOG, RolloutLog
 from collect.store.files import StrictRecord
-from collect.store.messages import Message, ToolSchema
+from collect.store.messages import Message, ReplyTokens, ToolSchema
 
 if TYPE_CHECKING:
     from collect.benchmarks.base import Instance
@@ -86,6 +86,8 @@ class Completion:
     """The model that replied, by its name in the config, if several play one role (relay)."""
     replaced_tokens: int = 0
     """Part of `usage.prompt_tokens` that another reply took, which this one replaces (relay)."""
+    tokens: ReplyTokens | None = None
+    """With the whole prompt, if `models.NAME.logprobs` asks for it."""
 
 
 def scripted_completion(message: Message) -> Completion:

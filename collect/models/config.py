@@ -117,6 +117,10 @@ class ChatConfig(EndpointConfig):
     """
     reasoning_field: Literal["reasoning_content", "reasoning"] | None = None
     """Send earlier reasoning back under this name, for servers that require it."""
+    logprobs: bool = False
+    """Keep the token ids and log-probabilities of each reply in the run, for off-policy training.
+    Needs a server with vLLM's `return_token_ids`; another is refused at its first reply.
+    """
 
 
 class RemoteConfig(EndpointConfig):

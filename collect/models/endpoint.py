@@ -389,6 +389,15 @@ class EndpointModel:
             ) from error
         if reply.finish_reason == "content_filter":
             raise ContentRefused(f"the reply was withheld by {backend.where}: content_filter")
+        tokens = None
+        if isinstance(config, ChatConfig) and config.logprobs:
+            tokens = reply.sampled
+            if tokens is None:
+                raise EndpointFailure(
+                    f"{backend.where} did not send the reply's token ids and log-probabilities, "
+                    "which `logprobs: true` asks for. What to do: use a server with vLLM's "
+                    "return_token_ids, or set logprobs: false"
+                )
         text_calls = 0
         if isinstance(config, ChatConfig) and config.text_calls and not message.tool_calls:
             names = {tool["function"]["name"] for tool in tools}
@@ -402,4 +411,5 @@ class EndpointModel:
             storable(reply.finish_reason),
             storable(reply.model) if isinstance(reply.model, str) else None,
             text_calls,
+            tokens=tokens,
         )

@@ -28,7 +28,7 @@ from collect.errors import (
 )
 from collect.models.base import Sampling, Usage
 from collect.models.config import RemoteConfig
-from collect.store.messages import BROKEN, Message, ToolSchema
+from collect.store.messages import BROKEN, Message, ReplyTokens, ToolSchema
 from sandbox.text import storable
 
 Config = TypeVar("Config", bound=RemoteConfig)
@@ -62,6 +62,11 @@ class Reply(Part):
         `id_prefix` makes ids for calls without one.
         """
         raise NotImplementedError
+
+    @property
+    def sampled(self) -> ReplyTokens | None:
+        """The reply in tokens, with its whole prompt; None if they did not all come."""
+        return None
 
 
 class Api(ABC, Generic[Config]):

@@ -10,15 +10,23 @@ from operator import attrgetter
 from typing import Annotated, Any
 
 import openai
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
 
 from collect.models.base import Sampling, Tokens, Usage
 from collect.models.config import OpenAIConfig, ResponsesConfig
 from collect.models.endpoint_client import Api, Part, Reply, own_items
-from collect.store.messages import Message, ToolCall, ToolSchema, arguments_object, to_openai
+from collect.store.messages import (
+    Message,
+    ReplyTokens,
+    ToolCall,
+    ToolSchema,
+    arguments_object,
+    to_openai,
+)
 
 EXCERPT = 200
 """Characters of an invalid call that an error quotes."""
+_TOKENS = TypeAdapter(ReplyTokens)
 
 
 class _Details(Part):
@@ -38,11 +46,15 @@ class _Usage(Part):
 class _Choice(Part):
     message: dict[str, Any]
     finish_reason: str | None = None
+    # Only read if asked for, since servers have other forms of them.
+    token_ids: Any = None
+    logprobs: Any = None
 
 
 class _Completion(Reply):
     choices: Annotated[list[_Choice], Field(min_length=1)]
     usage: _Usage | None = None
+    prompt_token_ids: Any = None
 
     @property
     def tokens(self) -> Usage | None:
@@ -72,6 +84,17 @@ class _Completion(Reply):
             ),
         )
 
+    @property
+    def sampled(self) -> ReplyTokens | None:
+        ids, logprobs = self.choices[0].token_ids, self.choices[0].logprobs
+        try:
+            found = [each["logprob"] for each in logprobs["content"]]
+            own = {"prompt_ids": self.prompt_token_ids, "token_ids": ids, "logprobs": found}
+            tokens = _TOKENS.validate_python(own)
+        except (KeyError, TypeError, ValidationError):
+            return None
+        return tokens if len(tokens.token_ids) == len(tokens.logprobs) else None
+
 
 class ChatCompletions(Api[OpenAIConfig]):
     name, reply = "chat completion", _Completion
@@ -81,6 +104,7 @@ class ChatCompletions(Api[OpenAIConfig]):
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], sampling: Sampling
     ) -> dict[str, Any]:
         config = self.config
+        ids = {"return_token_ids": True} if config.logprobs else {}
         fields: dict[str, Any] = {
             "model": config.model,
             "messages": [_sent(message, config.reasoning_field) for message in messages],
@@ -88,8 +112,9 @@ class ChatCompletions(Api[OpenAIConfig]):
             "top_p": sampling.top_p,
             "stop": list(sampling.stop) if sampling.stop else None,
             "seed": sampling.seed,
+            "logprobs": config.logprobs or None,
             config.max_tokens_field: sampling.max_tokens,
-            "extra_body": config.extra_body or None,
+            "extra_body": ids | config.extra_body or None,
         }
         if tools:
             fields["tools"] = list(tools)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from itertools import takewhile
+from operator import eq
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from sandbox.text import storable
 
@@ -78,6 +82,32 @@ class Message:
             tool_call_id=self.tool_call_id and storable(self.tool_call_id),
             name=self.name and storable(self.name),
         )
+
+
+TokenId = Annotated[int, Field(ge=0, lt=2**31)]
+LogProbability = Annotated[float, Field(allow_inf_nan=False)]
+
+
+@dataclass(frozen=True)
+class ReplyTokens:
+    """A reply and its prompt in tokens of its model, for training without tokenizing again.
+
+    A prompt repeats most of the conversation. With `seen`, the prompt and the reply of the last
+    reply that has tokens, it is `seen[:kept] + prompt_ids`.
+    """
+
+    prompt_ids: tuple[TokenId, ...]
+    """What the prompt has after its first `kept` tokens."""
+    token_ids: tuple[TokenId, ...]
+    """The reply as it was sampled: reasoning, calls and the token that ended it included."""
+    logprobs: tuple[LogProbability, ...]
+    """The natural logarithm of the probability of each of `token_ids`, as the server gave it."""
+    kept: int = 0
+
+    def after(self, seen: tuple[int, ...]) -> ReplyTokens:
+        """A whole prompt without what it shares with the beginning of `seen`."""
+        kept = sum(takewhile(bool, map(eq, seen, self.prompt_ids)))
+        return replace(self, prompt_ids=self.prompt_ids[kept:], kept=kept)
 
 
 def to_openai(message: Message) -> dict[str, Any]:

@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from collect.errors import FailureKind
-from collect.store.messages import Message, ToolCall
+from collect.store.messages import Message, ReplyTokens, ToolCall
 from sandbox.debugger import DebugEvent
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
+READ_VERSIONS = (6, SCHEMA_VERSION)
+"""In version 6 messages have no `tokens`, which are read as null."""
 ORACLE_TEACHER = "oracle"
 """The scripted teacher, which knows the gold patch."""
 PLAYED_TEACHER = "played"
@@ -223,6 +225,8 @@ class MessageRow:
     player: str | None = None
     """The model that wrote a reply, by its name in the config, if several play one role (relay);
     else null, and it is `Conversation.model`."""
+    tokens: ReplyTokens | None = None
+    """Of a reply, if `models.NAME.logprobs` asks for it."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from collect.errors import ConfigError, RowRefused
 from collect.store.files import TEMPORARY, replacing
-from collect.store.records import SCHEMA_VERSION
+from collect.store.records import READ_VERSIONS
 
 
 def open_parquet(path: Path) -> pq.ParquetFile:
@@ -185,10 +185,11 @@ def _opened(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetFile]:
         with open_parquet(path) as file:
             found = file.schema_arrow
             version = (found.metadata or {}).get(b"stepinto.schema_version", b"none").decode()
-            if version != str(SCHEMA_VERSION):
+            if version not in map(str, READ_VERSIONS):
+                known = " and ".join(map(str, READ_VERSIONS))
                 raise ConfigError(
-                    f"{path} has StepInto schema version {version}, this program reads "
-                    f"{SCHEMA_VERSION}; use the StepInto release that wrote it"
+                    f"{path} has StepInto schema version {version}, this program reads {known}; "
+                    "use the StepInto release that wrote it"
                 )
             missing = [name for name in schema.names if name not in found.names]
             if missing:

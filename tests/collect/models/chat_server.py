@@ -152,15 +152,23 @@ def reply(
     finish_reason: str = "stop",
     usage: dict[str, Any] | None = None,
     hold: bool = False,
+    tokens: tuple[list[int], list[int], list[float]] | None = None,
     **extra: Any,
 ) -> Answer:
-    """A chat completion; `extra` are further fields of its message."""
+    """A chat completion; `extra` are further fields of its message. `tokens`: what vLLM adds when
+    asked, the prompt's ids, the reply's, and their log-probabilities.
+    """
     message = {"role": "assistant", "content": content, **extra}
     if tool_calls:
         message["tool_calls"] = tool_calls
-    choice = {"index": 0, "message": message, "finish_reason": finish_reason}
+    choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": finish_reason}
     counted = usage or {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
-    body = {"id": "x", "object": "chat.completion", "choices": [choice], "usage": counted}
+    body: dict[str, Any] = {"id": "x", "object": "chat.completion", "choices": [choice]}
+    body["usage"] = counted
+    if tokens:
+        body["prompt_token_ids"], choice["token_ids"], logprobs = tokens
+        sampled = [{"token": "?", "logprob": each, "top_logprobs": []} for each in logprobs]
+        choice["logprobs"] = {"content": sampled}
     return Answer(body=json.dumps(body), hold=hold)
 
 

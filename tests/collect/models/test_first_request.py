@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from collect.errors import FailureKind
@@ -129,3 +130,41 @@ def test_with_a_spent_budget_nothing_is_asked(server: ChatServer, tmp_path: Path
         assert status == STOPPED
         assert [row.failure_kind for row in rows] == [FailureKind.BUDGET]
     assert len(server.requests) == 1
+
+
+def test_token_ids_and_log_probabilities_are_kept_on_request(
+    server: ChatServer, tmp_path: Path
+) -> None:
+    function = {"name": "bash", "arguments": '{"command": "ls"}'}
+    calls = [{"id": "1", "type": "function", "function": function}]
+    turns = [([1, 2, 3], [4, 5], [-0.5, 0]), ([1, 2, 3, 4, 5, 6, 7], [8], [-1.25])]
+    first, last = turns
+    server.will_answer(reply(None, tool_calls=calls, tokens=first), reply(tokens=last))
+    asked = ("models.frontier.logprobs=true", "models.frontier.check_tools=false")
+    status, _ = collect(server, tmp_path, *asked)
+    assert status == 0
+    request = server.requests[0]
+    assert (request["logprobs"], request["return_token_ids"]) == (True, True)
+    (row,) = pq.read_table(tmp_path / "test" / "conversations").to_pylist()
+    found, kept, seen = [], [], list[int]()
+    for message in row["messages"]:
+        if tokens := message["tokens"]:
+            prompt = seen[: tokens["kept"]] + tokens["prompt_ids"]
+            seen = prompt + tokens["token_ids"]
+            found.append((prompt, tokens["token_ids"], tokens["logprobs"]))
+            kept.append(tokens["kept"])
+    assert (found, kept) == (turns, [0, 5])
+
+
+@pytest.mark.parametrize(
+    "tokens", [None, ([1], [4, 5], [-0.5]), ([1], [4], [float("nan")])], ids=str
+)
+def test_a_server_that_does_not_send_them_is_refused_before_the_run(
+    server: ChatServer,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    tokens: tuple[list[int], list[int], list[float]] | None,
+) -> None:
+    server.will_answer(reply(tokens=tokens))
+    assert collect(server, tmp_path, "models.frontier.logprobs=true") == (2, [])
+    assert "which `logprobs: true` asks for. What to do:" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -312,6 +313,19 @@ def test_a_foreign_schema_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist([], schema=lacking), folder / "data-0.parquet")
     with pytest.raises(ConfigError, match="lacks the columns patch"):
         list(RunStore(tmp_path).read_rollouts())
+
+
+def test_version_6_is_read_and_compacted(tmp_path: Path) -> None:
+    shutil.copytree(REPOSITORY / "demonstrations" / "rollouts", tmp_path / "rollouts")
+    shutil.copytree(REPOSITORY / "demonstrations" / "conversations", tmp_path / "conversations")
+    written = pq.read_schema(tmp_path / "rollouts" / "data-0.parquet").metadata
+    assert written[b"stepinto.schema_version"] == b"6"
+    store = RunStore.open(tmp_path)
+    before = list(store.read_conversations())
+    assert {row.tokens for each in before for row in each.messages} == {None}
+    fill(store, 1)
+    store.compact()
+    assert list(store.read_conversations())[: len(before)] == before
 
 
 def test_datasets_loads_both_tables(tmp_path: Path) -> None:
