@@ -216,6 +216,9 @@ def refuse_wrong(path: Path, wrong: list[str], told: str) -> None:
         raise ConfigError("\n  ".join([f"{path}: {told}:", *wrong[:SHOWN], *more]))
 
 
+WORK = ".work.jsonl"
+
+
 class WorkFile(Generic[Record]):
     """The outcomes so far, one per line, after a line with the settings. Thread-safe."""
 
@@ -234,7 +237,7 @@ class WorkFile(Generic[Record]):
         writes it.
         """
         name = output.name.removesuffix(".jsonl")
-        self._path = output.with_name(f"{name}.work.jsonl")
+        self._path = output.with_name(f"{name}{WORK}")
         self._lock_path = output.with_name(f".{name}.lock")
         self._held = locked(self._lock_path)
         self._key = key

@@ -33,7 +33,7 @@ from collect.questions.grounding import GroundedClaim, answer_texts, ground
 from collect.questions.scoring import score_text
 from collect.rollouts.progress import ProgressBar
 from collect.rollouts.rollout import FAIL_TO_PASS
-from collect.store.files import write_text
+from collect.store.files import WORK, write_text
 from collect.store.messages import ToolCall
 from collect.store.records import Conversation, MessageRow, Role, Rollout
 from collect.store.run_store import RunStore
@@ -164,8 +164,10 @@ def _sample_row(listed: tuple[ShownRollout, Sequence[Link]]) -> tuple[str | int,
 
 
 def question_files(run: Path) -> list[Path]:
+    """A run's files of questions, without the beginnings of files that were interrupted."""
     folders = (run, run / "eval", run / "eval" / "questions")
-    return [path for folder in folders for path in sorted(folder.glob("*questions*.jsonl"))]
+    found = [path for folder in folders for path in sorted(folder.glob("*questions*.jsonl"))]
+    return [path for path in found if not path.name.endswith(WORK)]
 
 
 def questions_of(chosen: Iterable[ShownRollout], paths: Iterable[Path]) -> Mapping[str, Question]:

@@ -106,6 +106,7 @@ def test_answers_are_shown_with_their_questions(
 ) -> None:
     question = shop_questions(shop)[0]
     (tmp_path / "questions.jsonl").write_text(f"{question.model_dump_json()}\n")
+    (tmp_path / "questions.work.jsonl").write_text('{"settings": "of an interrupted stage"}\n')
     rollout = make_rollout(
         shop.id,
         rollout_id=question_rollout_id(question.id, shop.hash, "small", 0),
