@@ -99,7 +99,8 @@ class ContinuousGenerator:
         self._slots = Slots(model, max_batch)
         self._queue: queue.SimpleQueue[_Reply | None] = queue.SimpleQueue()
         self._closed = threading.Event()
-        threading.Thread(target=self._work, name="generator", daemon=True).start()
+        self._thread = threading.Thread(target=self._work, name="generator", daemon=True)
+        self._thread.start()
 
     def submit(
         self,
@@ -116,9 +117,11 @@ class ContinuousGenerator:
         return reply.future
 
     def close(self) -> None:
-        """End now; whoever waits gets RolloutStopped."""
+        """End after the token that it works on; whoever waits gets RolloutStopped."""
         self._closed.set()
         self._queue.put(None)
+        # PyTorch aborts a process that ends while a thread is inside it.
+        self._thread.join()
 
     def _work(self) -> None:
         with torch.inference_mode():
