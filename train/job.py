@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
+from math import ceil
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -101,6 +102,11 @@ class QuestionBench:
 def process_count() -> int:
     """Number of processes on all machines."""
     return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def epoch_steps(config: TrainConfig, rows: int) -> int:
+    """Optimizer steps of an epoch; the last one takes the remaining rows."""
+    return ceil(rows / (config.batch_size * config.gradient_accumulation * process_count()))
 
 
 def is_main_process() -> bool:

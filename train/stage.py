@@ -15,7 +15,6 @@ import time
 import warnings
 from collections.abc import Mapping
 from importlib.metadata import version
-from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +37,7 @@ from train.job import (
     Job,
     Processes,
     QuestionBench,
+    epoch_steps,
     is_main_process,
     joined,
     process_count,
@@ -140,8 +140,7 @@ def _train(job: Job, method: Method, processes: Processes, reporter: Any) -> Tra
         if is_main_process():
             steps = counted(trainer.args.max_steps, "step") if config.max_steps else "all epochs"
             rows, device = counted(len(trainer.train_dataset), "row"), trainer.args.device
-            batch = config.batch_size * config.gradient_accumulation * process_count()
-            epoch = ceil(len(trainer.train_dataset) / batch)
+            epoch = epoch_steps(config, len(trainer.train_dataset))
             if epoch < FEW_STEPS and config.method != "grpo":
                 told = f"an epoch of {rows} is only {counted(epoch, 'step')}"
                 logger.warning(f"{told}: collect more, or the model will learn little")

@@ -54,8 +54,8 @@ def export(
     """Write a task folder for each bug below `folder`, and return them. Their containers have this
     version of Python, such as `3.12`.
 
-    Raises ConfigError for a bug that a Dockerfile can't describe, or if there is something else in
-    its place, before anything is written.
+    Raises ConfigError, before anything is written, for a bug that a Dockerfile can't describe, or
+    if `folder` is a file.
     """
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"--to {folder}: this is a file; name a folder")

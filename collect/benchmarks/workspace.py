@@ -167,11 +167,26 @@ class TreeTooLarge(ConfigError):
         super().__init__(f"{place}: more than {max_mb} MB of files")
 
 
+def read_regular(path: Path, found: os.stat_result) -> bytes:
+    """Read a file that was found. A link, or a pipe that would block, may have taken its place:
+    raises FileNotFoundError, as if it had vanished. Raises OSError if it can't be read."""
+    try:
+        opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link, a socket
+            raise FileNotFoundError(path) from error
+        raise
+    with open(opened, "rb") as file:
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            raise FileNotFoundError(path)
+        return file.read()
+
+
 def read_folder(
     folder: Path,
     left_out: Collection[str] = LEFT_OUT,
     max_mb: int | None = None,
-    read: Callable[[Path, os.stat_result], bytes] | None = None,
+    read: Callable[[Path, os.stat_result], bytes] = read_regular,
 ) -> dict[str, bytes]:
     """Every regular file, by path relative to the folder, except in folders with names in
     `left_out` and in runs of StepInto. Links are skipped, because they may lead elsewhere, and
@@ -205,31 +220,18 @@ def read_folder(
     # The same order on every machine.
     for name in sorted(entries, key=lambda name: name.split("/")):
         with _reading(folder / name):
-            files[name] = (read or read_regular)(folder / name, entries[name])
+            files[name] = read(folder / name, entries[name])
     return files
-
-
-def read_regular(path: Path, found: os.stat_result) -> bytes:
-    """Read a file, but no link, and no pipe that would block, which has taken its place since it
-    was found. Raises OSError."""
-    opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with open(opened, "rb") as file:
-        if not stat.S_ISREG(os.fstat(opened).st_mode):
-            raise FileNotFoundError(path)
-        return file.read()
 
 
 @contextmanager
 def _reading(path: Path | str) -> Iterator[None]:
-    """Skip a file that has vanished, or is now a link or a socket. Raises
-    ConfigError for one that can't be read."""
+    """Skip a file that has vanished. Raises ConfigError for one that can't be read."""
     try:
         yield
     except FileNotFoundError:
         pass
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO):
-            return
         told = f"{path} can't be read: {error.strerror}; make it readable, or remove it"
         raise ConfigError(told) from error
 

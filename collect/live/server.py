@@ -376,7 +376,7 @@ class Gate:
             finally:
                 presence.had_stream |= scope["method"] == "GET"
                 wait = GONE_SECONDS if presence.had_stream else IDLE_SECONDS
-                self._exit(session_id, scope, wait)
+                self._exit(session_id, presence, scope, wait)
 
     def _refusal(self, headers: dict[bytes, bytes]) -> JSONResponse | None:
         given = headers.get(b"authorization", b"")
@@ -404,8 +404,7 @@ class Gate:
             if message["type"] == "http.response.start":
                 begun = _session_id(dict(message.get("headers", ())))
                 if begun:
-                    self._enter(begun)
-                    self._exit(begun, scope, GONE_SECONDS)
+                    self._exit(begun, self._enter(begun), scope, GONE_SECONDS)
             await send(message)
 
         await self.app(scope, receive, watch)
@@ -417,9 +416,8 @@ class Gate:
             presence.leaving.cancel()
         return presence
 
-    def _exit(self, session_id: str, scope: Scope, wait: float) -> None:
+    def _exit(self, session_id: str, presence: _Presence, scope: Scope, wait: float) -> None:
         """A request has ended; if nothing comes for so many seconds, the client has gone."""
-        presence = self._present.get(session_id, _Presence(1))
         presence.requests -= 1
         if scope["method"] == "DELETE":
             self._leave(session_id)

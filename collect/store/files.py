@@ -217,6 +217,7 @@ def refuse_wrong(path: Path, wrong: list[str], told: str) -> None:
 
 
 WORK = ".work.jsonl"
+"""How the name of a file of outcomes so far ends."""
 
 
 class WorkFile(Generic[Record]):

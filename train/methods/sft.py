@@ -13,7 +13,7 @@ from collect.errors import ConfigError
 from format.dataset import split_file
 from train.base_model import Tokenization
 from train.config import TrainConfig
-from train.job import Job, process_count
+from train.job import Job, epoch_steps
 from train.preflight import Preflight, encode_split, load_rows
 from train.trainer import lora_config, on_cpu, quiet, shared_options
 
@@ -102,10 +102,9 @@ def steps_of(config: TrainConfig, rows: int) -> dict[int, int]:
 
     The last step of each epoch over the split's `rows` takes the remaining rows.
     """
-    a_step = config.batch_size * config.gradient_accumulation * process_count()
-    an_epoch = ceil(rows / a_step)
+    an_epoch = epoch_steps(config, rows)
     return {
-        point: point // rows * an_epoch + ceil(point % rows / a_step)
+        point: point // rows * an_epoch + epoch_steps(config, point % rows)
         for point in config.checkpoints_at
     }
 
