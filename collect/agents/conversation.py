@@ -254,6 +254,9 @@ class AgentSpec:
     concluding: str | None = None
     """The tool that gives the final answer, also when it is forced."""
     form: ActionForm = field(default_factory=ActionForm)
+    max_repeats: int | None = None
+    """After so many replies in a row with the same calls and the same results the steps count as
+    used up."""
 
 
 @dataclass(frozen=True)
@@ -282,6 +285,8 @@ class AgentRun:
             if self._act(reply, steps_left):
                 if self.log.conclusion is not None:
                     return self.log.finish(StopReason.FINISHED)
+                if self.spec.max_repeats is not None and self._repeats(self.spec.max_repeats):
+                    break
                 continue
             said = self.spec.follow_up(reply.content) if follow_ups else None
             if said is None:
@@ -294,6 +299,17 @@ class AgentRun:
                 if call.name == self.spec.concluding:
                     self._carry_out(call, len(self.log.rows) - 1)
         return self.log.finish(StopReason.STEP_LIMIT)
+
+    def _repeats(self, count: int) -> bool:
+        """Whether the last so many replies made the same calls and got the same results."""
+        rows = self.log.rows
+        starts = [at for at, row in enumerate(rows) if row.message.role == "assistant"][-count:]
+        rounds = set[tuple[str, ...]]()
+        for start, end in zip(starts, [*starts[1:], len(rows)], strict=True):
+            calls = [f"{call.name} {call.arguments}" for call in rows[start].message.tool_calls]
+            results = [row.message.content for row in rows[start + 1 : end]]
+            rounds.add((*calls, *results))
+        return len(starts) == count and len(rounds) == 1
 
     def _ask(self, tools: bool = True) -> Message:
         raise_if_stopped(self.stop)

@@ -184,6 +184,7 @@ def run_subagent(
             forced_answer=answer_prompt("forced_answer", config),
             follow_up=lambda said: None if parse_answer(said) else reminder,
             max_follow_ups=config.sub_max_reminders,
+            max_repeats=config.sub_max_repeats,
         )
         agent = context.agent(spec, Role.DEBUG_SUBAGENT, call_id)
         started = None

@@ -306,7 +306,7 @@ class OracleConfig(StrictRecord):
     """
     sessions: Literal["varied", "direct"] = "varied"
     """How it debugs as a subagent. `varied`: like developers, with detours and wrong guesses.
-    `direct`: the shortest way to the answer, from which a small model learns more with few
+    `direct`: the shortest sure way to the answer, from which a small model learns more with few
     sessions.
     """
 

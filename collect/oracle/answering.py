@@ -48,6 +48,7 @@ from sandbox.text import source_lines
 NO_OUTPUT = ("Error (", "Code ran ", "Program ended ", "Paused at ", "Killed: ")
 """How an answer to `debug_run_code` begins that is not what the code printed."""
 PART = re.compile(r"^(?P<base>.+?)(?:\.(?P<field>\w+)|(?P<key>\[[^\[\]]+\]))$")
+MODULE = "<module>"
 MAX_CLEARED = 3
 MAX_PROBES = 2
 MAX_RAISES = 10
@@ -323,16 +324,11 @@ class OracleAnswerer:
         return self._exception_worded(stopped.raised, place, origin["function"])
 
     def _first_raise(self, function: str) -> Moves[str | None]:
-        """Stop at every raise until one is in the program itself."""
+        """Stop at every raise until one is in the program itself, or in this function of it."""
         session, instance = self._session, self._instance
-        if self._habits.rng.random() < 0.5 or self._habits.direct:
-            why = "I stop at every exception that is raised."
-            yield from session.start(why, ["exception Exception"], False)
-        else:
-            yield from session.start(session.pick("start_at_test"), [], True)
-            why = "I want to stop wherever an exception is raised."
-            yield from session.set_breakpoint(why, "exception Exception")
-            yield from session.control("Again from the start.", "restart")
+        enters = function not in ("", MODULE) and not self._habits.detour(0.6)
+        if not enters or not (yield from self._await_raise(function)):
+            yield from self._stop_at_raises()
         for _ in range(MAX_RAISES):
             stopped = session.paused
             if stopped is None:
@@ -343,9 +339,38 @@ class OracleAnswerer:
                 if self._habits.detour(0.6):
                     yield from session.locals("Which values led to it?")
                 return self._exception_worded(stopped.raised, stopped.place, stopped.function)
-            why = f"{stopped.place}, in {stopped.function}, is not the one; I continue."
+            asked = f"not in {function}" if function else "is not the one"
+            why = f"{stopped.place}, in {stopped.function}, {asked}; I continue."
             yield from session.control(why, "continue")
         return None
+
+    def _stop_at_raises(self) -> Moves[None]:
+        session = self._session
+        if self._habits.direct or self._habits.rng.random() < 0.5:
+            why = "I stop at every exception that is raised."
+            yield from session.start(why, ["exception Exception"], False)
+            return
+        yield from session.start(session.pick("start_at_test"), [], True)
+        why = "I want to stop wherever an exception is raised."
+        yield from session.set_breakpoint(why, "exception Exception")
+        yield from session.control("Again from the start.", "restart")
+
+    def _await_raise(self, function: str) -> Moves[bool]:
+        """Run to the first exception after the function was entered, since many are raised before.
+        Whether it is entered."""
+        session = self._session
+        name = ".".join(function.split(".")[-2:])
+        yield from session.start(session.pick("enter", function=function), [name], False)
+        if session.paused is None:
+            return False
+        numbers = session.paused.numbers
+        why = f"`{function}` is entered. Which exception is raised in it?"
+        yield from session.set_breakpoint(why, "exception Exception")
+        for number in numbers:
+            why = "I need no further stop where it is entered."
+            yield from session.remove_breakpoint(why, number)
+        yield from session.control("I run on to the exception.", "continue")
+        return True
 
     def _exception_worded(self, raised: re.Match[str], place: str, function: str) -> str:
         self._session.place = place

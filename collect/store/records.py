@@ -50,7 +50,8 @@ class StopReason(StrEnum):
     FINISHED = "finished"
     """It answered without calling a tool."""
     STEP_LIMIT = "step_limit"
-    """It used up its steps; a debug subagent is then asked for its answer."""
+    """It used up its steps, or repeated one call too often (`agents.sub_max_repeats`); a debug
+    subagent is then asked for its answer."""
     ATTEMPT_LIMIT = "attempt_limit"
     """For a rollout: the repair system used up its patch attempts."""
     FAILURE = "failure"

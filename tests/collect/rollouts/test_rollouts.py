@@ -214,6 +214,26 @@ def test_a_subagent_out_of_steps_is_made_to_answer() -> None:
     assert observations(trace)[0][0] == BLOCK
 
 
+@pytest.mark.parametrize(("second", "steps"), [("list_files", 3), ("debug_inspect", 5)])
+def test_a_subagent_that_repeats_one_call_is_made_to_answer(second: str, steps: int) -> None:
+    """The two calls are equal, or not."""
+    calls = [call(name, identifier=str(n)) for n, name in enumerate(["list_files", second] * 2)]
+    backend = ScriptedBackend(
+        "m",
+        {
+            "main": [
+                call("debug_subagent", f'{{"question": "q", "test": "{TEST}"}}'),
+                Message("assistant", "Done."),
+            ],
+            "debug_subagent": [*calls[: steps - 1], Message("assistant", BLOCK)],
+        },
+    )
+    agents = AgentsConfig(main_max_reminders=0, sub_max_steps=4, sub_max_repeats=2)
+    sub = rollout(Variant.DEBUG2FIX, backend, agents=agents).logs[1]
+    assert (sub.steps, sub.stop_reason) == (steps, StopReason.STEP_LIMIT)
+    assert sub.final_answer == BLOCK
+
+
 def test_a_subagent_without_the_block_is_reminded_once() -> None:
     backend = ScriptedBackend(
         "m",
