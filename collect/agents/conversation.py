@@ -18,7 +18,7 @@ from collect.benchmarks.base import Instance
 from collect.console import NO_LOG, Fact, RolloutLog
 from collect.errors import ContextTooLong, ModelFailure
 from collect.models.base import Completion, Model, Sampling, Usage
-from collect.store.messages import Message, ToolCall, ToolSchema
+from collect.store.messages import LEFT_OUT, Message, ToolCall, ToolSchema
 from collect.store.records import (
     SCHEMA_VERSION,
     Conversation,
@@ -34,7 +34,6 @@ from sandbox.debugger import Action
 STARTS = (Action.START, Action.RESTART)
 CHARS_PER_TOKEN = 4.0
 """Of models whose servers don't report tokens."""
-LEFT_OUT = "[an older tool result of {count} characters is left out here: the context is full]"
 ROOM = 0.7
 """Share of a context budget that is left filled once it is exceeded, so that the server's cache of
 the prompt holds for some requests.

@@ -25,7 +25,7 @@ from sandbox.debugger import (
     Launch,
 )
 from sandbox.debugger.records import CONTROL_ACTIONS
-from sandbox.debugger.rendering import render
+from sandbox.debugger.rendering import CLOSED, render
 
 TOOL_CALLS = {
     Action.START: "debug_start_session",
@@ -179,7 +179,7 @@ class Control:
     def call(self, arguments: ControlArguments, call_id: str) -> ToolReply:
         if arguments.action == "terminate":
             self.debugger.close()
-            return ToolReply("The debug session is closed.")
+            return ToolReply(CLOSED)
         if arguments.action == "restart":
             return self.shown.reply(self.debugger.restart())
         return self.shown.reply(self.debugger.control(Action(arguments.action)))

@@ -1,14 +1,16 @@
 """Replies of a model in this process whose tool calls can't be invalid, by llguidance.
 
 A constrained reply is any text, and then any number of calls in the Hermes form: of tools that the
-request offers, with arguments that their schemas allow. Before each token whatever would lead to
-another reply is ruled out; among the rest the model chooses as ever.
+request offers, with arguments that their schemas allow. Calls of the debug tools also give what
+their action needs, come when the session allows them, and name places that were shown. Before each
+token whatever would lead to another reply is ruled out; among the rest the model chooses as ever.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from llguidance import LLMatcher
@@ -16,10 +18,32 @@ from llguidance.hf import from_tokenizer
 
 from collect.errors import LocalModelFailed
 from collect.models.tool_parsing import CLOSE, OPEN
-from collect.store.messages import ToolSchema
+from collect.store.messages import LEFT_OUT, Message, ToolSchema
+from sandbox.debugger import ALLOWED, Action, State, read_state
 
 SPACES = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 """Arguments as chat templates write them, from which models learn."""
+Schema = dict[str, Any]
+START, CONTROL = "debug_start_session", "debug_control"
+NEEDS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    CONTROL: ("action", {}),
+    "debug_breakpoint": ("action", {"set": "location", "collect": "location", "remove": "number"}),
+    "debug_inspect": ("what", {"evaluate": "expression", "fields": "expression"}),
+}
+"""By tool: the argument that says what to do, and the one that it needs for it."""
+ACTIONS = {
+    "set": Action.SET_BREAKPOINT,
+    "remove": Action.REMOVE_BREAKPOINT,
+    "list": Action.LIST_BREAKPOINTS,
+    "collect": Action.CONTINUE,
+    "terminate": Action.RESTART,  # nothing is to be ended where nothing can be restarted
+}
+"""Under other names than the debugger's."""
+ENDS = r"\x00-\x20\x22\x27\x60()<>{}*,:;|=\[\]"
+"""Characters that no path has."""
+PATH = re.compile(rf"[^{ENDS}]+")
+WORD = re.compile(r"[^\W\d]\w*")
+TEST = re.compile(rf"^Test: (.+)$|([^{ENDS}]+\.py(?:::\w+)+(?:\[.+?\])?|[\w.$]+#\w+)", re.MULTILINE)
 
 
 class ConstrainedCalls:
@@ -36,51 +60,171 @@ class ConstrainedCalls:
         }
         unspoken = {OPEN, CLOSE, *tokenizer.all_special_tokens}
         self._words = [token for text, token in self._named.items() if text not in unspoken]
-        self._begun: dict[str, LLMatcher] = {}
 
-    def begin(self, tools: Sequence[ToolSchema]) -> LLMatcher:
-        """The constraint of a reply that begins; without tools it has no call.
+    def begin(self, tools: Sequence[ToolSchema], messages: Sequence[Message]) -> LLMatcher:
+        """The constraint of the reply to these messages; without tools it has no call.
 
         Raises LocalModelFailed if a tool's schema can't be followed.
         """
-        grammar = self._grammar([tool["function"] for tool in tools])
-        if grammar not in self._begun:
-            matcher = LLMatcher(self._tokens, LLMatcher.grammar_from_lark(grammar))
-            if matcher.is_error():
-                reason = matcher.get_error().partition("\n")[0]
-                raise LocalModelFailed(
-                    f"no call can be held to the tools' schemas: {reason}. "
-                    "What to do: set constrain_calls: false"
-                )
-            self._begun[grammar] = matcher
-        return self._begun[grammar].deep_copy()
+        grammar = self._grammar([tool["function"] for tool in tools], messages)
+        matcher = LLMatcher(self._tokens, LLMatcher.grammar_from_lark(grammar))
+        if matcher.is_error():
+            reason = matcher.get_error().partition("\n")[0]
+            raise LocalModelFailed(
+                f"no call can be held to the tools' schemas: {reason}. "
+                "What to do: set constrain_calls: false"
+            )
+        return matcher
 
-    def _grammar(self, functions: Sequence[dict[str, Any]]) -> str:
+    def _grammar(self, functions: Sequence[Schema], messages: Sequence[Message]) -> str:
         """The grammar of a reply, in llguidance's variant of Lark."""
+        shown = "\n".join(each.content for each in messages if each.role in ("user", "tool"))
+        paths = {each.rstrip(".") for each in PATH.findall(shown) if re.search("[./]", each)}
+        files = sorted(each for each in paths if each.endswith((".py", ".java")))
+        if any(function["name"] == "bash" for function in functions):
+            files = []  # whoever has a shell finds files that no message names whole
+        calls = _calls(functions, _state(messages), _places(shown, paths, files))
+        seen = " & ~UNSEEN" if files else ""
         lines = [
-            "start: text | to_call call (NEXT open call)*" if functions else "start: text",
+            "start: text | to_call calls" if calls else "start: text",
             "text: words PLAIN?",
             # Never two PLAIN in a row: together they could be the tag.
             f"words: (PLAIN? ({' | '.join(self._words)}))*" if self._words else 'words: ""',
-            rf"PLAIN: /(.|\n)+/ & ~/(.|\n)*{OPEN}(.|\n)*/",
+            rf"PLAIN: /(?s:.+)/ & ~/(?s:.*{OPEN}.*)/{seen}",
         ]
-        if functions:
+        if files:
+            known = _one_of(files).replace("/", r"\/")
+            line = rf"(/[^{ENDS}]*\.(py|java):[0-9]/ & ~/{known}:[0-9]/)"
+            lines.append(rf"UNSEEN: /(?s:.*[{ENDS}])?/ {line} /(?s:.*)/")
+        if calls:
             opening = self._token(OPEN)
             lines += [
                 " | ".join(["to_call: words to_tag", *(f"text {each}" for each in opening)]),
-                rf"to_tag[lazy]: /(.|\n)*{OPEN}/",
+                "to_tag[lazy]: TO_TAG",
+                rf"TO_TAG: /(?s:.*{OPEN})/{seen}",
                 " | ".join([f'open: "{OPEN}"', *opening]),
                 " | ".join([f'close: "{CLOSE}"', *self._token(CLOSE)]),
-                r'call: "\n{\"name\": " named "}\n" close',
-                f"named: {' | '.join(f'call_{index}' for index in range(len(functions)))}",
                 r'NEXT: "\n"',
+                *calls,
             ]
-        for index, function in enumerate(functions):
-            schema = function.get("parameters", {"type": "object"}) | {"x-guidance": SPACES}
-            name = json.dumps(json.dumps(function["name"]) + ', "arguments": ')
-            lines.append(f"call_{index}: {name} %json {json.dumps(schema)}")
         return "\n".join(lines)
 
     def _token(self, tag: str) -> list[str]:
         """The tag as one token, if there is such a token."""
         return [self._named[tag]] if tag in self._named else []
+
+
+def _calls(
+    functions: Sequence[Schema], state: State, places: Mapping[tuple[str, str], Schema]
+) -> list[str]:
+    """The rules of a reply's calls; none if no call is possible.
+
+    The state is known up to the first call that can change it.
+    """
+    bodies = dict[str, str]()
+    groups: dict[str, list[str]] = {"look": [], "run": [], "later": []}
+    for function in functions:
+        first = "run" if function["name"] in (START, CONTROL) else "look"
+        for group, at in ((first, state), ("later", State.RUNTIME)):
+            schema = _held(function, at, places)
+            if schema is not None:
+                name = json.dumps(json.dumps(function["name"]) + ', "arguments": ')
+                body = f"{name} %json {json.dumps(schema | {'x-guidance': SPACES})}"
+                groups[group].append(bodies.setdefault(body, f"call_{len(bodies)}"))
+    looks = ["look"] if groups["look"] else []
+    runs = ["run (NEXT open later)*"] if groups["run"] else []
+    if not looks + runs:
+        return []
+    return [
+        f"calls: {'(look NEXT open)* ' * len(looks)}({' | '.join(looks + runs)})",
+        *(
+            rf'{group}: "\n{{\"name\": " ({" | ".join(names)}) "}}\n" close'
+            for group, names in groups.items()
+            if names
+        ),
+        *(f"{name}: {body}" for body, name in bodies.items()),
+    ]
+
+
+def _held(
+    function: Schema, state: State, places: Mapping[tuple[str, str], Schema]
+) -> Schema | None:
+    """The schema of a tool's arguments; None if the session's state allows no call of it."""
+    name, parameters = function["name"], function.get("parameters", {"type": "object"})
+    properties = {
+        argument: _strings(schema, places.get((name, argument), {}))
+        for argument, schema in parameters.get("properties", {}).items()
+    }
+    parameters = parameters | {"properties": properties}
+    if name == "debug_run_code":
+        return parameters if Action.RUN_CODE in ALLOWED[state] else None
+    what, needs = NEEDS.get(name, ("", {}))
+    if what not in properties:
+        return parameters
+    values: dict[str, list[str]] = {}
+    for value in properties[what]["enum"]:
+        if ACTIONS.get(value, value) in ALLOWED[state]:
+            values.setdefault(needs.get(value, what), []).append(value)
+    forms = []
+    for needed, some in values.items():
+        given = _strings(_not_null(properties[needed]), {"minLength": 1})
+        given = given | {"enum": some} if needed == what else given
+        held = properties | {what: properties[what] | {"enum": some}, needed: given}
+        required = [*parameters.get("required", ()), needed]
+        forms.append(parameters | {"properties": held, "required": required})
+    return {"anyOf": forms} if forms else None
+
+
+def _places(
+    shown: str, paths: Iterable[str], files: Sequence[str]
+) -> dict[tuple[str, str], Schema]:
+    """What the strings of arguments can be, by tool and argument: what was shown."""
+    places = dict[tuple[str, str], Schema]()
+    tests = {line or name for line, name in TEST.findall(shown)}
+    if tests:
+        places[START, "test"] = {"enum": sorted(tests)}
+    if files:
+        name = rf"({_one_of(WORD.findall(shown))}|<[a-z]+>)"
+        function = rf"{name}([.$]{name})*(\(\))?"
+        location = (
+            rf"{_one_of(files)}:[0-9]{{1,9}}|{function}|(uncaught )?exception [A-Za-z0-9_.$]+"
+        )
+        places["debug_breakpoint", "location"] = {"pattern": rf"^({location})( if .+)?$"}
+        places[START, "breakpoints"] = places["debug_breakpoint", "location"]
+        places["read_file", "path"] = {"enum": sorted(paths)}
+    return places
+
+
+def _state(messages: Sequence[Message]) -> State:
+    """The session's state after these messages; RUNTIME, which allows most, if it can't be seen."""
+    for message in reversed(messages):
+        name = message.name or ""
+        if message.role == "user" or name.startswith("debug_"):
+            state = read_state(message.content, start=name != CONTROL)
+            if message.content.startswith(LEFT_OUT.partition("{")[0]):
+                state = State.RUNTIME
+            if state is not None:
+                return state
+    return State.START
+
+
+def _strings(schema: Schema, held: Schema) -> Schema:
+    """The schema with all strings in it held to more."""
+    if schema.get("type") == "string":
+        return schema | held
+    inner = dict[str, Any]()
+    if "anyOf" in schema:
+        inner["anyOf"] = [_strings(each, held) for each in schema["anyOf"]]
+    if "items" in schema:
+        inner["items"] = _strings(schema["items"], held)
+    return schema | inner
+
+
+def _not_null(schema: Schema) -> Schema:
+    if "anyOf" not in schema:
+        return schema
+    return schema | {"anyOf": [each for each in schema["anyOf"] if each.get("type") != "null"]}
+
+
+def _one_of(texts: Iterable[str]) -> str:
+    return f"({'|'.join(map(re.escape, sorted(set(texts))))})"

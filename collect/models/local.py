@@ -236,7 +236,8 @@ class LocalModel:
             )
         constraint = None
         if self.constrained is not None and tools:
-            constraint = self.constrained.begin(() if sampling.tool_choice == "none" else tools)
+            offered = () if sampling.tool_choice == "none" else tools
+            constraint = self.constrained.begin(offered, messages)
         if not prices.free:
             self.limits.check()
         wanted = sampling.max_tokens or self.config.sampling.max_tokens or limit

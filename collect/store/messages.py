@@ -16,6 +16,8 @@ Role = Literal["system", "user", "assistant", "tool"]
 ToolSchema = dict[str, Any]
 """One tool in OpenAI's form: {"type": "function", "function": {name, description, parameters}}."""
 
+LEFT_OUT = "[an older tool result of {count} characters is left out here: the context is full]"
+"""What models are sent in place of it."""
 BROKEN = (ValueError, RecursionError)
 """Errors on broken JSON; the second if a model repeats `[[[[`."""
 

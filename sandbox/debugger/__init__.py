@@ -18,10 +18,11 @@ from sandbox.debugger.records import (
     ThreadStack,
     Value,
 )
-from sandbox.debugger.rendering import render
-from sandbox.debugger.session import INSPECTIONS, LAUNCHES, Debugger, open_debugger
+from sandbox.debugger.rendering import read_state, render
+from sandbox.debugger.session import ALLOWED, INSPECTIONS, LAUNCHES, Debugger, open_debugger
 
 __all__ = [
+    "ALLOWED",
     "INSPECTIONS",
     "LAUNCHES",
     "Action",
@@ -42,5 +43,6 @@ __all__ = [
     "ThreadStack",
     "Value",
     "open_debugger",
+    "read_state",
     "render",
 ]

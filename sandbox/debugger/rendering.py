@@ -22,11 +22,13 @@ from sandbox.debugger.records import (
     StopReason,
     Value,
 )
+from sandbox.debugger.session import LAUNCH_ERRORS, STILL_OPEN, WHY
 
 INDENT = "    "
 STARTS = (Action.START, Action.RESTART)
 CODE_RAN = "Code ran without an exception and printed nothing."
 STACK = "Stack, innermost frame first:"
+CLOSED = "The debug session is closed."
 MAX_ECHO = 60
 """Characters of an expression that are repeated before its value."""
 REPEATS = 3
@@ -53,6 +55,15 @@ STATES = {
 }
 
 
+TELLS_STATE = re.compile(
+    r"^(?:(?P<paused>Paused at .+)|Program ended |Killed: "
+    rf"|{re.escape(CLOSED)}|(?P<failed>Error \((?:{'|'.join(LAUNCH_ERRORS)})\): )"
+    r"|Error \(not_allowed\): this is not possible (?P<why>.+); nothing changed)",
+    re.MULTILINE,
+)
+"""The line that tells it. Values and output are indented, so none can look like it."""
+
+
 def render(event: DebugEvent, names: Mapping[Action, str] | None = None) -> str:
     """The text of one event, with its parts in a fixed order and empty ones left out.
 
@@ -69,6 +80,23 @@ def render(event: DebugEvent, names: Mapping[Action, str] | None = None) -> str:
         *(f"Note: {note}" for note in event.notes),
     ]
     return "\n".join(part for part in parts if part)
+
+
+def read_state(text: str, start: bool) -> State | None:
+    """The state of the session after an event with this text, or None if it is as before. A program
+    that is paused at an exception counts as paused. `start` says whether the event answers a start.
+    """
+    told = TELLS_STATE.search(text)
+    if told is None:
+        return None
+    if told["paused"]:
+        return State.POST_MORTEM if "(post mortem: " in told["paused"] else State.RUNTIME
+    if told["why"]:
+        return next((state for state, why in WHY.items() if why == told["why"]), None)
+    if told["failed"]:
+        failed = State.START if start else State.DONE
+        return None if STILL_OPEN in text else failed
+    return State.START if told[0] == CLOSED else State.DONE
 
 
 def render_snapshot(snapshot: Snapshot) -> str:

@@ -23,7 +23,7 @@ from collect.agents.tools import Arguments
 from collect.errors import LocalModelFailed
 from collect.models.constrained_calls import ConstrainedCalls
 from collect.models.tool_parsing import CLOSE, OPEN, hermes_call, parse_hermes
-from collect.store.messages import ToolCall, ToolSchema
+from collect.store.messages import Message, ToolCall, ToolSchema
 from tests.tiny_model import build_tiny_model
 
 SPARE = 5
@@ -47,9 +47,15 @@ class RandomModel:
     def ids(self, text: str) -> list[int]:
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    def reply(self, tools: Sequence[ToolSchema], seed: int, said: str = "") -> str:
-        """A whole reply that begins with a text."""
-        rng, constraint = random.Random(seed), self.constrained.begin(tools)
+    def reply(
+        self,
+        tools: Sequence[ToolSchema],
+        seed: int,
+        said: str = "",
+        messages: Sequence[Message] = (),
+    ) -> str:
+        """A whole reply to messages that begins with a text."""
+        rng, constraint = random.Random(seed), self.constrained.begin(tools, messages)
         reply = self.ids(said)
         assert constraint.consume_tokens(reply), constraint.get_error()
         tokens = rng.randrange(80)
@@ -65,9 +71,11 @@ class RandomModel:
             tokens -= 1
             assert constraint.consume_token(chosen), constraint.get_error()
 
-    def takes(self, tools: Sequence[ToolSchema], text: str) -> bool:
-        """Whether a whole reply can be this text."""
-        constraint, ids = self.constrained.begin(tools), self.ids(text)
+    def takes(
+        self, tools: Sequence[ToolSchema], text: str, messages: Sequence[Message] = ()
+    ) -> bool:
+        """Whether a whole reply to messages can be this text."""
+        constraint, ids = self.constrained.begin(tools, messages), self.ids(text)
         return constraint.try_consume_tokens(ids) == len(ids) and constraint.is_accepting()
 
 
@@ -205,4 +213,4 @@ def test_an_invalid_call_is_impossible(model: RandomModel, text: str) -> None:
 def test_a_schema_that_cannot_be_followed_is_named(model: RandomModel) -> None:
     odd = tool("odd", {"type": "object", "properties": {"a": {"not": {"type": "string"}}}})
     with pytest.raises(LocalModelFailed, match=r"held to the tools' schemas.*constrain_calls"):
-        model.constrained.begin([odd])
+        model.constrained.begin([odd], [])
