@@ -258,7 +258,9 @@ class LocalConfig(StrictRecord):
     """A Jinja file that replaces the tokenizer's template."""
     constrain_calls: bool = False
     """Rule out invalid tool calls while they are written: they name tools that are offered, with
-    arguments that the tools' schemas allow. For templates with calls in the Hermes form.
+    arguments that the tools' schemas allow. Calls of the debug tools give what their action needs
+    and come when the session allows them; places, also in the text, are of files that were shown.
+    For templates with calls in the Hermes form.
     """
     device: str = "auto"
     """auto: the first CUDA device, else the CPU."""

@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from llguidance import LLMatcher
+from llguidance import LLMatcher, LLParserLimits
 from llguidance.hf import from_tokenizer
 
 from collect.errors import LocalModelFailed
@@ -39,11 +39,14 @@ ACTIONS = {
     "terminate": Action.RESTART,  # nothing is to be ended where nothing can be restarted
 }
 """Under other names than the debugger's."""
-ENDS = r"\x00-\x20\x22\x27\x60()<>{}*,:;|=\[\]"
-"""Characters that no path has."""
-PATH = re.compile(rf"[^{ENDS}]+")
+FILLED = {"minLength": 1}
+PATH = re.compile(r"[^\s\"'`()<>{}*,:;|=\[\]]*[./][^\s\"'`()<>{}*,:;|=\[\]]*")
+PLAIN_END = re.compile(r"[A-Za-z0-9_./-]*$")
+"""What a path is told by in a text: other characters would make it slow to rule out."""
+MOST = 300
+"""Shown files, above which it takes too long to hold a reply to them."""
 WORD = re.compile(r"[^\W\d]\w*")
-TEST = re.compile(rf"^Test: (.+)$|([^{ENDS}]+\.py(?:::\w+)+(?:\[.+?\])?|[\w.$]+#\w+)", re.MULTILINE)
+TEST = re.compile(r"^Test: (.+)$|([^\s\"'`(]+\.py(?:::\w+)+(?:\[.+?\])?|[\w.$]+#\w+)", re.MULTILINE)
 
 
 class ConstrainedCalls:
@@ -67,7 +70,10 @@ class ConstrainedCalls:
         Raises LocalModelFailed if a tool's schema can't be followed.
         """
         grammar = self._grammar([tool["function"] for tool in tools], messages)
-        matcher = LLMatcher(self._tokens, LLMatcher.grammar_from_lark(grammar))
+        rules, fuel = LLMatcher.grammar_from_lark(grammar), 20_000_000
+        # More than its default, at which it gives up on some dozens of files.
+        limits = LLParserLimits(initial_lexer_fuel=fuel, step_lexer_fuel=fuel)
+        matcher = LLMatcher(self._tokens, rules, limits=limits)
         if matcher.is_error():
             reason = matcher.get_error().partition("\n")[0]
             raise LocalModelFailed(
@@ -79,10 +85,11 @@ class ConstrainedCalls:
     def _grammar(self, functions: Sequence[Schema], messages: Sequence[Message]) -> str:
         """The grammar of a reply, in llguidance's variant of Lark."""
         shown = "\n".join(each.content for each in messages if each.role in ("user", "tool"))
-        paths = {each.rstrip(".") for each in PATH.findall(shown) if re.search("[./]", each)}
+        paths = {each.rstrip(".") for each in PATH.findall(shown)}
         files = sorted(each for each in paths if each.endswith((".py", ".java")))
-        if any(function["name"] == "bash" for function in functions):
-            files = []  # whoever has a shell finds files that no message names whole
+        # Whoever has a shell finds files that no message names whole.
+        if len(files) > MOST or any(function["name"] == "bash" for function in functions):
+            files = []
         calls = _calls(functions, _state(messages), _places(shown, paths, files))
         seen = " & ~UNSEEN" if files else ""
         lines = [
@@ -93,9 +100,9 @@ class ConstrainedCalls:
             rf"PLAIN: /(?s:.+)/ & ~/(?s:.*{OPEN}.*)/{seen}",
         ]
         if files:
-            known = _one_of(files).replace("/", r"\/")
-            line = rf"(/[^{ENDS}]*\.(py|java):[0-9]/ & ~/{known}:[0-9]/)"
-            lines.append(rf"UNSEEN: /(?s:.*[{ENDS}])?/ {line} /(?s:.*)/")
+            known = _one_of(PLAIN_END.findall(each)[0] for each in files).replace("/", r"\/")
+            line = rf"(/[A-Za-z0-9_.\/-]*\.(py|java):[0-9]/ & ~/{known}:[0-9]/)"
+            lines.append(rf"UNSEEN: /(?s:.*[^A-Za-z0-9_.\/-])?/ {line} /(?s:.*)/")
         if calls:
             opening = self._token(OPEN)
             lines += [
@@ -151,23 +158,23 @@ def _held(
 ) -> Schema | None:
     """The schema of a tool's arguments; None if the session's state allows no call of it."""
     name, parameters = function["name"], function.get("parameters", {"type": "object"})
-    properties = {
-        argument: _strings(schema, places.get((name, argument), {}))
-        for argument, schema in parameters.get("properties", {}).items()
-    }
-    parameters = parameters | {"properties": properties}
+    properties = parameters.get("properties", {})
     if name == "debug_run_code":
         return parameters if Action.RUN_CODE in ALLOWED[state] else None
     what, needs = NEEDS.get(name, ("", {}))
     if what not in properties:
-        return parameters
+        held = {
+            argument: _strings(schema, places.get((name, argument), {}))
+            for argument, schema in properties.items()
+        }
+        return parameters | {"properties": held}
     values: dict[str, list[str]] = {}
     for value in properties[what]["enum"]:
         if ACTIONS.get(value, value) in ALLOWED[state]:
             values.setdefault(needs.get(value, what), []).append(value)
     forms = []
     for needed, some in values.items():
-        given = _strings(_not_null(properties[needed]), {"minLength": 1})
+        given = _strings(_not_null(properties[needed]), places.get((name, needed), FILLED))
         given = given | {"enum": some} if needed == what else given
         held = properties | {what: properties[what] | {"enum": some}, needed: given}
         required = [*parameters.get("required", ()), needed]

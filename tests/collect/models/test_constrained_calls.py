@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,25 @@ pytest.importorskip("llguidance", reason="needs the extra train")
 
 from transformers import AddedToken, AutoTokenizer
 
-import collect.agents.debug2fix
 import collect.agents.inspectcoder.inspector  # noqa: F401
+from collect.agents.config import AgentsConfig
+from collect.agents.debug2fix import subagent_schemas
+from collect.agents.debug_tools import (
+    Control,
+    DefaultStartArguments,
+    Inspect,
+    RunCode,
+    SetBreakpoint,
+    StartSession,
+    breakpoint_request,
+)
+from collect.agents.file_tools import Grep, ListFiles, ReadFile
 from collect.agents.tools import Arguments
 from collect.errors import LocalModelFailed
 from collect.models.constrained_calls import ConstrainedCalls
 from collect.models.tool_parsing import CLOSE, OPEN, hermes_call, parse_hermes
-from collect.store.messages import Message, ToolCall, ToolSchema
+from collect.store.messages import LEFT_OUT, Message, ToolCall, ToolSchema
+from sandbox.debugger import ALLOWED, State
 from tests.tiny_model import build_tiny_model
 
 SPARE = 5
@@ -95,6 +108,32 @@ def tool(name: str, parameters: dict[str, Any]) -> ToolSchema:
 
 READ = tool("read", {"type": "object", "properties": {"path": {"type": "string"}}})
 
+STOP = "Paused at shop/cart.py:12 in Cart.total ({reason})\n->      12      total = price(item)"
+TASK = Message(
+    "user",
+    "Question: what is `total`?\nTest: tests/test_cart.py::test_total[1 a]\n\n"
+    "Start of the debug session:\n" + STOP.format(reason="breakpoint 1"),
+)
+POST_MORTEM = STOP.format(reason="post mortem: an exception ended the run")
+ANSWERS = {
+    State.START: "The debug session is closed.",
+    State.RUNTIME: STOP.format(reason="step"),
+    State.POST_MORTEM: POST_MORTEM,
+    State.DONE: "Program ended with exit code 0",
+}
+"""What a conversation last said, by the state that the session then has."""
+
+
+def conversation(state: State) -> list[Message]:
+    said = Message("assistant", "I saw lib/unseen.py:3.")
+    return [TASK, said, Message("tool", ANSWERS[state], name="debug_control")]
+
+
+def debug_schemas(form: str) -> list[ToolSchema]:
+    config = AgentsConfig(sub_file_tools=True, debug_run_code=True, subagent_form=form)
+    return subagent_schemas("python", config)
+
+
 names = st.text(st.sampled_from('abz_09 "\\é'), min_size=1, max_size=8)
 strings = st.fixed_dictionaries(
     {"type": st.just("string")},
@@ -145,7 +184,7 @@ def test_a_random_model_makes_only_valid_calls(
     model: RandomModel, tools: list[ToolSchema], seed: int, said: str
 ) -> None:
     by_name = {each["function"]["name"]: each["function"]["parameters"] for each in tools}
-    content, calls = parse_hermes(model.reply(tools, seed, said), "c")
+    content, calls = parse_hermes(model.reply(tools, seed, said, [TASK]), "c")
     assert OPEN not in content
     assert bool(calls) >= bool(said)
     for call in calls:
@@ -214,3 +253,132 @@ def test_a_schema_that_cannot_be_followed_is_named(model: RandomModel) -> None:
     odd = tool("odd", {"type": "object", "properties": {"a": {"not": {"type": "string"}}}})
     with pytest.raises(LocalModelFailed, match=r"held to the tools' schemas.*constrain_calls"):
         model.constrained.begin([odd], [])
+
+
+ARGUMENTS: dict[str, type[Arguments]] = {
+    StartSession.name: DefaultStartArguments,
+    **{
+        each.name: each.arguments
+        for each in (Inspect, Control, SetBreakpoint, RunCode, Grep, ListFiles, ReadFile)
+    },
+}
+
+
+def action_of(call: ToolCall) -> str:
+    """The debugger's action that a call of a debug tool leads to."""
+    what = call.text("what") or call.text("action")
+    breakpoints = {each: f"{each}_breakpoint" for each in ("set", "remove")}
+    own = {**breakpoints, "list": "list_breakpoints", "terminate": "close", "collect": "continue"}
+    unnamed = {"debug_start_session": "start", "debug_run_code": "run_code"}
+    return unnamed.get(call.name) or own.get(what, what)
+
+
+def check_place(location: str, shown: str) -> None:
+    request = breakpoint_request(location)
+    if request.file is not None:
+        assert f"{request.file}" in ("shop/cart.py", "tests/test_cart.py")
+    elif request.exception is None:
+        assert request.function
+        for name in re.findall(r"[^.<>$]+", request.function):
+            assert re.search(rf"\b{name}\b", shown) or f"<{name}>" in request.function
+
+
+@pytest.mark.parametrize("form", ["compact", "full"])
+@pytest.mark.parametrize("state", ANSWERS)
+def test_a_random_model_calls_debug_tools_rightly(
+    model: RandomModel, state: State, form: str
+) -> None:
+    messages, tools = conversation(state), debug_schemas(form)
+    shown = "\n".join(each.content for each in messages if each.role != "assistant")
+    for seed in range(4):
+        ran, calls = False, parse_hermes(model.reply(tools, seed, OPEN, messages), "c")[1]
+        assert calls
+        for call in calls:
+            given: Any = ARGUMENTS[call.name].model_validate_json(call.arguments)
+            if call.name.startswith("debug_") and not ran:
+                assert action_of(call) in ALLOWED[state]
+            if call.name == "read_file":
+                assert given.path in shown
+            ran |= call.name in ("debug_start_session", "debug_control")
+            what = call.text("what") or call.text("action")
+            if what in ("evaluate", "fields"):
+                assert given.expression
+            if what == "remove":
+                assert given.number is not None
+            if what in ("set", "collect"):
+                check_place(given.location or "", shown)
+            for location in getattr(given, "breakpoints", ()):
+                check_place(location, shown)
+
+
+def hermes(name: str, **arguments: object) -> str:
+    return hermes_call(f"debug_{name}", json.dumps(arguments))
+
+
+EVALUATE = hermes("inspect", what="evaluate", expression="total")
+CONTINUE, RESTART = hermes("control", action="continue"), hermes("control", action="restart")
+
+
+@pytest.mark.parametrize("form", ["compact", "full"])
+@pytest.mark.parametrize(
+    ("state", "right", "wrong"),
+    [
+        (
+            State.RUNTIME,
+            [
+                EVALUATE,
+                f"I go on.\n{CONTINUE}\n{EVALUATE}",
+                hermes("breakpoint", action="set", location="shop/cart.py:14 if total > 3"),
+                hermes("breakpoint", action="collect", location="Cart.price", watch=["a"]),
+                hermes("breakpoint", action="set", location="uncaught exception KeyError"),
+                hermes("breakpoint", action="remove", number=1),
+                hermes("start_session", breakpoints=["total", "tests/test_cart.py:3"]),
+                hermes("start_session", test="tests/test_cart.py::test_total[1 a]"),
+                hermes_call("read_file", '{"path": "shop/cart.py"}'),
+                hermes_call("grep", '{"pattern": "x", "path": "lib/unseen.py"}'),
+                "It is 3 (shop/cart.py:12). See lib/unseen.py, too: x.py.",
+            ],
+            [
+                hermes("inspect", what="evaluate"),
+                hermes("inspect", what="fields", expression=""),
+                hermes("breakpoint", action="set"),
+                hermes("breakpoint", action="set", location=""),
+                hermes("breakpoint", action="set", location=None),
+                hermes("breakpoint", action="remove"),
+                hermes("breakpoint", action="set", location="lib/unseen.py:3"),
+                hermes("breakpoint", action="set", location="Cart.prices"),
+                hermes("start_session", breakpoints=["cart/shop.py:3"]),
+                hermes("start_session", test="tests/test_cart.py::test_totals"),
+                hermes_call("read_file", '{"path": "lib/unseen.py"}'),
+                "It is at lib/unseen.py:3.",
+                "It is at xshop/cart.py:12.",
+                f"I stop at cart/shop.py:12.\n{CONTINUE}",
+            ],
+        ),
+        (State.POST_MORTEM, [EVALUATE, f"{EVALUATE}\n{RESTART}\n{CONTINUE}"], [CONTINUE]),
+        (
+            State.DONE,
+            [RESTART, hermes("breakpoint", action="list")],
+            [EVALUATE, CONTINUE, hermes("breakpoint", action="collect", location="total")],
+        ),
+        (State.START, [f"{hermes('start_session')}\n{EVALUATE}"], [RESTART, EVALUATE]),
+    ],
+)
+def test_replies_follow_the_conversation(
+    model: RandomModel, state: State, right: list[str], wrong: list[str], form: str
+) -> None:
+    messages, tools = conversation(state), debug_schemas(form)
+    assert [each for each in right if not model.takes(tools, each, messages)] == []
+    assert [each for each in wrong if model.takes(tools, each, messages)] == []
+
+
+def test_what_can_not_be_seen_is_left_open(model: RandomModel) -> None:
+    tools = debug_schemas("compact")
+    left_out = Message("tool", LEFT_OUT.format(count=900), name="debug_control")
+    assert model.takes(tools, EVALUATE, [Message("user", "Why?"), left_out])
+    start = hermes("start_session", test="a.py::b", breakpoints=["a.py:3"])
+    assert model.takes(tools, start, [Message("user", "Why?")])
+    many = Message("user", " ".join(f"a/b{number}.py" for number in range(999)))
+    assert model.takes(tools, start, [many])
+    bash = tool("bash", {"type": "object", "properties": {"command": {"type": "string"}}})
+    assert model.takes([*tools, bash], "It is at lib/unseen.py:3.", conversation(State.DONE))

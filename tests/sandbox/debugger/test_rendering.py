@@ -19,7 +19,8 @@ from sandbox.debugger import (
     StopReason,
     Value,
 )
-from sandbox.debugger.rendering import render
+from sandbox.debugger.rendering import CLOSED, read_state, render
+from sandbox.debugger.session import STILL_OPEN, WHY
 
 STOP = DebugEvent(
     action=Action.CONTINUE,
@@ -34,6 +35,44 @@ STOP = DebugEvent(
     breakpoints=(Breakpoint(2, "shop/cart.py", 42, condition="n > 1", hits=3),),
     source=("-> *    42      total = 0",),
 )
+
+
+FAILED = DebugEvent(
+    Action.START, "{}", State.START, error_kind=ErrorKind.NO_SUCH_TEST, error="no test a.py::b"
+)
+
+
+@pytest.mark.parametrize(
+    ("event", "start", "state"),
+    [
+        (STOP, False, State.RUNTIME),
+        (
+            replace(STOP, state=State.POST_MORTEM, stop_reason=StopReason.EXCEPTION),
+            False,
+            State.POST_MORTEM,
+        ),
+        (replace(STOP, stop_reason=StopReason.EXITED), False, State.DONE),
+        (replace(STOP, stop_reason=StopReason.KILLED), False, State.DONE),
+        (FAILED, True, State.START),
+        (FAILED, False, State.DONE),
+        (replace(FAILED, notes=(STILL_OPEN,)), True, None),
+        (replace(FAILED, error_kind=ErrorKind.BAD_REQUEST), False, None),
+    ],
+)
+def test_the_state_is_read_from_the_text(
+    event: DebugEvent, start: bool, state: State | None
+) -> None:
+    assert read_state(f"Question: why?\n\n{render(event)}", start) is state
+
+
+def test_the_state_is_read_from_refusals_and_the_end() -> None:
+    assert read_state(CLOSED, start=False) is State.START
+    for state, why in WHY.items():
+        error = f"this is not possible {why}; nothing changed"
+        refused = DebugEvent(
+            Action.LOCALS, "{}", state, error_kind=ErrorKind.NOT_ALLOWED, error=error
+        )
+        assert read_state(render(refused), start=False) is state
 
 
 def test_a_stop() -> None:
