@@ -24,6 +24,8 @@ from sandbox.debugger import ALLOWED, Action, State, read_state
 SPACES = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 """Arguments as chat templates write them, from which models learn."""
 Schema = dict[str, Any]
+Places = Mapping[tuple[str, str], Schema]
+"""What the strings of arguments can be, by tool and argument."""
 START, CONTROL = "debug_start_session", "debug_control"
 NEEDS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     CONTROL: ("action", {}),
@@ -44,7 +46,7 @@ PATH = re.compile(r"[^\s\"'`()<>{}*,:;|=\[\]]*[./][^\s\"'`()<>{}*,:;|=\[\]]*")
 PLAIN_END = re.compile(r"[A-Za-z0-9_./-]*$")
 """What a path is told by in a text: other characters would make it slow to rule out."""
 MOST = 300
-"""Shown files, above which it takes too long to hold a reply to them."""
+"""Files, and words, above which it takes too long to hold a reply to those shown."""
 WORD = re.compile(r"[^\W\d]\w*")
 TEST = re.compile(r"^Test: (.+)$|([^\s\"'`(]+\.py(?:::\w+)+(?:\[.+?\])?|[\w.$]+#\w+)", re.MULTILINE)
 
@@ -121,9 +123,7 @@ class ConstrainedCalls:
         return [self._named[tag]] if tag in self._named else []
 
 
-def _calls(
-    functions: Sequence[Schema], state: State, places: Mapping[tuple[str, str], Schema]
-) -> list[str]:
+def _calls(functions: Sequence[Schema], state: State, places: Places) -> list[str]:
     """The rules of a reply's calls; none if no call is possible.
 
     The state is known up to the first call that can change it.
@@ -153,16 +153,15 @@ def _calls(
     ]
 
 
-def _held(
-    function: Schema, state: State, places: Mapping[tuple[str, str], Schema]
-) -> Schema | None:
+def _held(function: Schema, state: State, places: Places) -> Schema | None:
     """The schema of a tool's arguments; None if the session's state allows no call of it."""
-    name, parameters = function["name"], function.get("parameters", {"type": "object"})
+    name: str = function["name"]
+    parameters: Schema = function.get("parameters", {"type": "object"})
     properties = parameters.get("properties", {})
     if name == "debug_run_code":
         return parameters if Action.RUN_CODE in ALLOWED[state] else None
     what, needs = NEEDS.get(name, ("", {}))
-    if what not in properties:
+    if "enum" not in properties.get(what, {}):
         held = {
             argument: _strings(schema, places.get((name, argument), {}))
             for argument, schema in properties.items()
@@ -182,22 +181,20 @@ def _held(
     return {"anyOf": forms} if forms else None
 
 
-def _places(
-    shown: str, paths: Iterable[str], files: Sequence[str]
-) -> dict[tuple[str, str], Schema]:
-    """What the strings of arguments can be, by tool and argument: what was shown."""
+def _places(shown: str, paths: Iterable[str], files: Sequence[str]) -> Places:
+    """The tests, files and names that were shown."""
     places = dict[tuple[str, str], Schema]()
     tests = {line or name for line, name in TEST.findall(shown)}
     if tests:
         places[START, "test"] = {"enum": sorted(tests)}
     if files:
-        name = rf"({_one_of(WORD.findall(shown))}|<[a-z]+>)"
+        words = set(WORD.findall(shown))
+        name = rf"({_one_of(words)}|<[a-z]+>)" if len(words) <= MOST else "[^ .:$()]+"
         function = rf"{name}([.$]{name})*(\(\))?"
-        location = (
-            rf"{_one_of(files)}:[0-9]{{1,9}}|{function}|(uncaught )?exception [A-Za-z0-9_.$]+"
-        )
-        places["debug_breakpoint", "location"] = {"pattern": rf"^({location})( if .+)?$"}
-        places[START, "breakpoints"] = places["debug_breakpoint", "location"]
+        raised = "(uncaught )?exception [A-Za-z0-9_.$]+"
+        location = rf"^({_one_of(files)}:[0-9]{{1,9}}|{function}|{raised})( if .+)?$"
+        places["debug_breakpoint", "location"] = {"pattern": location}
+        places[START, "breakpoints"] = {"pattern": location}
         places["read_file", "path"] = {"enum": sorted(paths)}
     return places
 
@@ -207,7 +204,7 @@ def _state(messages: Sequence[Message]) -> State:
     for message in reversed(messages):
         name = message.name or ""
         if message.role == "user" or name.startswith("debug_"):
-            state = read_state(message.content, start=name != CONTROL)
+            state = read_state(message.content, start=name in ("", START))
             if message.content.startswith(LEFT_OUT.partition("{")[0]):
                 state = State.RUNTIME
             if state is not None:

@@ -7,7 +7,7 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jsonschema
 import pytest
@@ -129,7 +129,7 @@ def conversation(state: State) -> list[Message]:
     return [TASK, said, Message("tool", ANSWERS[state], name="debug_control")]
 
 
-def debug_schemas(form: str) -> list[ToolSchema]:
+def debug_schemas(form: Literal["compact", "full"]) -> list[ToolSchema]:
     config = AgentsConfig(sub_file_tools=True, debug_run_code=True, subagent_form=form)
     return subagent_schemas("python", config)
 
@@ -276,7 +276,7 @@ def action_of(call: ToolCall) -> str:
 def check_place(location: str, shown: str) -> None:
     request = breakpoint_request(location)
     if request.file is not None:
-        assert f"{request.file}" in ("shop/cart.py", "tests/test_cart.py")
+        assert request.file in ("shop/cart.py", "tests/test_cart.py")
     elif request.exception is None:
         assert request.function
         for name in re.findall(r"[^.<>$]+", request.function):
@@ -286,7 +286,7 @@ def check_place(location: str, shown: str) -> None:
 @pytest.mark.parametrize("form", ["compact", "full"])
 @pytest.mark.parametrize("state", ANSWERS)
 def test_a_random_model_calls_debug_tools_rightly(
-    model: RandomModel, state: State, form: str
+    model: RandomModel, state: State, form: Literal["compact", "full"]
 ) -> None:
     messages, tools = conversation(state), debug_schemas(form)
     shown = "\n".join(each.content for each in messages if each.role != "assistant")
@@ -365,7 +365,11 @@ CONTINUE, RESTART = hermes("control", action="continue"), hermes("control", acti
     ],
 )
 def test_replies_follow_the_conversation(
-    model: RandomModel, state: State, right: list[str], wrong: list[str], form: str
+    model: RandomModel,
+    state: State,
+    right: list[str],
+    wrong: list[str],
+    form: Literal["compact", "full"],
 ) -> None:
     messages, tools = conversation(state), debug_schemas(form)
     assert [each for each in right if not model.takes(tools, each, messages)] == []
@@ -376,9 +380,15 @@ def test_what_can_not_be_seen_is_left_open(model: RandomModel) -> None:
     tools = debug_schemas("compact")
     left_out = Message("tool", LEFT_OUT.format(count=900), name="debug_control")
     assert model.takes(tools, EVALUATE, [Message("user", "Why?"), left_out])
+    failed = Message("tool", "Error (launch_failed): no place", name="debug_breakpoint")
+    assert model.takes(tools, RESTART, [*conversation(State.DONE), failed])
     start = hermes("start_session", test="a.py::b", breakpoints=["a.py:3"])
     assert model.takes(tools, start, [Message("user", "Why?")])
     many = Message("user", " ".join(f"a/b{number}.py" for number in range(999)))
     assert model.takes(tools, start, [many])
+    words = Message("user", "shop/cart.py " + " ".join(f"word{number}" for number in range(999)))
+    for location, possible in (("any.name", True), ("shop/cart.py:3", True), ("b.py:3", False)):
+        start = hermes("start_session", breakpoints=[location])
+        assert model.takes(tools, start, [words]) is possible
     bash = tool("bash", {"type": "object", "properties": {"command": {"type": "string"}}})
     assert model.takes([*tools, bash], "It is at lib/unseen.py:3.", conversation(State.DONE))
