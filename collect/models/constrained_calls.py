@@ -45,6 +45,7 @@ FILLED = {"minLength": 1}
 PATH = re.compile(r"[^\s\"'`()<>{}*,:;|=\[\]]*[./][^\s\"'`()<>{}*,:;|=\[\]]*")
 PLAIN_END = re.compile(r"[A-Za-z0-9_./-]*$")
 """What a path is told by in a text: other characters would make it slow to rule out."""
+RUN, SLASH = re.compile(r"[A-Za-z0-9_./-]+"), re.compile("/")
 MOST = 300
 """Files, and words, above which it takes too long to hold a reply to those shown."""
 WORD = re.compile(r"[^\W\d]\w*")
@@ -103,8 +104,16 @@ class ConstrainedCalls:
         ]
         if files:
             known = _one_of(PLAIN_END.findall(each)[0] for each in files).replace("/", r"\/")
-            line = rf"(/[A-Za-z0-9_.\/-]*\.(py|java):[0-9]/ & ~/{known}:[0-9]/)"
-            lines.append(rf"UNSEEN: /(?s:.*[^A-Za-z0-9_.\/-])?/ {line} /(?s:.*)/")
+            folders = {run[: at.end()] for run in RUN.findall(shown) for at in SLASH.finditer(run)}
+            within = _one_of(folders).replace("/", r"\/") if len(folders) <= MOST else ".*"
+            one = r"[A-Za-z0-9_.\/-]"
+            unseen = [
+                # Early: of a wrong `pack/` for `package/` only the slash is ruled out.
+                rf"(/[A-Za-z_.]{one}*\// & ~/{within}/)",
+                rf"(/{one}*\/{one}*\.(py|java)/ & ~/{known}/)",
+                rf"(/{one}*\.(py|java):[0-9]/ & ~/{known}:[0-9]/)",
+            ]
+            lines.append(rf"UNSEEN: /(?s:.*[^A-Za-z0-9_.\/-])?/ ({' | '.join(unseen)}) /(?s:.*)/")
         if calls:
             opening = self._token(OPEN)
             lines += [

@@ -124,7 +124,7 @@ def test_direct_sessions_go_the_shortest_way(
     answers = answer(direct, config, tmp_path)
     assert all(each.verdict.correct for each in answers.answered)
     in_functions = {
-        each.rollout.rollout_id
+        each.rollout and each.rollout.rollout_id
         for each in answers.answered
         if isinstance(each.question.ask, ExceptionAsk) and each.question.ask.function
     }
