@@ -277,20 +277,26 @@ PROCESSES = "processes"
 
 
 def newest_checkpoint(folder: Path, fingerprint: str, processes: int) -> Path | None:
-    """Keep the checkpoints of this same training; remove broken ones and those of others.
+    """Remove what interrupted saves have left.
 
-    Returns the one to resume from. Raises ConfigError if another number of processes wrote it: with
-    more of them a step trains more rows, so resuming would train some rows twice.
+    Returns the one to resume from. Raises ConfigError if another training wrote it, or another
+    number of processes: with more of them a step trains more rows, so resuming would train some
+    rows twice.
     """
     mark, noted = folder / FINGERPRINT, folder / PROCESSES
+    newest = newest_whole(folder)
     if not mark.is_file() or mark.read_text() != fingerprint:
+        if newest is not None:
+            raise ConfigError(
+                f"{newest} is of an unfinished training with other settings or data: start it with "
+                f"those to go on with it, or remove {folder} to begin anew"
+            )
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     mark.write_text(fingerprint)
     for path in folder.glob("checkpoint-*"):
         if not _is_whole(path):
             shutil.rmtree(path)
-    newest = newest_whole(folder)
     before = int(noted.read_text()) if newest and noted.is_file() else processes
     if before != processes:
         raise ConfigError(

@@ -74,7 +74,7 @@ def test_two_processes_train_one_model_and_the_first_one_saves_it(
         AutoModelForCausalLM.from_pretrained(folder)
 
 
-def test_checkpoints_of_another_number_of_processes_are_refused(tmp_path: Path) -> None:
+def test_checkpoints_of_another_training_or_number_of_processes_are_refused(tmp_path: Path) -> None:
     assert newest_checkpoint(tmp_path, "training", 2) is None
     assert newest_checkpoint(tmp_path, "training", 1) is None
     checkpoint = tmp_path / "checkpoint-3"
@@ -87,6 +87,9 @@ def test_checkpoints_of_another_number_of_processes_are_refused(tmp_path: Path) 
     assert newest_checkpoint(tmp_path, "training", 1) == checkpoint
     (tmp_path / PROCESSES).unlink()
     assert newest_checkpoint(tmp_path, "training", 2) == checkpoint
+    with pytest.raises(ConfigError, match="with other settings or data"):
+        newest_checkpoint(tmp_path, "another training", 2)
+    (checkpoint / "trainer_state.json").unlink()
     assert newest_checkpoint(tmp_path, "another training", 1) is None
 
 

@@ -270,12 +270,14 @@ def test_a_killed_training_goes_on_from_its_newest_whole_checkpoint(run: Path, t
 
 
 @pytest.mark.slow
-def test_checkpoints_of_another_config_are_not_used(run: Path, tiny: Path) -> None:
+def test_checkpoints_of_another_config_are_kept(run: Path, tiny: Path) -> None:
     checkpoint = run / "train" / "checkpoints" / "checkpoint-2"
     checkpoint.mkdir(parents=True)
     (checkpoint / "trainer_state.json").write_text('{"global_step": 2}')
     (checkpoint.parent / "fingerprint").write_text("of another training")
-    assert run_train(config(tiny, max_steps=1), run).resumed_from_step == 0
+    with pytest.raises(ConfigError, match=r"checkpoint-2 is of an unfinished .* remove .*begin"):
+        run_train(config(tiny, max_steps=1), run)
+    assert checkpoint.is_dir()
 
 
 @pytest.mark.slow
