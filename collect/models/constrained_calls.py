@@ -16,6 +16,7 @@ from typing import Any
 from llguidance import LLMatcher, LLParserLimits
 from llguidance.hf import from_tokenizer
 
+from collect.agents.subagent_task import read_start
 from collect.errors import LocalModelFailed
 from collect.models.tool_parsing import CLOSE, OPEN
 from collect.store.messages import LEFT_OUT, Message, ToolSchema
@@ -24,7 +25,7 @@ from sandbox.debugger import ALLOWED, Action, State, read_state
 SPACES = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 """Arguments as chat templates write them, from which models learn."""
 Schema = dict[str, Any]
-Places = Mapping[tuple[str, str], Schema]
+Places = Mapping[str, Mapping[str, Schema]]
 """What the strings of arguments can be, by tool and argument."""
 START, CONTROL = "debug_start_session", "debug_control"
 NEEDS: Mapping[str, tuple[str, Mapping[str, str]]] = {
@@ -42,14 +43,21 @@ ACTIONS = {
 }
 """Under other names than the debugger's."""
 FILLED = {"minLength": 1}
-PATH = re.compile(r"[^\s\"'`()<>{}*,:;|=\[\]]*[./][^\s\"'`()<>{}*,:;|=\[\]]*")
+PATH = re.compile(
+    r"^(?:Paused at |#\d+ )(.+?):\d+ in "
+    r"|([^\s\"'`()<>{}*,:;|=\[\]]*[./][^\s\"'`()<>{}*,:;|=\[\]]*)",
+    re.MULTILINE,
+)
+"""The debugger's own words tell a name with spaces or brackets too."""
 PLAIN_END = re.compile(r"[A-Za-z0-9_./-]*$")
 """What a path is told by in a text: other characters would make it slow to rule out."""
 RUN, SLASH = re.compile(r"[A-Za-z0-9_./-]+"), re.compile("/")
 MOST = 300
 """Files, and words, above which it takes too long to hold a reply to those shown."""
 WORD = re.compile(r"[^\W\d]\w*")
-TEST = re.compile(r"^Test: (.+)$|([^\s\"'`(]+\.py(?:::\w+)+(?:\[.+?\])?|[\w.$]+#\w+)", re.MULTILINE)
+TEST = re.compile(
+    r"^Test: (.+)$|([^\s\"'`(]+\.py(?:::\w+)+(?:\[.+?\](?![\]\w-]))?|[\w.$]+#\w+)", re.MULTILINE
+)
 
 
 class ConstrainedCalls:
@@ -87,13 +95,18 @@ class ConstrainedCalls:
 
     def _grammar(self, functions: Sequence[Schema], messages: Sequence[Message]) -> str:
         """The grammar of a reply, in llguidance's variant of Lark."""
-        shown = "\n".join(each.content for each in messages if each.role in ("user", "tool"))
-        paths = {each.rstrip(".") for each in PATH.findall(shown)}
+        names = {function["name"] for function in functions}
+        told = [each.content for each in messages if each.role in ("user", "tool")]
+        # A shell finds what no message names whole, and what is left out was shown too.
+        more = "bash" in names or any(map(_left_out, told))
+        shown = "" if more else "\n".join(told)
+        paths = {(own or word).rstrip(".") for own, word in PATH.findall(shown)}
         files = sorted(each for each in paths if each.endswith((".py", ".java")))
-        # Whoever has a shell finds files that no message names whole.
-        if len(files) > MOST or any(function["name"] == "bash" for function in functions):
+        if len(files) > MOST:
             files = []
-        calls = _calls(functions, _state(messages), _places(shown, paths, files))
+        # A search for a test finds its name alone.
+        tests = set() if "grep" in names else {line or name for line, name in TEST.findall(shown)}
+        calls = _calls(functions, _state(messages), _places(shown, files, tests))
         seen = " & ~UNSEEN" if files else ""
         lines = [
             "start: text | to_call calls" if calls else "start: text",
@@ -108,8 +121,8 @@ class ConstrainedCalls:
             within = _one_of(folders).replace("/", r"\/") if len(folders) <= MOST else ".*"
             one = r"[A-Za-z0-9_.\/-]"
             unseen = [
-                # Early: of a wrong `pack/` for `package/` only the slash is ruled out.
-                rf"(/[A-Za-z_.]{one}*\// & ~/{within}/)",
+                # Early: of a wrong `pack/` for `package/` only the slash is ruled out. But `N/A`.
+                rf"(/[a-z_.]{one}+\// & ~/{within}/)",
                 rf"(/{one}*\/{one}*\.(py|java)/ & ~/{known}/)",
                 rf"(/{one}*\.(py|java):[0-9]/ & ~/{known}:[0-9]/)",
             ]
@@ -172,17 +185,18 @@ def _held(function: Schema, state: State, places: Places) -> Schema | None:
     what, needs = NEEDS.get(name, ("", {}))
     if "enum" not in properties.get(what, {}):
         held = {
-            argument: _strings(schema, places.get((name, argument), {}))
-            for argument, schema in properties.items()
+            argument: _strings(properties[argument], place)
+            for argument, place in places.get(name, {}).items()
+            if argument in properties
         }
-        return parameters | {"properties": held}
+        return parameters | {"properties": properties | held} if held else parameters
     values: dict[str, list[str]] = {}
     for value in properties[what]["enum"]:
         if ACTIONS.get(value, value) in ALLOWED[state]:
             values.setdefault(needs.get(value, what), []).append(value)
     forms = []
     for needed, some in values.items():
-        given = _strings(_not_null(properties[needed]), places.get((name, needed), FILLED))
+        given = _strings(_not_null(properties[needed]), places.get(name, {}).get(needed, FILLED))
         given = given | {"enum": some} if needed == what else given
         held = properties | {what: properties[what] | {"enum": some}, needed: given}
         required = [*parameters.get("required", ()), needed]
@@ -190,35 +204,36 @@ def _held(function: Schema, state: State, places: Places) -> Schema | None:
     return {"anyOf": forms} if forms else None
 
 
-def _places(shown: str, paths: Iterable[str], files: Sequence[str]) -> Places:
+def _places(shown: str, files: Sequence[str], tests: Collection[str]) -> Places:
     """The tests, files and names that were shown."""
-    places = dict[tuple[str, str], Schema]()
-    tests = {line or name for line, name in TEST.findall(shown)}
-    if tests:
-        places[START, "test"] = {"enum": sorted(tests)}
-    if files:
-        words = set(WORD.findall(shown))
-        name = rf"({_one_of(words)}|<[a-z]+>)" if len(words) <= MOST else "[^ .:$()]+"
-        function = rf"{name}([.$]{name})*(\(\))?"
-        raised = "(uncaught )?exception [A-Za-z0-9_.$]+"
-        location = rf"^({_one_of(files)}:[0-9]{{1,9}}|{function}|{raised})( if .+)?$"
-        places["debug_breakpoint", "location"] = {"pattern": location}
-        places[START, "breakpoints"] = {"pattern": location}
-        places["read_file", "path"] = {"enum": sorted(paths)}
-    return places
+    start = {"test": {"enum": sorted(tests)}} if tests else dict[str, Schema]()
+    if not files:
+        return {START: start}
+    words = set(WORD.findall(shown))
+    name = rf"({_one_of(words)}|<[a-z]+>)" if len(words) <= MOST else "[^ .:$()]+"
+    function = rf"{name}([.$]({name}|[0-9]+))*(\(\))?"
+    raised = r"(uncaught )?exception[: ] ?[\w.$]+"
+    location = rf"^({_one_of(files)}:[0-9]{{1,9}}|{function}|{raised})( if .+)?$"
+    place = {"pattern": location}
+    return {START: start | {"breakpoints": place}, "debug_breakpoint": {"location": place}}
 
 
 def _state(messages: Sequence[Message]) -> State:
     """The session's state after these messages; RUNTIME, which allows most, if it can't be seen."""
     for message in reversed(messages):
-        name = message.name or ""
-        if message.role == "user" or name.startswith("debug_"):
-            state = read_state(message.content, start=name in ("", START))
-            if message.content.startswith(LEFT_OUT.partition("{")[0]):
-                state = State.RUNTIME
-            if state is not None:
-                return state
+        if message.role != "user" and message.name not in (START, *NEEDS):
+            continue
+        if _left_out(message.content):
+            return State.RUNTIME
+        text = read_start(message.content) if message.role == "user" else message.content
+        state = read_state(text, start=message.name in (None, START))
+        if state is not None:
+            return state
     return State.START
+
+
+def _left_out(content: str) -> bool:
+    return content.startswith(LEFT_OUT.partition("{")[0])
 
 
 def _strings(schema: Schema, held: Schema) -> Schema:

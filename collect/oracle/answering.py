@@ -339,7 +339,8 @@ class OracleAnswerer:
                 if self._habits.detour(0.6):
                     yield from session.locals("Which values led to it?")
                 return self._exception_worded(stopped.raised, stopped.place, stopped.function)
-            asked = f"not in {function}" if function else "is not the one"
+            elsewhere = function not in ("", stopped.function)
+            asked = f"not in {function}" if elsewhere else "is not the one"
             why = f"{stopped.place}, in {stopped.function}, {asked}; I continue."
             yield from session.control(why, "continue")
         return None
@@ -361,9 +362,9 @@ class OracleAnswerer:
         session = self._session
         name = ".".join(function.split(".")[-2:])
         yield from session.start(session.pick("enter", function=function), [name], False)
-        if session.paused is None:
+        numbers = session.paused.numbers if session.paused is not None else []
+        if not numbers:
             return False
-        numbers = session.paused.numbers
         why = f"`{function}` is entered. Which exception is raised in it?"
         yield from session.set_breakpoint(why, "exception Exception")
         for number in numbers:

@@ -56,12 +56,11 @@ STATES = {
 
 
 TELLS_STATE = re.compile(
-    r"^(?:(?P<paused>Paused at .+)|Program ended |Killed: "
+    r"(?P<paused>Paused at .+)|Program ended |Killed: "
     rf"|{re.escape(CLOSED)}|(?P<failed>Error \((?:{'|'.join(LAUNCH_ERRORS)})\): )"
-    r"|Error \(not_allowed\): this is not possible (?P<why>.+); nothing changed)",
-    re.MULTILINE,
+    r"|Error \(not_allowed\): this is not possible (?P<why>.+); nothing changed"
 )
-"""The line that tells it. Values and output are indented, so none can look like it."""
+"""The first line, if it does. Others can be the program's own words."""
 
 
 def render(event: DebugEvent, names: Mapping[Action, str] | None = None) -> str:
@@ -86,7 +85,7 @@ def read_state(text: str, start: bool) -> State | None:
     """The state of the session after an event with this text, or None if it is as before. A program
     that is paused at an exception counts as paused. `start` says whether the event answers a start.
     """
-    told = TELLS_STATE.search(text)
+    told = TELLS_STATE.match(text)
     if told is None:
         return None
     if told["paused"]:

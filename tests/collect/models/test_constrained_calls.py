@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -129,8 +130,8 @@ def conversation(state: State) -> list[Message]:
     return [TASK, said, Message("tool", ANSWERS[state], name="debug_control")]
 
 
-def debug_schemas(form: Literal["compact", "full"]) -> list[ToolSchema]:
-    config = AgentsConfig(sub_file_tools=True, debug_run_code=True, subagent_form=form)
+def debug_schemas(form: Literal["compact", "full"], files: bool = True) -> list[ToolSchema]:
+    config = AgentsConfig(sub_file_tools=files, debug_run_code=True, subagent_form=form)
     return subagent_schemas("python", config)
 
 
@@ -297,8 +298,6 @@ def test_a_random_model_calls_debug_tools_rightly(
             given: Any = ARGUMENTS[call.name].model_validate_json(call.arguments)
             if call.name.startswith("debug_") and not ran:
                 assert action_of(call) in ALLOWED[state]
-            if call.name == "read_file":
-                assert given.path in shown
             ran |= call.name in ("debug_start_session", "debug_control")
             what = call.text("what") or call.text("action")
             if what in ("evaluate", "fields"):
@@ -334,9 +333,9 @@ CONTINUE, RESTART = hermes("control", action="continue"), hermes("control", acti
                 hermes("breakpoint", action="remove", number=1),
                 hermes("start_session", breakpoints=["total", "tests/test_cart.py:3"]),
                 hermes("start_session", test="tests/test_cart.py::test_total[1 a]"),
-                hermes_call("read_file", '{"path": "shop/cart.py"}'),
+                hermes_call("read_file", '{"path": "lib/imported.py"}'),
                 hermes_call("grep", '{"pattern": "x", "path": "lib/unseen.py"}'),
-                "It is 3/4 (shop/cart.py:12). See shop/cart.py, and shop/: x.py.",
+                "It is 3/4 (shop/cart.py:12). See shop/cart.py, and shop/: x.py. Or N/A.",
             ],
             [
                 hermes("inspect", what="evaluate"),
@@ -348,8 +347,6 @@ CONTINUE, RESTART = hermes("control", action="continue"), hermes("control", acti
                 hermes("breakpoint", action="set", location="lib/unseen.py:3"),
                 hermes("breakpoint", action="set", location="Cart.prices"),
                 hermes("start_session", breakpoints=["cart/shop.py:3"]),
-                hermes("start_session", test="tests/test_cart.py::test_totals"),
-                hermes_call("read_file", '{"path": "lib/unseen.py"}'),
                 "It is in lib/",
                 "It is in shop/carts.py",
                 "It is at cart.py:3.",
@@ -382,6 +379,11 @@ def test_what_can_not_be_seen_is_left_open(model: RandomModel) -> None:
     tools = debug_schemas("compact")
     left_out = Message("tool", LEFT_OUT.format(count=900), name="debug_control")
     assert model.takes(tools, EVALUATE, [Message("user", "Why?"), left_out])
+    assert model.takes(tools, "It was lib/unseen.py:3.", [TASK, left_out])
+    printed = Message("tool", "Killed: 3 of 4 monsters", name="debug_run_code")
+    assert model.takes(tools, EVALUATE, [TASK, printed])
+    asked = replace(TASK, content=f"Program ended early. Why?\n{TASK.content}")
+    assert model.takes(tools, EVALUATE, [asked])
     failed = Message("tool", "Error (launch_failed): no place", name="debug_breakpoint")
     assert model.takes(tools, RESTART, [*conversation(State.DONE), failed])
     start = hermes("start_session", test="a.py::b", breakpoints=["a.py:3"])
@@ -394,3 +396,33 @@ def test_what_can_not_be_seen_is_left_open(model: RandomModel) -> None:
         assert model.takes(tools, start, [words]) is possible
     bash = tool("bash", {"type": "object", "properties": {"command": {"type": "string"}}})
     assert model.takes([*tools, bash], "It is at lib/unseen.py:3.", conversation(State.DONE))
+    found = hermes("start_session", test="tests/test_cart.py::test_of_grep")
+    for searches in (True, False):
+        offered = debug_schemas("compact", files=searches)
+        assert model.takes(offered, found, [TASK]) is searches
+
+
+@pytest.mark.parametrize(
+    ("place", "location"),
+    [
+        ("my (odd) [dir]/it's.py:3 in run", "my (odd) [dir]/it's.py:3"),
+        ("añb/c+d#$&~.py:3 in run", "añb/c+d#$&~.py:4 if x == 'ñ'"),
+        ("src/Cart.java:3 in Cart$1.lambda$total$0", "Cart$1.lambda$total$0"),
+        ("cart.py:3 in outer.<locals>.<lambda>", "outer.<locals>.<lambda>"),
+    ],
+)
+def test_places_can_have_odd_names(model: RandomModel, place: str, location: str) -> None:
+    stopped = Message("tool", f"Paused at {place} (step)", name="debug_control")
+    said = f"It is at {place.partition(' in ')[0]}.\n"
+    call = hermes_call("debug_breakpoint", f'{{"action": "set", "location": "{location}"}}')
+    assert model.takes(debug_schemas("full"), said + call, [TASK, stopped])
+
+
+@pytest.mark.parametrize("name", ["a.py::test_a[b[0]-(1, 2)]", "a b/test_c.py::T::test_d", "ñ c"])
+def test_tests_can_have_odd_names(model: RandomModel, name: str) -> None:
+    tools = debug_schemas("full", files=False)
+    start = hermes_call("debug_start_session", f'{{"test": "{name}"}}')
+    assert model.takes(tools, start, [Message("user", f"Question: why?\nTest: {name}")])
+    failed = Message("tool", f"FAILED {name}, later", name="debug_start_session")
+    if " " not in name.partition("[")[0]:
+        assert model.takes(tools, start, [TASK, failed])

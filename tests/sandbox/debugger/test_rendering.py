@@ -62,7 +62,14 @@ FAILED = DebugEvent(
 def test_the_state_is_read_from_the_text(
     event: DebugEvent, start: bool, state: State | None
 ) -> None:
-    assert read_state(f"Question: why?\n\n{render(event)}", start) is state
+    assert read_state(render(event), start) is state
+
+
+def test_no_error_or_output_is_taken_for_the_state() -> None:
+    error = replace(FAILED, error_kind=ErrorKind.EVALUATION, error="E: a\nKilled: b")
+    assert read_state(render(error), start=False) is None
+    printed = replace(STOP, output="Program ended\nKilled: b", notes=("a\nKilled: b",))
+    assert read_state(render(printed), start=False) is State.RUNTIME
 
 
 def test_the_state_is_read_from_refusals_and_the_end() -> None:
