@@ -52,8 +52,9 @@ PATH = re.compile(
 PLAIN_END = re.compile(r"[A-Za-z0-9_./-]*$")
 """What a path is told by in a text: other characters would make it slow to rule out."""
 RUN, SLASH = re.compile(r"[A-Za-z0-9_./-]+"), re.compile("/")
-MOST = 300
-"""Files, and words, above which it takes too long to hold a reply to those shown."""
+MOST, MOST_CHARS = 300, 15_000
+"""Files, folders or words, and their characters, above which it takes too long to hold a reply to
+those shown, and llguidance can give up."""
 WORD = re.compile(r"[^\W\d]\w*")
 TEST = re.compile(
     r"^Test: (.+)$|([^\s\"'`(]+\.py(?:::\w+)+(?:\[.+?\](?![\]\w-]))?|[\w.$]+#\w+)", re.MULTILINE
@@ -102,7 +103,7 @@ class ConstrainedCalls:
         shown = "" if more else "\n".join(told)
         paths = {(own or word).rstrip(".") for own, word in PATH.findall(shown)}
         files = sorted(each for each in paths if each.endswith((".py", ".java")))
-        if len(files) > MOST:
+        if _too_many(files):
             files = []
         # A search for a test finds its name alone.
         tests = set() if "grep" in names else {line or name for line, name in TEST.findall(shown)}
@@ -118,7 +119,7 @@ class ConstrainedCalls:
         if files:
             known = _one_of(PLAIN_END.findall(each)[0] for each in files).replace("/", r"\/")
             folders = {run[: at.end()] for run in RUN.findall(shown) for at in SLASH.finditer(run)}
-            within = _one_of(folders).replace("/", r"\/") if len(folders) <= MOST else ".*"
+            within = _one_of(folders).replace("/", r"\/") if not _too_many(folders) else ".*"
             one = r"[A-Za-z0-9_.\/-]"
             unseen = [
                 # Early: of a wrong `pack/` for `package/` only the slash is ruled out. But `N/A`.
@@ -210,7 +211,7 @@ def _places(shown: str, files: Sequence[str], tests: Collection[str]) -> Places:
     if not files:
         return {START: start}
     words = set(WORD.findall(shown))
-    name = rf"({_one_of(words)}|<[a-z]+>)" if len(words) <= MOST else "[^ .:$()]+"
+    name = rf"({_one_of(words)}|<[a-z]+>)" if not _too_many(words) else "[^ .:$()]+"
     function = rf"{name}([.$]({name}|[0-9]+))*(\(\))?"
     raised = r"(uncaught )?exception[: ] ?[\w.$]+"
     location = rf"^({_one_of(files)}:[0-9]{{1,9}}|{function}|{raised})( if .+)?$"
@@ -252,6 +253,10 @@ def _not_null(schema: Schema) -> Schema:
     if "anyOf" not in schema:
         return schema
     return schema | {"anyOf": [each for each in schema["anyOf"] if each.get("type") != "null"]}
+
+
+def _too_many(texts: Collection[str]) -> bool:
+    return len(texts) > MOST or sum(map(len, texts)) > MOST_CHARS
 
 
 def _one_of(texts: Iterable[str]) -> str:
