@@ -9,6 +9,7 @@ from pydantic import Field
 
 from collect.agents.prompts import prompt
 from collect.agents.tools import Arguments
+from collect.store.messages import STARTED
 from collect.store.records import DebugAnswer
 
 TASK = re.compile(
@@ -18,10 +19,6 @@ TASK = re.compile(
     r"(?:\nVariables: (?P<variables>[^\n]+))?",
     re.DOTALL,
 )
-
-
-STARTED = "\n\nStart of the debug session:\n"
-"""What precedes the session's start in a task."""
 
 
 class DebugSubagentArguments(Arguments):

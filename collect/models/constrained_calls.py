@@ -16,10 +16,9 @@ from typing import Any
 from llguidance import LLMatcher, LLParserLimits
 from llguidance.hf import from_tokenizer
 
-from collect.agents.subagent_task import read_start
 from collect.errors import LocalModelFailed
 from collect.models.tool_parsing import CLOSE, OPEN
-from collect.store.messages import LEFT_OUT, Message, ToolSchema
+from collect.store.messages import LEFT_OUT, STARTED, Message, ToolSchema
 from sandbox.debugger import ALLOWED, Action, State, read_state
 
 SPACES = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
@@ -226,7 +225,7 @@ def _state(messages: Sequence[Message]) -> State:
             continue
         if _left_out(message.content):
             return State.RUNTIME
-        text = read_start(message.content) if message.role == "user" else message.content
+        text = message.content.partition(STARTED)[2] if message.role == "user" else message.content
         state = read_state(text, start=message.name in (None, START))
         if state is not None:
             return state

@@ -16,9 +16,8 @@ import yaml
 
 from collect.agents.inspectcoder.react import ActionCall, TerminalForm
 from collect.agents.prompts import prompt
-from collect.agents.subagent_task import STARTED
 from collect.models.base import Completion, Sampling, Usage
-from collect.store.messages import Message, ToolCall, ToolSchema
+from collect.store.messages import STARTED, Message, ToolCall, ToolSchema
 
 PHRASES: Mapping[str, Sequence[str]] = yaml.safe_load(
     Path(__file__).with_name("phrases.yaml").read_text(encoding="utf-8")

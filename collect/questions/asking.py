@@ -14,14 +14,14 @@ from collect.agents.conversation import ConversationLog
 from collect.agents.debug2fix import answer_prompt, start_session, subagent_prompt, subagent_toolbox
 from collect.agents.file_tools import prepare_java_workspace
 from collect.agents.prompts import wording
-from collect.agents.subagent_task import STARTED, DebugSubagentArguments, subagent_task
+from collect.agents.subagent_task import DebugSubagentArguments, subagent_task
 from collect.benchmarks.base import Benchmark, Instance
 from collect.benchmarks.workspace import open_instance_sandbox, patch_workspace
 from collect.config import RuntimeConfig
 from collect.question_records import Question
 from collect.questions.scoring import Verdict
 from collect.rollouts.rollout import RolloutSpec
-from collect.store.messages import Message, ToolCall
+from collect.store.messages import STARTED, Message, ToolCall
 from collect.store.records import (
     MODEL_TEACHER,
     SESSION_START,

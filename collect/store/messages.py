@@ -18,6 +18,8 @@ ToolSchema = dict[str, Any]
 
 LEFT_OUT = "[an older tool result of {count} characters is left out here: the context is full]"
 """What models are sent in place of it."""
+STARTED = "\n\nStart of the debug session:\n"
+"""What precedes the session's start in a Debug Subagent's task."""
 BROKEN = (ValueError, RecursionError)
 """Errors on broken JSON; the second if a model repeats `[[[[`."""
 
