@@ -116,14 +116,16 @@ class ConstrainedCalls:
             rf"PLAIN: /(?s:.+)/ & ~/(?s:.*{OPEN}.*)/{seen}",
         ]
         if files:
-            known = _one_of(PLAIN_END.findall(each)[0] for each in files).replace("/", r"\/")
+            ends = [PLAIN_END.findall(each)[0] for each in files]
+            known = _one_of(ends).replace("/", r"\/")
+            one_of_them = rf"({known}|{_one_of(each.rpartition('/')[2] for each in ends)})"
             folders = {run[: at.end()] for run in RUN.findall(shown) for at in SLASH.finditer(run)}
             within = _one_of(folders).replace("/", r"\/") if not _too_many(folders) else ".*"
             one = r"[A-Za-z0-9_.\/-]"
             unseen = [
                 # Early: of a wrong `pack/` for `package/` only the slash is ruled out. But `N/A`.
                 rf"(/[a-z_.]{one}+\// & ~/{within}/)",
-                rf"(/{one}*\/{one}*\.(py|java)/ & ~/{known}/)",
+                rf"(/{one}*\.(py|java)/ & ~/{one_of_them}/)",
                 rf"(/{one}*\.(py|java):[0-9]/ & ~/{known}:[0-9]/)",
             ]
             lines.append(rf"UNSEEN: /(?s:.*[^A-Za-z0-9_.\/-])?/ ({' | '.join(unseen)}) /(?s:.*)/")
@@ -209,7 +211,7 @@ def _places(shown: str, files: Sequence[str], tests: Collection[str]) -> Places:
     start = {"test": {"enum": sorted(tests)}} if tests else dict[str, Schema]()
     if not files:
         return {START: start}
-    words = set(WORD.findall(shown))
+    words = set(WORD.findall(shown)) - {"py", "java"}
     name = rf"({_one_of(words)}|<[a-z]+>)" if not _too_many(words) else "[^ .:$()]+"
     function = rf"{name}([.$]({name}|[0-9]+))*(\(\))?"
     raised = r"(uncaught )?exception[: ] ?[\w.$]+"

@@ -335,7 +335,7 @@ CONTINUE, RESTART = hermes("control", action="continue"), hermes("control", acti
                 hermes("start_session", test="tests/test_cart.py::test_total[1 a]"),
                 hermes_call("read_file", '{"path": "lib/imported.py"}'),
                 hermes_call("grep", '{"pattern": "x", "path": "lib/unseen.py"}'),
-                "It is 3/4 (shop/cart.py:12). See shop/cart.py, and shop/: x.py. Or N/A.",
+                "It is 3/4 (shop/cart.py:12). See shop/cart.py, and shop/: cart.py. Or N/A.",
             ],
             [
                 hermes("inspect", what="evaluate"),
@@ -349,6 +349,8 @@ CONTINUE, RESTART = hermes("control", action="continue"), hermes("control", acti
                 hermes("start_session", breakpoints=["cart/shop.py:3"]),
                 "It is in lib/",
                 "It is in shop/carts.py",
+                "It is in shop.cart.py",
+                hermes("breakpoint", action="set", location="shop.cart.py"),
                 "It is at cart.py:3.",
                 "It is at xshop/cart.py:12.",
                 f"I stop at cart/shop.py:12.\n{CONTINUE}",
