@@ -116,19 +116,7 @@ class ConstrainedCalls:
             rf"PLAIN: /(?s:.+)/ & ~/(?s:.*{OPEN}.*)/{seen}",
         ]
         if files:
-            ends = [PLAIN_END.findall(each)[0] for each in files]
-            known = _one_of(ends).replace("/", r"\/")
-            one_of_them = rf"({known}|{_one_of(each.rpartition('/')[2] for each in ends)})"
-            folders = {run[: at.end()] for run in RUN.findall(shown) for at in SLASH.finditer(run)}
-            within = _one_of(folders).replace("/", r"\/") if not _too_many(folders) else ".*"
-            one = r"[A-Za-z0-9_.\/-]"
-            unseen = [
-                # Early: of a wrong `pack/` for `package/` only the slash is ruled out. But `N/A`.
-                rf"(/[a-z_.]{one}+\// & ~/{within}/)",
-                rf"(/{one}*\.(py|java)/ & ~/{one_of_them}/)",
-                rf"(/{one}*\.(py|java):[0-9]/ & ~/{known}:[0-9]/)",
-            ]
-            lines.append(rf"UNSEEN: /(?s:.*[^A-Za-z0-9_.\/-])?/ ({' | '.join(unseen)}) /(?s:.*)/")
+            lines.append(f"UNSEEN: {_unseen(shown, files)}")
         if calls:
             opening = self._token(OPEN)
             lines += [
@@ -145,6 +133,23 @@ class ConstrainedCalls:
     def _token(self, tag: str) -> list[str]:
         """The tag as one token, if there is such a token."""
         return [self._named[tag]] if tag in self._named else []
+
+
+def _unseen(shown: str, files: Sequence[str]) -> str:
+    """The pattern of texts that name a folder, a file, or a line of a file that was not shown."""
+    ends = [PLAIN_END.findall(each)[0] for each in files]
+    paths = _one_of(ends).replace("/", r"\/")
+    names = _one_of(each.rpartition("/")[2] for each in ends)
+    folders = {run[: at.end()] for run in RUN.findall(shown) for at in SLASH.finditer(run)}
+    known = _one_of(folders).replace("/", r"\/") if not _too_many(folders) else ".*"
+    one = r"[A-Za-z0-9_.\/-]"
+    unseen = [
+        # Early: of a wrong `pack/` for `package/` only the slash is ruled out. But `N/A`.
+        rf"(/[a-z_.]{one}+\// & ~/{known}/)",
+        rf"(/{one}*\.(py|java)/ & ~/({paths}|{names})/)",
+        rf"(/{one}*\.(py|java):[0-9]/ & ~/{paths}:[0-9]/)",
+    ]
+    return rf"/(?s:.*[^A-Za-z0-9_.\/-])?/ ({' | '.join(unseen)}) /(?s:.*)/"
 
 
 def _calls(functions: Sequence[Schema], state: State, places: Places) -> list[str]:

@@ -22,7 +22,7 @@ from sandbox.debugger.records import (
     StopReason,
     Value,
 )
-from sandbox.debugger.session import LAUNCH_ERRORS, STILL_OPEN, WHY
+from sandbox.debugger.session import LAUNCH_ERRORS, REFUSAL, STILL_OPEN, WHY
 
 INDENT = "    "
 STARTS = (Action.START, Action.RESTART)
@@ -58,7 +58,7 @@ STATES = {
 TELLS_STATE = re.compile(
     r"(?P<paused>Paused at .+)|Program ended |Killed: "
     rf"|{re.escape(CLOSED)}|(?P<failed>Error \((?:{'|'.join(LAUNCH_ERRORS)})\): )"
-    r"|Error \(not_allowed\): this is not possible (?P<why>.+); nothing changed"
+    rf"|Error \({ErrorKind.NOT_ALLOWED}\): {REFUSAL.format(why='(?P<why>.+)')}"
 )
 """The first line, if it does. Others can be the program's own words."""
 

@@ -76,6 +76,7 @@ CHILD_PROCESSES = (
 )
 SET_FOR_RESTART = "the test has ended: it takes effect after a restart"
 STILL_OPEN = "the session that was open goes on"
+REFUSAL = "this is not possible {why}; nothing changed"
 OPEN_ENDED = "the session that was open has ended"
 ALSO_THERE = ("is there already", "are at this line")
 """Ends of notes about other breakpoints that mean nothing to one that is set to collect."""
@@ -544,7 +545,7 @@ class Debugger:
             self._records.pop(number, None)
 
     def _refuse(self, action: Action, arguments: Json) -> DebugEvent:
-        message = f"this is not possible {WHY[self.state]}; nothing changed"
+        message = REFUSAL.format(why=WHY[self.state])
         event = self._error(action, arguments, ErrorKind.NOT_ALLOWED, message)
         return replace(event, allowed=ALLOWED[self.state])
 
