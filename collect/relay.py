@@ -79,8 +79,9 @@ class _RelayModel:
     ) -> Completion:
         """The student's reply, or the teacher's from the student's first bad step on.
 
-        A bad call was answered, and the teacher sees that. An ungrounded reply would end the
-        conversation or lead it astray, so that the teacher's takes its place; its cost is kept.
+        A bad call was answered, and the teacher sees that. An ungrounded reply, or a wrong answer
+        to a question whose answer was measured, would end the conversation or lead it astray: the
+        teacher's takes its place, and its cost is kept.
         """
         if self._teacher is None:
             # Once its steps are used up, nobody could see anything more.
@@ -90,7 +91,7 @@ class _RelayModel:
             wrong = None if forced else bad_step(so_far)
             if wrong is None:
                 said = self._student.complete(messages, tools, sampling)
-                wrong = None if forced else ungrounded(so_far, said.message)
+                wrong = None if forced else self._wrong(so_far, said.message)
                 if wrong is None:
                     return replace(said, player=self._relay.student.backend.name)
                 self._dropped = said
@@ -109,3 +110,9 @@ class _RelayModel:
             told = dropped.usage.prompt_tokens
             said = replace(said, usage=usage, dollars=spent, seconds=seconds, replaced_tokens=told)
         return replace(said, player=self._relay.teacher.backend.name)
+
+    def _wrong(self, so_far: Conversation, said: Message) -> str | None:
+        is_right, text = self._context.is_right, said.content
+        if is_right and not said.tool_calls and parse_answer(text) and not is_right(text):
+            return "wrong answer"
+        return ungrounded(so_far, said)

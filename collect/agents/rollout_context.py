@@ -62,6 +62,8 @@ class RolloutContext:
     """See `ConversationContext`."""
     compare: Callable[[str], Comparison | None] | None = None
     """Compares the runs of a test without and with the gold patch; for the oracle."""
+    is_right: Callable[[str], bool] | None = None
+    """Whether a last message answers the runtime question; for a relay."""
 
     @contextmanager
     def debugger(self) -> Iterator[Debugger]:
@@ -124,6 +126,7 @@ class RolloutContext:
                 self.fresh_debugger,
                 self.compare,
                 partial(log.row, self.instance, self.variant, self.attempt, ""),
+                self.is_right,
             )
         )
         tokens = {

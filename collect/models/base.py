@@ -135,6 +135,8 @@ class ConversationContext:
     """Compares the runs of a test without and with the gold patch."""
     so_far: Callable[[], Conversation] | None = None
     """The conversation's record up to now."""
+    is_right: Callable[[str], bool] | None = None
+    """Whether a last message answers the runtime question, if the rollout is about one."""
 
 
 class ModelBackend(Protocol):

@@ -334,7 +334,8 @@ class ReplayConfig(StrictRecord):
 class RelayConfig(StrictRecord):
     """A student that plays the Debug Subagent until its first bad step, and a teacher that goes on
     from there (DAgger): after an invalid or refused call or a reply without call and answer, and
-    in place of an answer or a breakpoint that rests on nothing seen.
+    in place of an answer or a breakpoint that rests on nothing seen, or of a wrong answer to a
+    runtime question.
     """
 
     backend: Literal["relay"]

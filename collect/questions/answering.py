@@ -90,6 +90,7 @@ def hold_question(
             ask=question.ask,
             log=settings.log,
             compare=partial(settings.compare, bug),
+            is_right=lambda text: score_text(question, text).correct,
         )
         answered = run_subagent(context, arguments_for(question))
         verdict = score_text(question, answered.final_answer)

@@ -51,7 +51,13 @@ def reached(shop_questions: list[Question]) -> Question:
 
 
 def played(
-    student: list[Message], question: Question, bug: Instance, config: QuestionsConfig, run: Path
+    student: list[Message],
+    question: Question,
+    bug: Instance,
+    config: QuestionsConfig,
+    run: Path,
+    *,
+    steps: int = 30,
 ) -> tuple[Rollout, Conversation]:
     """The rows of a relay of these replies and the oracle; the run's folder keeps them."""
     oracle = OracleBackend("oracle", OracleConfig(backend="oracle", sessions="direct"))
@@ -64,7 +70,7 @@ def played(
     settings = RolloutSettings(
         open_benchmark(config.benchmark, SandboxConfig()),
         SandboxConfig(),
-        AgentsConfig(start_session="model"),
+        AgentsConfig(start_session="model", sub_max_steps=steps),
         models,
         threading.Event(),
     )
@@ -104,11 +110,12 @@ def test_the_oracle_goes_on_after_an_invalid_call(
     "bad",
     [
         say(answer_block("q", "`net` is 4711 there.", "net = 4711", "shop.py:18")),
+        say(answer_block("q", "It is reached 99 times.", "none", "shop.py:18")),
         say("There.", ("debug_breakpoint", {"action": "set", "location": "secret.py:4"})),
     ],
-    ids=["answer", "breakpoint"],
+    ids=["ungrounded", "wrong", "breakpoint"],
 )
-def test_a_reply_that_rests_on_nothing_is_replaced(
+def test_a_reply_that_leads_astray_is_replaced(
     bad: Message, reached: Question, shop: Instance, shop_config: QuestionsConfig, tmp_path: Path
 ) -> None:
     row, conversation = played([LOOK, bad], reached, shop, shop_config, tmp_path)
@@ -165,23 +172,25 @@ def test_a_student_that_makes_no_mistake_plays_alone(
     reached: Question, shop: Instance, shop_config: QuestionsConfig, tmp_path: Path
 ) -> None:
     """Then the conversation is not the oracle's."""
-    student = [LOOK, say(answer_block("q", "Inferred: it may be.", "none", "unknown"))]
+    _, taught = played([say("Hm.")], reached, shop, shop_config, tmp_path / "taught")
+    student = [row.message for row in taught.messages if row.player == "oracle"]
     row, conversation = played(student, reached, shop, shop_config, tmp_path)
-    assert players(conversation) == ["small", "small"]
+    assert set(players(conversation)) == {"small"}
+    assert row.resolved
     assert (row.teacher, conversation.teacher) == ("model", "model")
 
 
 def test_a_wrong_answer_of_the_student_alone_is_no_failure(
     shop_questions: list[Question], shop: Instance, shop_config: QuestionsConfig, tmp_path: Path
 ) -> None:
-    """The fix refutes the oracle's answers alone."""
+    """The fix refutes the oracle's answers alone. The last step is the student's."""
     cause = next(each for each in shop_questions if each.category is Category.ROOT_CAUSE)
     read = say("I read it.", ("read_file", {"path": "shop.py"}))
     student = [read, say(answer_block("q", "Inferred: it is wrong.", "none", "shop.py:1"))]
-    row, conversation = played(student, cause, shop, shop_config, tmp_path)
+    row, conversation = played(student, cause, shop, shop_config, tmp_path, steps=1)
     assert players(conversation) == ["small", "small"]
     assert (row.resolved, row.failure_kind) == (False, None)
-    assert conversation.stop_reason == "finished"
+    assert conversation.stop_reason == "step_limit"
 
 
 def test_a_reply_without_call_and_answer(
