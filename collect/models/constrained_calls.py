@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -54,6 +55,8 @@ RUN, SLASH = re.compile(r"[A-Za-z0-9_./-]+"), re.compile("/")
 MOST, MOST_CHARS = 300, 15_000
 """Files, folders or words, and their characters, above which it takes too long to hold a reply to
 those shown, and llguidance can give up."""
+MOST_BEGUN_CHARS = 60_000
+"""The same, of all that the shown paths begin with."""
 WORD = re.compile(r"[^\W\d]\w*")
 TEST = re.compile(
     r"^Test: (.+)$|([^\s\"'`(]+\.py(?:::\w+)+(?:\[.+?\](?![\]\w-]))?|[\w.$]+#\w+)", re.MULTILINE
@@ -116,7 +119,8 @@ class ConstrainedCalls:
             rf"PLAIN: /(?s:.+)/ & ~/(?s:.*{OPEN}.*)/{seen}",
         ]
         if files:
-            lines.append(f"UNSEEN: {_unseen(shown, files)}")
+            said = "\n".join(each.content for each in messages if each.role != "assistant")
+            lines.append(f"UNSEEN: {_unseen(shown, files, WORD.findall(said.lower()))}")
         if calls:
             opening = self._token(OPEN)
             lines += [
@@ -135,21 +139,37 @@ class ConstrainedCalls:
         return [self._named[tag]] if tag in self._named else []
 
 
-def _unseen(shown: str, files: Sequence[str]) -> str:
-    """The pattern of texts that name a folder, a file, or a line of a file that was not shown."""
+def _unseen(shown: str, files: Sequence[str], words: Collection[str]) -> str:
+    """The pattern of texts that name a folder, a file, or a line of a file that was not shown, or
+    break off a folder's name, unless at a word that was said."""
     ends = [PLAIN_END.findall(each)[0] for each in files]
-    paths = _one_of(ends).replace("/", r"\/")
-    names = _one_of(each.rpartition("/")[2] for each in ends)
-    folders = {run[: at.end()] for run in RUN.findall(shown) for at in SLASH.finditer(run)}
-    known = _one_of(folders).replace("/", r"\/") if not _too_many(folders) else ".*"
+    paths, names = _path_pattern(ends), _one_of(each.rpartition("/")[2] for each in ends)
+    runs = set(RUN.findall(shown))
+    folders = {run[: at.end()] for run in runs for at in SLASH.finditer(run)}
+    known = _path_pattern(folders) if not _too_many(folders) else ".*"
     one = r"[A-Za-z0-9_.\/-]"
     unseen = [
-        # Early: of a wrong `pack/` for `package/` only the slash is ruled out. But `N/A`.
-        rf"(/[a-z_.]{one}+\// & ~/{known}/)",
+        rf"(/[a-z_.]{one}+\// & ~/{known}/)",  # but `N/A`
         rf"(/{one}*\.(py|java)/ & ~/({paths}|{names})/)",
-        rf"(/{one}*\.(py|java):[0-9]/ & ~/{paths}:[0-9]/)",
+        rf"(/{one}*\.(py|java):[0-9]/ & ~/({paths}|{_one_of(_lone_names(ends))}):[0-9]/)",
     ]
+    # Early, so that the model goes on rightly: of a wrong `pack/` for `package/` only the slash
+    # would be ruled out, of `package/mdle.py` only its end.
+    tops = {each.partition("/")[0] for each in ends if "/" in each} - {""}
+    if cut := {top[:end] for top in tops for end in range(4, len(top))}.difference(words):
+        unseen.append(rf"/{_one_of(cut)}[^A-Za-z]/")
+    below = [run for run in runs if run.partition("/")[0] in tops]
+    begun = {run[:end] for run in below for end in range(1, len(run) + 1)}
+    if begun and sum(map(len, begun)) <= MOST_BEGUN_CHARS:
+        begun_or_more = rf"{_path_pattern(begun)}|{paths}[.-]{one}*"
+        unseen.append(rf"(/{_one_of(tops)}\/{one}+/ & ~/{begun_or_more}/)")
     return rf"/(?s:.*[^A-Za-z0-9_.\/-])?/ ({' | '.join(unseen)}) /(?s:.*)/"
+
+
+def _lone_names(paths: Sequence[str]) -> list[str]:
+    """The names of files that no other of them has: the debugger needs no folder."""
+    names = Counter(each.rpartition("/")[2] for each in paths)
+    return [name for name, files in names.items() if files == 1]
 
 
 def _calls(functions: Sequence[Schema], state: State, places: Places) -> list[str]:
@@ -220,7 +240,8 @@ def _places(shown: str, files: Sequence[str], tests: Collection[str]) -> Places:
     name = rf"({_one_of(words)}|<[a-z]+>)" if not _too_many(words) else "[^ .:$()]+"
     function = rf"{name}([.$]({name}|[0-9]+))*(\(\))?"
     raised = r"(uncaught )?exception[: ] ?[\w.$]+"
-    location = rf"^({_one_of(files)}:[0-9]{{1,9}}|{function}|{raised})( if .+)?$"
+    file = _one_of({*files, *_lone_names(files)})
+    location = rf"^({file}:[0-9]{{1,9}}|{function}|{raised})( if .+)?$"
     place = {"pattern": location}
     return {START: start | {"breakpoints": place}, "debug_breakpoint": {"location": place}}
 
@@ -263,6 +284,10 @@ def _not_null(schema: Schema) -> Schema:
 
 def _too_many(texts: Collection[str]) -> bool:
     return len(texts) > MOST or sum(map(len, texts)) > MOST_CHARS
+
+
+def _path_pattern(paths: Iterable[str]) -> str:
+    return _one_of(paths).replace("/", r"\/")
 
 
 def _one_of(texts: Iterable[str]) -> str:

@@ -335,6 +335,8 @@ CONTINUE, RESTART = hermes("control", action="continue"), hermes("control", acti
                 hermes("start_session", test="tests/test_cart.py::test_total[1 a]"),
                 hermes_call("read_file", '{"path": "lib/imported.py"}'),
                 hermes_call("grep", '{"pattern": "x", "path": "lib/unseen.py"}'),
+                hermes("breakpoint", action="set", location="cart.py:14"),
+                "It is at cart.py:3. I tested it.",
                 "It is 3/4 (shop/cart.py:12). See shop/cart.py, and shop/: cart.py. Or N/A.",
             ],
             [
@@ -348,10 +350,11 @@ CONTINUE, RESTART = hermes("control", action="continue"), hermes("control", acti
                 hermes("breakpoint", action="set", location="Cart.prices"),
                 hermes("start_session", breakpoints=["cart/shop.py:3"]),
                 "It is in lib/",
+                "It is in shop/car_",
+                "It is in tests/test_car.",
                 "It is in shop/carts.py",
                 "It is in shop.cart.py",
                 hermes("breakpoint", action="set", location="shop.cart.py"),
-                "It is at cart.py:3.",
                 "It is at xshop/cart.py:12.",
                 f"I stop at cart/shop.py:12.\n{CONTINUE}",
             ],
@@ -375,6 +378,16 @@ def test_replies_follow_the_conversation(
     messages, tools = conversation(state), debug_schemas(form)
     assert [each for each in right if not model.takes(tools, each, messages)] == []
     assert [each for each in wrong if model.takes(tools, each, messages)] == []
+
+
+def test_a_folder_is_not_broken_off(model: RandomModel) -> None:
+    tools, asked = debug_schemas("compact"), Message("user", "Why? See boltons/cache.py:3")
+    for text in ("It is bolton", "It is boltons.", "I bolted it.", "It is in boltons/cache"):
+        assert model.takes(tools, text, [asked])
+    for text in ("It is bolton ", "It is in bolton_cache", "It is in boltons/cash"):
+        assert not model.takes(tools, text, [asked])
+    said = Message("system", "A bolton is a tool.")
+    assert model.takes(tools, "It is a bolton.", [said, asked])
 
 
 def test_what_can_not_be_seen_is_left_open(model: RandomModel) -> None:
