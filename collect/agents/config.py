@@ -106,8 +106,8 @@ class AgentsConfig(StrictRecord):
     """
     start_session: Literal["auto", "model"] = "auto"
     """Who starts a Debug Subagent's session. `auto`: it is started with the caller's test and
-    lines, and its first stop is part of the task (section 4.1). `model`: the subagent itself, with
-    `debug_start_session`.
+    lines, or else with the places that the question names, and its first stop is part of the task
+    (section 4.1). `model`: the subagent itself, with `debug_start_session`.
     """
     sub_max_reminders: int = Field(default=1, ge=0)
     """How often a subagent is reminded if its answer has no valid block."""

@@ -17,7 +17,12 @@ from collect.agents.debug_tools import StartSession, debug_tools
 from collect.agents.file_tools import Bash, EditFile, EditGate, Grep, ListFiles, ReadFile
 from collect.agents.prompts import WORDINGS, prompt, wording
 from collect.agents.rollout_context import RolloutContext
-from collect.agents.subagent_task import DebugSubagentArguments, parse_answer, subagent_task
+from collect.agents.subagent_task import (
+    DebugSubagentArguments,
+    parse_answer,
+    start_places,
+    subagent_task,
+)
 from collect.agents.tools import Arguments, Tool, Toolbox, ToolReply
 from collect.comparison import false_claims
 from collect.errors import ModelFailure
@@ -219,11 +224,15 @@ def _confirm(context: RolloutContext, log: ConversationLog, test: str) -> None:
 
 
 def start_session(toolbox: Toolbox, arguments: DebugSubagentArguments) -> ToolReply:
-    """Start a Debug Subagent's session from its caller's arguments: at the lines, if it names any,
+    """Start a Debug Subagent's session from its caller's arguments: at the places that it names, or
     else where the test begins; with its variables watched.
     """
-    lines = arguments.lines if arguments.path else None
-    points = [f"{arguments.path}:{line}" for line in lines or ()]
-    watch = arguments.variables or ()
-    given = {"breakpoints": points, "watch": watch, "stop_at_test": not points}
-    return toolbox.call(ToolCall(SESSION_START, StartSession.name, json.dumps(given)))
+
+    def start(points: Sequence[str]) -> ToolReply:
+        watch = arguments.variables or ()
+        given = {"breakpoints": points, "watch": watch, "stop_at_test": not points}
+        return toolbox.call(ToolCall(SESSION_START, StartSession.name, json.dumps(given)))
+
+    reply = start(start_places(arguments))
+    # A question can name what is no place of this code, as those of a quoted traceback.
+    return start(()) if reply.event is None and not arguments.lines else reply

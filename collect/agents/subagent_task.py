@@ -41,6 +41,46 @@ class DebugSubagentArguments(Arguments):
     ] = None
 
 
+LOCATION = re.compile(
+    r"(?P<file>[\w./-]*\w\.(?:py|java))(?::|,?\s+(?:at\s+)?(?:line|l\.)\s+|\s*\(line\s+)(?P<line>\d+)"
+)
+LINE_OF = re.compile(
+    r"\blines?\s+(?P<line>\d+)\s+(?:of|in)\s+(?:the\s+file\s+)?`?(?P<file>[\w./-]*\w\.(?:py|java))",
+    re.IGNORECASE,
+)
+MOST_PLACES = 6
+"""Most places at which a session is started; a question with more quotes something long."""
+
+
+def bounded_number(digits: str) -> int:
+    """No larger than a line's or a hit's: Python refuses thousands of digits."""
+    return int(digits[:9])
+
+
+def places(text: str) -> list[tuple[str, int, int]]:
+    """Every place in a text, in order: file, line, and position in the text."""
+    found = [*LOCATION.finditer(text), *LINE_OF.finditer(text)]
+    found.sort(key=lambda each: each.start())
+    return [
+        (each["file"].removeprefix("./"), bounded_number(each["line"]), each.start())
+        for each in found
+    ]
+
+
+def places_in(text: str) -> list[str]:
+    """The places that a text names, as `file:line`."""
+    return list(dict.fromkeys(f"{file}:{line}" for file, line, _ in places(text)))
+
+
+def start_places(arguments: DebugSubagentArguments) -> list[str]:
+    """Where a session that is started for the task stops, as `file:line`: at the caller's lines,
+    or else at the places that its question names. Empty: where the test begins."""
+    if arguments.path and arguments.lines:
+        return [f"{arguments.path}:{line}" for line in arguments.lines]
+    named = places_in(arguments.question)
+    return named if len(named) <= MOST_PLACES else []
+
+
 def subagent_task(arguments: DebugSubagentArguments, started: str | None = None) -> str:
     """The subagent's first user message: the question, and the main agent's other fields, one per
     line. `started` is the answer to a start of the session that the subagent did not call for.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from collect.agents.subagent_task import read_start, read_subagent_task
+from collect.agents.subagent_task import read_start, read_subagent_task, start_places
 from collect.benchmarks.base import Instance
 from collect.code.java_tree import LAMBDA
 from collect.code.source import function_at, read_source
@@ -130,8 +130,7 @@ class Session:
         asked = read_subagent_task(task)
         self.question, self.test = (asked.question, asked.test) if asked else ("", "")
         self.opening = read_start(task)
-        at = asked.path if asked else None
-        self._opened = {f"{at}:{line}" for line in (asked and asked.lines) or () if at}
+        self._opened = set(start_places(asked)) if asked else set()
 
     @property
     def paused(self) -> Stopped | None:
@@ -157,19 +156,29 @@ class Session:
         self, why: str, points: Sequence[str], stop_at_test: bool, **more: Any
     ) -> Moves[Stopped | None]:
         """Start the test. Returns its first stop, or None if it has ended."""
+        as_opened = not stop_at_test and not more
+        if as_opened and self.stopped_as_opened(points) is not None:
+            return self.stopped
         opening, self.opening = self.opening, ""
         if stop_at_test and not points and "(entry" in opening.partition("\n")[0]:
             return self.came_to(opening)
-        as_opened = not stop_at_test and not more and {*points} == self._opened
-        stopped = self.came_to(opening) if self.habits.direct and as_opened else None
-        if stopped is not None and not stopped.post_mortem:
-            return stopped
         arguments = {**self.named_test, **more}
         if points:
             arguments["breakpoints"] = list(points)
         if not stop_at_test or self.habits.detour(0.3):
             arguments["stop_at_test"] = stop_at_test
         return self.came_to((yield from self.do(why, "debug_start_session", **arguments)))
+
+    def stopped_as_opened(self, points: Sequence[str]) -> Stopped | None:
+        """The stop of the session that was opened with the task, if it is paused at one of just
+        these places."""
+        if {*points} != self._opened or not self.opening:
+            return None
+        stopped = self.came_to(self.opening)
+        if stopped is not None and stopped.post_mortem:
+            return None
+        self.opening = ""
+        return stopped
 
     def go_on(self, why: str, stop: Stopped | None = None) -> Moves[Stopped | None]:
         """Continue, and stop no more where it is, or was at that stop."""

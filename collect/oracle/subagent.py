@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from collect.agents.subagent_task import places_in
 from collect.benchmarks.base import Instance
 from collect.code.source import (
     Place,
@@ -20,7 +21,6 @@ from collect.code.source import (
 )
 from collect.comparison import Comparison, Visit
 from collect.models.config import OracleAnswer
-from collect.oracle.candidates import places_in
 from collect.oracle.root_cause import RETURNED
 from collect.oracle.scripted import ExplorationPolicy, Turns, answer_block, say
 from collect.oracle.session import LineNavigator, Moves, Session, Stopped, values_shown
@@ -140,6 +140,8 @@ class OracleSubagent:
         else in a new one.
         """
         session = self._session
+        if session.stopped_as_opened(points) is not None:
+            return
         opening, session.opening = session.opening, ""
         # Code of a module has already run there.
         if "(entry" not in opening.partition("\n")[0] or not self._place.function:

@@ -7,6 +7,7 @@ import pytest
 from collect.agents.subagent_task import (
     DebugSubagentArguments,
     read_subagent_task,
+    start_places,
     subagent_task,
 )
 
@@ -34,3 +35,19 @@ def test_each_value_is_on_a_line_of_its_own() -> None:
 @pytest.mark.parametrize("text", ["", "Why does it fail?", "Question: \nTest: t", "Test: t"])
 def test_another_form_is_not_read(text: str) -> None:
     assert read_subagent_task(text) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "places"),
+    [
+        ("Is `a` None at x/a.py:3 or src/B.java:14?", ["x/a.py:3", "src/B.java:14"]),
+        ("Line 3 of x/a.py runs twice; see ./x/a.py, line 4", ["x/a.py:3", "x/a.py:4"]),
+        ("Why is line 3 of the test wrong?", []),
+        (" ".join(f"a.py:{line}" for line in range(1, 9)), []),
+    ],
+)
+def test_a_session_starts_where_the_question_says(question: str, places: list[str]) -> None:
+    asked = DebugSubagentArguments(question=question, test="t")
+    assert start_places(asked) == places
+    given = asked.model_copy(update={"path": "b.py", "lines": (7,)})
+    assert start_places(given) == ["b.py:7"]

@@ -179,6 +179,23 @@ def test_the_subagent_answers_and_tells_its_steps(repo: Path, server: ChatServer
     assert not sandboxes()
 
 
+@pytest.mark.parametrize(
+    ("place", "stop"),
+    [("line 5 of shop/cart.py", "shop/cart.py:5"), ("shop/none.py:5", "tests/test_cart.py:")],
+)
+def test_the_session_starts_at_a_place_that_the_question_names(
+    repo: Path, server: ChatServer, place: str, stop: str
+) -> None:
+    """If there is such a place."""
+    server.will_answer(reply(ANSWER))
+
+    async def work(client: Client) -> None:
+        await said(client, "debug_subagent", question=f"What is result at {place}?", test=TEST)
+
+    with_client(live(repo, *asked_of(server)), work)
+    assert f"\nPaused at {stop}" in server.requests[0]["messages"][1]["content"]
+
+
 def test_a_question_has_a_time_limit(repo: Path, server: ChatServer) -> None:
     server.will_answer(reply(hold=True))
 
