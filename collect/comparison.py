@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from itertools import zip_longest
 
-from collect.agents.subagent_task import places
 from collect.benchmarks.base import Instance
 from collect.code.patches import ChangedRange, PatchError, apply_patch
 from collect.code.source import (
@@ -28,7 +27,7 @@ from collect.code.source import (
     place_to_stop,
     read_source,
 )
-from collect.questions.claims import same_file, visits
+from collect.questions.claims import places, same_file, visits
 from collect.questions.comparing import same_text
 from collect.store.records import DebugAnswer
 from sandbox import Sandbox

@@ -233,6 +233,8 @@ def start_session(toolbox: Toolbox, arguments: DebugSubagentArguments) -> ToolRe
         given = {"breakpoints": points, "watch": watch, "stop_at_test": not points}
         return toolbox.call(ToolCall(SESSION_START, StartSession.name, json.dumps(given)))
 
-    reply = start(start_places(arguments))
-    # A question can name what is no place of this code, as those of a quoted traceback.
-    return start(()) if reply.event is None and not arguments.lines else reply
+    points = start_places(arguments)
+    reply = start(points)
+    is_set = reply.event is not None and reply.event.breakpoints
+    # A question can name what is no place of this code.
+    return reply if is_set or arguments.lines or not points else start(())

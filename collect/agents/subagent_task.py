@@ -41,44 +41,48 @@ class DebugSubagentArguments(Arguments):
     ] = None
 
 
-LOCATION = re.compile(
-    r"(?P<file>[\w./-]*\w\.(?:py|java))(?::|,?\s+(?:at\s+)?(?:line|l\.)\s+|\s*\(line\s+)(?P<line>\d+)"
+FILE = r"(?<![\w./-])(?P<file>[\w./-]{1,200}\.(?:py|java))"
+TO = r"(?:\s*(?:-|to)\s*\d{1,9})?"
+SPAN = rf"\d{{1,9}}{TO}"
+SPANS = rf"(?P<lines>{SPAN}(?:(?:,|,?\s+(?:and|or))\s*{SPAN})*)"
+NAMED = (
+    re.compile(rf"{FILE}:(?P<lines>{SPAN})"),
+    re.compile(rf"{FILE}`?,?\s+(?:at\s+)?\(?(?:lines?|l\.)\s+{SPANS}"),
+    re.compile(rf"\blines?\s+{SPANS}\s+(?:of|in)\s+(?:the\s+file\s+)?`?{FILE}", re.IGNORECASE),
 )
-LINE_OF = re.compile(
-    r"\blines?\s+(?P<line>\d+)\s+(?:of|in)\s+(?:the\s+file\s+)?`?(?P<file>[\w./-]*\w\.(?:py|java))",
-    re.IGNORECASE,
+LINES = re.compile(rf"\blines?\s+{SPANS}", re.IGNORECASE)
+FRAME = re.compile(
+    r"\n(?:\S+\.py:\d+: .*|\s*File \".+\", line \d+.*|\s*at .+\(\w+\.java:\d+\))(?=\n|$)"
 )
-MOST_PLACES = 6
+"""A frame of a quoted traceback: where the program has been, not where to stop."""
+MOST_PLACES = 8
 """Most places at which a session is started; a question with more quotes something long."""
-
-
-def bounded_number(digits: str) -> int:
-    """No larger than a line's or a hit's: Python refuses thousands of digits."""
-    return int(digits[:9])
-
-
-def places(text: str) -> list[tuple[str, int, int]]:
-    """Every place in a text, in order: file, line, and position in the text."""
-    found = [*LOCATION.finditer(text), *LINE_OF.finditer(text)]
-    found.sort(key=lambda each: each.start())
-    return [
-        (each["file"].removeprefix("./"), bounded_number(each["line"]), each.start())
-        for each in found
-    ]
-
-
-def places_in(text: str) -> list[str]:
-    """The places that a text names, as `file:line`."""
-    return list(dict.fromkeys(f"{file}:{line}" for file, line, _ in places(text)))
 
 
 def start_places(arguments: DebugSubagentArguments) -> list[str]:
     """Where a session that is started for the task stops, as `file:line`: at the caller's lines,
-    or else at the places that its question names. Empty: where the test begins."""
+    or else at the places that its question names. Empty: where the test begins.
+
+    Lines without a file are those of `path`, or of the only file in the question.
+    """
     if arguments.path and arguments.lines:
         return [f"{arguments.path}:{line}" for line in arguments.lines]
-    named = places_in(arguments.question)
-    return named if len(named) <= MOST_PLACES else []
+    question = FRAME.sub("", arguments.question)
+    found = [
+        (each.start(), each["file"], each["lines"])
+        for pattern in NAMED
+        for each in pattern.finditer(question)
+    ]
+    files = {arguments.path} if arguments.path else set(re.findall(FILE, question))
+    if len(files) == 1:
+        (file,) = files
+        found += [(each.start(), file, each["lines"]) for each in LINES.finditer(question)]
+    named = dict.fromkeys(
+        f"{file.removeprefix('./')}:{int(line)}"
+        for _, file, lines in sorted(found)
+        for line in re.findall(rf"(\d+){TO}", lines)
+    )
+    return list(named) if len(named) <= MOST_PLACES else []
 
 
 def subagent_task(arguments: DebugSubagentArguments, started: str | None = None) -> str:

@@ -17,7 +17,7 @@ from enum import StrEnum, auto
 from functools import partial
 
 from collect.agents.config import Variant
-from collect.agents.subagent_task import parse_answer, places
+from collect.agents.subagent_task import parse_answer
 from collect.benchmarks.base import Instance
 from collect.code.patches import (
     ChangedRange,
@@ -35,6 +35,7 @@ from collect.store.messages import Message
 from sandbox.debugger import Action, BreakpointRequest, Debugger, Launch
 from sandbox.java.project import GRADLE_FILES
 
+LOCATION = re.compile(r"([\w./-]{1,200}\.(?:py|java))[:,]?\s*(?:line\s+)?(\d+)")
 NEARBY = 5
 """Lines by which an answer may miss a candidate and still point at it."""
 FENCED = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -204,12 +205,17 @@ def choose(answer: str, candidates: list[Candidate], rng: random.Random) -> Cand
     parsed = parse_answer(answer)
     texts = [parsed.location, f"{parsed.answer}\n{parsed.evidence}"] if parsed else [answer]
     for text in texts:
-        for path, line, _ in places(text):
-            near = [(_distance(c, path, line), i) for i, c in enumerate(candidates)]
+        for path, line in LOCATION.findall(text):
+            near = [(_distance(c, path, int(line)), i) for i, c in enumerate(candidates)]
             distance, index = min(near)
             if distance <= NEARBY:
                 return candidates[index]
     return rng.choice(candidates)
+
+
+def places_in(text: str) -> list[str]:
+    """The places that a text names, as `file:line`."""
+    return list(dict.fromkeys(f"{path}:{line}" for path, line in LOCATION.findall(text)))
 
 
 def _distance(candidate: Candidate, path: str, line: int) -> float:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from collect.agents.subagent_task import places_in
 from collect.benchmarks.base import Instance
 from collect.code.source import (
     Place,
@@ -21,6 +20,7 @@ from collect.code.source import (
 )
 from collect.comparison import Comparison, Visit
 from collect.models.config import OracleAnswer
+from collect.oracle.candidates import places_in
 from collect.oracle.root_cause import RETURNED
 from collect.oracle.scripted import ExplorationPolicy, Turns, answer_block, say
 from collect.oracle.session import LineNavigator, Moves, Session, Stopped, values_shown

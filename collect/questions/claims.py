@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from collect.agents.subagent_task import LINE_OF, LOCATION, bounded_number, places
 from collect.questions.comparing import Name, Text, parse_value, same
 
 HEDGED = re.compile(
@@ -29,6 +28,13 @@ INFERRED = re.compile(r"\(?\binferred:.*?(?:\.\)?(?=\s|$)|\n|$)", re.IGNORECASE)
 """A sentence that is marked as read off the code, as the prompt asks: it claims nothing."""
 NOT_ASKED = re.compile(r"(?:(?<=[.!?]\s)|^)why\b[^\n]*?(?:\.(?=\s|$)|\n|$)", re.IGNORECASE)
 """A sentence about a reason; no question asks for one."""
+LOCATION = re.compile(
+    r"(?P<file>[\w./-]*\w\.(?:py|java))(?::|,?\s+(?:at\s+)?(?:line|l\.)\s+|\s*\(line\s+)(?P<line>\d+)"
+)
+LINE_OF = re.compile(
+    r"\blines?\s+(?P<line>\d+)\s+(?:of|in)\s+(?:the\s+file\s+)?`?(?P<file>[\w./-]*\w\.(?:py|java))",
+    re.IGNORECASE,
+)
 CONTEXT = re.compile(
     r"(?:caller|(?:called|invoked) (?:from|by|at|in)|(?:handled|caught) (?:at|in|by)|"
     r"reached (?:from|via)|propagates? (?:to|through|up)|(?:surfaces?|ends?) (?:at|in)|via|through|"
@@ -123,6 +129,20 @@ MAX_CHARACTERS, MAX_VALUE = 6_000, 1_000
 themselves."""
 
 
+def _number(digits: str) -> int:
+    """No larger than a line's or a hit's: Python refuses thousands of digits."""
+    return int(digits[:9])
+
+
+def places(text: str) -> list[tuple[str, int, int]]:
+    """Every place in a text, in order: file, line, and position in the text."""
+    found = [*LOCATION.finditer(text), *LINE_OF.finditer(text)]
+    found.sort(key=lambda each: each.start())
+    return [
+        (each["file"].removeprefix("./"), _number(each["line"]), each.start()) for each in found
+    ]
+
+
 def locations(text: str) -> list[tuple[str, int]]:
     """The places in a text, in order, except those on the way."""
     main: dict[tuple[str, int], None] = {}
@@ -171,7 +191,7 @@ def counts(text: str) -> list[int]:
     for each in COUNT.finditer(NOT_COUNTS.sub(" ", text.lower())):
         word = each["number"]
         if each[0] != word or word in ("once", "twice", "thrice"):
-            found.append(WORDS.get(word, bounded_number(word) if word.isdigit() else 0))
+            found.append(WORDS.get(word, _number(word) if word.isdigit() else 0))
     return list(dict.fromkeys(found))
 
 
@@ -185,8 +205,7 @@ def visits(text: str) -> list[int]:
     found = list(VISIT.finditer(text))
     words = {word: number for number, word in enumerate(ORDINALS, 1)}
     told = [
-        words.get((e["word"] or "").lower()) or bounded_number(e["number"] or e["after"])
-        for e in found
+        words.get((e["word"] or "").lower()) or _number(e["number"] or e["after"]) for e in found
     ]
     return list(dict.fromkeys(told))
 

@@ -13,12 +13,13 @@ from keyword import iskeyword
 from sys import intern
 
 from collect.agents.inspectcoder.inspector import plan_of
-from collect.agents.subagent_task import LOCATION, places, read_subagent_task
+from collect.agents.subagent_task import read_subagent_task
 from collect.code.patches import ChangedRange, PatchError, TestFiles, changed_lines
 from collect.code.syntax import expression
 from collect.questions.claims import (
     EXCEPTION,
     INFERRED,
+    LOCATION,
     MAX_CHARACTERS,
     ROLE,
     WHERE,
@@ -28,6 +29,7 @@ from collect.questions.claims import (
     locations,
     named_values,
     other_names,
+    places,
     same_file,
     values_in,
 )

@@ -10,10 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from collect.agents.subagent_task import places
 from collect.code.patches import TestFiles
 from collect.code.syntax import expression, split_outside
-from collect.questions.claims import same_file
+from collect.questions.claims import places, same_file
 from collect.questions.comparing import SPACE, without_addresses
 from collect.store.messages import arguments_object
 from collect.store.records import Conversation, EventRow

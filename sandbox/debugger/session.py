@@ -74,6 +74,7 @@ CHILD_PROCESSES = (
     "the program has started child processes, which are not debugged: a breakpoint neither stops "
     "nor counts there, so one that was hit 0 times may have been reached in one"
 )
+NOT_SET = "breakpoint not set: "
 SET_FOR_RESTART = "the test has ended: it takes effect after a restart"
 STILL_OPEN = "the session that was open goes on"
 REFUSAL = "this is not possible {why}; nothing changed"
@@ -81,8 +82,8 @@ OPEN_ENDED = "the session that was open has ended"
 ALSO_THERE = ("is there already", "are at this line")
 """Ends of notes about other breakpoints that mean nothing to one that is set to collect."""
 ALREADY_HERE = (
-    "the stop you are at does not count, and the place was not reached again; restart to collect "
-    "from the beginning"
+    "the stop you were at does not count, and the place was not reached again; restart, and "
+    "evaluate at the stop"
 )
 PASSED = (StopReason.ENTRY, StopReason.BREAKPOINT)
 """Stops that collecting runs past."""
@@ -509,9 +510,14 @@ class Debugger:
             if action is Action.SET_BREAKPOINT:  # the one that was set comes last
                 points.sort(key=lambda point: point in event.breakpoints[-1:])
             event = replace(event, breakpoints=tuple(points))
+        ended = event.stop_reason is StopReason.EXITED
+        # It ended before a stop could tell them; of several it is not known which is not set.
+        all_set = not any(note.startswith(NOT_SET) for note in event.notes)
+        if action in LAUNCHES and ended and all_set and not event.breakpoints:
+            points = [BREAKPOINT.validate_python(point) for point in self._kept().values()]
+            event = replace(event, breakpoints=tuple(points))
         self._child_processes |= bool(answer.get("child_processes"))
         self._ran_code |= action is Action.RUN_CODE and event.error_kind is None
-        ended = event.stop_reason is StopReason.EXITED
         if ended and self._test and event.error_kind is None:
             failed = "it failed" if event.exit_code else "no test failed in this run"
             event = replace(event, notes=(*event.notes, f"{self._test} has ended: {failed}"))

@@ -37,13 +37,23 @@ def test_another_form_is_not_read(text: str) -> None:
     assert read_subagent_task(text) is None
 
 
+QUOTED = "tests/test_a.py:12: in test_a\nx/a.py:30: KeyError\n  at shop.Cart.total(Cart.java:5)"
+
+
 @pytest.mark.parametrize(
     ("question", "places"),
     [
         ("Is `a` None at x/a.py:3 or src/B.java:14?", ["x/a.py:3", "src/B.java:14"]),
         ("Line 3 of x/a.py runs twice; see ./x/a.py, line 4", ["x/a.py:3", "x/a.py:4"]),
+        ("Why lines 3, 5-9 and 12 of x/a.py?", ["x/a.py:3", "x/a.py:5", "x/a.py:12"]),
+        ("Is `x/a.py` line 3 reached, or (b.py, lines 7 to 9)?", ["x/a.py:3", "b.py:7"]),
+        ("In f (x/a.py), is line 7 reached, or the loop (lines 3-4)?", ["x/a.py:7", "x/a.py:3"]),
+        ("In f (x/a.py), is line 7 reached before b.py fails?", []),
+        (f"What is `a` at x/a.py:3? It fails:\n{QUOTED}", ["x/a.py:3"]),
+        ('Which `key`?\nFile "x/a.py", line 3, in f', []),
+        ("x/a.py:3: what is `a` there?", ["x/a.py:3"]),
         ("Why is line 3 of the test wrong?", []),
-        (" ".join(f"a.py:{line}" for line in range(1, 9)), []),
+        (" ".join(f"a.py:{line}" for line in range(1, 10)), []),
     ],
 )
 def test_a_session_starts_where_the_question_says(question: str, places: list[str]) -> None:
@@ -51,3 +61,8 @@ def test_a_session_starts_where_the_question_says(question: str, places: list[st
     assert start_places(asked) == places
     given = asked.model_copy(update={"path": "b.py", "lines": (7,)})
     assert start_places(given) == ["b.py:7"]
+
+
+def test_lines_without_a_file_are_those_of_the_path() -> None:
+    asked = DebugSubagentArguments(question="Are line 3 and c.py:4 hit?", test="t", path="b.py")
+    assert start_places(asked) == ["b.py:3", "c.py:4"]

@@ -181,7 +181,7 @@ def test_the_subagent_answers_and_tells_its_steps(repo: Path, server: ChatServer
 
 @pytest.mark.parametrize(
     ("place", "stop"),
-    [("line 5 of shop/cart.py", "shop/cart.py:5"), ("shop/none.py:5", "tests/test_cart.py:")],
+    [("line 5 of shop/cart.py", "shop/cart.py:5 in"), ("shop/none.py:5", "tests/test_cart.py:")],
 )
 def test_the_session_starts_at_a_place_that_the_question_names(
     repo: Path, server: ChatServer, place: str, stop: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -385,6 +386,19 @@ def test_launch_breakpoints_that_are_unknown_do_not_stop_the_start(one: Workbenc
     assert event.stop_reason is StopReason.ENTRY
     assert [point.line for point in event.breakpoints] == [one.line("call")]
     assert "program.py:work" in event.notes[0]
+
+
+def test_a_program_that_ends_at_the_start_says_which_breakpoints_it_missed(one: Workbench) -> None:
+    one.write({"program.py": PROGRAM})
+    missed = replace(one.at("call"), condition="False")
+    event = one.debugger.start(Launch("program.py", (missed,), stop_at_entry=False))
+    assert event.stop_reason is StopReason.EXITED
+    line = one.line("call")
+    assert f"\nBreakpoints:\n1: program.py:{line} if False, hit 0 times" in render(event)
+    unknown = BreakpointRequest(function="wrok")
+    event = one.debugger.start(Launch("program.py", (unknown,), stop_at_entry=False))
+    assert event.stop_reason is StopReason.EXITED
+    assert event.breakpoints == ()
 
 
 def test_a_second_start_replaces_the_session(one: Workbench) -> None:
