@@ -156,12 +156,13 @@ class Session:
         self, why: str, points: Sequence[str], stop_at_test: bool, **more: Any
     ) -> Moves[Stopped | None]:
         """Start the test. Returns its first stop, or None if it has ended."""
-        as_opened = not stop_at_test and not more
-        if as_opened and self.stopped_as_opened(points) is not None:
-            return self.stopped
+        as_opened = not stop_at_test and not more and self.is_opened_at(points)
         opening, self.opening = self.opening, ""
         if stop_at_test and not points and "(entry" in opening.partition("\n")[0]:
             return self.came_to(opening)
+        stopped = self.came_to(opening) if as_opened else None
+        if stopped is not None and not stopped.post_mortem:
+            return stopped
         arguments = {**self.named_test, **more}
         if points:
             arguments["breakpoints"] = list(points)
@@ -169,16 +170,10 @@ class Session:
             arguments["stop_at_test"] = stop_at_test
         return self.came_to((yield from self.do(why, "debug_start_session", **arguments)))
 
-    def stopped_as_opened(self, points: Sequence[str]) -> Stopped | None:
-        """The stop of the session that was opened with the task, if it is paused at one of just
-        these places."""
-        if {*points} != self._opened or not self.opening:
-            return None
-        stopped = self.came_to(self.opening)
-        if stopped is not None and stopped.post_mortem:
-            return None
-        self.opening = ""
-        return stopped
+    def is_opened_at(self, points: Sequence[str]) -> bool:
+        """Whether the session that was opened with the task, and not used yet, has just these
+        breakpoints."""
+        return bool(self.opening) and {*points} == self._opened
 
     def go_on(self, why: str, stop: Stopped | None = None) -> Moves[Stopped | None]:
         """Continue, and stop no more where it is, or was at that stop."""

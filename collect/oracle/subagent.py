@@ -140,9 +140,11 @@ class OracleSubagent:
         else in a new one.
         """
         session = self._session
-        if session.stopped_as_opened(points) is not None:
-            return
+        is_opened = session.is_opened_at(points)
         opening, session.opening = session.opening, ""
+        if is_opened:
+            session.came_to(opening)
+            return
         # Code of a module has already run there.
         if "(entry" not in opening.partition("\n")[0] or not self._place.function:
             asked = {**session.named_test, "breakpoints": points, **more}
