@@ -31,11 +31,11 @@ from collect.code.patches import (
 from collect.code.source import changed_code, place_of, read_source
 from collect.errors import ModelFailure
 from collect.oracle.scripted import PHRASES, Turns, say
+from collect.questions import claims
 from collect.store.messages import Message
 from sandbox.debugger import Action, BreakpointRequest, Debugger, Launch
 from sandbox.java.project import GRADLE_FILES
 
-LOCATION = re.compile(r"([\w./-]{1,200}\.(?:py|java))[:,]?\s*(?:line\s+)?(\d+)")
 NEARBY = 5
 """Lines by which an answer may miss a candidate and still point at it."""
 FENCED = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -205,8 +205,8 @@ def choose(answer: str, candidates: list[Candidate], rng: random.Random) -> Cand
     parsed = parse_answer(answer)
     texts = [parsed.location, f"{parsed.answer}\n{parsed.evidence}"] if parsed else [answer]
     for text in texts:
-        for path, line in LOCATION.findall(text):
-            near = [(_distance(c, path, int(line)), i) for i, c in enumerate(candidates)]
+        for path, line, _ in claims.places(text):
+            near = [(_distance(c, path, line), i) for i, c in enumerate(candidates)]
             distance, index = min(near)
             if distance <= NEARBY:
                 return candidates[index]
@@ -215,7 +215,7 @@ def choose(answer: str, candidates: list[Candidate], rng: random.Random) -> Cand
 
 def places_in(text: str) -> list[str]:
     """The places that a text names, as `file:line`."""
-    return list(dict.fromkeys(f"{path}:{line}" for path, line in LOCATION.findall(text)))
+    return list(dict.fromkeys(f"{path}:{line}" for path, line, _ in claims.places(text)))
 
 
 def _distance(candidate: Candidate, path: str, line: int) -> float:
