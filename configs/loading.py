@@ -51,6 +51,9 @@ class IterateConfig(StrictRecord):
     stages: tuple[Literal["answer", "collect"], ...] = Field(default=("answer",), min_length=1)
     """What the student does in a round: `answer` the questions of `questions`, or be the subagent
     in the rollouts of `collect`."""
+    answer_limit: int | None = Field(default=None, ge=1)
+    """Answer at most this many questions in a round, others in each. null: `questions.answer_limit`
+    and its order."""
     attempts: int = Field(default=4, ge=1, le=10_000)
     """Its attempts in a round at each question or bug."""
     temperature: float = Field(default=0.8, gt=0, le=2)

@@ -92,7 +92,7 @@ def check_iterate(config: RunConfig) -> None:
             "as `sub` in eval.pairs; name it in one of them"
         )
     for arm in measured_config(config, chosen.rounds).eval.not_run():
-        last = student_name(config, chosen.rounds)
+        last = student_name(name, chosen.rounds)
         raise ConfigError(
             f"eval.statistics.comparisons names an arm that is not run: {arm}; the student of the "
             f"last round is {last}"
@@ -137,11 +137,15 @@ def round_config(config: RunConfig, number: int) -> RunConfig:
     if "answer" in chosen.stages:
         questions = str(questions_path(config.questions, folder))
         asked |= {"output": questions, "answer_with": player_of(config)}
+        if chosen.answer_limit is not None:
+            seed = (config.questions.answer_shuffle_seed or 0) + number
+            asked |= {"answer_limit": chosen.answer_limit, "answer_shuffle_seed": seed}
     collect = {"sub": player_of(config), "attempts": chosen.attempts}
+    student = retrained(config, chosen.student, number - 1, chosen.temperature)
     changes = {
         "run": f"{ROUND}{number}",
         "runs_folder": folder,
-        "models": with_student(config, chosen.student, number - 1, chosen.temperature),
+        "models": {**config.models, chosen.student: student},
         "questions": config.questions.model_copy(update=asked),
         "collect": config.collect.model_copy(update=collect),
         "format": config.format.model_copy(update=_rows(config, number)),
@@ -200,11 +204,11 @@ def model_of(config: RunConfig, number: int) -> str:
     return model.model if isinstance(model, LocalConfig) else model.server.model
 
 
-def with_student(
+def retrained(
     config: RunConfig, name: str, number: int, temperature: float | None = None
-) -> Mapping[str, Any]:
-    """The models, with the student that a round has trained under this name."""
-    model = config.models[config.iterate.student]
+) -> LocalConfig | VllmConfig:
+    """The student, or another model on its weights, on those that a round has trained."""
+    model = config.models[name]
     assert isinstance(model, LocalConfig | VllmConfig), "checked before"
     folder, changes = model_of(config, number), dict[str, Any]()
     if number and isinstance(model, LocalConfig):
@@ -213,30 +217,50 @@ def with_student(
         changes = {"server": model.server.model_copy(update={"model": folder})}
     if temperature is not None:
         changes["sampling"] = model.sampling.model_copy(update={"temperature": temperature})
-    return {**config.models, name: model.model_copy(update=changes)}
+    return model.model_copy(update=changes)
+
+
+def on_its_weights(config: RunConfig) -> list[str]:
+    """The student, and the other models on its weights, such as one with `constrain_calls`."""
+
+    def weights(name: str) -> object:
+        match config.models[name]:
+            case LocalConfig() as model:
+                return model.model, model.adapter
+            case VllmConfig(model=None) as model:
+                return model.server.model
+        return name
+
+    student = config.iterate.student
+    return [name for name in config.models if weights(name) == weights(student)]
 
 
 def measured_config(config: RunConfig, played: int) -> RunConfig:
-    """The config whose evaluation has the students of so many rounds beside the first one."""
-    student, evaluation = config.iterate.student, config.eval
-    names = [student_name(config, number) for number in range(1, played + 1)]
-    for number, name in enumerate(names, 1):
-        models = with_student(config, name, number)
-        config = config.model_copy(update={"models": models})
-    changes: dict[str, Any] = {}
-    if evaluation.questions is not None and student in evaluation.questions.models:
-        asked = tuple(dict.fromkeys((*evaluation.questions.models, *names)))
+    """The config whose evaluation has the students of so many rounds beside the first one, and
+    what else it measures of the first one's weights."""
+    evaluation, models = config.eval, dict(config.models)
+    asked = evaluation.questions.models if evaluation.questions is not None else ()
+    pairs = evaluation.pairs
+    for number in range(1, played + 1):
+        for like in on_its_weights(config):
+            name = student_name(like, number)
+            later = [
+                Pair(main=pair.main, sub=name) for pair in evaluation.pairs if pair.sub == like
+            ]
+            if like in asked or later:
+                models[name] = retrained(config, like, number)
+            if like in asked:
+                asked = tuple(dict.fromkeys((*asked, name)))
+            pairs = tuple(dict.fromkeys((*pairs, *later)))
+    changes: dict[str, Any] = {"pairs": pairs}
+    if evaluation.questions is not None:
         changes["questions"] = evaluation.questions.model_copy(update={"models": asked})
-    mains = [pair.main for pair in evaluation.pairs if pair.sub == student]
-    later = [Pair(main=main, sub=name) for main in mains for name in names]
-    pairs = [*evaluation.pairs, *(pair for pair in later if pair not in evaluation.pairs)]
-    changes["pairs"] = tuple(pairs)
-    return config.model_copy(update={"eval": evaluation.model_copy(update=changes)})
+    measured = evaluation.model_copy(update=changes)
+    return config.model_copy(update={"models": models, "eval": measured})
 
 
-def student_name(config: RunConfig, number: int) -> str:
-    """The name in `RUN/eval` of the student that a round has trained."""
-    name = config.iterate.student
+def student_name(name: str, number: int) -> str:
+    """The name in `RUN/eval` of a model on the weights that a round has trained."""
     return f"{name}-{ROUND}{number}" if number else name
 
 
@@ -268,7 +292,7 @@ def round_rows(config: RunConfig, played: int) -> Iterator[list[str]]:
         *(f"{variant}, {main}: resolved %" for variant, main in places),
     ]
     for number in range(played + 1):
-        name = student_name(config, number)
+        name = student_name(config.iterate.student, number)
         cells = [str(number), *(_made(config, number) if number else [MISSING] * 5)]
         if is_asked:
             facts = alone.get(name, {})

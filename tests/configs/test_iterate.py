@@ -131,6 +131,34 @@ def test_all_students_are_measured_in_one_evaluation(tmp_path: Path) -> None:
     assert measured_config(measured, 2) == measured, "a run folder stands for its config"
 
 
+def test_what_shares_the_students_weights_is_measured_after_each_round_too(tmp_path: Path) -> None:
+    local = "{backend: local, model: '%s', constrain_calls: true}"
+    whole = config(
+        tmp_path,
+        f"models.strict={local % '{run}/model'}",
+        f"models.other={local % 'elsewhere'}",
+        f"models.unasked={local % '{run}/model'}",
+        "eval.questions={models: [strict, other, small]}",
+    )
+    measured = measured_config(whole, 1)
+    assert measured.eval.questions is not None
+    assert set(measured.eval.questions.models) == {
+        *("strict", "other", "small", "strict-round-1", "small-round-1")
+    }
+    strict: Any = measured.models["strict-round-1"]
+    assert (strict.model, strict.constrain_calls) == (str(whole.folder / "round-1/model"), True)
+    assert "unasked-round-1" not in measured.models
+    assert measured_config(measured, 1) == measured
+
+
+def test_a_round_draws_questions_of_its_own(tmp_path: Path) -> None:
+    whole = config(tmp_path, "iterate.answer_limit=5", "questions.answer_shuffle_seed=3")
+    asked = [round_config(whole, number).questions for number in (1, 2)]
+    assert [(each.answer_limit, each.answer_shuffle_seed) for each in asked] == [(5, 4), (5, 5)]
+    unlimited = round_config(config(tmp_path, "questions.answer_limit=7"), 1).questions
+    assert (unlimited.answer_limit, unlimited.answer_shuffle_seed) == (7, None)
+
+
 def test_students_of_later_rounds_can_be_compared(tmp_path: Path) -> None:
     whole = config(tmp_path, *COMPARED)
     check_iterate(whole)
