@@ -112,8 +112,9 @@ class AgentsConfig(StrictRecord):
     sub_max_reminders: int = Field(default=1, ge=0)
     """How often a subagent is reminded if its answer has no valid block."""
     sub_max_repeats: int | None = Field(default=None, ge=2)
-    """After so many equal calls in a row with equal results a Debug Subagent must answer, as if its
-    steps were used up: small models can repeat one call to the end. null: no limit.
+    """After so many replies in a row with equal calls and results, or with invalid calls alone, a
+    Debug Subagent must answer, as if its steps were used up: small models can go on so to the end.
+    null: no limit.
     """
     main_context_tokens: int | None = Field(default=None, ge=1000)
     """Maximum tokens of the main agent's requests, estimated by the last reply's usage. The oldest

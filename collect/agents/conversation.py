@@ -254,8 +254,8 @@ class AgentSpec:
     """The tool that gives the final answer, also when it is forced."""
     form: ActionForm = field(default_factory=ActionForm)
     max_repeats: int | None = None
-    """After so many replies in a row with the same calls and the same results the steps count as
-    used up."""
+    """After so many replies in a row with the same calls and the same results, or with nothing but
+    invalid calls, the steps count as used up."""
 
 
 @dataclass(frozen=True)
@@ -300,14 +300,18 @@ class AgentRun:
         return self.log.finish(StopReason.STEP_LIMIT)
 
     def _repeats(self, count: int) -> bool:
-        """Whether the last so many replies made the same calls and got the same results."""
+        """Whether the last so many replies made the same calls and got the same results, or made
+        invalid calls alone."""
         rows = self.log.rows
         starts = [at for at, row in enumerate(rows) if row.message.role == "assistant"][-count:]
         rounds = set[tuple[str, ...]]()
         for start, end in zip(starts, [*starts[1:], len(rows)], strict=True):
             calls = [f"{call.name} {call.arguments}" for call in rows[start].message.tool_calls]
-            results = [row.message.content for row in rows[start + 1 : end]]
-            rounds.add((*calls, *results))
+            results = rows[start + 1 : end]
+            if results and all(row.tool_outcome is ToolOutcome.INVALID for row in results):
+                rounds.add(("invalid",))
+            else:
+                rounds.add((*calls, *(row.message.content for row in results)))
         return len(starts) == count and len(rounds) == 1
 
     def _ask(self, tools: bool = True) -> Message:

@@ -16,7 +16,7 @@ from collect.errors import ConfigError, ContextTooLong, LocalModelFailed
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
 from collect.models.budget import Limits, MachineTime
 from collect.models.config import LocalConfig, check_model_folder
-from collect.models.tool_parsing import hermes_call, parse_hermes
+from collect.models.tool_parsing import broken_hermes_call, hermes_call, parse_hermes
 from collect.store.messages import Message, ToolCall, ToolSchema, arguments_object, to_openai
 from collect.threads import result_unless_stopped
 from sandbox.environment import install_command
@@ -48,7 +48,7 @@ class ChatFormat:
     def prompt(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> str:
         """The text that the model continues. Raises LocalModelFailed."""
         plain = []
-        for message in messages:
+        for message in map(self._with_broken_calls, messages):
             # As chat templates expect it: content always text, arguments always an object.
             given = to_openai(message) | {"content": message.content}
             for call in given.get("tool_calls", ()):
@@ -64,6 +64,16 @@ class ChatFormat:
                 f"the chat template of {self._where} does not take this conversation: {error}. "
                 "What to do: set `chat_template` to one that does"
             ) from error
+
+    def _with_broken_calls(self, message: Message) -> Message:
+        """The message with its broken calls in its text, as the model wrote them. If they were
+        wrapped in valid ones, a small model would copy the wrapping."""
+        broken = [call for call in message.tool_calls if not call.is_valid]
+        if not broken or not self.writes_hermes():
+            return message
+        calls = tuple(call for call in message.tool_calls if call.is_valid)
+        content = "\n".join(filter(None, (message.content, *map(broken_hermes_call, broken))))
+        return replace(message, content=content, tool_calls=calls)
 
     def writes_hermes(self) -> bool:
         """Whether the template writes calls in the Hermes form."""

@@ -23,6 +23,13 @@ def hermes_call(name: str, arguments: str) -> str:
     return f'{OPEN}\n{{"name": {json.dumps(name)}, "arguments": {arguments}}}\n{CLOSE}'
 
 
+def broken_hermes_call(call: ToolCall) -> str:
+    """A call with broken JSON, as `parse_hermes` has read it."""
+    if _NAME.search(call.arguments):
+        return f"{OPEN}\n{call.arguments}\n{CLOSE}"
+    return hermes_call(call.name, call.arguments)
+
+
 def parse_hermes(text: str, id_prefix: str) -> tuple[str, tuple[ToolCall, ...]]:
     """Split a reply into its content and its tool calls, with arguments as raw text.
 

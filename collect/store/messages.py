@@ -31,11 +31,16 @@ def arguments_object(arguments: str) -> dict[str, Any]:
     (vllm issue 43995), so one mistake would end the conversation. Such text is wrapped in an
     object, where the model can still read it.
     """
+    decoded = _object(arguments)
+    return {"malformed_arguments": arguments} if decoded is None else decoded
+
+
+def _object(arguments: str) -> dict[str, Any] | None:
     try:
         decoded = json.loads(arguments or "{}")
     except BROKEN:
-        decoded = None
-    return decoded if isinstance(decoded, dict) else {"malformed_arguments": arguments}
+        return None
+    return decoded if isinstance(decoded, dict) else None
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,11 @@ class ToolCall:
     name: str
     arguments: str
     """The raw JSON text of the arguments, valid or not."""
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the arguments are a JSON object."""
+        return _object(self.arguments) is not None
 
     def text(self, name: str) -> str:
         """A text argument; empty if the arguments are no JSON object with it."""

@@ -22,6 +22,7 @@ from collect.models.base import Completion, Sampling
 from collect.models.budget import Budget
 from collect.models.config import LocalConfig
 from collect.models.local import LocalBackend
+from collect.models.tool_parsing import parse_hermes
 from collect.rollouts.executor import open_model
 from collect.store.messages import Message, ToolCall
 from tests.collect.models.contexts import context
@@ -278,13 +279,25 @@ def test_calls_of_another_form_are_not_constrained(
         open_local(chat_template=template, constrain_calls=True).open(context())
 
 
-def test_the_template_is_given_objects(open_local: Open) -> None:
+def test_the_template_is_given_objects_and_broken_calls_as_they_were_written(
+    tiny: Path, tmp_path: Path, open_local: Open
+) -> None:
+    from transformers import AutoTokenizer
+
     chat = open_local().open(context()).chat
-    calls = (ToolCall("1", "read", '{"path":"a"}'), ToolCall("2", "read", '{"path'))
-    prompt = chat.prompt([question("?"), Message("assistant", tool_calls=calls)], TOOLS)
-    assert '{"name": "read", "arguments": {"path": "a"}}' in prompt
-    assert '{"name": "read", "arguments": {"malformed_arguments": "{\\"path"}}' in prompt
+    broken = '<tool_call>\n{"name": "read", "arguments": {"path}\n</tool_call>'
+    valid = '<tool_call>\n{"name": "read", "arguments": {"path": "a"}}\n</tool_call>'
+    content, calls = parse_hermes(f"I read.\n{valid}\n{broken}", "1-")
+    assert [call.is_valid for call in calls] == [True, False]
+    said = Message("assistant", content, tool_calls=calls)
+    prompt = chat.prompt([question("?"), said], TOOLS)
+    assert f"I read.\n{broken}\n{valid}" in prompt
     assert prompt.endswith("<|im_start|>assistant\n")
+    own = tmp_path / "own.jinja"
+    hermes = AutoTokenizer.from_pretrained(tiny).chat_template
+    own.write_text(hermes.replace('{"name": "', '{"tool": "'))
+    prompt = open_local(chat_template=own).open(context()).chat.prompt([question("?"), said], TOOLS)
+    assert '{"tool": "read", "arguments": {"malformed_arguments": "' in prompt
 
 
 def test_the_response_template_is_used_where_there_is_one(tiny: Path) -> None:

@@ -214,10 +214,18 @@ def test_a_subagent_out_of_steps_is_made_to_answer() -> None:
     assert observations(trace)[0][0] == BLOCK
 
 
-@pytest.mark.parametrize(("second", "steps"), [("list_files", 3), ("debug_inspect", 5)])
-def test_a_subagent_that_repeats_one_call_is_made_to_answer(second: str, steps: int) -> None:
-    """The two calls are equal, or not."""
-    calls = [call(name, identifier=str(n)) for n, name in enumerate(["list_files", second] * 2)]
+@pytest.mark.parametrize(
+    ("first", "second", "steps"),
+    [
+        pytest.param("list_files", "list_files", 3, id="equal calls"),
+        pytest.param("list_files", "debug_inspect", 5, id="other calls"),
+        pytest.param("debug_inspect", "no_tool", 3, id="other invalid calls"),
+    ],
+)
+def test_a_subagent_that_gets_nowhere_is_made_to_answer(
+    first: str, second: str, steps: int
+) -> None:
+    calls = [call(name, identifier=str(n)) for n, name in enumerate([first, second] * 2)]
     backend = ScriptedBackend(
         "m",
         {
