@@ -45,8 +45,9 @@ FILE = r"(?<![\w./-])(?P<file>[\w./-]{1,200}\.(?:py|java))"
 TO = r"(?:\s*(?:-|to)\s*\d{1,9})?"
 SPAN = rf"\d{{1,9}}{TO}"
 SPANS = rf"(?P<lines>{SPAN}(?:(?:,|,?\s+(?:and|or))\s*{SPAN})*)"
+COUNTED = r"(?!\d|\s*(?:times|visits|hits|calls|items|elements|%))"
 NAMED = (
-    re.compile(rf"{FILE}:(?P<lines>{SPAN})"),
+    re.compile(rf"{FILE}:(?P<lines>{SPAN}(?:(?:,|,?\s+(?:and|or))\s*{SPAN}{COUNTED})*)"),
     re.compile(rf"{FILE}`?,?\s+(?:at\s+)?\(?(?:lines?|l\.)\s+{SPANS}"),
     re.compile(rf"\blines?\s+{SPANS}\s+(?:of|in)\s+(?:the\s+file\s+)?`?{FILE}", re.IGNORECASE),
 )
@@ -63,20 +64,22 @@ def start_places(arguments: DebugSubagentArguments) -> list[str]:
     """Where a session that is started for the task stops, as `file:line`: at the caller's lines,
     or else at the places that its question names. Empty: where the test begins.
 
-    Lines without a file are those of `path`, or of the only file in the question.
+    Lines without a file are those of `path`, or of the only file in the question, or of the place
+    named before them.
     """
     if arguments.path and arguments.lines:
         return [f"{arguments.path}:{line}" for line in arguments.lines]
     question = FRAME.sub("", arguments.question)
-    found = [
-        (each.start(), each["file"], each["lines"])
-        for pattern in NAMED
-        for each in pattern.finditer(question)
-    ]
+    matches = [each for pattern in NAMED for each in pattern.finditer(question)]
+    found = [(each.start(), each["file"], each["lines"]) for each in matches]
     files = {arguments.path} if arguments.path else set(re.findall(FILE, question))
-    if len(files) == 1:
-        (file,) = files
-        found += [(each.start(), file, each["lines"]) for each in LINES.finditer(question)]
+    for each in LINES.finditer(question):
+        if any(other.start() <= each.start() < other.end() for other in matches):
+            continue
+        before = [file for start, file, _ in sorted(found) if start < each.start()]
+        if len(files) == 1 or before:
+            file = min(files) if len(files) == 1 else before[-1]
+            found.append((each.start(), file, each["lines"]))
     named = dict.fromkeys(
         f"{file.removeprefix('./')}:{int(line)}"
         for _, file, lines in sorted(found)

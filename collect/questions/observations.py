@@ -139,13 +139,13 @@ class Observations:
 
 
 def _elements(value: Value) -> Iterator[tuple[str, str]]:
-    """The expressions in `(total, lines[0])` with their values."""
-    if "," not in value.name or not value.text.startswith("("):
+    """The expressions in `(total, lines[0])` or `[total, lines[0]]` with their values."""
+    if "," not in value.name or not value.text.startswith(("(", "[")):
         return
     source = value.name.strip()
     names = expression(source)
-    texts, _ = split_outside(value.text[1:].removesuffix(")"), ",", "([{<)]}>")
-    if isinstance(names, ast.Tuple) and len(names.elts) == len(texts):
+    texts, _ = split_outside(value.text[1:-1], ",", "([{<)]}>")
+    if isinstance(names, ast.Tuple | ast.List) and len(names.elts) == len(texts):
         for name, text in zip(names.elts, texts, strict=True):
             yield ast.get_source_segment(source, name) or "", text.strip()
 

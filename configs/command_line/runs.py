@@ -388,7 +388,7 @@ def play(options: argparse.Namespace) -> int:
     """Show requests, and send the answers."""
     run: Path = options.run
     if not run.is_dir():
-        raise ConfigError(f"there is no folder {run}; give a run that is going on")
+        console.print(f"there is no folder {run} yet: waiting for a run to begin there")
 
     def next_request() -> Request | None:
         found = open_requests(run, options.role)
@@ -422,7 +422,8 @@ def play(options: argparse.Namespace) -> int:
             console.print(f"the run is over: stepinto view {run}")
             return 0
         elif time.monotonic() > deadline:
-            raise ConfigError(f"no request came within {options.wait:g} s, but the run goes on")
+            goes_on = "but the run goes on" if run.is_dir() else f"and there is no folder {run}"
+            raise ConfigError(f"no request came within {options.wait:g} s, {goes_on}")
         else:
             time.sleep(POLL_SECONDS)
 

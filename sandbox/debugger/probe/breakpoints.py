@@ -100,7 +100,8 @@ class Breakpoint:
         if self.line != asked["line"]:
             inside = " and ".join(sorted({name for name, _ in self.owners}))
             moved = f"moved from line {asked['line']} to {self.line}, in {inside}"
-            notes.append(f"breakpoint {self.number} {moved}")
+            once = ", and stops once in each call" if self.at_entry else ""
+            notes.append(f"breakpoint {self.number} {moved}{once}")
         if self.line in source.lambdas:
             stops = f"stops when line {self.line} runs, not when its lambda is called"
             instead = f"to stop in it, set {asked['file']}:{source.lambdas[self.line]}"
@@ -126,7 +127,7 @@ class Breakpoint:
         self.pending = not is_loaded(self.exception)
 
     def same_place(self, other: Breakpoint) -> bool:
-        names = ["path", "line", "owners", "condition", "exception", "uncaught"]
+        names = ["path", "line", "owners", "at_entry", "condition", "exception", "uncaught"]
         if not self.line:
             names.append("present")
         return all(getattr(self, name) == getattr(other, name) for name in names)
@@ -263,7 +264,9 @@ class BreakpointTable:
             if point.same_place(other):
                 other.temporary = point.temporary
                 self.untold.add(other.number)
-                return other, [f"breakpoint {other.number} {other.take(point.watch)}"]
+                own, its = f"breakpoint {number} ", f"breakpoint {other.number} "
+                told = [note.replace(own, its, 1) for note in notes]
+                return other, [*told, f"{its}{other.take(point.watch)}"]
         here = [str(other.number) for other in others if other.line and other.line == point.line]
         if here and "source" not in arguments:  # a restart has said it before
             notes.append(f"breakpoints {' and '.join(here)} and {number} are at this line")

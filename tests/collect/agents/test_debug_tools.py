@@ -32,6 +32,7 @@ OTHER_LANGUAGE = {
     [
         ("shop/cart.py:42", BreakpointRequest(file="shop/cart.py", line=42)),
         (" src/A.java:7 ", BreakpointRequest(file="src/A.java", line=7)),
+        ("src/A.java:7-9", BreakpointRequest(file="src/A.java", line=7)),
         ("Cart.total()", BreakpointRequest(function="Cart.total")),
         ("shop/cart.py:total", BreakpointRequest(function="shop/cart.py:total")),
         ("Calc.total(int, String)", BreakpointRequest(function="Calc.total(int, String)")),

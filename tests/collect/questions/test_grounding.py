@@ -31,6 +31,7 @@ def investigated(answer: str, evidence: str = "none", location: str = "none") ->
     fields = see(("left", "8"), ("['jam']", "6"), action=Action.FIELDS)
     session.debug(replace(fields, arguments='{"expression": "self.stock"}'))
     session.debug(see(("point", "Point(x=5, y=7)"), ("(low, high)", "(2, 30)")))
+    session.debug(see(("[len(a) - len(b), a is c]", "[41, True]")))
     session.debug(see(("self", "<shop.cart.Cart at 0x7f01>"), action=Action.EVALUATE))
     session.debug(stack(("shop/cart.py", 42, "Cart.total"), (TEST_FILE, 9, "test")))
     session.debug(see(("codes", "{'may': 31, 'note': 'a\\nbig sale'}"), ("bag", "Bag{size=97}")))
@@ -55,6 +56,8 @@ def supports(text: str) -> dict[str, Support]:
         ("`n` = 0", {"n = 0": OBSERVED}),
         ("`items[0][1]` = 3", {"items[0][1] = 3": OBSERVED}),
         ("`items[0]` = ('pen', 3)", {"items[0] = ('pen', 3)": OBSERVED}),
+        ("`len(a) - len(b)` = 41", {"len(a) - len(b) = 41": OBSERVED}),
+        ("`len(a) - len(b)` = 1", {"len(a) - len(b) = 1": UNGROUNDED}),
         ("`items[1]` = ('pen', 3)", {"items[1] = ('pen', 3)": UNGROUNDED}),
         ("`self.stock.left` = 8", {"self.stock.left = 8": OBSERVED}),
         ('`self.stock["jam"]` = 6', {'self.stock["jam"] = 6': OBSERVED}),

@@ -188,6 +188,25 @@ def test_a_function_on_one_line_stops_at_each_call(bench: Workbench) -> None:
     assert lines == [1, 1, None]
 
 
+def test_a_functions_first_line_can_be_a_loop_that_counts_apart_from_its_calls(
+    bench: Workbench,
+) -> None:
+    program = (
+        "def spin(n):\n    # Down.\n    while n:  # @head\n        n -= 1\n\nspin(1)\nspin(1)\n"
+    )
+    bench.script(program)
+    called = bench.debugger.set_breakpoint(BreakpointRequest("program.py", 1))
+    moved = "moved from line {} to 3, in spin, and stops once in each call"
+    assert called.notes == (f"breakpoint 1 {moved.format(1)}",)
+    again = bench.debugger.set_breakpoint(BreakpointRequest("program.py", 2))
+    assert again.notes == (f"breakpoint 1 {moved.format(2)}", "breakpoint 1 is there already")
+    visited = bench.debugger.set_breakpoint(BreakpointRequest("program.py", 3))
+    assert visited.notes == ("breakpoints 1 and 2 are at this line",)
+    stops = [bench.debugger.control(Action.CONTINUE) for _ in range(4)]
+    hit = [{point.number for point in stop.hit} for stop in stops]
+    assert hit == [{1, 2}, {2}, {1, 2}, {2}]
+
+
 LAMBDAS = """
     def build(n):
         double = lambda x: 2 * x  # @double
