@@ -162,7 +162,7 @@ class StartSession:
 class ControlArguments(Arguments):
     action: Annotated[
         Literal["continue", "step_over", "step_into", "step_out", "restart", "terminate"],
-        Field(description="What to do."),
+        Field(description="What to do. restart: run to the first stop, as the start did."),
     ]
 
 
@@ -238,7 +238,8 @@ class BreakpointArguments(Arguments):
         str | None,
         Field(
             description="For set and collect: '{location}', a function 'name' or "
-            "'Class.name'{lambda}, or 'exception {exception}'."
+            "'Class.name'{lambda}, or 'exception {exception}', which stops at every raise, caught "
+            "or not; 'uncaught exception {exception}' only at those that nothing catches."
         ),
     ] = None
     condition: Annotated[
