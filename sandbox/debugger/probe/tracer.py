@@ -454,7 +454,7 @@ class Tracer:
                 self.step(OVER, caller)
                 return
             if way != "raises":
-                note = "{} ended and has no caller in the program, so the program ran on"
+                note = "{} ended and no caller in the program goes on, so the program ran on"
                 self.session.notes.append(note.format(frame.f_code.co_name))
             self.run_freely(frame)
         else:

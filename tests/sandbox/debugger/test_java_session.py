@@ -296,7 +296,7 @@ def test_breakpoints_before_the_entry_are_reached(tests: JavaBench) -> None:
     assert event.function == "NewTest.prepare"
     event = tests.debugger.control(Action.STEP_OUT)
     assert event.state is State.DONE
-    assert "NewTest.prepare ended and has no caller in the program" in event.notes[0]
+    assert "NewTest.prepare ended and no caller in the program goes on" in event.notes[0]
 
 
 PROGRAM = """

@@ -175,6 +175,89 @@ def test_functions_by_name_class_and_file(shapes: JavaBench) -> None:
     ]
 
 
+LOOPS = """
+    List<Integer> items = Arrays.asList(4, 5);
+    for (int item : items) { // @each
+        if (item == 4) {
+            continue;
+        }
+        System.out.println(item);
+    }
+    int[] numbers = {1, 2};
+    for (int number : numbers) System.out.println(number); // @array
+    for (int n = 0; n < 2; n++) { // @classic
+        for (int item : items) // @inner
+            System.out.println(item);
+    }
+    int left = 2;
+    while (left > 0) { // @while
+        left--;
+    }
+"""
+
+
+@pytest.mark.slow
+def test_every_loops_head_is_reached_before_each_turn_and_at_the_end(java_bench: JavaBench) -> None:
+    bench = java_bench
+    heads = ["each", "array", "classic", "inner", "while"]
+    stop = bench.main(LOOPS, *heads)
+    found = list[int | None]()
+    while stop.state is State.RUNTIME:
+        found.append(stop.line)
+        stop = go_on(bench)
+    counts = [found.count(bench.line(mark)) for mark in heads]
+    assert counts == [3, 3, 3, 6, 3]
+    event = bench.debugger.restart()
+    assert (event.line, event.function) == (bench.line("each"), "Program.main")
+    assert [bench.debugger.control(Action.STEP_OVER).line for _ in range(4)] == [
+        *(bench.line("each") + 1, bench.line("each") + 2, bench.line("each")),
+        bench.line("each") + 1,
+    ]
+
+
+@pytest.mark.slow
+def test_a_bridge_is_no_place_to_stop(java_bench: JavaBench) -> None:
+    """javac adds `compareTo(Object)`, which calls the own one, at the line of the class."""
+    bench = java_bench
+    bench.write(
+        {
+            PROGRAM: """
+            public class Program {
+                static class Card implements Comparable<Card> { // @class
+                    final int rank;
+
+                    Card(int rank) { // @made
+                        this.rank = rank;
+                    }
+
+                    public int compareTo(Card other) {
+                        return rank - other.rank; // @compared
+                    }
+                }
+
+                public static void main(String[] args) {
+                    java.util.List<Card> cards = java.util.Arrays.asList(new Card(2), new Card(1));
+                    java.util.Collections.sort(cards);
+                }
+            }
+            """
+        }
+    )
+    condition = "other.rank > 0"
+    function = BreakpointRequest(function="Card.compareTo", condition=condition)
+    event = bench.start(bench.at("class"), function)
+    assert event.notes == (
+        f"breakpoint 1 moved from line {bench.line('class')} to {bench.line('made')}",
+    )
+    again = bench.debugger.set_breakpoint(bench.at("class"))
+    assert again.notes == (*event.notes, "breakpoint 1 is there already")
+    stops = [event, *(go_on(bench) for _ in range(3))]
+    assert [stop.function for stop in stops] == [
+        *["Program.Card.<init>"] * 2,
+        *("Program.Card.compareTo", None),
+    ]
+
+
 def test_a_class_that_is_not_loaded_is_pending_then_bound(shapes: JavaBench) -> None:
     shapes.start()
     event = shapes.debugger.set_breakpoint(shapes.at("area"))
@@ -481,7 +564,7 @@ def test_a_step_off_the_end_runs_on(shapes: JavaBench) -> None:
     event = shapes.debugger.control(Action.STEP_OVER)
     assert event.state is State.DONE
     assert (event.exit_code, event.output) == (0, "")
-    assert event.notes[0].startswith("Program.main ended and has no caller in the program")
+    assert event.notes[0].startswith("Program.main ended and no caller in the program goes on")
 
 
 def test_breakpoints_survive_a_restart_and_an_edit(java_bench: JavaBench) -> None:

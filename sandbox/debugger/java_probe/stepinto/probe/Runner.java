@@ -147,6 +147,8 @@ final class Runner {
     private final class Events {
         private final EventSet set;
         private final List<Breakpoint> due = new ArrayList<>();
+        /** Due if a loop came back to here. */
+        private final List<Breakpoint> turns = new ArrayList<>();
         private final List<ExceptionEvent> exceptions = new ArrayList<>();
         private boolean entered;
         private boolean stepped;
@@ -200,9 +202,10 @@ final class Runner {
         private void breakpoint(BreakpointEvent event) throws IncompatibleThreadStateException {
             Object point = event.request().getProperty(Breakpoint.PROPERTY);
             if (point != null) {
-                due.add((Breakpoint) point);
-            } else if (event.request().getProperty(BreakpointTable.RESTART) != null) {
-                debugging.table.onRestart(event);
+                boolean turn = event.request().getProperty(BreakpointTable.TURN) != null;
+                (turn ? turns : due).add((Breakpoint) point);
+            } else if (event.request().getProperty(BreakpointTable.JUMP_BACK) != null) {
+                debugging.table.onJumpBack(event);
             } else if (event.request().getProperty(TestRun.ENTRY) != null) {
                 entered = true;
             } else if (event.request().getProperty(Stepper.ReturnWatch.PROPERTY) != null) {
@@ -211,8 +214,11 @@ final class Runner {
         }
 
         private Stop reached() {
-            boolean turned = !due.isEmpty() && debugging.table.turned(thread);
-            due.removeIf(point -> turned && point.function != null);
+            boolean at = !due.isEmpty() || !turns.isEmpty();
+            if (at && debugging.table.turned(thread)) {
+                due.removeIf(point -> point.function != null);
+                due.addAll(turns);
+            }
             List<Breakpoint> hit = hits(due);
             if (entered) {
                 debugging.test.onEntry();

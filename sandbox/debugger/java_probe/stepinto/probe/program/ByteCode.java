@@ -3,6 +3,8 @@ package stepinto.probe.program;
 import com.sun.jdi.Method;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 
 /** The instructions of one method (JVM specification, 6.5). */
 public final class ByteCode {
@@ -30,8 +32,8 @@ public final class ByteCode {
     private static final byte[] SIZE = sizes();
     /** Where it returns a value. */
     public final List<Integer> returns = new ArrayList<>();
-    /** Where it jumps back to its first instruction. */
-    public final List<Integer> restarts = new ArrayList<>();
+    /** Where it jumps back, and to which instruction. */
+    public final Map<Integer, Integer> jumpsBack = new TreeMap<>();
     private final byte[] code;
 
     public ByteCode(Method method) {
@@ -42,8 +44,8 @@ public final class ByteCode {
             if (opcode >= IRETURN && opcode <= ARETURN) {
                 returns.add(at);
             } else if ((opcode >= IFEQ && opcode <= GOTO || opcode == IFNULL || opcode == IFNONNULL)
-                    && at + distance(at) == 0) {
-                restarts.add(at);
+                    && distance(at) <= 0) {
+                jumpsBack.put(at, at + distance(at));
             }
             int size = size(at);
             if (size <= 0) {

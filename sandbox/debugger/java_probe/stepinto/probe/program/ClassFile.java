@@ -12,6 +12,7 @@ import java.util.List;
 /** What a class file says of its source: methods and line numbers (JVM specification, 4). */
 public final class ClassFile {
     private static final int HIDING = Modifier.PRIVATE | Modifier.PROTECTED;
+    private static final int BRIDGE = 0x40;
     /** As the virtual machine names it: {@code demo.Outer$Inner}. */
     public final String name;
     /** Null if it was not recorded. */
@@ -94,12 +95,13 @@ public final class ClassFile {
         new ClassFile(data, true);
     }
 
-    /** Skips access flags, which become public ones if the file is opened. */
-    private void access() {
+    /** Reads access flags, which become public ones if the file is opened. */
+    private int access() {
         int flags = in.getShort();
         if (open) {
             in.putShort(in.position() - 2, (short) (flags & ~HIDING | Modifier.PUBLIC));
         }
+        return flags;
     }
 
     private int count() {
@@ -112,12 +114,13 @@ public final class ClassFile {
 
     private void readMembers(boolean keep) {
         for (int left = count(); left > 0; left--) {
-            access();
+            // A bridge only calls the method that it stands for, from the line of the class.
+            boolean bridge = (access() & BRIDGE) != 0;
             Code code = new Code(constants.text(count()), constants.text(count()));
             for (int more = count(); more > 0; more--) {
                 String attribute = constants.text(count());
                 int size = in.getInt();
-                if (keep && attribute.equals("Code")) {
+                if (keep && !bridge && attribute.equals("Code")) {
                     readCode(code);
                     methods.add(code);
                 } else {

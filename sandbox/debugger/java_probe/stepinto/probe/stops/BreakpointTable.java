@@ -17,15 +17,17 @@ import stepinto.probe.wire.Refusal;
 
 /** All breakpoints, bound to the classes that are loaded and waiting for those that are not. */
 public final class BreakpointTable {
-    /** Marks the requests that {@link #onRestart} is told of. */
-    public static final String RESTART = "stepinto.restart";
+    /** Marks the requests that {@link #onJumpBack} is told of. */
+    public static final String JUMP_BACK = "stepinto.jump_back";
+    /** Marks the requests at a place that counts only if a loop has come back to it. */
+    public static final String TURN = "stepinto.turn";
 
     private static final int NONE = Integer.MIN_VALUE;
     final TreeMap<Integer, Breakpoint> breakpoints = new TreeMap<>();
     private final Sources sources;
     private final Places places;
     private final Requests requests;
-    /** Threads that jump back to the first instruction of a method with a breakpoint. */
+    /** Threads that jump back to a method's first instruction or to a loop's head. */
     private final Set<ThreadReference> turning = new HashSet<>();
     private int nextNumber = 1;
 
@@ -41,8 +43,10 @@ public final class BreakpointTable {
         for (Breakpoint other : breakpoints.values()) {
             if (other.same(point)) {
                 other.temporary = point.temporary;
-                notes.clear();
-                notes.add("breakpoint " + other.number + other.take(point.watch));
+                String own = "breakpoint " + point.number + " ";
+                String its = "breakpoint " + other.number;
+                notes.replaceAll(note -> note.replace(own, its + " "));
+                notes.add(its + other.take(point.watch));
                 return other;
             }
         }
@@ -111,9 +115,15 @@ public final class BreakpointTable {
             enable(point, requests.manager().createExceptionRequest(type, true, true));
         } else if (point.function == null) {
             try {
+                Map<Method, TreeSet<Long>> starts = new HashMap<>();
                 for (Location place : type.locationsOfLine(point.line)) {
-                    enable(point, requests.manager().createBreakpointRequest(place));
+                    if (!place.method().isBridge()) {
+                        enable(point, requests.manager().createBreakpointRequest(place));
+                        starts.computeIfAbsent(place.method(), key -> new TreeSet<>())
+                                .add(place.codeIndex());
+                    }
                 }
+                starts.forEach((method, found) -> bindTurns(point, method, found));
             } catch (AbsentInformationException absent) {
                 return; // another version of the class, without line numbers
             }
@@ -132,33 +142,58 @@ public final class BreakpointTable {
         point.requests.add(requests.enable(request));
     }
 
+    /**
+     * Bind to where a loop comes back to its head, which for compilers is inside the line if that
+     * is a for-each: `starts` are the instructions at which the line begins.
+     */
+    private void bindTurns(Breakpoint point, Method method, TreeSet<Long> starts) {
+        ByteCode code = new ByteCode(method);
+        code.jumpsBack.forEach((at, target) -> {
+            Location head = method.locationOfCodeIndex(target);
+            boolean counted = starts.contains((long) target)
+                    || !starts.subSet((long) target, (long) at + 1).isEmpty();
+            if (head.lineNumber() == point.line && !counted) {
+                BreakpointRequest turn = requests.manager().createBreakpointRequest(head);
+                turn.putProperty(TURN, true);
+                enable(point, turn);
+                watchJump(point, method, code, at);
+            }
+        });
+    }
+
     /** Tells calls of a method from loops that jump back to its first instruction; mostly none. */
     private void watchRestarts(Breakpoint point, Method method) {
         ByteCode code = new ByteCode(method);
-        for (int at : code.restarts) {
-            watchRestart(point, method, at, true);
-            if (code.isConditional(at)) {
-                watchRestart(point, method, at + code.size(at), false);
+        code.jumpsBack.forEach((at, target) -> {
+            if (target == 0) {
+                watchJump(point, method, code, at);
             }
+        });
+    }
+
+    private void watchJump(Breakpoint point, Method method, ByteCode code, int at) {
+        watchJump(point, method, at, true);
+        if (code.isConditional(at)) {
+            watchJump(point, method, at + code.size(at), false);
         }
     }
 
-    private void watchRestart(Breakpoint point, Method method, int at, boolean jumps) {
+    private void watchJump(Breakpoint point, Method method, int at, boolean jumps) {
         BreakpointRequest request =
                 requests.manager().createBreakpointRequest(method.locationOfCodeIndex(at));
-        request.putProperty(RESTART, jumps);
+        request.putProperty(JUMP_BACK, jumps);
         point.requests.add(requests.enable(request));
     }
 
     /** A thread stands at a jump back, or behind one that it has not taken. */
-    public void onRestart(BreakpointEvent event) {
+    public void onJumpBack(BreakpointEvent event) {
         turning.remove(event.thread());
-        if (Boolean.TRUE.equals(event.request().getProperty(RESTART))) {
+        if (Boolean.TRUE.equals(event.request().getProperty(JUMP_BACK))) {
             turning.add(event.thread());
         }
     }
 
-    /** Whether a thread that stands at a method's first instruction came there by a loop. */
+    /** Whether a thread that stands at a method's first instruction, or a head, came by a loop. */
     public boolean turned(ThreadReference thread) {
         return turning.remove(thread);
     }

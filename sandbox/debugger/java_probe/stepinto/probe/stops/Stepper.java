@@ -218,7 +218,7 @@ public final class Stepper {
             leave(depth - index);
         } else {
             stop();
-            notes.add(from + " ended and has no caller in the program, so the program ran on");
+            notes.add(from + " ended and no caller in the program goes on, so the program ran on");
         }
         return false;
     }
