@@ -130,5 +130,5 @@ def build_failed(sandbox: Sandbox, tool: str, output: str) -> BuildFailed:
         return ""
 
     shown = shown_errors(output, sandbox.workspace, source_line)
-    message = f"the build failed ({tool}); fix this, then start again:\n{shown}"
+    message = f"the build failed ({tool}), so nothing can start until this is fixed:\n{shown}"
     return BuildFailed(message, in_sources=any(compiler_errors(output, sandbox.workspace)))

@@ -292,13 +292,16 @@ CHANGES = (
 
 
 def is_inspection(code: str) -> bool:
-    """Whether code inspects rather than modifies: it prints (InspectCoder, section 4.4.1), and does
-    not replace the program's functions or attributes.
+    """Whether code inspects rather than modifies: it prints (InspectCoder, section 4.4.1), or ends
+    in an expression other than a call, and does not replace the program's functions or attributes.
     """
     tree = _parsed(code)
     if tree is None:
         return "print(" in code
-    return any(_calls(node, PRINTS) for node in ast.walk(tree)) and not _patches_program(tree)
+    last = tree.body[-1] if tree.body else None
+    ends_in_value = isinstance(last, ast.Expr) and not isinstance(last.value, ast.Call)
+    prints = any(_calls(node, PRINTS) for node in ast.walk(tree))
+    return (prints or ends_in_value) and not _patches_program(tree)
 
 
 def _parsed(code: str) -> ast.Module | None:

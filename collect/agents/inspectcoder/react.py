@@ -159,9 +159,12 @@ MAX_FENCES = 50
 
 
 def few_steps(steps_left: int) -> str:
-    """A warning if few steps are left; else empty."""
-    if steps_left > WARN_AT:
+    """A warning if few steps are left; else empty, also after the last, of which a message of its
+    own tells."""
+    if not 0 < steps_left <= WARN_AT:
         return ""
+    if steps_left == 1:
+        return "You have 1 step left; propose a repair in it."
     return f"You have {steps_left} steps left; propose a repair within them."
 
 

@@ -58,6 +58,9 @@ def test_without_modification_nothing_is_changed(code: str) -> None:
     ("code", "inspects"),
     [
         ("print(x)", True),
+        ("x, y[0]", True),
+        ("x = 1\nx", True),
+        ("x.append(1)", False),
         ("x = 1", False),
         ("y = 'print(x)'", False),
         ("print(", True),
@@ -69,5 +72,5 @@ def test_without_modification_nothing_is_changed(code: str) -> None:
         ("print(globals()['f'])", True),
     ],
 )
-def test_code_that_prints_inspects(code: str, inspects: bool) -> None:
+def test_code_that_shows_values_inspects(code: str, inspects: bool) -> None:
     assert is_inspection(code) is inspects

@@ -81,7 +81,7 @@ def test_one_observation_tells_of_all_calls_in_order() -> None:
         "### OBSERVATION\n> set_breakpoint(3)\nBreakpoints: 1\n\n"
         '> interact_code("print(\\"a\\")")\nNameError\n\n'
         "(2 more actions were left out after this error.)\n\n"
-        "You have 1 steps left; propose a repair within them.\n\n"
+        "You have 1 step left; propose a repair in it.\n\n"
         "## PDB Session State\nState: paused"
     )
     assert (row.tool_outcome, row.seconds) == (ToolOutcome.ERROR, 1.0)
