@@ -340,7 +340,7 @@ def find_functions(workspace: Workspace, spec: str) -> tuple[str, list[Function]
         names = [f"{workspace.relative(path)}:{f.body_line} in {f.qualified}" for path, f in found]
         listed = ", ".join(names[:8])
         raise Refusal(f"{spec} is ambiguous; give the line of one of these instead: {listed}")
-    raise Refusal(f"there is no function {spec}{near_functions(workspace, parts, paths)}")
+    raise Refusal(f"the program has no function {spec}{near_functions(workspace, parts, paths)}")
 
 
 def matching_functions(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -177,6 +178,22 @@ def test_a_condition_that_is_no_expression_is_refused_at_once(bench: JavaBench) 
     assert "the condition is not an expression: syntax error" in str(event.error)
     kept = bench.debugger.list_breakpoints().breakpoints
     assert [point.line for point in kept] == [bench.line("here", "Shop.java")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"condition": "a = 1"}, "the condition"),
+        ({"watch": ("a", "list.get(a++)")}, "the watch 'list.get(a++)'"),
+        ({"watch": ("a += 2",)}, "the watch 'a += 2'"),
+    ],
+)
+def test_what_is_evaluated_at_every_hit_may_assign_nothing(
+    bench: JavaBench, changes: dict[str, Any], what: str
+) -> None:
+    event = bench.debugger.set_breakpoint(bench.at("generic", "Shop.java", **changes))
+    assert event.error == f"{what} would change the program: it assigns; == compares"
+    assert bench.text_of("a") == "1"
 
 
 def test_output_of_an_expression_is_the_programs(bench: JavaBench) -> None:

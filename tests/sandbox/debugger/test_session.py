@@ -231,7 +231,7 @@ def test_a_lambda_can_be_a_breakpoint(bench: Workbench) -> None:
     inner = BreakpointRequest(function="program.py:build.<lambda>.<genexpr>")
     assert bench.debugger.set_breakpoint(inner).error_kind is None
     missing = bench.debugger.set_breakpoint(BreakpointRequest(function="gone.<lambda>"))
-    assert missing.error == "there is no function gone.<lambda>"
+    assert missing.error == "the program has no function gone.<lambda>"
     double, even = bench.line("double"), bench.line("even")
     event = bench.debugger.restart()
     assert f"breakpoint 2 stops in each build.<lambda>: at lines {double} and {even}" in event.notes
@@ -393,7 +393,7 @@ def test_a_breakpoint_that_no_longer_fits_is_dropped_and_told(one: Workbench) ->
     one.sandbox.run(Command(["mv", "rates.py", "prices.py"]))
     event = one.debugger.restart()
     assert event.breakpoints == ()
-    assert "there is no function program.py:work" in event.notes[0]
+    assert "the program has no function program.py:work" in event.notes[0]
     assert event.notes[1].startswith("breakpoint not set: there is no file rates.py; nearest: ")
 
 

@@ -3,6 +3,7 @@ package stepinto.probe.evaluation;
 import com.sun.source.tree.*;
 import com.sun.source.util.JavacTask;
 import com.sun.source.util.SourcePositions;
+import com.sun.source.util.TreeScanner;
 import com.sun.source.util.Trees;
 import java.io.IOException;
 import java.io.StringWriter;
@@ -16,6 +17,9 @@ final class Code {
     private static final String EXPRESSION = "class Code { Object code$ =\n";
     private static final String STATEMENTS = "class Code { static void code$() {\n";
     private static final int CONTEXT_CHARS = 20;
+    private static final Set<Tree.Kind> STEPS = EnumSet.of(
+            Tree.Kind.PREFIX_INCREMENT, Tree.Kind.PREFIX_DECREMENT,
+            Tree.Kind.POSTFIX_INCREMENT, Tree.Kind.POSTFIX_DECREMENT);
 
     final String text;
     final List<Tree> trees = new ArrayList<>();
@@ -67,6 +71,31 @@ final class Code {
     /** The last semicolon may be missing. */
     static Code statements(String text) throws EvaluationFailed {
         return new Code(text, STATEMENTS, "\n; } }");
+    }
+
+    /** Whether it assigns something itself, with an operator; methods that it calls may do so. */
+    boolean assigns() {
+        return Boolean.TRUE.equals(new TreeScanner<Boolean, Void>() {
+            @Override
+            public Boolean visitAssignment(AssignmentTree tree, Void none) {
+                return true;
+            }
+
+            @Override
+            public Boolean visitCompoundAssignment(CompoundAssignmentTree tree, Void none) {
+                return true;
+            }
+
+            @Override
+            public Boolean visitUnary(UnaryTree tree, Void none) {
+                return STEPS.contains(tree.getKind()) ? true : super.visitUnary(tree, none);
+            }
+
+            @Override
+            public Boolean reduce(Boolean one, Boolean other) {
+                return Boolean.TRUE.equals(one) || Boolean.TRUE.equals(other);
+            }
+        }.scan(trees, null));
     }
 
     /** The one member of the class that the code is wrapped in. */

@@ -62,9 +62,12 @@ public final class Evaluator {
         return truth;
     }
 
-    /** Whether a text is an expression at all; what its names mean only a frame tells. */
-    public static void check(String expression) throws EvaluationFailed {
-        Code.expression(expression);
+    /**
+     * Whether an expression assigns something; fails if it is none at all. What its names mean only
+     * a frame tells.
+     */
+    public static boolean assigns(String expression) throws EvaluationFailed {
+        return Code.expression(expression).assigns();
     }
 
     private Operand operand(String expression, FrameAt at) throws EvaluationFailed {

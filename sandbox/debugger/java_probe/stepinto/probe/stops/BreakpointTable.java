@@ -78,7 +78,9 @@ public final class BreakpointTable {
 
     private static void check(String what, String expression) throws Refusal {
         try {
-            Evaluator.check(expression);
+            if (Evaluator.assigns(expression)) {
+                throw new Refusal(what + " would change the program: it assigns; == compares");
+            }
         } catch (EvaluationFailed failed) {
             throw new Refusal(what + " is not an expression: " + failed.getMessage());
         }

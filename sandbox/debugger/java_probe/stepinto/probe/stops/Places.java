@@ -144,7 +144,7 @@ final class Places {
         }
         String wanted = plain ? name.method : name.qualifier + "." + name.method;
         return new Refusal(
-                "there is no function " + name.spec + Nearest.names(wanted, known));
+                "the program has no function " + name.spec + Nearest.names(wanted, known));
     }
 
     /**
