@@ -189,7 +189,7 @@ def test_evidence_and_location_are_checked_too() -> None:
 
 def test_a_claim_says_where_it_was_seen_first() -> None:
     claims = ground(investigated("`rate` = 0.25, then KeyError"), TESTS).claims
-    assert {claim.text: claim.where for claim in claims} == {"rate = 0.25": 7, "KeyError": 23}
+    assert {claim.text: claim.where for claim in claims} == {"rate = 0.25": 7, "KeyError": 25}
     assert {claim.kind for claim in claims} == {ClaimKind.VALUE, ClaimKind.EXCEPTION}
 
 
