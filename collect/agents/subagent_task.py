@@ -73,12 +73,13 @@ def start_places(arguments: DebugSubagentArguments) -> list[str]:
     matches = [each for pattern in NAMED for each in pattern.finditer(question)]
     found = [(each.start(), each["file"], each["lines"]) for each in matches]
     files = {arguments.path} if arguments.path else set(re.findall(FILE, question))
+    only = min(files) if len(files) == 1 else None
     for each in LINES.finditer(question):
         if any(other.start() <= each.start() < other.end() for other in matches):
             continue
-        before = [file for start, file, _ in sorted(found) if start < each.start()]
-        if len(files) == 1 or before:
-            file = min(files) if len(files) == 1 else before[-1]
+        before = max((place for place in found if place[0] < each.start()), default=None)
+        file = only or (before and before[1])
+        if file:
             found.append((each.start(), file, each["lines"]))
     named = dict.fromkeys(
         f"{file.removeprefix('./')}:{int(line)}"

@@ -207,7 +207,7 @@ def model_of(config: RunConfig, number: int) -> str:
 def retrained(
     config: RunConfig, name: str, number: int, temperature: float | None = None
 ) -> LocalConfig | VllmConfig:
-    """The student, or another model on its weights, on those that a round has trained."""
+    """The student, or another model on its weights, with the weights that a round has trained."""
     model = config.models[name]
     assert isinstance(model, LocalConfig | VllmConfig), "checked before"
     folder, changes = model_of(config, number), dict[str, Any]()

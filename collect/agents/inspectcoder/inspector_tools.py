@@ -299,7 +299,7 @@ def is_inspection(code: str) -> bool:
     if tree is None:
         return "print(" in code
     last = tree.body[-1] if tree.body else None
-    ends_in_value = isinstance(last, ast.Expr) and not isinstance(last.value, ast.Call)
+    ends_in_value = isinstance(last, ast.Expr) and _is_value(last.value)
     prints = any(_calls(node, PRINTS) for node in ast.walk(tree))
     return (prints or ends_in_value) and not _patches_program(tree)
 
@@ -328,6 +328,11 @@ def _patches_program(tree: ast.AST) -> bool:
 def _calls(node: ast.AST, names: Collection[str]) -> bool:
     """Whether it is a call of one of these functions."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
+
+
+def _is_value(node: ast.expr) -> bool:
+    """Whether it only gives a value; what it calls could change something."""
+    return not isinstance(node, ast.Call | ast.Await | ast.Yield)
 
 
 def only_modification(code: str) -> tuple[str | None, str]:
@@ -364,7 +369,7 @@ class _Silenced(ast.NodeTransformer):
 
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
         value = node.value
-        if _calls(value, SHOWS) or not isinstance(value, ast.Call | ast.Await | ast.Yield):
+        if _calls(value, SHOWS) or _is_value(value):
             self.removed = True
             return ast.copy_location(ast.Pass(), node)
         return node

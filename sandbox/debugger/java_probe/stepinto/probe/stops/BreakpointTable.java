@@ -145,22 +145,25 @@ public final class BreakpointTable {
     }
 
     /**
-     * Bind to where a loop comes back to its head, which for compilers is inside the line if that
-     * is a for-each: `starts` are the instructions at which the line begins.
+     * Bind to where a loop comes back to its head, if that is inside the line, as compilers have it
+     * for a for-each. {@code starts} are the instructions at which the line begins.
      */
     private void bindTurns(Breakpoint point, Method method, TreeSet<Long> starts) {
         ByteCode code = new ByteCode(method);
+        Set<Location> heads = new HashSet<>();
         code.jumpsBack.forEach((at, target) -> {
             Location head = method.locationOfCodeIndex(target);
-            boolean counted = starts.contains((long) target)
-                    || !starts.subSet((long) target, (long) at + 1).isEmpty();
+            boolean counted = !starts.subSet((long) target, (long) at + 1).isEmpty();
             if (head.lineNumber() == point.line && !counted) {
-                BreakpointRequest turn = requests.manager().createBreakpointRequest(head);
-                turn.putProperty(TURN, true);
-                enable(point, turn);
+                heads.add(head);
                 watchJump(point, method, code, at);
             }
         });
+        for (Location head : heads) {
+            BreakpointRequest turn = requests.manager().createBreakpointRequest(head);
+            turn.putProperty(TURN, true);
+            enable(point, turn);
+        }
     }
 
     /** Tells calls of a method from loops that jump back to its first instruction; mostly none. */
