@@ -42,7 +42,7 @@ TOOL_CALLS = {
     Action.COLLECT: "debug_breakpoint collect",
 }
 """The actions as every agent calls them; few have the tool that runs code."""
-LINE_LOCATION = re.compile(r"(?P<file>.+):(?P<line>[0-9]{1,9})(?:-[0-9]{1,9})?$")
+LINE_LOCATION = re.compile(r"(?P<file>.+):(?P<line>[0-9]{1,9})(?P<range>-[0-9]{1,9})?$")
 """Of a range, as questions name them, the first line."""
 EXCEPTION_LOCATION = re.compile(r"(?P<uncaught>uncaught )?exception[: ]\s*(?P<name>[\w.$]+)$")
 
@@ -289,11 +289,13 @@ class SetBreakpoint:
         if arguments.action == "collect":
             return self.shown.reply(self.debugger.collect(request, arguments.hits))
         event = self.debugger.set_breakpoint(request)
-        if "hits" in arguments.model_fields_set and event.error_kind is None:
-            event = replace(
-                event, notes=(*event.notes, "`hits` is for collect alone: every hit stops")
-            )
-        return reply(event)
+        notes = list(event.notes)
+        place = LINE_LOCATION.match(arguments.location)
+        if place and place["range"]:
+            notes.append(f"set at line {place['line']} of the range alone")
+        if "hits" in arguments.model_fields_set:
+            notes.append("`hits` is for collect alone: every hit stops")
+        return reply(event if event.error_kind else replace(event, notes=tuple(notes)))
 
 
 class RunCodeArguments(Arguments):

@@ -364,6 +364,13 @@ def test_watching_and_collecting_take_one_call() -> None:
             "2 | 1 | 2 | (same error)",
             "Note: more hits may follow: collect again to go on",
         ]
+        placed = {"action": "set", "location": "test_sums.py:10-11", "hits": 2}
+        assert call("debug_breakpoint", **placed).text.splitlines() == [
+            "Breakpoint set:",
+            "2: test_sums.py:10, hit 0 times",
+            "Note: set at line 10 of the range alone",
+            "Note: `hits` is for collect alone: every hit stops",
+        ]
         assert call("debug_breakpoint", action="collect").outcome is ToolOutcome.INVALID
         assert call("debug_breakpoint", action="collect", location="x", hits=0).event is None
 
