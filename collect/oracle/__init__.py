@@ -11,6 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from threading import Lock
 
 from collect.agents.config import Variant
 from collect.errors import ConfigError
@@ -56,6 +57,8 @@ class OracleBackend:
         self.name, self._config = name, config
         self._reached: dict[tuple[str, str], Reached] = {}
         """By the bug's hash and the failing test."""
+        self._watching: dict[tuple[str, str], Lock] = {}
+        """By the same: the arms of an evaluation begin a bug at the same time."""
 
     def open(self, context: ConversationContext) -> ScriptedModel:
         """Deterministic by instance, attempt and conversation."""
@@ -103,9 +106,10 @@ class OracleBackend:
         instance, key = context.instance, (context.instance.hash, test)
 
         def watched(lines: Iterable[Line]) -> Reached:
-            if key not in self._reached and context.fresh_debugger is not None:
-                with context.fresh_debugger() as debugger:
-                    self._reached[key] = watch(debugger, test, lines)
+            with self._watching.setdefault(key, Lock()):
+                if key not in self._reached and context.fresh_debugger is not None:
+                    with context.fresh_debugger() as debugger:
+                        self._reached[key] = watch(debugger, test, lines)
             return self._reached.get(key, Reached())
 
         made = make_candidates(instance, self._config.candidates, rng, watched)
