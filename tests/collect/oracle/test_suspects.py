@@ -6,6 +6,7 @@ import random
 import re
 import threading
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -22,6 +23,7 @@ from collect.oracle.candidates import Kind, Line, Reached, gold_candidate, make_
 from collect.rollouts.rollout import RolloutSettings, RolloutSpec, RolloutTrace, run_rollout
 from collect.store.records import ORACLE_TEACHER, Role
 from sandbox import SandboxConfig
+from sandbox.debugger import Debugger
 from tests.repair_bug import BUG, RepairBugs
 
 SOURCE = """\
@@ -124,6 +126,24 @@ def test_suspects_are_reached_before_and_after_the_fault() -> None:
         ranks.add([each.place for each in order].index(gold.place))
     assert "unused" not in {each.function for each in candidates}
     assert len(ranks) > 1
+
+
+def test_arms_that_begin_a_bug_together_watch_its_test_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[str] = []
+
+    def counted(debugger: Debugger, test: str, lines: Iterable[Line]) -> Reached:
+        calls.append(test)
+        return watch(debugger, test, lines)
+
+    monkeypatch.setattr("collect.oracle.watch", counted)
+    shared = settings(main="full", sub="nothing")
+    specs = [RolloutSpec(INSTANCE, Variant.DEBUG2FIX_TOOL_LIMIT, "main", "sub", n) for n in (0, 1)]
+    with ThreadPoolExecutor() as pool:
+        traces = list(pool.map(lambda spec: run_rollout(spec, shared), specs))
+    assert [trace.failure for trace in traces] == [None, None]
+    assert calls == [TEST_ID]
 
 
 @pytest.mark.parametrize(
