@@ -243,9 +243,13 @@ class Evaluator:
 
 def compiled(expression: str, frame: types.FrameType) -> types.CodeType:
     """The expression's code, as `with_private_names` makes it for a frame."""
-    if "__" not in expression:
-        return compile(expression, "<expression>", "eval")
-    tree = ast.parse(expression.strip(), "<expression>", "eval")
+    try:
+        if "__" not in expression:
+            return compile(expression, "<expression>", "eval")
+        tree = ast.parse(expression.strip(), "<expression>", "eval")
+    except SyntaxError:
+        ast.parse(expression)  # raises its own error
+        raise SyntaxError("a statement, not an expression: it did not run") from None
     with_private_names(tree, frame)
     return compile(tree, "<expression>", "eval")
 

@@ -51,7 +51,9 @@ def test_expressions_see_locals_in_comprehensions_and_lambdas(bench: Workbench) 
     event = bench.debugger.evaluate("items[7]")
     assert (event.error_kind, event.state) == (ErrorKind.EVALUATION, State.RUNTIME)
     assert event.error == "IndexError: list index out of range"
-    assert "SyntaxError" in (bench.debugger.evaluate("items +").error or "")
+    assert "SyntaxError: invalid syntax" in (bench.debugger.evaluate("items +").error or "")
+    for statement in ("items = []", "__items = []", "while True: pass", "import os"):
+        assert "a statement, not an expression" in (bench.debugger.evaluate(statement).error or "")
     assert bench.debugger.evaluate("items", 9).error_kind is ErrorKind.BAD_REQUEST
     assert "SystemExit" in (bench.debugger.evaluate("exit()").error or "")
 
