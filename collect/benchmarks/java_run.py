@@ -17,7 +17,7 @@ import re
 import secrets
 import string
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from collect.benchmarks.base import TestResults, TestStatus
@@ -38,6 +38,8 @@ from sandbox.java.jdk import find_jdk
 from sandbox.java.project import BuildKind, JavaProject, Module, is_build_file, scan_workspace
 from sandbox.shell import scratch_folder
 
+Reports = Sequence[Mapping[str, object]]
+"""What the test runner tells of the tests, in order."""
 SETTINGS_FILES = frozenset({"junit-platform.properties", "testng.xml", "gradle-wrapper.properties"})
 """Names of other files, in any folder, from which test frameworks and Gradle read settings."""
 SERVICES = re.compile(r"(^|/)META-INF/services/(org\.junit|org\.testng|javax\.annotation)\.")
@@ -55,6 +57,7 @@ def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> Te
     began = time.monotonic()
     statuses = dict.fromkeys(tests, TestStatus.MISSING)
     left, timed_out, tampered = timeout, False, None
+    raised: dict[str, str] = {}
     outputs: list[str] = []
     failures: list[str] = []
     try:
@@ -67,6 +70,7 @@ def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> Te
                 # The JVM ended before the canaries: nothing shows that a failure would be told.
                 found = dict.fromkeys(found, TestStatus.MISSING)
             statuses.update(found)
+            raised.update(read_traces(own, ran.reports))
             tampered = tampered or ran.tampered
             timed_out = timed_out or ran.result.timed_out
             outputs.append(ran.result.output)
@@ -81,6 +85,7 @@ def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> Te
         time.monotonic() - began,
         build_failure=failures[-1] if failures else None,
         tampered=tampered,
+        raised={test: trace.partition("\n\tat ")[0] for test, trace in raised.items()},
     )
 
 
@@ -137,7 +142,7 @@ def _built(
 @dataclass(frozen=True)
 class BuiltRun:
     result: CommandResult
-    reports: Sequence[Mapping[str, object]]
+    reports: Reports
     """Lines of the runner's report, in order: `test`, `status`, and `message`, `invocation` and
     `seconds` if known."""
     ended: bool
@@ -220,9 +225,7 @@ def _read_report(
     return lines, None
 
 
-def java_statuses(
-    tests: Sequence[str], reports: Iterable[Mapping[str, object]]
-) -> dict[str, TestStatus]:
+def java_statuses(tests: Sequence[str], reports: Reports) -> dict[str, TestStatus]:
     """Each test's status, from the runner's report."""
     reported: dict[str, set[str]] = {}
     for report in reports:
@@ -244,6 +247,20 @@ def java_statuses(
         else:
             found[test] = TestStatus.SKIPPED if "skipped" in everything else TestStatus.MISSING
     return found
+
+
+def read_traces(tests: Sequence[str], reports: Reports) -> dict[str, str]:
+    """The first stack trace of each failing test: its own, or that of an enclosing class."""
+    traces: dict[str, str] = {}
+    for report in reports:
+        if report["status"] == "failed":
+            traces.setdefault(str(report["test"]), str(report.get("message", "")))
+    around = {test: [test, *reversed(enclosing_classes(test))] for test in tests}
+    return {
+        test: next(traces[name] for name in names if name in traces)
+        for test, names in around.items()
+        if any(name in traces for name in names)
+    }
 
 
 def enclosing_classes(test: str) -> list[str]:

@@ -121,7 +121,13 @@ class JavaSuite:
         results = run_tests(self.instance, sandbox, list(found), timeout)
         missing = all(status is TestStatus.MISSING for status in results.statuses.values())
         unloaded = ("the build",) if found and missing and not results.timed_out else ()
-        return SuiteRun(results.statuses, results.output, results.timed_out, unloaded=unloaded)
+        return SuiteRun(
+            results.statuses,
+            results.output,
+            results.timed_out,
+            raised=results.raised,
+            unloaded=unloaded,
+        )
 
 
 Suite = PytestSuite | JavaSuite
@@ -242,7 +248,7 @@ def read_statement(given: str) -> str:
 
 def write_statement(instance: Instance, failing: Sequence[str], run: SuiteRun) -> str:
     """How the first failing test fails: as a user would report it with the exception's message if
-    the runner reports it, else the runner's output."""
+    pytest reports it, else the exception that Java's runner reports, else the runner's output."""
     shown = "\n".join(f"- `{test}`" for test in failing[:SHOWN_TESTS])
     more = len(failing) - SHOWN_TESTS
     named = f"Failing tests:\n\n{shown}" + (f"\n- and {more} more" if more > 0 else "")
@@ -250,6 +256,8 @@ def write_statement(instance: Instance, failing: Sequence[str], run: SuiteRun) -
     if reason is None or not reason.place:
         how = "does not end" if run.timed_out else "fails"
         said = f"\n\nThe end of what was printed:\n\n```\n{run.end}\n```" if run.end else ""
+        if raised := run.raised.get(failing[0]):
+            said = f"\n\nThe first one fails with:\n\n```\n{raised[:SHOWN_OUTPUT]}\n```"
         return f"`{failing[0]}` {how}\n\n{named}{said}\n"
     symptom = read_symptom(
         instance.repository,

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from collect.benchmarks.java_run import enclosing_classes
 from collect.benchmarks.projects.failing_input import MAX_LINES, MAX_SNIPPET
 from collect.benchmarks.projects.issue_text import MAX_CHARACTERS, Claim, Outcome
 from collect.benchmarks.projects.project import Reason
@@ -33,10 +32,6 @@ from collect.synthesis.java_mutations.base import (
     around,
     parameters_of,
 )
-
-Reports = Sequence[Mapping[str, object]]
-"""What the test runner tells of the tests, in order."""
-
 
 # Read the failures of Java tests from the runner's stack traces.
 
@@ -92,20 +87,6 @@ class Failure:
             return Reason(self.type, "", "")
         place = next((frame for frame in self.frames if frame.path(sources) is not None), None)
         return Reason(self.type, self.message, f"{place.file}:{place.line}" if place else "")
-
-
-def read_traces(tests: Sequence[str], reports: Reports) -> dict[str, str]:
-    """The first stack trace of each failing test: its own, or that of an enclosing class."""
-    traces: dict[str, str] = {}
-    for report in reports:
-        if report["status"] == "failed":
-            traces.setdefault(str(report["test"]), str(report.get("message", "")))
-    around = {test: [test, *reversed(enclosing_classes(test))] for test in tests}
-    return {
-        test: next(traces[name] for name in names if name in traces)
-        for test, names in around.items()
-        if any(name in traces for name in names)
-    }
 
 
 def read_failure(trace: str) -> Failure:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 
 from collect.benchmarks.base import TestStatus
-from collect.benchmarks.java_run import java_statuses, run_built
+from collect.benchmarks.java_run import Reports, java_statuses, read_traces, run_built
 from collect.benchmarks.projects.config import FactoryConfig
 from collect.benchmarks.projects.issue_text import Outcome, compose
 from collect.benchmarks.projects.project import Project, is_below
@@ -27,13 +27,11 @@ from collect.synthesis.java.builds import (
 )
 from collect.synthesis.java.symptoms import (
     Failure,
-    Reports,
     enclosing_method,
     java_snippet,
     read_failure,
     read_java_claim,
     read_java_symptom,
-    read_traces,
     source_path,
     stands_alone,
 )

@@ -167,6 +167,9 @@ def test_java_is_told_by_its_build_file(tmp_path: Path) -> None:
     _, bug = opened(folder)
     failing = "org.parcelroute.dispatch.LoadPlannerTest#aFullVanIsFollowedByAnother"
     assert (bug.language, bug.fail_to_pass) == ("java", (failing,))
+    assert (
+        "The first one fails with:\n\n```\norg.junit.ComparisonFailure: " in bug.problem_statement
+    )
     assert (len(bug.pass_to_pass), bug.test_paths) == (21, ("src/test",))
     assert failing in bug.problem_statement
     assert "target/Old.java" not in bug.files
