@@ -46,10 +46,9 @@ class StatisticsConfig(StrictRecord):
     """Confidence level of every interval; 1 - confidence is the level of every test, 5 % by
     default."""
     resamples: int = Field(default=10_000, ge=1000)
-    """Number of resamples for every bootstrap, and for a permutation test that can't try all
-    permutations."""
+    """Number of permutations for a test that can't try all of them."""
     seed: int = 0
-    """Seed of the resampling, which makes results reproducible."""
+    """Seed of these permutations, which makes results reproducible."""
     cluster: Literal["bug", "repository"] = "bug"
     """What intervals and tests take as independent of each other: bugs, or all bugs of a repository
     together, for which results hold on other repositories, too."""

@@ -1,4 +1,4 @@
-"""Bootstrap intervals: degenerate cases, and how often they hold the truth."""
+"""Intervals: degenerate cases, and how often they hold the truth."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from eval.config import StatisticsConfig
 from eval.paired import Aligned, difference_interval, unseen_share
 from tests.eval.paired.outcomes import table
 
-CONFIG = StatisticsConfig(resamples=2000)
+CONFIG = StatisticsConfig()
 OTHER_RATES = ((0.2, 0.1), (0.02, 0.02), (0.01, 0.0))
-QUICK = StatisticsConfig(resamples=1000)
 
 
 def clustered(rng: Generator, bugs: int, attempts: int) -> Aligned:
@@ -30,7 +29,7 @@ def discordant(rng: Generator, bugs: int, better: float, worse: float) -> Aligne
 
 
 def coverage(pairs: list[Aligned], truth: float) -> float:
-    intervals = [difference_interval(pair, QUICK) for pair in pairs]
+    intervals = [difference_interval(pair, CONFIG) for pair in pairs]
     return float(np.mean([low <= truth <= high for low, high in intervals]))
 
 
@@ -60,13 +59,15 @@ def test_a_bug_won_and_none_lost_is_no_proof() -> None:
     assert high == pytest.approx(0.1, abs=0.04)
 
 
-def test_the_same_seed_gives_the_same_interval() -> None:
-    pair = table(30, 12, 5, 20)
-    assert difference_interval(pair, CONFIG) == difference_interval(pair, CONFIG)
-    other = CONFIG.model_copy(update={"seed": 1, "resamples": 2001})
-    assert difference_interval(pair, other)[0] == pytest.approx(
-        difference_interval(pair, CONFIG)[0], abs=0.03
-    )
+def test_few_repositories_that_agree_on_who_is_better() -> None:
+    won, bugs = np.array([8, 5, 9, 6, 4, 7]), np.full(6, 10)
+    pair = Aligned(np.array([won, np.array([2, 1, 3, 2, 0, 1])]), bugs, 0, judged=60)
+    # The t interval of the mean of 0.6, 0.4, 0.6, 0.4, 0.4 and 0.6, with five degrees of freedom.
+    error = 2.5706 * (np.var([0.6, 0.4] * 3, ddof=1) / 6 + 1 / 62**2) ** 0.5
+    assert difference_interval(pair, CONFIG) == pytest.approx((0.5 - error, 0.5 + error), abs=1e-4)
+    same = Aligned(np.array([won, won]), bugs, 0, judged=60)
+    unseen = unseen_share(60, 0.05)
+    assert difference_interval(same, CONFIG) == pytest.approx((-unseen, unseen))
 
 
 def test_against_the_normal_interval() -> None:
@@ -94,8 +95,10 @@ def test_coverage_with_few_repositories(repositories: int) -> None:
     for _ in range(300):
         won = rng.uniform(0, 0.5, repositories)
         first, lost, _ = rng.multinomial(8, np.stack([won, 0.65 - won, won * 0 + 0.35], 1)).T
-        pairs.append(Aligned(np.array([first, lost]), np.full(repositories, 8), 0))
-    assert coverage(pairs, 0.25 - 0.4) >= 0.88
+        pairs.append(
+            Aligned(np.array([first, lost]), np.full(repositories, 8), 0, (), 8 * repositories)
+        )
+    assert coverage(pairs, 0.25 - 0.4) >= 0.92
 
 
 @pytest.mark.slow

@@ -198,7 +198,7 @@ def test_differences_without_one_repository() -> None:
     header, cells = comparisons_table(report(rows), Labels())
     assert dict(zip(header, cells, strict=True))["Without one repository"] == "-12.5 to +62.5"
     notes = "\n".join(paired_notes(report(rows, cluster="repository"), Labels()))
-    assert "a bootstrap of repositories (" in notes
+    assert "from the t distribution over repositories" in notes
     assert "sign-flip permutation test over repositories" in notes
 
 
