@@ -247,7 +247,8 @@ def test_a_bridge_is_no_place_to_stop(java_bench: JavaBench) -> None:
     function = BreakpointRequest(function="Card.compareTo", condition=condition)
     event = bench.start(bench.at("class"), function)
     assert event.notes == (
-        f"breakpoint 1 moved from line {bench.line('class')} to {bench.line('made')}",
+        f"breakpoint 1 moved from line {bench.line('class')} to {bench.line('made')}, "
+        "in Program.Card.<init>",
     )
     again = bench.debugger.set_breakpoint(bench.at("class"))
     assert again.notes == (*event.notes, "breakpoint 1 is there already")
@@ -273,7 +274,8 @@ def test_a_line_without_code_moves_on(shapes: JavaBench) -> None:
     line = shapes.line("box") - 1
     event = shapes.debugger.set_breakpoint(BreakpointRequest(file="Program.java", line=line))
     assert event.breakpoints[0].line == line + 1
-    assert f"breakpoint 1 moved from line {line} to {line + 1}" in event.notes
+    inside = "Program.main"
+    assert f"breakpoint 1 moved from line {line} to {line + 1}, in {inside}" in event.notes
 
 
 def test_what_does_not_exist_is_refused_with_the_nearest(shapes: JavaBench) -> None:
@@ -577,7 +579,8 @@ def test_breakpoints_survive_a_restart_and_an_edit(java_bench: JavaBench) -> Non
     shapes.write({"Program.java": edited})
     event = shapes.debugger.restart()
     assert event.line == line + 2
-    assert f"breakpoint 1 moved from line {line} to {line + 2}" in event.notes
+    moved = f"breakpoint 1 moved from line {line} to {line + 2}, in Program.Box.area"
+    assert moved in event.notes
     assert [point.condition for point in event.breakpoints] == ["side == 3", None]
     assert go_on(shapes).function == "Program.each"
 

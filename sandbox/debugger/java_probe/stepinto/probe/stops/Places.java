@@ -53,10 +53,13 @@ final class Places {
     private void onCompiledLine(Breakpoint point, int wanted, int line, List<String> notes)
             throws Refusal {
         TreeMap<Integer, Set<String>> lines = new TreeMap<>();
+        TreeMap<Integer, Set<String>> functions = new TreeMap<>();
         for (ClassFile type : classFiles.of(point.path)) {
             for (ClassFile.Code method : type.methods) {
+                String function = TypeNames.simple(type.name) + "." + Program.name(method.name);
                 for (int each : method.lines) {
                     lines.computeIfAbsent(each, key -> new HashSet<>()).add(type.name);
+                    functions.computeIfAbsent(each, key -> new TreeSet<>()).add(function);
                 }
             }
         }
@@ -71,7 +74,8 @@ final class Places {
                     "line " + line + " holds no code; the last that does is " + lines.lastKey());
         }
         if (found != wanted) {
-            notes.add("breakpoint " + point.number + " moved from line " + wanted + " to " + found);
+            notes.add("breakpoint " + point.number + " moved from line " + wanted + " to " + found
+                    + ", in " + String.join(" and ", functions.get(found)));
         }
         point.line = found;
         point.classes.addAll(lines.get(found));
