@@ -1,6 +1,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+TRAIN := $(VENV)/.set-up-to-train
 SETUP := $(VENV)/.set-up
 # More than there are cores: many tests wait for a JVM to start, or for a time-out to pass.
 WORKERS ?= $(shell expr $$(nproc) \* 3 / 2)
@@ -13,7 +14,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 .PHONY: quickstart test test-all interpreters check site setup bubblewrap clean
 
 # Set up, then collect, format, train and eval on real debugger sessions.
-quickstart: setup
+quickstart: $(TRAIN) bubblewrap
 	$(BIN)/stepinto run configs/quickstart.yaml
 
 # Set up, then lint, type-check and run the tests that take a few seconds at most.
@@ -55,9 +56,14 @@ site: setup
 setup: $(SETUP) bubblewrap
 
 # torch comes first, so that nothing else chooses another build of it.
-$(SETUP): pyproject.toml constraints.txt
+$(TRAIN): pyproject.toml constraints.txt
+	@echo "Installing into $(VENV), which takes some minutes"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt torch
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,mcp]'
+	touch $(TRAIN)
+
+$(SETUP): $(TRAIN)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,ray,docs,dev]'
 	touch $(SETUP)
 

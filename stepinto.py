@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 import errno
 import logging
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 logger = logging.getLogger("stepinto")
@@ -79,12 +82,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     log_to_stderr()
     try:
-        return int(options.command(options))
+        with _terminated_like_interrupted():
+            return int(options.command(options))
     except (ConfigError, SandboxError) as error:
         logger.error(str(error))
         return 2
     except KeyboardInterrupt:
         # Before or after the rollouts, which stop at their next step by themselves.
+        logger.warning("stopped")
         return STOPPED
     except OSError as error:
         if error.errno not in (*DISK_ERRORS, *OF_A_PATH):
@@ -92,6 +97,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         kept = "rollouts that were finished before are kept"
         logger.error(f"{error}; fix that, and start again: {kept}")
         return 2
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """SIGTERM ends a command as Ctrl-C does, in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    earlier = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, earlier)
 
 
 def _find_own_packages_first() -> None:

@@ -97,7 +97,8 @@ class RuntimeConfig(StrictRecord):
             for player in (relay.student, relay.teacher) if isinstance(relay, RelayConfig) else ():
                 if isinstance(self.models.get(player), RelayConfig | None):
                     raise ValueError(
-                        f"models.{name}: a relay is of two other models, and {player!r} is none"
+                        f"models.{name}: a relay is of two other models, and {player!r} is none; "
+                        f"there are: {', '.join(sorted(self.models))}"
                     )
         return self
 

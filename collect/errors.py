@@ -103,6 +103,10 @@ class ConfigError(Exception):
     """The input is wrong. The message says what, where, and what to do."""
 
 
+class FileMoved(ConfigError):
+    """Another process moved a file while it was read."""
+
+
 VALUE_CHARACTERS = 80
 """Characters of a wrong value that a message shows."""
 LIST, MAPPING = "a list", "a mapping"
@@ -187,10 +191,14 @@ def _explained(problem: ErrorDetails, kind: type[BaseModel]) -> str:
 def _what_is_meant(name: str, siblings: Sequence[type[BaseModel]]) -> str:
     """A key inside one of the known ones, or a similar one."""
     fields = {key: field for model in siblings for key, field in model.model_fields.items()}
-    for key, field in sorted(fields.items()):
-        named = typing.get_origin(field.annotation) is collections.abc.Mapping
-        if not named and any(name in each.model_fields for each in _models(field.annotation)):
-            return f"; did you mean {f'{key}.{name}'!r}?"
+    inside = [
+        repr(f"{key}.{name}")
+        for key, field in sorted(fields.items())
+        if typing.get_origin(field.annotation) is not collections.abc.Mapping
+        and any(name in each.model_fields for each in _models(field.annotation))
+    ]
+    if inside:
+        return f"; did you mean {' or '.join(inside)}?"
     there_are = f"; there are: {', '.join(sorted(fields))}" if fields else ""
     return did_you_mean(name, fields) or there_are
 

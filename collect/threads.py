@@ -20,6 +20,7 @@ from collect.errors import RolloutStopped
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 POLL_SECONDS = 0.2
+STOPPING = b"stepinto: stopping: what is under way ends at its next step; again to end it now\n"
 
 
 def run_in_threads(
@@ -68,6 +69,10 @@ def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
             os.close(nowhere)
         elif stop.is_set():
             os._exit(128 + number)
+        else:
+            # Not by a logger, whose lock the interrupted code may hold.
+            with suppress(OSError):
+                os.write(2, STOPPING)
         stop.set()
 
     numbers = [signal.SIGINT, signal.SIGTERM]

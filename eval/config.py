@@ -184,7 +184,8 @@ class EvalConfig(StrictRecord):
                 raise ValueError(
                     f"eval.statistics.comparisons names an arm that is not run: {name}; its "
                     "variant must be among eval.variants, and its models a pair of eval.pairs "
-                    "(without `sub` for a variant that has no subagent)"
+                    "(without `sub` for a variant that has no subagent); or set "
+                    "eval.statistics.comparisons=[]"
                 )
         for compared in self.statistics.comparisons:
             if compared.first == compared.second:

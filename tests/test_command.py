@@ -56,6 +56,29 @@ def test_ctrl_c_outside_of_rollouts_is_no_crash(monkeypatch: pytest.MonkeyPatch)
     assert stepinto.main(["collect", CONFIG]) == STOPPED
 
 
+WAITING = """
+import time, types, stepinto
+
+def wait(_):
+    print("on", flush=True)
+    time.sleep(60)
+
+stepinto._options = lambda _: types.SimpleNamespace(command=wait)
+raise SystemExit(stepinto.main([]))
+"""
+
+
+def test_sigterm_outside_of_rollouts_is_like_ctrl_c() -> None:
+    command = [sys.executable, "-c", WAITING]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as waiting:
+        assert waiting.stdout is not None
+        assert waiting.stdout.readline() == "on\n"
+        waiting.terminate()
+        assert "stopped" in waiting.communicate()[1]
+    assert waiting.returncode == STOPPED
+
+
 def test_a_bug_is_shown_without_its_gold_patch_unless_asked_for(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -13,7 +13,7 @@ import random
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -34,7 +34,7 @@ from collect.code.patches import (
 )
 from collect.code.source import changed_code, function_at, read_source
 from collect.config import RuntimeConfig
-from collect.errors import InfrastructureFailure
+from collect.errors import InfrastructureFailure, RolloutStopped
 from collect.quantities import counted
 from collect.question_records import (
     ANSWERING,
@@ -77,7 +77,7 @@ from collect.questions.tracing import (
 from collect.rollouts.progress import ProgressBar
 from collect.store.files import StrictRecord, WorkFile, card_path, read_card, write_lines
 from collect.store.records import code_version, digest
-from collect.threads import run_in_threads
+from collect.threads import raise_if_stopped, run_in_threads
 from sandbox import SandboxConfig, clean_up
 from sandbox.debugger import DebugLimits, open_debugger
 from sandbox.errors import SandboxError, SandboxUnavailable
@@ -126,10 +126,11 @@ class Investigator:
     sandbox: SandboxConfig
     config: QuestionsConfig
     instance: Instance
+    stop: threading.Event
 
     def outcome(self) -> Outcome:
         """The bug's questions and funnel; a broken sandbox loses only this bug. Raises
-        SandboxUnavailable."""
+        SandboxUnavailable, RolloutStopped."""
         about = Outcome(instance_id=self.instance.id, instance_hash=self.instance.hash)
         try:
             chooser = self.chooser()
@@ -175,6 +176,7 @@ class Investigator:
         traces = []
         try:
             for _ in range(2):
+                raise_if_stopped(self.stop)
                 with open_instance_sandbox(self.sandbox, self.instance) as sandbox:
                     lay_out(self.benchmark, self.instance, sandbox, patch)
                     opened = open_debugger(self.instance.language, sandbox, LIMITS)
@@ -252,15 +254,17 @@ def build(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Card | 
     work = WorkFile(path, key, Outcome, lambda each: each.instance_hash, ADVICE)
     missing = [instance for instance in instances if instance.hash not in work.outcomes]
     bar = ProgressBar("bugs", len(instances), len(instances) - len(missing))
+    stop = threading.Event()
 
     def investigate(instance: Instance) -> None:
-        work.add(Investigator(benchmark, runtime.sandbox, config, instance).outcome())
-        bar.advance()
+        with suppress(RolloutStopped):
+            work.add(Investigator(benchmark, runtime.sandbox, config, instance, stop).outcome())
+            bar.advance()
 
     if missing:
         clean_up(runtime.sandbox)
         with bar:
-            run_in_threads(missing, investigate, runtime.runner.concurrency, threading.Event())
+            run_in_threads(missing, investigate, runtime.runner.concurrency, stop)
     done = [work.outcomes[each.hash] for each in instances if each.hash in work.outcomes]
     if len(done) < len(instances):
         return None

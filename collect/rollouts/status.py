@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from collect.console import visible
-from collect.errors import ConfigError, first_wrong_field
+from collect.errors import ConfigError, FileMoved, first_wrong_field
 from collect.models.budget import read_spent
 from collect.quantities import dollars, duration, tokens
 from collect.rollouts.progress import OF_TYPE, Progress
@@ -32,7 +32,9 @@ SILENT_SECONDS = 12 * SECONDS
 """A start that is silent for this many seconds has died."""
 SHOWN = 5
 """The slowest rollouts, and those running."""
-COLUMNS = ("rollout_id", "instance_id", "variant", "seconds")
+READS = 3
+"""So often the slowest are read, if the run moves files meanwhile."""
+COLUMNS = ("rollout_id", "instance_id", "variant", "main_model", "sub_model", "seconds")
 
 
 class NodeStatus(StrictRecord):
@@ -172,14 +174,22 @@ def read_status(folder: Path, now: float | None = None) -> RenderableType:
         end = beat.total / beat.done
         if rate := beat.metrics["rollouts/per_hour"]:  # 0: this start has done none yet
             facts.add_row("rate", f"{rate:.1f} an hour")
-        facts.add_row("at the end", f"about {tokens(end * used)} tokens, {dollars(end * of_rows)}")
+        if used or of_rows:
+            at_end = f"about {tokens(end * used)} tokens, {dollars(end * of_rows)}"
+            facts.add_row("at the end", at_end)
     spent = dollars(read_spent(folder, of_rows))
     if spent != dollars(of_rows):
         more = "first requests, and rollouts that left no row or were done again"
         facts.add_row("spent", f"{spent} with {more}")
-    rows = RunStore(folder).rollouts.rows(columns=COLUMNS)
-    slowest = heapq.nlargest(SHOWN, rows, key=lambda row: row["seconds"])
-    return Group(facts, *(Text(visible(line)) for line in _lists(beat, slowest)))
+    return Group(facts, *(Text(visible(line)) for line in _lists(beat, _slowest(folder))))
+
+
+def _slowest(folder: Path) -> list[Mapping[str, Any]]:
+    for _ in range(READS):
+        with suppress(FileMoved):
+            rows = RunStore(folder).rollouts.rows(columns=COLUMNS)
+            return heapq.nlargest(SHOWN, rows, key=lambda row: row["seconds"])
+    return []
 
 
 def _state(beat: Heartbeat, now: float) -> str:
@@ -199,7 +209,9 @@ def _lists(beat: Heartbeat, slowest: Sequence[Mapping[str, Any]]) -> Iterator[st
         if name.startswith(OF_TYPE) and count:
             yield f"failed: {count:.0f} {name.removeprefix(OF_TYPE)}"
     for row in slowest:
-        yield f"slowest: {duration(row['seconds'])} {row['instance_id']} {row['variant']}"
+        models = " → ".join(filter(None, (row["main_model"], row["sub_model"])))
+        bug = f"{row['instance_id']} {row['variant']}"
+        yield f"slowest: {duration(row['seconds'])} {bug} {models}"
     for node in beat.nodes:
         counts = f"{node.running} running, {node.done} done, {node.lost} lost"
         yield f"node: {node.host} {node.state}: {counts}"

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from collect.errors import ConfigError, RowRefused
+from collect.errors import ConfigError, FileMoved, RowRefused
 from collect.store.files import TEMPORARY, replacing
 from collect.store.records import READ_VERSIONS
 
@@ -199,7 +199,7 @@ def _opened(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetFile]:
                 )
             yield file
     except FileNotFoundError as error:
-        raise ConfigError(
+        raise FileMoved(
             f"{path} was moved while it was read: another process writes to this folder; try again"
         ) from error
     except (pa.ArrowException, OSError) as error:

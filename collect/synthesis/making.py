@@ -577,7 +577,8 @@ class ProjectMaker:
         """
         selection = Selection(self.config)
         size = max(MIN_WAVE, self.config.bugs_per_project // 2)
-        with ProgressBar(f"edits of {judge.project.source.name}", len(candidates)) as bar:
+        name, wanted = judge.project.source.name, counted(self.config.bugs_per_project, "bug")
+        with ProgressBar(f"edits of {name}, until {wanted}", len(candidates)) as bar:
 
             def judge_one(candidate: Candidate) -> None:
                 if candidate.id not in work.outcomes:
@@ -660,6 +661,8 @@ def make_bugs(runtime: RuntimeConfig, config: FactoryConfig, run: Path) -> Made:
     maker = ProjectMaker(runtime, config, folder, threading.Event())
     done: list[ProjectBugs] = []
     for wanted in config.projects:
+        told = f"{wanted.place}: fetching it and running its tests"
+        console.print(told, markup=False, highlight=False)
         made = maker.make(wanted)
         if made is None:
             return Made(folder, None)

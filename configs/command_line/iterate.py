@@ -46,7 +46,15 @@ def add_iterate(parser: argparse.ArgumentParser) -> None:
 def iterate(options: argparse.Namespace) -> int:
     """Do the config's stages, then the rounds. Each round ends with an evaluation."""
     config = load_config(options.config, options.overrides)
-    check_iterate(config)
+    try:
+        check_iterate(config)
+    except ConfigError as error:
+        if "iterate" in config.model_fields_set:
+            raise
+        raise ConfigError(
+            f"{options.config} has no `iterate` section, such as subagent-iterate has "
+            f"(`stepinto init subagent-iterate`); with its defaults: {error}"
+        ) from error
     first = [_stage(config, name) for name in config.stages if name != "eval"]
     status = do_stages(config, [*first, partial(measure, played=0)])
     for number in range(1, config.iterate.rounds + 1):

@@ -70,7 +70,8 @@ def init(options: argparse.Namespace) -> int:
         return 0
     name, path = options.name, Path(f"{options.name}.yaml")
     if name not in SHIPPED:
-        raise ConfigError(f"no shipped config is called {name!r}{did_you_mean(name, SHIPPED)}")
+        near = did_you_mean(name, SHIPPED) or "; `stepinto init --list` shows them"
+        raise ConfigError(f"no shipped config is called {name!r}{near}")
     # Its comments name the files of a checkout.
     text = SHIPPED[name].read_text(encoding="utf-8").replace(f"configs/{path}", str(path))
     text = re.sub(r"configs/([\w.-]+)\.yaml", r"\1", text)
@@ -111,7 +112,10 @@ def run_status(run: Path, waits: bool = False) -> RenderableType:
     if not begun and not waits and not (run / SAVED_NAME).is_file():
         raise ConfigError(f"{run} has no rollouts; give the folder of a run that began")
     if not begun:
-        return "no rollout has begun: a start first makes its checks, and opens its models"
+        return (
+            "no rollout has begun: a start first makes its checks, and bugs and questions if its "
+            "stages say so, and opens its models; its own output says how far it is"
+        )
     parts: list[RenderableType] = []
     for stage, folder in begun.items():
         parts += [rule(stage), read_status(folder)]

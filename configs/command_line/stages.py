@@ -118,6 +118,7 @@ def make(config: RunConfig) -> int:
     """Make the bugs of the config's `factory` section."""
     from collect.synthesis.making import make_bugs, projects_table, yield_table
 
+    heading("make")
     made = make_bugs(config, config.factory, config.folder)
     card = made.card
     if card is None:
@@ -137,6 +138,7 @@ def questions(config: RunConfig) -> int:
     from collect.questions.building import build, questions_path
     from collect.questions.building import funnel_table as questions_table
 
+    heading("questions")
     card = build(config, config.questions, config.folder)
     if card is None:
         return stopped()
@@ -152,6 +154,7 @@ def answer(config: RunConfig) -> int:
     from collect.questions.answering import score_table
 
     for name in config.questions.answerers:
+        heading(f"answer: {name}")
         answers = answer_questions(config, config.questions.answered_by(name), config.folder)
         console.print(score_table(answers.answered, name))
         if answers.conversations is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from collect.benchmarks.base import Instance
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.config import RuntimeConfig
-from collect.errors import ConfigError
+from collect.errors import ConfigError, RolloutStopped
 from collect.question_records import (
     AssertionTruth,
     Card,
@@ -167,6 +168,16 @@ def test_a_stopped_run_can_go_on(
     other = shop_config.model_copy(update={"seed": 1})
     with pytest.raises(ConfigError, match="another questions or sandbox section"):
         build(RuntimeConfig(), other, tmp_path)
+
+
+def test_a_bug_under_way_ends_when_the_run_is_stopped(
+    shop_folder: Path, shop: Instance, shop_config: QuestionsConfig
+) -> None:
+    stop = threading.Event()
+    stop.set()
+    benchmark = BundledBenchmark(shop_folder)
+    with pytest.raises(RolloutStopped):
+        Investigator(benchmark, SandboxConfig(), shop_config, shop, stop).outcome()
 
 
 def test_questions_of_another_bug_are_refused(

@@ -16,8 +16,9 @@ import pytest
 from rich.console import Console
 
 from collect.config import SAVED_NAME
-from collect.errors import ConfigError
+from collect.errors import ConfigError, FileMoved
 from collect.models.budget import Budget
+from collect.rollouts import status
 from collect.rollouts.progress import Progress
 from collect.rollouts.status import (
     NAME,
@@ -82,11 +83,31 @@ def test_a_run_that_is_on(tmp_path: Path) -> None:
         "rate        6.0 an hour",
         "at the end  about 149k tokens, $0.3000",
         "failed: 1 SandboxDead",
-        "slowest: 3m ledger-2 debug2fix",
-        "slowest: 2m ledger-1 debug2fix",
-        "slowest: 1m ledger-0 debug2fix",
+        "slowest: 3m ledger-2 debug2fix large → small",
+        "slowest: 2m ledger-1 debug2fix large → small",
+        "slowest: 1m ledger-0 debug2fix large → small",
         "running: 1m ledger-9 debug2fix",
     ]
+
+
+def test_files_that_the_run_moves_meanwhile_do_no_harm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(RunStore.open(tmp_path)) as store:
+        store.add(make_rollout("ledger-0", seconds=60.0), [])
+    keep(tmp_path, beat())
+    moves = [1]
+
+    def moved(folder: Path) -> RunStore:
+        moves[0] -= 1
+        if moves[0] >= 0:
+            raise FileMoved("moved")
+        return RunStore(folder)
+
+    monkeypatch.setattr(status, "RunStore", moved)
+    assert "slowest: 1m ledger-0 debug2fix large → small" in shown(tmp_path, START + 1810)
+    moves[0] = 5
+    assert not [line for line in shown(tmp_path, START + 1810) if line.startswith("slowest")]
 
 
 def test_what_left_no_row_was_paid_for_all_the_same(tmp_path: Path) -> None:
