@@ -63,6 +63,7 @@ def test_what_ended_early(kind: FailureKind) -> None:
         ({}, [session(touched=False)], "not_followed"),
         ({}, [session(touched=False), session()], "wrong_fix_after_debugging"),
         ({}, [session(touched=None)], "wrong_fix_after_debugging"),
+        ({}, [Session(True, (), None, finds=False)], "wrong_fix"),
         (
             {"variant": "baseline", "sub_model": "", "sub_calls": 0, "tests": BROKEN},
             [],
