@@ -301,7 +301,8 @@ class Bash:
         result = self.sandbox.run(Command(argv, env=variables, timeout=timeout, read_only=closed))
         text = result.output
         if result.timed_out:
-            text += f"\n[killed after {timeout:g} s]"
+            more = (arguments.timeout or 0) > timeout
+            text += f"\n[killed after {timeout:g} s{', the most a command may take' * more}]"
         elif result.exit_code:
             text += f"\n[exit code {result.exit_code}]"
         if closed and any(sign in result.output for sign in REFUSED_BY_KERNEL):

@@ -221,7 +221,21 @@ class Evaluator:
         variables = frame_locals(frame)
         # Lambdas and comprehensions see the globals alone.
         namespace = {**frame.f_globals, **variables}
-        return self.guarded(lambda: eval(compiled(expression, frame), namespace, variables))
+
+        def work() -> Any:
+            try:
+                return eval(compiled(expression, frame), namespace, variables)
+            except NameError as error:
+                words, code = str(error).split("'"), frame.f_code
+                own = error.__traceback__ and error.__traceback__.tb_next
+                if own is None or own.tb_next is not None:
+                    raise  # by what the expression called
+                if words[0] == "name " and words[1] in (*code.co_varnames, *code.co_cellvars):
+                    told = f"local variable {words[1]!r} has no value yet"
+                    raise UnboundLocalError(told) from None
+                raise
+
+        return self.guarded(work)
 
     def flush(self, streams: list[Any]) -> None:
         """Flush the program's streams, whatever the program made of them."""

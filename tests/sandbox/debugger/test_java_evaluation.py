@@ -148,9 +148,8 @@ FAILURES = {
     "Shop.count": "count is no static field of Shop",
     "f.length": "String has no field length; length() is a method",
     "a.foo()": "a value of type int has no methods",
-    "LIMIT = 5": "LIMIT is final",
-    "a = b": "incompatible types: long is no int",
-    "5 = a": "only a variable, a field or an array element can be assigned",
+    "a = b": "it would change the program: it assigns; == compares",
+    "a++": "it would change the program: it assigns; == compares",
     "1 +": "syntax error: an expression is needed where it ends after '1 +'",
     "a b": "syntax error: the end or an operator is needed where there is 'b' after 'a'",
     '"open': "syntax error: unclosed string literal",
@@ -193,6 +192,26 @@ def test_what_is_evaluated_at_every_hit_may_assign_nothing(
 ) -> None:
     event = bench.debugger.set_breakpoint(bench.at("generic", "Shop.java", **changes))
     assert event.error == f"{what} would change the program: it assigns; == compares"
+    assert bench.text_of("a") == "1"
+
+
+def test_a_condition_may_negate(bench: JavaBench) -> None:
+    condition = "a != -1 && !list.isEmpty() && ~a != 0"
+    event = bench.debugger.set_breakpoint(bench.at("generic", "Shop.java", condition=condition))
+    assert event.error_kind is None, event.error
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("LIMIT = 5", "LIMIT is final"),
+        ("a = b", "incompatible types: long is no int"),
+        ("5 = a", "only a variable, a field or an array element can be assigned"),
+    ],
+)
+def test_assignments_that_can_not_be(bench: JavaBench, code: str, told: str) -> None:
+    event = bench.debugger.run_code(code, 0)
+    assert told in str(event.error)
     assert bench.text_of("a") == "1"
 
 

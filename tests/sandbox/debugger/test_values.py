@@ -37,7 +37,8 @@ def test_expressions_see_locals_in_comprehensions_and_lambdas(bench: Workbench) 
 
         def run():
             scale, items = 10, [1, 2, 3]
-            return items  # @here
+            later = items  # @here
+            return later
 
         run()
         """,
@@ -54,6 +55,9 @@ def test_expressions_see_locals_in_comprehensions_and_lambdas(bench: Workbench) 
     assert "SyntaxError: invalid syntax" in (bench.debugger.evaluate("items +").error or "")
     for statement in ("items = []", "__items = []", "while True: pass", "import os"):
         assert "a statement, not an expression" in (bench.debugger.evaluate(statement).error or "")
+    later = "UnboundLocalError: local variable 'later' has no value yet"
+    assert bench.debugger.evaluate("later + 1").error == later
+    assert bench.debugger.evaluate("never").error == "NameError: name 'never' is not defined"
     assert bench.debugger.evaluate("items", 9).error_kind is ErrorKind.BAD_REQUEST
     assert "SystemExit" in (bench.debugger.evaluate("exit()").error or "")
 

@@ -4,6 +4,7 @@ import com.sun.jdi.Location;
 import com.sun.jdi.ThreadReference;
 import com.sun.jdi.Value;
 import java.util.*;
+import stepinto.probe.evaluation.Evaluator;
 import stepinto.probe.program.*;
 import stepinto.probe.program.Stack;
 import stepinto.probe.program.Stack.FrameAt;
@@ -108,6 +109,9 @@ final class Actions {
 
     private Value valueOf(Request request) throws Refusal, EvaluationFailed {
         String expression = request.arguments.text("expression");
+        if (Evaluator.assigns(expression)) {
+            throw new EvaluationFailed("it would change the program: it assigns; == compares");
+        }
         return debugging.evaluator.evaluate(expression, frame(request));
     }
 

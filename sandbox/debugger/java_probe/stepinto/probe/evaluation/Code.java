@@ -88,7 +88,11 @@ final class Code {
 
             @Override
             public Boolean visitUnary(UnaryTree tree, Void none) {
-                return STEPS.contains(tree.getKind()) ? true : super.visitUnary(tree, none);
+                // Not a conditional expression: it would unbox the null of the other branch.
+                if (STEPS.contains(tree.getKind())) {
+                    return true;
+                }
+                return super.visitUnary(tree, none);
             }
 
             @Override
