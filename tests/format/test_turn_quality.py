@@ -42,7 +42,9 @@ def test_what_became_of_the_calls() -> None:
 
 
 def test_a_failed_shell_command_timed_out_only_where_it_was_killed() -> None:
-    session = Session().call("bash", "0 1 2\n[killed after 120 s]", ERROR, command="./run")
+    session = Session().call(
+        "bash", "0 1 2\n[killed after 120 s, the most a command may take]", ERROR, command="./run"
+    )
     session.call("bash", "[killed after 3 s] said a log\n[exit code 1]", ERROR, command="cat log")
     assert labels(session) == ["timeout", "tool_error", "ok"]
 
