@@ -227,6 +227,7 @@ def _is_there(path: str, files: Mapping[str, bytes]) -> bool:
 # The problem statement for a repository with failing tests, if the user gives none.
 
 SHOWN_TESTS = 10
+FAILS_WITH = "The first one fails with:\n\n```\n{}\n```"
 
 
 def read_statement(given: str) -> str:
@@ -257,7 +258,7 @@ def write_statement(instance: Instance, failing: Sequence[str], run: SuiteRun) -
         how = "does not end" if run.timed_out else "fails"
         said = f"\n\nThe end of what was printed:\n\n```\n{run.end}\n```" if run.end else ""
         if raised := run.raised.get(failing[0]):
-            said = f"\n\nThe first one fails with:\n\n```\n{raised[:SHOWN_OUTPUT]}\n```"
+            said = "\n\n" + FAILS_WITH.format(raised[:SHOWN_OUTPUT])
         return f"`{failing[0]}` {how}\n\n{named}{said}\n"
     symptom = read_symptom(
         instance.repository,
@@ -268,7 +269,7 @@ def write_statement(instance: Instance, failing: Sequence[str], run: SuiteRun) -
         output=run.output,
     )
     issue = write_issue(symptom, instance.id).strip()
-    said = f"The first one fails with:\n\n```\n{reason.message[:SHOWN_OUTPUT]}\n```"
+    said = FAILS_WITH.format(reason.message[:SHOWN_OUTPUT])
     return f"{issue}\n\n{named}\n\n{said}\n"
 
 

@@ -265,9 +265,9 @@ def build(runtime: RuntimeConfig, config: QuestionsConfig, run: Path) -> Card | 
         clean_up(runtime.sandbox)
         with bar:
             run_in_threads(missing, investigate, runtime.runner.concurrency, stop)
-    done = [work.outcomes[each.hash] for each in instances if each.hash in work.outcomes]
-    if len(done) < len(instances):
+    if stop.is_set():
         return None
+    done = [work.outcomes[each.hash] for each in instances]
     card = _card(config, done).model_copy(update={"fingerprint": fingerprint})
     write_lines(path, (question for each in done for question in each.questions), card)
     work.remove()

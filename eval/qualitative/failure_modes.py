@@ -256,8 +256,7 @@ def modes_of_rollout(
         never_debugged = not rollout.debug_calls
     else:
         never_debugged = bool(rollout.sub_model) and not rollout.sub_calls
-    told = [each for each in sessions if each.answers and each.finds]
-    sound = [each.touched for each in told if not each.modes]
+    sound = [each.touched for each in sessions if each.answers and each.finds and not each.modes]
     near_gold = any(
         same_file(change.path, place.path)
         and change.start <= place.end + NEAR_LINES

@@ -261,8 +261,11 @@ def compiled(expression: str, frame: types.FrameType) -> types.CodeType:
         if "__" not in expression:
             return compile(expression, "<expression>", "eval")
         tree = ast.parse(expression.strip(), "<expression>", "eval")
-    except SyntaxError:
-        ast.parse(expression)  # raises its own error
+    except SyntaxError as error:
+        try:
+            ast.parse(expression.strip())
+        except SyntaxError:
+            raise error from None
         raise SyntaxError("a statement, not an expression: it did not run") from None
     with_private_names(tree, frame)
     return compile(tree, "<expression>", "eval")

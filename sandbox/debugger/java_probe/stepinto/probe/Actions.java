@@ -110,7 +110,7 @@ final class Actions {
     private Value valueOf(Request request) throws Refusal, EvaluationFailed {
         String expression = request.arguments.text("expression");
         if (Evaluator.assigns(expression)) {
-            throw new EvaluationFailed("it would change the program: it assigns; == compares");
+            throw new EvaluationFailed("it" + Evaluator.ASSIGNS);
         }
         return debugging.evaluator.evaluate(expression, frame(request));
     }

@@ -62,6 +62,9 @@ public final class Evaluator {
         return truth;
     }
 
+    /** Why an expression that {@link #assigns} is refused, after what it is. */
+    public static final String ASSIGNS = " would change the program: it assigns; == compares";
+
     /**
      * Whether an expression assigns something; fails if it is none at all. What its names mean only
      * a frame tells.

@@ -79,7 +79,7 @@ public final class BreakpointTable {
     private static void check(String what, String expression) throws Refusal {
         try {
             if (Evaluator.assigns(expression)) {
-                throw new Refusal(what + " would change the program: it assigns; == compares");
+                throw new Refusal(what + Evaluator.ASSIGNS);
             }
         } catch (EvaluationFailed failed) {
             throw new Refusal(what + " is not an expression: " + failed.getMessage());
