@@ -250,7 +250,8 @@ def _read(source: Path) -> tuple[str, dict[str, Any]]:
     if not source.exists():
         path = SHIPPED.get(str(source), source)
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        with path.open(encoding="utf-8") as file:  # an error names it
+            raw = yaml.safe_load(file)
     except FileNotFoundError as error:
         raise ConfigError(
             f"there is no config {path}; give a YAML file, a run folder with a {SAVED_NAME}, or a "
