@@ -73,24 +73,28 @@ EXAMPLES = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status is 0 if it did what it was asked."""
     _find_own_packages_first()
-    options = _options(sys.argv[1:] if arguments is None else arguments)
+    try:
+        with _terminated_like_interrupted():
+            return _run_command(sys.argv[1:] if arguments is None else arguments)
+    except KeyboardInterrupt:
+        # Before or after the rollouts, which stop at their next step by themselves.
+        logger.warning("stopped")
+        return 128 + signal.SIGINT
+
+
+def _run_command(arguments: Sequence[str]) -> int:
+    options = _options(arguments)
     # Errors are imported after the command line is read, so that `--help` answers at once.
     from collect.console import log_to_stderr
     from collect.errors import ConfigError
-    from configs.command_line.shared import STOPPED
     from sandbox.errors import SandboxError
 
     log_to_stderr()
     try:
-        with _terminated_like_interrupted():
-            return int(options.command(options))
+        return int(options.command(options))
     except (ConfigError, SandboxError) as error:
         logger.error(str(error))
         return 2
-    except KeyboardInterrupt:
-        # Before or after the rollouts, which stop at their next step by themselves.
-        logger.warning("stopped")
-        return STOPPED
     except OSError as error:
         if error.errno not in (*DISK_ERRORS, *OF_A_PATH):
             raise

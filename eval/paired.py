@@ -41,6 +41,8 @@ Outcomes = Mapping[Bug, Mapping[Any, bool]]
 """By bug and attempt. A bug without attempts was tried but never judged."""
 SHOWN_DIFFERENCES = 25
 """Most rows of the differences without one repository in tables.md; the CSV file has all."""
+CORRELATION = 0.1
+"""Assumed between the outcomes of bugs of one repository, where the data can't show it."""
 BATCH = 1000
 """Resamples per batch, to limit memory."""
 
@@ -67,6 +69,13 @@ class Aligned:
     @property
     def bugs(self) -> int:
         return self.clusters if self.judged is None else self.judged
+
+    @property
+    def independent(self) -> float:
+        """The number of independent bugs that say as much: by Kish's design effect. One cluster
+        says nothing about others."""
+        size = self.bugs / self.clusters
+        return self.bugs / (1 + CORRELATION * (size - 1)) if self.clusters > 1 else 1
 
     def rates(self) -> list[float]:
         """Share of successes of each arm, in 0..1; needs at least one cluster."""
@@ -200,20 +209,21 @@ def holm(p_values: Sequence[float]) -> list[float]:
 # clusters' differences, with one more bug on which the arms differ, half for each (Agresti and Min
 # 2005). In simulations of 10 to 200 bugs, of 5 to 30 repositories with 4 to 25 bugs each, and of
 # arms that differ on 2 % to 90 % of the bugs, it contained the truth in 91 % to 100 % at a level of
-# 5 %.
+# 5 %; less often if most bugs of a repository go the same way, and there are fewer than 20.
 #
 # The spread only knows what was seen: for ten bugs on which two arms agree, the interval would have
 # no width. So if no cluster went one way, that end of the interval is extended to the bound of an
 # exact test: if more than a share u of bugs went that way, the chance to see none among n would be
 # less than half the level. That is the rule of three (Hanley and Lippman-Hand 1983) at any level:
-# u = 1 - (level / 2) ** (1 / n).
+# u = 1 - (level / 2) ** (1 / n). Since a repository's bugs may go the same way, n is not their
+# number but that of independent bugs that say as much.
 
 
 def difference_interval(pair: Aligned, config: StatisticsConfig) -> tuple[float, float]:
     """Interval of the first arm's rate minus the second's, in -1..1; needs a cluster."""
     gaps, trials = pair.gaps(), pair.trials
     estimate = float(gaps.sum() / trials.sum())
-    unseen = unseen_share(pair.bugs if pair.clusters > 1 else 1, config.level)
+    unseen = unseen_share(pair.independent, config.level)
     if (gaps * trials[0] == gaps[0] * trials).all():
         # All clusters have the same difference: they have no spread.
         return estimate - unseen * (1 + estimate), estimate + unseen * (1 - estimate)
@@ -239,8 +249,8 @@ def critical(arms: Aligned, config: StatisticsConfig) -> float:
     return float(stats.t.isf(config.level / 2, arms.clusters - 1))
 
 
-def unseen_share(bugs: int, level: float) -> float:
-    """The largest plausible share of something that none of this many bugs shows."""
+def unseen_share(bugs: float, level: float) -> float:
+    """The largest plausible share of something that none of this many independent bugs shows."""
     return float(1 - (level / 2) ** (1 / bugs))
 
 
@@ -420,8 +430,11 @@ def _share_interval(
     half = math.sqrt(max(b**2 - a * c, 0.0))
     low, high = (b - half) / a, (b + half) / a
     others = arms.successes[1:]
-    lost, won = (small < others).any(axis=1).all(), (small > others).any(axis=1).all()
-    unseen = unseen_share(arms.bugs, config.level) / gain
+    # All clusters may have the same share: up to a rounding error.
+    spread = high - low > 1e-6
+    lost = spread and (small < others).any(axis=1).all()
+    won = spread and (small > others).any(axis=1).all()
+    unseen = unseen_share(arms.independent, config.level) / gain
     return (low if lost else min(low, share - unseen), high if won else max(high, share + unseen))
 
 

@@ -42,8 +42,8 @@ class DebugSubagentArguments(Arguments):
 
 
 FILE = r"(?<![\w./-])(?P<file>[\w./-]{1,200}\.(?:py|java))"
-TO = r"(?:\s*(?:-|to)\s*\d{1,9})?"
-SPAN = rf"\d{{1,9}}{TO}"
+TO = r"(?:\s*(?:-|to)\s*\d{1,9}(?!\d))?"
+SPAN = rf"\d{{1,9}}(?!\d){TO}"
 SPANS = rf"(?P<lines>{SPAN}(?:(?:,|,?\s+(?:and|or))\s*{SPAN})*)"
 COUNTED = r"(?!\d|\s*(?:times|visits|hits|calls|items|elements|%))"
 NAMED = (

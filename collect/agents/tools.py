@@ -115,7 +115,7 @@ def _invalid(text: str) -> ToolReply:
 
 def _shown(schema: Any, wording: Mapping[str, str], compact: bool) -> Any:
     """Fill in the placeholders of all descriptions. Drop the titles that pydantic adds: they repeat
-    the names, and cost prompt tokens. `compact` also drops descriptions, defaults, limits and null:
+    the names, and cost prompt tokens. `compact` also drops descriptions, defaults and null:
     an argument without a value is left out."""
     if isinstance(schema, list):
         return [_shown(item, wording, compact) for item in schema]
@@ -128,7 +128,7 @@ def _shown(schema: Any, wording: Mapping[str, str], compact: bool) -> Any:
         told = isinstance(value, str) and key in ("title", "description")
         if told and key == "description" and not compact:
             kept[key] = fill(value, wording)
-        elif not told and not (compact and key in ("default", "minimum")):
+        elif not told and not (compact and key == "default"):
             kept[key] = _shown(value, wording, compact)
     return kept
 

@@ -14,6 +14,7 @@ import argparse
 import json
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -132,7 +133,20 @@ def _stage(config: RunConfig, name: str) -> Stage:
 def train_apart(config: RunConfig) -> int:
     """Train in processes that `iterate.launcher` starts."""
     command = [*config.iterate.launcher, "-m", "stepinto", "train", str(config.folder)]
-    return subprocess.run(command, check=False).returncode
+    import psutil  # of the extra `train`
+
+    with subprocess.Popen(command) as process:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            # A SIGTERM may have reached this process alone, and `accelerate launch` leaves its own.
+            ended = process.poll() is not None
+            started = [] if ended else psutil.Process(process.pid).children(recursive=True)
+            for each in (*started, process):
+                with suppress(psutil.NoSuchProcess):
+                    each.terminate()
+            process.wait()
+            raise
 
 
 # The configs of a round, and of the evaluation.

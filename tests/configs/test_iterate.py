@@ -17,6 +17,7 @@ import pytest
 from collect.errors import ConfigError
 from collect.store.run_store import RunStore
 from configs.command_line.iterate import check_iterate, measured_config, round_config, round_rows
+from configs.command_line.shared import STOPPED
 from configs.loading import RunConfig, load_config
 from format.dataset import read_rows, split_file
 from stepinto import main
@@ -247,6 +248,47 @@ def test_it_goes_on_after_a_kill_in_each_stage(tmp_path: Path) -> None:
     models = {path: path.stat().st_mtime_ns for path in run.glob("**/model/*")}
     assert main(["iterate", str(run)]) == 0, "all is done"
     assert {path: path.stat().st_mtime_ns for path in run.glob("**/model/*")} == models
+
+
+LAUNCHER = """
+import signal, subprocess, sys, time
+
+def end(*_):
+    print("ended", flush=True)
+    sys.exit(143)
+
+if sys.argv[1:] != ["training"]:
+    subprocess.run([sys.executable, __file__, "training"])
+else:
+    signal.signal(signal.SIGTERM, end)
+    print("on", flush=True)
+    time.sleep(60)
+"""
+APART = """
+import stepinto, sys
+from pathlib import Path
+from configs.command_line.iterate import train_apart
+from configs.loading import load_config
+
+def train(_):
+    return train_apart(load_config(Path(sys.argv[1]), sys.argv[2:]))
+
+stepinto._run_command = train
+sys.exit(stepinto.main([]))
+"""
+
+
+def test_sigterm_reaches_what_the_launcher_has_started(tmp_path: Path) -> None:
+    launcher = tmp_path / "launcher.py"
+    launcher.write_text(LAUNCHER)
+    command = [sys.executable, "-c", APART, str(QUICKSTART)]
+    command += [f"iterate={{student: small, launcher: ['{sys.executable}', '{launcher}']}}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "on\n"
+        process.terminate()
+        assert process.stdout.read() == "ended\n"
+    assert process.returncode == STOPPED
 
 
 def kill_at(moment: Callable[[], bool], command: list[str]) -> None:

@@ -9,7 +9,7 @@ import sys
 import threading
 import types
 from contextlib import suppress
-from typing import Any, Callable
+from typing import Any, Callable, Dict
 
 from .breakpoints import Breakpoint
 from .interpreter import (
@@ -55,7 +55,38 @@ def raise_in(thread: int, kind: type | None) -> None:
     )
 
 
+OPTIMIZED = 1
+"""Flag of a function's code, unlike a class body's: it looks names up in variables of its own."""
 MESSAGE = Bounds(chars=200, depth=1, items=1, lines=3)
+
+
+class Variables(Dict[str, Any]):
+    """A frame's variables, for `eval`. To read one that has no value now is an error, as it is for
+    the program, even if a global has its name."""
+
+    def __init__(self, frame: types.FrameType) -> None:
+        super().__init__(frame_locals(frame))
+        self._globals = frame.f_globals
+        self.unassigned = own_names(frame.f_code).difference(self)
+
+    def __missing__(self, name: str) -> Any:
+        if name in self.unassigned:
+            raise UnboundLocalError(f"local variable {name!r} has no value here")
+        raise KeyError(name)
+
+    def with_globals(self) -> Json:
+        """What lambdas and comprehensions see, which look up globals alone."""
+        names = {**self._globals, **self}
+        for name in self.unassigned.intersection(names):
+            del names[name]
+        return names
+
+
+def own_names(code: types.CodeType) -> set[str]:
+    """The variables of a function and of those around it that it uses; none of other code, which
+    looks its names up in globals too."""
+    names = (*code.co_varnames, *code.co_cellvars, *code.co_freevars)
+    return set(names) if code.co_flags & OPTIMIZED else set()
 
 
 RUNNING_CONDITIONS: dict[int, tuple[types.FrameType, float]] = {}
@@ -74,8 +105,8 @@ def condition_holds(
     thread = get_ident()
     RUNNING_CONDITIONS[thread] = frame, monotonic()
     try:
-        variables = frame_locals(frame)
-        names = {**frame.f_globals, **variables}
+        variables = Variables(frame)
+        names = variables.with_globals()
         if raised is not None:
             names["__exception__"] = raised
         code = point.code
@@ -218,24 +249,9 @@ class Evaluator:
 
     def evaluate(self, expression: str, frame: types.FrameType) -> tuple[object, Json]:
         """The value of an expression in a frame, or the error that it raised."""
-        variables = frame_locals(frame)
-        # Lambdas and comprehensions see the globals alone.
-        namespace = {**frame.f_globals, **variables}
-
-        def work() -> Any:
-            try:
-                return eval(compiled(expression, frame), namespace, variables)
-            except NameError as error:
-                words, code = str(error).split("'"), frame.f_code
-                own = error.__traceback__ and error.__traceback__.tb_next
-                if own is None or own.tb_next is not None:
-                    raise  # by what the expression called
-                if words[0] == "name " and words[1] in (*code.co_varnames, *code.co_cellvars):
-                    told = f"local variable {words[1]!r} has no value yet"
-                    raise UnboundLocalError(told) from None
-                raise
-
-        return self.guarded(work)
+        variables = Variables(frame)
+        namespace = variables.with_globals()
+        return self.guarded(lambda: eval(compiled(expression, frame), namespace, variables))
 
     def flush(self, streams: list[Any]) -> None:
         """Flush the program's streams, whatever the program made of them."""
@@ -257,13 +273,12 @@ class Evaluator:
 
 def compiled(expression: str, frame: types.FrameType) -> types.CodeType:
     """The expression's code, as `with_private_names` makes it for a frame."""
+    text = expression.strip()
     try:
-        if "__" not in expression:
-            return compile(expression, "<expression>", "eval")
-        tree = ast.parse(expression.strip(), "<expression>", "eval")
+        tree = ast.parse(text, "<expression>", "eval")
     except SyntaxError as error:
         try:
-            ast.parse(expression.strip())
+            compile(text, "<expression>", "exec", dont_inherit=True)
         except SyntaxError:
             raise error from None
         raise SyntaxError("a statement, not an expression: it did not run") from None
@@ -316,8 +331,6 @@ NO_VARIABLE = "_stepinto_none"
 NOT_SHOWN = "a value is shown only for an expression that is the last statement: print the others"
 NO_VALUE = ("exec", "setattr", "delattr")
 """Functions that are called for what they do: they return None."""
-OPTIMIZED = 1
-"""Flag of a function's code, unlike a class body's: it looks names up in variables of its own."""
 
 
 def run_code(code: str, frame: types.FrameType) -> tuple[Field | None, list[str]]:
@@ -351,7 +364,8 @@ def run_code(code: str, frame: types.FrameType) -> tuple[Field | None, list[str]
         for name, value in frame_locals(frame).items()
         if name.isidentifier() and name not in declared
     }
-    inner = inner_function(tree, before, frame.f_globals)
+    variables = own_names(frame.f_code) - declared
+    inner = inner_function(tree, before, variables, frame.f_globals)
     try:
         value = inner()
     finally:
@@ -391,16 +405,17 @@ class Fitted(ast.NodeTransformer):
 
 
 def inner_function(
-    tree: ast.Module, known: dict[str, Any], namespace: dict[str, Any]
+    tree: ast.Module, known: dict[str, Any], variables: set[str], namespace: dict[str, Any]
 ) -> Callable[[], object]:
-    """The code as a function with the known names, and those that it binds, as free variables."""
+    """The code as a function with the frame's variables, of which some are known, and those that it
+    binds, as free variables."""
     code = wrapped(tree, [*known], [*known], "pass")
     for name in ("variables", "_stepinto_code"):
         inner_codes = [item for item in code.co_consts if isinstance(item, types.CodeType)]
         code = next(item for item in inner_codes if item.co_name == name)
     # What the code assigns, imports, defines or deletes, according to the compiler.
-    bound = {name for name in (*code.co_varnames, *code.co_cellvars) if name.isidentifier()}
-    names = [*known, *sorted(bound - set(known))]
+    bound = {*code.co_varnames, *code.co_cellvars, *variables}
+    names = [*known, *sorted(filter(str.isidentifier, bound.difference(known)))]
     found: dict[str, Any] = {}
     exec(wrapped(tree, [*known], names, "nonlocal {names}"), namespace, found)
     inner: Callable[[], object] = found["variables"](**known)

@@ -51,6 +51,19 @@ def test_what_no_bug_showed_is_not_known_to_be_impossible() -> None:
     assert (none.low, none.high) == pytest.approx((-unseen, unseen))
 
 
+def test_the_same_share_of_each_bug_is_not_known_exactly() -> None:
+    gains = [(2, 4, 0)] * 9 + [(2, 0, 4)]
+    held: dict[Arm, Outcomes] = {
+        arm: {
+            (str(bug), "one"): {n: n < each[at] for n in range(4)} for bug, each in enumerate(gains)
+        }
+        for at, arm in enumerate(ARMS)
+    }
+    found = recovered_gain(ARMS, held, StatisticsConfig())
+    unseen = 100 * unseen_share(10, 0.05) * 10 / 8
+    assert (found.low, found.high) == pytest.approx((50 - unseen, 50 + unseen))
+
+
 def test_by_repository() -> None:
     held: dict[Arm, dict[Bug, Mapping[int, bool]]] = {arm: {} for arm in ARMS}
     # By repository: bugs that the small model, the frontier and the baseline resolve, of 4.
@@ -70,7 +83,7 @@ def test_by_repository() -> None:
     left = small - found.high / 100 * frontier
     assert left.mean() == pytest.approx(-stats.t.isf(0.025, 4) * np.std(left, ddof=1) / 5**0.5)
     # No repository in which the small model is better than both; of 20 bugs that says less.
-    assert found.high > 100 * 7 / 15 + 100 * unseen_share(20, 0.05) / (15 / 20)
+    assert found.high > 100 * 7 / 15 + 100 * unseen_share(20 / 1.3, 0.05) / (15 / 20)
 
 
 def test_undefined_without_a_gain() -> None:

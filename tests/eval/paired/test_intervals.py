@@ -66,8 +66,17 @@ def test_few_repositories_that_agree_on_who_is_better() -> None:
     error = 2.5706 * (np.var([0.6, 0.4] * 3, ddof=1) / 6 + 1 / 62**2) ** 0.5
     assert difference_interval(pair, CONFIG) == pytest.approx((0.5 - error, 0.5 + error), abs=1e-4)
     same = Aligned(np.array([won, won]), bugs, 0, judged=60)
-    unseen = unseen_share(60, 0.05)
+    # Of ten bugs in one repository as much is independent as of 10 / 1.9.
+    unseen = unseen_share(60 / 1.9, 0.05)
     assert difference_interval(same, CONFIG) == pytest.approx((-unseen, unseen))
+
+
+def test_repositories_that_are_won_or_lost_as_a_whole() -> None:
+    """One in twenty is lost, so four of five times none of five is."""
+    rng = np.random.default_rng(2)
+    bugs = np.full(5, 25)
+    lost = [np.array([np.zeros(5, int), 25 * (rng.random(5) < 0.05)]) for _ in range(300)]
+    assert coverage([Aligned(each, bugs, 0, judged=125) for each in lost], -0.05) >= 0.92
 
 
 def test_against_the_normal_interval() -> None:

@@ -112,6 +112,10 @@ EXPRESSIONS = {
     "new Object() { int z = 3; }.z": ("3", "int"),
     "list.stream().map(n -> new Item(n)).mapToInt(n -> n.price).sum() + LIMIT": ("16", "int"),
     "list.stream().filter(n -> n > a).count()": ("2", "long"),
+    "list.stream().filter(n -> { int twice = 0; twice += 2 * n; return twice > 4; }).count()": (
+        "1",
+        "long",
+    ),
     "list.stream().filter(n -> n > 9).findAny().orElse(null)": ("null", "null"),
     "switch (Color.GREEN) { case RED -> 1; case GREEN -> count; }": ("7", "Integer"),
     'switch (a) { case 1 -> "one"; default -> "other"; }': ('"one"', "String"),
@@ -149,6 +153,7 @@ FAILURES = {
     "f.length": "String has no field length; length() is a method",
     "a.foo()": "a value of type int has no methods",
     "a = b": "it would change the program: it assigns; == compares",
+    "((Runnable) () -> count = 2).hashCode()": "it would change the program: it assigns",
     "a++": "it would change the program: it assigns; == compares",
     "1 +": "syntax error: an expression is needed where it ends after '1 +'",
     "a b": "syntax error: the end or an operator is needed where there is 'b' after 'a'",
@@ -158,6 +163,7 @@ FAILURES = {
     "list.stream().map(n -> n > lits).count()": "no variable, field or class is named lits here",
     "list.stream().foo(n -> n)": "does not compile: cannot find symbol; symbol: method foo",
     "(" * 10_000 + "1" + ")" * 10_000: "nested too deeply",
+    "((Supplier<Integer>) () -> 1).get()" + " + 1" * 5_000: "nested too deeply",
 }
 
 
@@ -169,6 +175,12 @@ def test_what_can_not_be_evaluated_is_said_and_harms_nothing(
     assert event.error_kind in (ErrorKind.EVALUATION, ErrorKind.BAD_REQUEST)
     assert FAILURES[expression] in str(event.error)
     assert bench.text_of("a") == "1"
+
+
+def test_a_frame_with_a_huge_number_does_not_exist(bench: JavaBench) -> None:
+    for number in (2**32, 2**63, 10**30):
+        event = bench.debugger.evaluate("a", number)
+        assert event.error == f"there is no frame {2**31 - 1}; the stack has frames 0 to 1"
 
 
 def test_a_condition_that_is_no_expression_is_refused_at_once(bench: JavaBench) -> None:

@@ -59,11 +59,40 @@ def test_expressions_see_locals_in_comprehensions_and_lambdas(bench: Workbench) 
     assert re.fullmatch(wrong, bench.debugger.evaluate("items +").error or "")
     for statement in ("items = []", "__items = []", "while True: pass", "import os"):
         assert "a statement, not an expression" in (bench.debugger.evaluate(statement).error or "")
-    later = "UnboundLocalError: local variable 'later' has no value yet"
+    later = "UnboundLocalError: local variable 'later' has no value here"
     assert bench.debugger.evaluate("later + 1").error == later
     assert bench.debugger.evaluate("never").error == "NameError: name 'never' is not defined"
     assert bench.debugger.evaluate("items", 9).error_kind is ErrorKind.BAD_REQUEST
     assert "SystemExit" in (bench.debugger.evaluate("exit()").error or "")
+
+
+def test_a_local_without_a_value_is_not_the_global_of_its_name(bench: Workbench) -> None:
+    bench.script(
+        """
+        total, rate = 5, 2
+
+        def run():
+            def inner():
+                return rate
+            again = inner  # @here
+            total = 3  # @conditional
+            sum = rate = 1
+            return total + sum
+
+        run()
+        """,
+        "here",
+    )
+    none = "UnboundLocalError: local variable {!r} has no value here"
+    for name in ("total", "sum", "rate"):
+        assert bench.debugger.evaluate(f"{name} == 5").error == none.format(name)
+    assert "total" in (bench.debugger.evaluate("[total for _ in '1']").error or "")
+    assert "total" in (bench.debugger.run_code("print(total)").error or "")
+    bench.debugger.set_breakpoint(bench.at("conditional", condition="rate == 2"))
+    event = bench.debugger.control(Action.CONTINUE)
+    assert none.format("rate") in " ".join(event.notes)
+    assert bench.debugger.run_code("total = 4\nprint(total)").output == "4\n"
+    assert bench.text_of("total") == "4"
 
 
 def test_code_changes_what_the_program_does(bench: Workbench) -> None:

@@ -24,6 +24,12 @@ final class Code {
     final String text;
     final List<Tree> trees = new ArrayList<>();
 
+    /**
+     * Whether it assigns something itself, with an operator, but for variables of its own; methods
+     * that it calls may do so.
+     */
+    final boolean assigns;
+
     /** What carries it out, step by step; null if that takes the compiler. */
     final List<Expression> steps;
 
@@ -35,12 +41,14 @@ final class Code {
     private Code(String names) {
         text = names;
         head = EXPRESSION;
+        assigns = false;
         steps = Collections.singletonList(new Expression.Path(names));
     }
 
     private Code(String text, String head, String tail) throws EvaluationFailed {
         this.text = text;
         this.head = head;
+        Assignments assignments = new Assignments();
         List<Expression> found;
         try {
             Tree member = parse(tail);
@@ -50,12 +58,14 @@ final class Code {
                 trees.addAll(((MethodTree) member).getBody().getStatements());
             }
             trees.removeIf(EmptyStatementTree.class::isInstance);
+            assignments.scan(trees, null);
             found = Interpreter.steps(trees);
         } catch (Interpreter.NeedsCompiler construct) {
             found = null;
         } catch (StackOverflowError | IllegalStateException overflow) {
             throw new EvaluationFailed("the code is nested too deeply");
         }
+        assigns = assignments.found;
         steps = found;
     }
 
@@ -71,35 +81,6 @@ final class Code {
     /** The last semicolon may be missing. */
     static Code statements(String text) throws EvaluationFailed {
         return new Code(text, STATEMENTS, "\n; } }");
-    }
-
-    /** Whether it assigns something itself, with an operator; methods that it calls may do so. */
-    boolean assigns() {
-        return Boolean.TRUE.equals(new TreeScanner<Boolean, Void>() {
-            @Override
-            public Boolean visitAssignment(AssignmentTree tree, Void none) {
-                return true;
-            }
-
-            @Override
-            public Boolean visitCompoundAssignment(CompoundAssignmentTree tree, Void none) {
-                return true;
-            }
-
-            @Override
-            public Boolean visitUnary(UnaryTree tree, Void none) {
-                // Not a conditional expression: it would unbox the null of the other branch.
-                if (STEPS.contains(tree.getKind())) {
-                    return true;
-                }
-                return super.visitUnary(tree, none);
-            }
-
-            @Override
-            public Boolean reduce(Boolean one, Boolean other) {
-                return Boolean.TRUE.equals(one) || Boolean.TRUE.equals(other);
-            }
-        }.scan(trees, null));
     }
 
     /** The one member of the class that the code is wrapped in. */
@@ -173,5 +154,41 @@ final class Code {
 
     CompilationUnitTree unit() {
         return unit;
+    }
+
+    /** Finds an assignment to what is not declared before it in the code itself. */
+    private static final class Assignments extends TreeScanner<Void, Void> {
+        private final Set<String> own = new HashSet<>();
+        boolean found;
+
+        @Override
+        public Void visitVariable(VariableTree tree, Void none) {
+            own.add(tree.getName().toString());
+            return super.visitVariable(tree, none);
+        }
+
+        @Override
+        public Void visitAssignment(AssignmentTree tree, Void none) {
+            assigned(tree.getVariable());
+            return super.visitAssignment(tree, none);
+        }
+
+        @Override
+        public Void visitCompoundAssignment(CompoundAssignmentTree tree, Void none) {
+            assigned(tree.getVariable());
+            return super.visitCompoundAssignment(tree, none);
+        }
+
+        @Override
+        public Void visitUnary(UnaryTree tree, Void none) {
+            if (STEPS.contains(tree.getKind())) {
+                assigned(tree.getExpression());
+            }
+            return super.visitUnary(tree, none);
+        }
+
+        private void assigned(ExpressionTree target) {
+            found |= !(target instanceof IdentifierTree) || !own.contains(target.toString());
+        }
     }
 }

@@ -70,7 +70,7 @@ public final class Evaluator {
      * a frame tells.
      */
     public static boolean assigns(String expression) throws EvaluationFailed {
-        return Code.expression(expression).assigns();
+        return Code.expression(expression).assigns;
     }
 
     private Operand operand(String expression, FrameAt at) throws EvaluationFailed {

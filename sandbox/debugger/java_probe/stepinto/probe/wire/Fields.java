@@ -26,9 +26,14 @@ public final class Fields extends LinkedHashMap<String, Object> {
         return (List<String>) get(name);
     }
 
+    /** The nearest int. */
     public int number(String name, int missing) {
         Object value = get(name);
-        return value instanceof Number ? ((Number) value).intValue() : missing;
+        if (!(value instanceof Number)) {
+            return missing;
+        }
+        long number = ((Number) value).longValue();
+        return (int) Math.max(Integer.MIN_VALUE, Math.min(Integer.MAX_VALUE, number));
     }
 
     public boolean flag(String name) {
@@ -93,7 +98,7 @@ public final class Fields extends LinkedHashMap<String, Object> {
                 case "null":
                     return null;
                 default:
-                    boolean whole = word.matches("-?[0-9]+");
+                    boolean whole = word.matches("-?[0-9]{1,18}");
                     return whole ? (Object) Long.valueOf(word) : (Object) Double.valueOf(word);
             }
         }
