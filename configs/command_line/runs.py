@@ -230,8 +230,8 @@ def add_view(parser: argparse.ArgumentParser) -> None:
     add("--sample", type=int, metavar="N", help=told)
     several(
         "--outcome",
-        help="only these: resolved, not_resolved, right, wrong, failed; may be given several "
-        "times, as may those that follow",
+        help="only these: resolved, not_resolved, not_judged, right, wrong, failed; may be given "
+        "several times, as may those that follow",
     )
     several("--variant", help="only these variants, as in configs")
     several("--model", help="only rollouts in which these play")

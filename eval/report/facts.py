@@ -26,6 +26,8 @@ MOST_PAGES = 1000
 class Outcome(StrEnum):
     RESOLVED = "resolved"
     UNRESOLVED = "not resolved"
+    UNJUDGED = "not judged"
+    """No tests were run: a recorded session without tests that decide."""
     TAMPERED = "tampered"
     RIGHT = "right"
     """A runtime question was answered correctly."""
@@ -60,6 +62,8 @@ class ShownRollout:
             return Outcome.FAILED
         if row.variant == QUESTIONS:
             return Outcome.RIGHT if row.resolved else Outcome.WRONG
+        if row.failure_kind is None and not row.tests:
+            return Outcome.UNJUDGED
         if row.tampered is not None:
             return Outcome.TAMPERED
         return Outcome.RESOLVED if row.resolved else Outcome.UNRESOLVED

@@ -18,6 +18,7 @@ from collect.live.server import LiveServer
 from collect.store.records import Role
 from collect.store.run_store import RunStore
 from configs.command_line.live import _opened, _recording
+from eval.report.facts import ShownRollout
 from stepinto import _options, main
 from tests.collect.live.conftest import (
     ANSWER,
@@ -108,6 +109,7 @@ def test_calls_of_the_debug_tools_are_a_conversation(repo: Path, tmp_path: Path)
     (rollout,) = store.read_rollouts()
     (calls,) = store.read_conversations()
     assert (rollout.resolved, rollout.tests) == (False, ())
+    assert ShownRollout("collect", rollout).outcome == "not judged"
     assert [each.name for each in calls.calls.values()] == ["debug_start_session", "debug_control"]
     assert [row.event.action for row in calls.events] == ["start", "continue"]
     assert main(["replay", str(run)]) == 0
