@@ -149,8 +149,11 @@ class ReadFile:
 
     def call(self, arguments: ReadFileArguments, call_id: str) -> ToolReply:
         text = _read(self.sandbox, arguments.path).decode("utf-8", "replace")
-        first = arguments.start_line
-        last = min(arguments.end_line or sys.maxsize, first + MAX_READ_LINES - 1)
+        first, end = arguments.start_line, arguments.end_line or sys.maxsize
+        if end < first:
+            error = f"Error: end_line {end} is before start_line {first}."
+            return ToolReply(error, ToolOutcome.ERROR)
+        last = min(end, first + MAX_READ_LINES - 1)
         shown, total = [], 0
         # Read line by line: a list of millions of lines takes hundreds of times the file's size.
         for total, ended in enumerate(io.StringIO(text, newline=None), 1):

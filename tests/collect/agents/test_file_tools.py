@@ -103,6 +103,8 @@ def test_what_a_search_complains_about_is_told(sandbox: Sandbox) -> None:
 def test_read_file(sandbox: Sandbox) -> None:
     text = call(sandbox, "read_file", path="shop/cart.py", start_line=2, end_line=2).text
     assert text == "    2 limit = 2\n[1 more lines, to 3]"
+    turned = call(sandbox, "read_file", path="shop/cart.py", start_line=3, end_line=2)
+    assert turned.text == "Error: end_line 2 is before start_line 3."
     beyond = call(sandbox, "read_file", path="shop/cart.py", start_line=9)
     assert (beyond.outcome, "has 3 lines" in beyond.text) == (ToolOutcome.ERROR, True)
     assert call(sandbox, "read_file", path="../../etc/passwd").outcome is ToolOutcome.ERROR

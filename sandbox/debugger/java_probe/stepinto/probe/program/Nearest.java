@@ -5,7 +5,7 @@ import java.util.*;
 /** The names nearest to one that does not exist. */
 public final class Nearest {
     private static final int SHOWN = 5;
-    private static final double LIKENESS = 0.4;
+    private static final double LIKENESS = 0.45;
 
     private Nearest() {}
 

@@ -12,6 +12,9 @@ import java.util.Map;
 
 /** Which classes are the program's own, and how its places are named. */
 public final class Program {
+    /** Ends the name of what a lambda runs, after the method that it is in. */
+    public static final String IN_LAMBDA = ".<lambda>";
+
     private static final String LAMBDA = "lambda$";
     /** What runs programs and their tests, besides the JDK. */
     public static final List<String> RUNNERS = Arrays.asList(
@@ -71,7 +74,7 @@ public final class Program {
         int end = method.indexOf('$', LAMBDA.length());
         String outer = method.substring(LAMBDA.length(), end < 0 ? method.length() : end);
         String shown = outer.equals("new") ? "<init>" : outer.equals("static") ? "<clinit>" : outer;
-        return shown + ".<lambda>";
+        return shown + IN_LAMBDA;
     }
 
     private Facts facts(ReferenceType type) {

@@ -103,8 +103,9 @@ final class Places {
     }
 
     /**
-     * Place at the entry of {@code method}, {@code Class.method}, {@code Class.<init>} or
-     * {@code path/File.java:method}: of every overload, also if a signature is given.
+     * Place at the entry of {@code method}, {@code Class.method}, {@code Class.<init>},
+     * {@code Class.method.<lambda>} or {@code path/File.java:method}: of every overload, also if a
+     * signature is given, and of every lambda.
      */
     void onFunction(Breakpoint point, String file, String spec) throws Refusal {
         FunctionName name = new FunctionName(file, spec);
@@ -140,9 +141,10 @@ final class Places {
         Set<String> known = new TreeSet<>();
         for (ClassFile type : classFiles.named("")) {
             for (ClassFile.Code method : type.methods) {
-                if (method.name.indexOf('$') < 0) {
+                String each = Program.name(method.name);
+                if (each.indexOf('$') < 0) {
                     String prefix = plain ? "" : TypeNames.simple(type.name) + ".";
-                    known.add(prefix + method.name);
+                    known.add(prefix + each);
                 }
             }
         }
@@ -211,16 +213,18 @@ final class Places {
             }
             int open = name.indexOf('(');
             name = open < 0 ? name : name.substring(0, open).trim();
+            String lambda = name.endsWith(Program.IN_LAMBDA) ? Program.IN_LAMBDA : "";
+            name = name.substring(0, name.length() - lambda.length());
             int dot = name.lastIndexOf('.');
             qualifier = dot < 0 ? "" : name.substring(0, dot);
-            method = name.substring(dot + 1);
+            method = name.substring(dot + 1) + lambda;
         }
 
         public List<ClassFile.Code> methodsOf(ClassFile type) {
             List<ClassFile.Code> found = new ArrayList<>();
             boolean direct = qualifier.isEmpty() || ClassFiles.matches(type.name, qualifier);
             for (ClassFile.Code code : type.methods) {
-                if (direct && code.name.equals(wanted(type))) {
+                if (direct && Program.name(code.name).equals(wanted(type))) {
                     found.add(code);
                 }
             }
