@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from collect.benchmarks.held_out import HeldOutConfig
 from collect.benchmarks.projects.config import FactoryConfig
@@ -74,10 +74,19 @@ class IterateConfig(StrictRecord):
     a server afterwards. Empty: train in this process."""
 
 
+def _run_name(name: str) -> str:
+    if not re.fullmatch(r"[\w-][\w.-]*", name):
+        raise ValueError(
+            "must be a name, of letters, digits, '.', '-' and '_'; runs_folder says in which "
+            "folder the run's own is"
+        )
+    return name
+
+
 class RunConfig(RuntimeConfig):
     """All settings of a YAML config."""
 
-    run: str = Field(min_length=1, max_length=100, pattern=r"^[\w-][\w.-]*$")
+    run: Annotated[str, AfterValidator(_run_name)] = Field(min_length=1, max_length=100)
     """The run's name, and the name of its folder."""
     runs_folder: Path = Path("runs")
     """The folder of all runs."""

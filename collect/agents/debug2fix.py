@@ -19,6 +19,7 @@ from collect.agents.prompts import WORDINGS, prompt, wording
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.subagent_task import (
     DebugSubagentArguments,
+    caller_sees,
     parse_answer,
     start_places,
     subagent_task,
@@ -167,7 +168,7 @@ class DebugSubagent:
             return ToolReply(f"Error: the debug subagent failed: {failure}", ToolOutcome.ERROR)
         if not answer.strip():
             return ToolReply("Error: the debug subagent gave no answer.", ToolOutcome.ERROR)
-        return ToolReply(answer)
+        return ToolReply(caller_sees(answer))
 
 
 def run_subagent(

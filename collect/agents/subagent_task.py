@@ -64,16 +64,16 @@ def start_places(arguments: DebugSubagentArguments) -> list[str]:
     """Where a session that is started for the task stops, as `file:line`: at the caller's lines,
     or else at the places that its question names. Empty: where the test begins.
 
-    Lines without a file are those of `path`, or of the only file in the question, or of the place
-    named before them.
+    Lines without a file are those of `path`, or of the only file in the question; in a question
+    with several, of the place named before them.
     """
-    if arguments.path and arguments.lines:
-        return [f"{arguments.path}:{line}" for line in arguments.lines]
     question = FRAME.sub("", arguments.question)
-    matches = [each for pattern in NAMED for each in pattern.finditer(question)]
-    found = [(each.start(), each["file"], each["lines"]) for each in matches]
     files = {arguments.path} if arguments.path else set(re.findall(FILE, question))
     only = min(files) if len(files) == 1 else None
+    if only and arguments.lines:
+        return [f"{only}:{line}" for line in arguments.lines]
+    matches = [each for pattern in NAMED for each in pattern.finditer(question)]
+    found = [(each.start(), each["file"], each["lines"]) for each in matches]
     for each in LINES.finditer(question):
         if any(other.start() <= each.start() < other.end() for other in matches):
             continue
@@ -144,6 +144,19 @@ def parse_answer(text: str) -> DebugAnswer | None:
     None if there is none. A field's text extends to the next new field, so that the evidence may
     contain lines such as `answer: 42`.
     """
+    found = _last_block(text)
+    return found and found[1]
+
+
+def caller_sees(text: str) -> str:
+    """What of a Debug Subagent's last message its caller gets: the last valid block, or all of it
+    if there is none."""
+    found = _last_block(text)
+    return found[0] if found else text
+
+
+def _last_block(text: str) -> tuple[str, DebugAnswer] | None:
+    """As it is written, and its fields."""
     # Split, since a single pattern takes forever if a model repeats the opening tag.
     *closed, _ = CLOSE.split(text)
     for piece in reversed(closed):
@@ -159,5 +172,6 @@ def parse_answer(text: str) -> DebugAnswer | None:
             for (name, label), end in zip(starts.items(), ends, strict=True)
         }
         if fields.keys() | {"question"} == FIELDS and fields["answer"]:
-            return DebugAnswer(**{"question": "", **fields})
+            whole = f"{piece[tag.start() :].rstrip()}\n</debug_answer>"
+            return whole, DebugAnswer(**{"question": "", **fields})
     return None

@@ -22,7 +22,7 @@ from collect.agents.debug_tools import Control, StartSession, debug_tools
 from collect.agents.file_tools import EditGate
 from collect.agents.prompts import wording
 from collect.agents.rollout_context import RoleModel, RolloutContext
-from collect.agents.subagent_task import DebugSubagentArguments, parse_answer
+from collect.agents.subagent_task import DebugSubagentArguments, caller_sees, parse_answer
 from collect.agents.tools import Toolbox, ToolReply
 from collect.benchmarks.base import Instance
 from collect.benchmarks.workspace import open_instance_sandbox
@@ -405,4 +405,4 @@ class LiveSession:
         if parse_answer(said) is None:
             told = f"Error: the debug subagent gave no answer after {counted(log.steps, 'step')}."
             return ToolReply(f"{told}\n{said}{notes}".strip(), ToolOutcome.ERROR)
-        return ToolReply(said + notes)
+        return ToolReply(caller_sees(said) + notes)

@@ -31,6 +31,8 @@ STACK = "Stack, innermost frame first:"
 CLOSED = "The debug session is closed."
 MAX_ECHO = 60
 """Characters of an expression that are repeated before its value."""
+MAX_MISSING = 4
+"""Watched expressions that a stop says are not available."""
 REPEATS = 3
 """Longer runs of one frame, as in endless recursion, show only the first."""
 THREADS = "Threads, each innermost frame first:"
@@ -206,7 +208,8 @@ def _values(event: DebugEvent) -> Iterable[str]:
         equals = ":" if value.failed else " ="
         yield f"{name}{equals} {_indented(value.text)}{_remarks(value)}"
     if missing:
-        yield f"not available here: {_short(', '.join(missing))}"
+        more = f" and {len(missing) - MAX_MISSING} more" * (len(missing) > MAX_MISSING)
+        yield f"not available here: {', '.join(map(_short, missing[:MAX_MISSING]))}{more}"
 
 
 def _collected(event: DebugEvent) -> Iterable[str]:

@@ -79,12 +79,13 @@ SET_FOR_RESTART = "the test has ended: it takes effect after a restart"
 STILL_OPEN = "the session that was open goes on"
 REFUSAL = "this is not possible {why}; nothing changed"
 OPEN_ENDED = "the session that was open has ended"
-ALSO_THERE = ("is there already", "are at this line")
-"""Ends of notes about other breakpoints that mean nothing to one that is set to collect."""
+ALSO_THERE = re.compile(r"(is there already|are at line \d+)$")
+"""The end of notes about other breakpoints that mean nothing to one that is set to collect."""
 ALREADY_HERE = (
     "the stop you were at does not count, and the place was not reached again; restart, and "
     "evaluate at the stop"
 )
+LEFT_OUT = "the stop you were at comes before these and is not among them"
 PASSED = (StopReason.ENTRY, StopReason.BREAKPOINT)
 """Stops that collecting runs past."""
 TEST_FAILED = "the test failed before the next"
@@ -189,9 +190,9 @@ class Debugger:
             point, at = answer["breakpoints"][0], self._at
             number = point["number"]
             found = self._collect(number, request.watch, hits)
-            told = [note for note in event.notes if not note.endswith(ALSO_THERE)]
-            if not found.collected and at == (point.get("file"), point.get("line")):
-                told.append(ALREADY_HERE)
+            told = [note for note in event.notes if not ALSO_THERE.search(note)]
+            if at == (point.get("file"), point.get("line")):
+                told.append(LEFT_OUT if found.collected else ALREADY_HERE)
             event = replace(found, notes=(*told, *found.notes))
             if number not in earlier:
                 # From the next start too, if the program has ended.

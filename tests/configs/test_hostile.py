@@ -48,7 +48,7 @@ def config_file(tmp_path: Path) -> Path:
         ("runner.concurrency=99999999999", "runner.concurrency: must be less"),
         ("runs_folder=/dev/null", "Not a directory: '/dev/null/mine'"),
         ("runs_folder=/proc/x", "No such file or directory: '/proc/x'"),
-        ("run=..", "run: must match pattern"),
+        ("run=..", "run: must be a name"),
         ("run=" + "ü" * 101, "run: must have at most 100 characters"),
         pytest.param("sandbox.environment=" + "[" * 2000, "is not YAML", marks=pytest.mark.slow),
         ("collect.benchmark=&a [*a]", "nested over 100 deep"),

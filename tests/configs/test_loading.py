@@ -305,7 +305,7 @@ def test_what_only_sounds_like_a_key_is_none(config_file: Path) -> None:
         ("run: [", "can't be read as YAML"),
         ("- run", "must hold keys and values, not list"),
         ("models: {}", "run: it is missing"),
-        ("run: a/b", "run: must match pattern"),
+        ("run: a/b", "run: must be a name"),
     ],
 )
 def test_bad_files_are_refused(tmp_path: Path, text: str, told: str) -> None:

@@ -269,7 +269,7 @@ class BreakpointTable:
                 return other, [*told, f"{its}{other.take(point.watch)}"]
         here = [str(other.number) for other in others if other.line and other.line == point.line]
         if here and "source" not in arguments:  # a restart has said it before
-            notes.append(f"breakpoints {' and '.join(here)} and {number} are at this line")
+            notes.append(f"breakpoints {' and '.join(here)} and {number} are at line {point.line}")
         self.breakpoints[number] = point
         self.next_number = max(self.next_number, number + 1)
         self.by_path.setdefault(path, []).append(point)

@@ -433,8 +433,15 @@ def fields_of(value: Any, start: int, count: int) -> tuple[list[Field], int]:
     return (found + more[last:])[:count], size + len(more)
 
 
+OF_EXCEPTION = ("args", "__cause__", "__context__")
+
+
 def captured(value: Any) -> list[Field]:
-    """What a function's closure and defaults hold, or what `functools.partial` has taken."""
+    """What a function's closure and defaults hold, what `functools.partial` has taken, or what an
+    exception was given and came from."""
+    if issubclass(type(value), BaseException):
+        given = [(name, vars(BaseException)[name].__get__(value)) for name in OF_EXCEPTION]
+        return given[:1] + [each for each in given[1:] if each[1] is not None]
     if issubclass(type(value), partial):
         return [(name, getattr(value, name)) for name in ("func", "args", "keywords")]
     if type(value) is not types.FunctionType:

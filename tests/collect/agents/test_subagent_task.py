@@ -6,6 +6,7 @@ import pytest
 
 from collect.agents.subagent_task import (
     DebugSubagentArguments,
+    caller_sees,
     read_subagent_task,
     start_places,
     subagent_task,
@@ -65,6 +66,22 @@ def test_a_session_starts_where_the_question_says(question: str, places: list[st
     assert start_places(asked) == places
     given = asked.model_copy(update={"path": "b.py", "lines": (7,)})
     assert start_places(given) == ["b.py:7"]
+
+
+def test_lines_without_a_path_are_those_of_the_only_file_in_the_question() -> None:
+    asked = DebugSubagentArguments(question="What is `rate` in shop/tax.py?", test="t", lines=(7,))
+    assert start_places(asked) == ["shop/tax.py:7"]
+    unclear = asked.model_copy(update={"question": "What is `rate` there?"})
+    assert start_places(unclear) == []
+
+
+def test_the_caller_sees_the_last_valid_block_alone() -> None:
+    block = (
+        "<debug_answer>\n**Answer**: 3\n**Evidence**: x = 3\n**Location**: a.py:3\n</debug_answer>"
+    )
+    said = f"I saw it.\n<debug_answer>none</debug_answer>\n\n{block}\n\nThat is all."
+    assert caller_sees(said) == block
+    assert caller_sees("It is 3.") == "It is 3."
 
 
 def test_lines_without_a_file_are_those_of_the_path() -> None:

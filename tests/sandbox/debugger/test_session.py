@@ -201,7 +201,7 @@ def test_a_functions_first_line_can_be_a_loop_that_counts_apart_from_its_calls(
     again = bench.debugger.set_breakpoint(BreakpointRequest("program.py", 2))
     assert again.notes == (f"breakpoint 1 {moved.format(2)}", "breakpoint 1 is there already")
     visited = bench.debugger.set_breakpoint(BreakpointRequest("program.py", 3))
-    assert visited.notes == ("breakpoints 1 and 2 are at this line",)
+    assert visited.notes == ("breakpoints 1 and 2 are at line 3",)
     stops = [bench.debugger.control(Action.CONTINUE) for _ in range(4)]
     hit = [{point.number for point in stop.hit} for stop in stops]
     assert hit == [{1, 2}, {2}, {1, 2}, {2}]
@@ -376,12 +376,12 @@ def test_a_breakpoint_set_post_mortem_after_an_edit_keeps_its_line(one: Workbenc
 def test_breakpoints_at_one_line_are_named_once(one: Workbench) -> None:
     one.script(PROGRAM, "call", "square")
     event = one.debugger.set_breakpoint(one.at("call", condition="n == 2"))
-    assert event.notes == ("breakpoints 1 and 3 are at this line",)
+    assert event.notes == (f"breakpoints 1 and 3 are at line {one.line('call')}",)
     text = f"Breakpoint set:\n3: program.py:{one.line('call')} if n == 2, hit 0 times\nNote: "
     assert render(event).startswith(text)
     again = one.debugger.set_breakpoint(one.at("call"))
     assert again.breakpoints[-1].number == 1, "the one that was there comes last"
-    assert "at this line" not in render(one.debugger.restart())
+    assert "are at line" not in render(one.debugger.restart())
 
 
 def test_a_breakpoint_that_no_longer_fits_is_dropped_and_told(one: Workbench) -> None:

@@ -66,6 +66,34 @@ def test_expressions_see_locals_in_comprehensions_and_lambdas(bench: Workbench) 
     assert "SystemExit" in (bench.debugger.evaluate("exit()").error or "")
 
 
+def test_fields_of_an_exception(bench: Workbench) -> None:
+    bench.script(
+        """
+        def run():
+            try:
+                {}["key"]
+            except KeyError as error:
+                try:
+                    raise ValueError("low", 3) from error
+                except ValueError as wrong:
+                    wrong.code = 7
+                    return wrong  # @here
+
+        run()
+        """,
+        "here",
+    )
+    cause = "KeyError('key')"
+    assert [(each.name, each.text) for each in bench.debugger.fields("wrong").values] == [
+        ("code", "7"),
+        ("args", "('low', 3)"),
+        ("__cause__", cause),
+        ("__context__", cause),
+    ]
+    fields = bench.debugger.fields("error").values
+    assert [(each.name, each.text) for each in fields] == [("args", "('key',)")]
+
+
 def test_a_local_without_a_value_is_not_the_global_of_its_name(bench: Workbench) -> None:
     bench.script(
         """

@@ -282,7 +282,7 @@ def test_a_breakpoint_that_was_there_stays(bench: Workbench | JavaBench) -> None
     other = bench.debugger.collect(bench.at("add", condition="n > 5"), 1)
     told = "".join([*event.notes, *other.notes])
     assert "already" not in told
-    assert "at this line" not in told
+    assert "are at line" not in told
     assert other.notes[-1].endswith(": 1 (3 hits)"), "also where both are"
 
 
