@@ -315,7 +315,7 @@ class Lookup(Sources):
             what = "main class" if named.main else "test"
             shown = named.name + (f"#{named.method}" if named.method else "")
             simple = re.split(r"[./$]", named.name.removesuffix(".java"))
-            nearest = self._nearest_classes(*simple[-2:])
+            nearest = self._nearest_classes(*simple[-2:], main=named.main)
             raise NoSuchTest(f"there is no {what} {shown}{nearest}; {ACCEPTED}")
 
         def rank(candidate: Candidate) -> tuple[bool, bool, int]:
@@ -444,14 +444,16 @@ class Lookup(Sources):
             if method.test
         ]
 
-    def _nearest_classes(self, *names: str) -> str:
-        """Sources with similar names; if none is similar, those of tests first."""
+    def _nearest_classes(self, *names: str, main: bool = False) -> str:
+        """Sources with similar names, or if none is similar the first; of tests, if there are any
+        and no main class was asked for."""
         stems = {posixpath.basename(path).removesuffix(".java"): path for path in self.paths}
+        tests = {stem: path for stem, path in stems.items() if "test" in path.lower()}
+        stems = stems if main else tests or stems
         close = [
             match
             for name in reversed(names)
             for match in difflib.get_close_matches(name, stems, NEAREST, 0.6)
         ]
-        tests = [stem for stem, path in stems.items() if "test" in path.lower()]
-        shown = list(dict.fromkeys([*close, *([] if close else tests or stems)]))[:NEAREST]
+        shown = list(dict.fromkeys(close or stems))[:NEAREST]
         return f"; the nearest: {', '.join(stems[stem] for stem in shown)}" if shown else ""

@@ -117,6 +117,25 @@ def last_lines(text: str, count: int = 25) -> str:
     return "\n".join(text.strip().splitlines()[-count:])
 
 
+PYTEST_FRAME = re.compile(r"(?P<path>[^\s:][^:]*):\d+: in ")
+
+
+def own_frames(text: str, workspace: Workspace) -> str:
+    """What pytest says of an import that failed, without the frames of pytest and the standard
+    library."""
+    kept, foreign = [], False
+    for line in text.splitlines():
+        frame = PYTEST_FRAME.match(line)
+        if frame is not None:
+            path = frame["path"]
+            foreign = path.startswith(("/", "<", "..")) and not workspace.mine(path)
+        elif line.startswith("E "):
+            foreign = False
+        if not foreign:
+            kept.append(line)
+    return "\n".join(kept)
+
+
 def function_code(function: Any) -> types.CodeType | None:
     """The code object below decorators, bound methods, partials and hypothesis."""
     for _ in range(20):
@@ -356,7 +375,7 @@ class Plugin:
 
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed:
-            self.problems.append(str(report.longrepr))
+            self.problems.append(own_frames(str(report.longrepr), self.session.workspace))
 
     def pytest_runtest_call(self, item: Any) -> None:
         function = getattr(item, "obj", None)

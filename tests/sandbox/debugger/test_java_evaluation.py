@@ -151,6 +151,7 @@ FAILURES = {
     "new Runnable()": "Runnable is abstract",
     "Shop.count": "count is no static field of Shop",
     "f.length": "String has no field length; length() is a method",
+    "a != null": "!= does not work on int and null: int is never null",
     "a.foo()": "a value of type int has no methods",
     "a = b": "it would change the program: it assigns; == compares",
     "((Runnable) () -> count = 2).hashCode()": "it would change the program: it assigns",

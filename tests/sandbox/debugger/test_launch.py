@@ -226,6 +226,10 @@ def test_a_broken_import_is_told(one: Workbench) -> None:
     message = failure(one, "tests/test_cart.py::test_total")
     assert "ModuleNotFoundError" in message
     assert "nowhere_to_be_found" in message
+    one.write({"shop/cart.py": "def total(:\n"})
+    message = failure(one, "tests/test_cart.py::test_total")
+    assert message.splitlines()[0].startswith("tests/test_cart.py:"), "the program's frames alone"
+    assert "SyntaxError" in message
     one.write({"tests/test_cart.py": "def test_total(:\n"})
     assert "SyntaxError" in failure(one, "tests/test_cart.py::test_total")
 

@@ -51,7 +51,7 @@ final class Operators {
     /** A binary operator whose both sides are evaluated. */
     Operand binary(String operator, Operand left, Operand right) throws EvaluationFailed {
         if (operator.equals("==") || operator.equals("!=")) {
-            boolean same = same(left.value, right.value);
+            boolean same = same(operator, left, right);
             return Operand.of(machine.mirrorOf(same == operator.equals("==")));
         }
         if (operator.equals("+") && (isText(left) || isText(right))) {
@@ -78,14 +78,20 @@ final class Operators {
         return operand.typeName().equals(Calls.STRING) || operand.value instanceof StringReference;
     }
 
-    private boolean same(Value left, Value right) throws EvaluationFailed {
-        if (!(left instanceof PrimitiveValue) && !(right instanceof PrimitiveValue)) {
-            return left == null ? right == null : left.equals(right);
+    private boolean same(String operator, Operand left, Operand right) throws EvaluationFailed {
+        boolean leftIsPrimitive = left.value instanceof PrimitiveValue;
+        if (!leftIsPrimitive && !(right.value instanceof PrimitiveValue)) {
+            return left.value == null ? right.value == null : left.value.equals(right.value);
         }
-        PrimitiveValue first = primitive(left, "an operand of ==");
-        PrimitiveValue second = primitive(right, "an operand of ==");
+        if ((leftIsPrimitive ? right : left).typeName().equals("null")) {
+            String type = (leftIsPrimitive ? left : right).typeName();
+            throw new EvaluationFailed(
+                    operator + " does not work on " + type + " and null: " + type + " is never null");
+        }
+        PrimitiveValue first = primitive(left.value, "an operand of " + operator);
+        PrimitiveValue second = primitive(right.value, "an operand of " + operator);
         if (first instanceof BooleanValue != second instanceof BooleanValue) {
-            throw mismatch("==", first, second);
+            throw mismatch(operator, first, second);
         }
         if (Primitives.isFloating(first) || Primitives.isFloating(second)) {
             return first.doubleValue() == second.doubleValue();
