@@ -85,6 +85,7 @@ ALREADY_HERE = (
     "the stop you were at does not count, and the place was not reached again; restart, and "
     "evaluate at the stop"
 )
+FALSE_EACH_TIME = "and its condition was false each time"
 LEFT_OUT = "the stop you were at comes before these and is not among them"
 PASSED = (StopReason.ENTRY, StopReason.BREAKPOINT)
 """Stops that collecting runs past."""
@@ -192,7 +193,8 @@ class Debugger:
             found = self._collect(number, request.watch, hits)
             told = [note for note in event.notes if not ALSO_THERE.search(note)]
             if at == (point.get("file"), point.get("line")):
-                told.append(LEFT_OUT if found.collected else ALREADY_HERE)
+                reached = any(note.endswith(FALSE_EACH_TIME) for note in found.notes)
+                told += [LEFT_OUT] if found.collected else [ALREADY_HERE] * (not reached)
             event = replace(found, notes=(*told, *found.notes))
             if number not in earlier:
                 # From the next start too, if the program has ended.

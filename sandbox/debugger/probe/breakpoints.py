@@ -70,6 +70,8 @@ class Breakpoint:
         self.at_entry = False
         """Only the first line of each call counts, even if a loop comes back to it."""
         self.hits = 0
+        self.refused = 0
+        """How often its condition was false."""
         self.last_frame: types.FrameType | None = None
         self.code: types.CodeType | None = None
         self.codes: dict[types.CodeType, types.CodeType] = {}
@@ -213,6 +215,7 @@ DESCRIBED = (
     *("pending", "watch"),
 )
 """Fields of a breakpoint that the host is told as they are."""
+NEVER_HELD = "breakpoint {} was reached {} time{}, and its condition was false each time"
 MANY_CODES = 200_000
 """Most code objects remembered, for programs that compile without end."""
 
@@ -310,6 +313,16 @@ class BreakpointTable:
             found = f"breakpoint {point.number} takes effect after a restart"
         name = self.workspace.relative(path)
         return [f"{name} was written after the program started: {found}", *moved]
+
+    def never_held(self) -> list[str]:
+        """Notes on breakpoints that were reached, but never with a true condition; once each."""
+        notes = []
+        for point in self.breakpoints.values():
+            if point.refused and not point.hits:
+                told = NEVER_HELD.format(point.number, point.refused, "s" * (point.refused > 1))
+                notes.append(told)
+                point.refused = 0
+        return notes
 
     def remove(self, number: int) -> Breakpoint:
         if number not in self.breakpoints:

@@ -491,6 +491,7 @@ class Session:
             stop = self.describer.stop(frames, "exception", error, None)
             described = [self.table.describe(point) for point in hits.points]
             answer = {"stop": stop, "breakpoints": described, **self.describer.stack(frames)}
+            notes = [*notes, *self.table.never_held()]
             answer["notes"] = [*notes, *hits.notes, *answer.get("notes", [])]
             if isinstance(error, MemoryError) and not frames:
                 answer["notes"].append(PLACE_LOST)
@@ -529,8 +530,8 @@ class Session:
 
     def say_notes(self) -> None:
         """Send the remaining notes when the program ends."""
-        if self.notes:
-            self.link.say(self.notes)
+        if notes := [*self.notes, *self.table.never_held()]:
+            self.link.say(notes)
 
     def fail_launch(self, message: str, kind: str = "launch_failed") -> None:
         """Report that the program could not be started, then end."""

@@ -225,6 +225,19 @@ def test_collected_exceptions_are_told_as_such(open_python: Callable[..., Workbe
     assert ", when it was raised:" in render(event)
 
 
+def test_a_condition_that_was_false_each_time_is_told(bench: Workbench | JavaBench) -> None:
+    bench.start(bench.at("add"))
+    other = bench.at("add", condition="n > 99")
+    event = bench.debugger.collect(other, 5)
+    assert (event.collected, event.notes) == (
+        (),
+        (
+            "breakpoint 2 was reached 7 times, and its condition was false each time",
+            "other breakpoints hit on the way, and not stopped at: 1 (7 hits)",
+        ),
+    )
+
+
 def test_a_condition_that_fails_ends_collecting(bench: Workbench | JavaBench) -> None:
     bench.start()
     event = bench.debugger.collect(bench.at("add", condition="gone > 1", watch=("n",)), 5)

@@ -257,7 +257,10 @@ final class Runner {
                 return true;
             }
             try {
-                return debugging.evaluator.condition(point.condition, new FrameAt(thread, 0));
+                FrameAt frame = new FrameAt(thread, 0);
+                boolean holds = debugging.evaluator.condition(point.condition, frame);
+                point.refused += holds ? 0 : 1;
+                return holds;
             } catch (EvaluationFailed failed) {
                 debugging.notes.add(
                         "the condition of breakpoint " + point.number + " failed: "

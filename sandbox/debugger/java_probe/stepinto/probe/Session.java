@@ -243,6 +243,9 @@ final class Session {
         answer.put("state", state);
         answer.put("not_watched", notWatched);
         if (debugging != null) {
+            if (state.equals("done") || state.equals("post_mortem")) {
+                debugging.table.addNeverHeld(debugging.notes);
+            }
             Actions.addNotes(answer, debugging.notes);
             debugging.notes.clear();
             answer.put("all_breakpoints", debugging.table.describe());

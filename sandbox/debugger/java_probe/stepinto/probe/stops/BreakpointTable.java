@@ -69,6 +69,18 @@ public final class BreakpointTable {
         return point;
     }
 
+    /** Notes on breakpoints that were reached, but never with a true condition; once each. */
+    public void addNeverHeld(List<String> notes) {
+        for (Breakpoint point : breakpoints.values()) {
+            if (point.refused > 0 && point.hits == 0) {
+                notes.add("breakpoint " + point.number + " was reached " + point.refused + " time"
+                        + (point.refused > 1 ? "s" : "")
+                        + ", and its condition was false each time");
+                point.refused = 0;
+            }
+        }
+    }
+
     /** Raises Refusal if one is not an expression. */
     public static void checkWatched(List<String> expressions) throws Refusal {
         for (String expression : expressions == null ? new ArrayList<String>() : expressions) {
@@ -304,6 +316,8 @@ public final class BreakpointTable {
         /** Expressions that the host evaluates at its stops. */
         List<?> watch = Collections.emptyList();
         public int hits;
+        /** How often its condition was false. */
+        public int refused;
         /** Null but for an exception breakpoint. */
         final String exception;
         public final boolean uncaught;
