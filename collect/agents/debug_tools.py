@@ -334,20 +334,20 @@ RUNNING = (*CONTROL_ACTIONS, Action.COLLECT, Action.RESTART)
 
 def withheld(call: ToolCall, earlier: Sequence[Answered]) -> ToolReply | None:
     """The answer to a call that is not carried out, since it would let the program run on although
-    a breakpoint, a start or a run before it in the same message failed, and no start after that
-    succeeded. A restart waits only for breakpoints: it is the remedy for a run that failed.
+    a start, a run or setting a breakpoint before it in the same message failed, and no start after
+    that succeeded. A restart waits only for breakpoints: it is the remedy for a run that failed.
     """
     action, failed = call.text("action"), list[ToolCall]()
     for each in earlier:
         starts = each.call.name == StartSession.name or each.call.text("action") == Action.RESTART
-        if each.call.name not in CHANGING:
+        if each.call.name not in CHANGING or each.call.text("action") in ("remove", "list"):
             continue
         if each.reply.outcome is not ToolOutcome.OK:
             failed.append(each.call)
         elif starts:
             failed.clear()
     if action == Action.RESTART:
-        failed = [each for each in failed if each.text("action") in ("set", "remove")]
+        failed = [each for each in failed if each.text("action") == "set"]
     if call.name not in CHANGING or action not in RUNNING or not failed:
         return None
     first = failed[0].name

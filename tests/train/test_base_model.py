@@ -39,6 +39,7 @@ def test_names_of_base_models(tmp_path: Path) -> None:
         ("pypi:package==1.0/model.gguf", "base_model_sha256"),
         ("pypi:package/model.gguf", "not of the form"),
         ("no/such/folder", "neither an existing folder"),
+        ("./nowhere", "neither an existing folder"),
     ],
 )
 def test_wrong_names_say_what_is_expected(source: str, message: str) -> None:

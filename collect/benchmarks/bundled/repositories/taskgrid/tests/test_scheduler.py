@@ -37,11 +37,11 @@ def test_a_need_is_as_urgent_as_its_user():
 
 
 def test_urgency_reaches_the_start_of_a_chain():
-    chain = [job("fetch"), job("parse", ["fetch"]), job("check", ["parse"])]
-    others = [job("audit", priority=3), job("alarm", ["check"], priority=9)]
-    scheduler = Scheduler(chain + others)
+    chain = [job("fetch"), job("parse", ["fetch"]), job("verify", ["parse"])]
+    others = [job("audit", priority=3), job("alarm", ["verify"], priority=9)]
+    scheduler = Scheduler(others + chain)
     scheduler.run()
-    assert started(scheduler) == ["fetch", "parse", "check", "alarm", "audit"]
+    assert started(scheduler) == ["fetch", "parse", "verify", "alarm", "audit"]
 
 
 def test_cost_moves_the_clock():
