@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from collect.agents.config import AgentsConfig, Variant
@@ -39,6 +39,7 @@ from collect.store.records import (
 )
 from sandbox import Sandbox
 from sandbox.debugger import Debugger
+from sandbox.debugger.session import NOT_SET
 
 WORK = {Bash.name, EditFile.name, StartSession.name, "debug_subagent"}
 """Tools without which a main agent can't have done its work."""
@@ -236,6 +237,12 @@ def start_session(toolbox: Toolbox, arguments: DebugSubagentArguments) -> ToolRe
 
     points = start_places(arguments)
     reply = start(points)
-    is_set = reply.event is not None and reply.event.breakpoints
-    # A question can name what is no place of this code.
-    return reply if is_set or arguments.lines or not points else start(())
+    event = reply.event
+    if not points or event is None or event.breakpoints or event.stop_reason is None:
+        return reply
+    # None of them is a place of this code: the program has run past what was asked about.
+    begun = start(())
+    if not arguments.lines:
+        return begun  # a question can name what is no place
+    told = dict.fromkeys(f"Note: {note}" for note in event.notes if note.startswith(NOT_SET))
+    return replace(begun, text="\n".join([begun.text, *told]))

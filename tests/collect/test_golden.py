@@ -26,14 +26,14 @@ def case(name: str) -> Any:
     return pytest.param(name, marks=marks if name in CORE else [*marks, pytest.mark.slow])
 
 
-@pytest.mark.parametrize("instance_id", map(case, INSTANCES))
+@pytest.mark.parametrize("instance_id", list(map(case, INSTANCES)))
 def test_trajectory(instance_id: str) -> None:
     expected = golden_file(instance_id).read_text(encoding="utf-8")
     found = normalised(trajectory(instance_id))
     assert found == expected, HOW_TO_RENEW
 
 
-@pytest.mark.parametrize("system", map(case, REPAIRS))
+@pytest.mark.parametrize("system", list(map(case, REPAIRS)))
 def test_trajectory_of_a_repair(system: str) -> None:
     expected = golden_file(system).read_text(encoding="utf-8")
     found = repair_trajectory(system)

@@ -295,6 +295,13 @@ def test_a_subagent_finds_its_session_at_the_callers_lines_and_variables() -> No
     assert log.actions == {"debug_inspect": 1, "debug_start_session": 1}
 
 
+def test_a_session_whose_lines_are_nowhere_begins_at_the_test_and_says_so() -> None:
+    task = investigation(AgentsConfig(), path="shop/none.py", lines=[3, 3])
+    told = task.rows[TASK_MESSAGE].message.content
+    assert f"Paused at {TEST.partition('::')[0]}" in told
+    assert told.count("\nNote: breakpoint not set: there is no file shop/none.py") == 1
+
+
 def test_a_session_without_lines_begins_at_the_test_and_one_that_fails_is_told_of() -> None:
     task = investigation(AgentsConfig()).rows[TASK_MESSAGE].message.content
     assert f"Paused at {TEST.partition('::')[0]}" in task
