@@ -141,6 +141,8 @@ class StartSession:
     arguments: type[DefaultStartArguments]
     test: str
     """The test if the call names none."""
+    started: dict[str, bool] = field(default_factory=dict)
+    """By test, whether its last start found it; the latest last."""
     name: str = "debug_start_session"
     description: str = (
         "Start a debug session on a test: launches it under the debugger, sets the breakpoints, "
@@ -150,13 +152,22 @@ class StartSession:
 
     def call(self, arguments: DefaultStartArguments, call_id: str) -> ToolReply:
         points = tuple(breakpoint_request(location) for location in arguments.breakpoints)
+        test = arguments.test or self._default()
         launch = Launch(
-            arguments.test or self.test,
+            test,
             points,
             stop_at_entry=arguments.stop_at_test,
             watch=arguments.watch,
         )
-        return self.shown.reply(self.debugger.start(launch))
+        event = self.debugger.start(launch)
+        self.started.pop(test, None)
+        self.started[test] = event.error_kind is not ErrorKind.NO_SUCH_TEST
+        return self.shown.reply(event)
+
+    def _default(self) -> str:
+        """The question's test, or if there is no such test, the last one that there is."""
+        found = [test for test, is_there in self.started.items() if is_there]
+        return self.test if self.started.get(self.test, True) or not found else found[-1]
 
 
 class ControlArguments(Arguments):

@@ -10,7 +10,7 @@ from collect.code.syntax import parse
 from sandbox.text import source_lines
 
 FUTURE = "__future__"
-FENCE = re.compile(r"^[ \t]*(`{3,})[^\n`]*$", re.MULTILINE)
+FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n`]*$", re.MULTILINE)
 
 
 def fenced_blocks(text: str) -> list[str]:
@@ -22,7 +22,7 @@ def fenced_blocks(text: str) -> list[str]:
     for mark in FENCE.finditer(text):
         if start < 0:
             start, fence = mark.end() + 1, mark[1]
-        elif len(mark[1]) >= len(fence):
+        elif mark[1].startswith(fence):
             blocks.append(text[start : mark.start()].rstrip("\n"))
             start = -1
     if start >= 0:
@@ -45,9 +45,12 @@ def program_of(reply: str, previous: str = "") -> tuple[str | None, str | None]:
         code = whole[-1] if whole else max(reversed(usable), key=len)
         return code.strip("\n") + "\n", None
     if not blocks:
-        return None, "The reply had no fenced code block with the whole repaired program in it."
+        return (
+            None,
+            "The reply with the patch had no fenced code block with the whole program in it.",
+        )
     problem = syntax_problem(blocks[-1]) or "it defines nothing"
-    return None, f"The code block of the reply was not usable: {problem}."
+    return None, f"The code block in the reply with the patch was not usable: {problem}."
 
 
 def syntax_problem(code: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import io
+import re
 import sys
 import threading
 import types
@@ -55,6 +56,9 @@ def raise_in(thread: int, kind: type | None) -> None:
     )
 
 
+NO_VALUE_HERE = "local variable {!r} has no value here"
+WITHOUT_VALUE = re.compile(r"free variable '(\w+)'")
+"""CPython's words for that, of a variable around the function that runs."""
 OPTIMIZED = 1
 """Flag of a function's code, unlike a class body's: it looks names up in variables of its own."""
 MESSAGE = Bounds(chars=200, depth=1, items=1, lines=3)
@@ -71,7 +75,7 @@ class Variables(Dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         if name in self.unassigned:
-            raise UnboundLocalError(f"local variable {name!r} has no value here")
+            raise UnboundLocalError(NO_VALUE_HERE.format(name))
         raise KeyError(name)
 
     def with_globals(self) -> Json:
@@ -368,6 +372,11 @@ def run_code(code: str, frame: types.FrameType) -> tuple[Field | None, list[str]
     inner = inner_function(tree, before, variables, frame.f_globals)
     try:
         value = inner()
+    except NameError as error:
+        name = WITHOUT_VALUE.search(str(error)) if type(error) is NameError else None
+        if name is None:
+            raise
+        raise UnboundLocalError(NO_VALUE_HERE.format(name[1])) from None
     finally:
         notes += take_back(frame, before, inner)
     return named(text, value), notes

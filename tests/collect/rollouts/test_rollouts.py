@@ -312,6 +312,17 @@ def test_a_session_without_lines_begins_at_the_test_and_one_that_fails_is_told_o
     assert "Call debug_start_session first." in log.rows[3].message.content
 
 
+def test_a_start_without_a_test_takes_the_last_that_there_is() -> None:
+    log = investigation(
+        AgentsConfig(),
+        call("debug_start_session", json.dumps({"test": TEST}), "c1"),
+        call("debug_start_session", '{"stop_at_test": true}', "c2"),
+        test="tests/none.py::test_x",
+    )
+    answers = [row.message.content for row in log.rows if row.message.role == "tool"]
+    assert [f"Paused at {TEST.partition('::')[0]}" in answer for answer in answers] == [True] * 2
+
+
 def test_calls_in_one_message_say_where_they_looked_and_do_not_run_on_after_an_error() -> None:
     batch = [
         ("debug_inspect", {"what": "evaluate", "expression": "1 + 1"}),
