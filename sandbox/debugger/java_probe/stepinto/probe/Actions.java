@@ -109,8 +109,9 @@ final class Actions {
 
     private Value valueOf(Request request) throws Refusal, EvaluationFailed {
         String expression = request.arguments.text("expression");
-        if (Evaluator.assigns(expression)) {
-            throw new EvaluationFailed("it" + Evaluator.ASSIGNS);
+        String refusal = Evaluator.refusal(expression);
+        if (refusal != null) {
+            throw new EvaluationFailed("it" + refusal);
         }
         return debugging.evaluator.evaluate(expression, frame(request));
     }

@@ -62,15 +62,16 @@ public final class Evaluator {
         return truth;
     }
 
-    /** Why an expression that {@link #assigns} is refused, after what it is. */
-    public static final String ASSIGNS = " would change the program: it assigns; == compares";
-
     /**
-     * Whether an expression assigns something; fails if it is none at all. What its names mean only
-     * a frame tells.
+     * Why an expression that assigns something is refused, after what it is; null if it assigns
+     * nothing. Fails if it is no expression at all. What its names mean only a frame tells.
      */
-    public static boolean assigns(String expression) throws EvaluationFailed {
-        return Code.expression(expression).assigns;
+    public static String refusal(String expression) throws EvaluationFailed {
+        if (!Code.expression(expression).assigns) {
+            return null;
+        }
+        String hint = expression.indexOf('=') < 0 ? "" : "; == compares";
+        return " would change the program: it assigns" + hint;
     }
 
     private Operand operand(String expression, FrameAt at) throws EvaluationFailed {

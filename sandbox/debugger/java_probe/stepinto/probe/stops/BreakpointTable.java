@@ -90,8 +90,9 @@ public final class BreakpointTable {
 
     private static void check(String what, String expression) throws Refusal {
         try {
-            if (Evaluator.assigns(expression)) {
-                throw new Refusal(what + Evaluator.ASSIGNS);
+            String refusal = Evaluator.refusal(expression);
+            if (refusal != null) {
+                throw new Refusal(what + refusal);
             }
         } catch (EvaluationFailed failed) {
             throw new Refusal(what + " is not an expression: " + failed.getMessage());
