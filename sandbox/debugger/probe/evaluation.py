@@ -109,14 +109,19 @@ def condition_holds(
     thread = get_ident()
     RUNNING_CONDITIONS[thread] = frame, monotonic()
     try:
-        variables = Variables(frame)
-        names = variables.with_globals()
-        if raised is not None:
-            names["__exception__"] = raised
+        variables = frame_locals(frame)
+        names = {**frame.f_globals, **variables}
         code = point.code
         if point.condition is not None and "__" in point.condition:
             code = point.codes.get(frame.f_code) or compiled(point.condition, frame)
             point.codes[frame.f_code] = code
+        # `Variables` is slow for each of a million visits, and rarely needed.
+        others = [name for name in code.co_names if name not in variables]
+        if others and not own_names(frame.f_code).isdisjoint(others):
+            variables = Variables(frame)
+            names = variables.with_globals()
+        if raised is not None:
+            names["__exception__"] = raised
         return bool(eval(code, names, variables)), None
     except Interrupted:
         message = "the condition of breakpoint {} did not end and was interrupted"
