@@ -40,7 +40,7 @@ ABSENT = re.compile(r"NameError: name '\w+' is not defined$|no variable, field o
 """The error of an expression with a name that the frame does not have."""
 HEADINGS = {
     Action.RUN_CODE: ("", CODE_RAN),
-    Action.LOCALS: ("Local variables:", "There are no local variables here."),
+    Action.LOCALS: ("Local variables:", "No local variable has a value here."),
     Action.FIELDS: ("Fields:", "It has no fields or items to show."),
     Action.STACK: (STACK, STACK),
     Action.THREADS: (THREADS, THREADS),

@@ -86,6 +86,7 @@ ALREADY_HERE = (
     "evaluate at the stop"
 )
 FALSE_EACH_TIME = "and its condition was false each time"
+NOT_FROM_HERE = "the place was not reached from that stop on; a restart shows if it was before"
 LEFT_OUT = "the stop you were at comes before these and is not among them"
 PASSED = (StopReason.ENTRY, StopReason.BREAKPOINT)
 """Stops that collecting runs past."""
@@ -127,6 +128,8 @@ class Debugger:
         """Whether code was run in the program since its start."""
         self._at: tuple[str | None, int | None] = None, None
         """File and line of the last stop."""
+        self._entered = False
+        """Whether that was where the test begins."""
 
     def start(self, launch: Launch) -> DebugEvent:
         """Launch the test suspended, set the breakpoints, run to the first stop. At every stop of
@@ -188,14 +191,21 @@ class Debugger:
         answer = self._send(Action.SET_BREAKPOINT, checked, self._limits.action_timeout)
         event = self._event(Action.SET_BREAKPOINT, given, answer, 0.0)
         if event.error_kind is None:
-            point, at = answer["breakpoints"][0], self._at
+            point, at, entered = answer["breakpoints"][0], self._at, self._entered
             number = point["number"]
             found = self._collect(number, request.watch, hits)
             told = [note for note in event.notes if not ALSO_THERE.search(note)]
-            if at == (point.get("file"), point.get("line")):
-                reached = any(note.endswith(FALSE_EACH_TIME) for note in found.notes)
-                told += [LEFT_OUT] if found.collected else [ALREADY_HERE] * (not reached)
-            event = replace(found, notes=(*told, *found.notes))
+            here = at == (point.get("file"), point.get("line"))
+            if found.collected:
+                told += [LEFT_OUT] * here
+            elif not any(note.endswith(FALSE_EACH_TIME) for note in found.notes):
+                over = self.state in (State.DONE, State.POST_MORTEM)
+                told += [ALREADY_HERE] if here else [NOT_FROM_HERE] * (over and not entered)
+            notes = (*told, *found.notes)
+            if number not in earlier:  # nothing else tells its number
+                its, own = f"of breakpoint {number} ", f"breakpoint {number} "
+                notes = tuple(note.replace(its, "").replace(own, "the place ") for note in notes)
+            event = replace(found, notes=notes)
             if number not in earlier:
                 # From the next start too, if the program has ended.
                 if self.state is not State.DONE and number in self._records:
@@ -534,6 +544,7 @@ class Debugger:
         self.state = event.state
         if event.stop_reason is not None:
             self._at = event.file, event.line
+            self._entered = event.stop_reason is StopReason.ENTRY
         if event.state is State.DONE and event.stop_reason is not None:
             self._end_program()
         return event

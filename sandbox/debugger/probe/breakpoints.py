@@ -215,7 +215,9 @@ DESCRIBED = (
     *("pending", "watch"),
 )
 """Fields of a breakpoint that the host is told as they are."""
-NEVER_HELD = "breakpoint {} was reached {} time{}, and its condition was false each time"
+NEVER_HELD = (
+    "breakpoint {} was reached {} time{} in this run, and its condition was false each time"
+)
 MANY_CODES = 200_000
 """Most code objects remembered, for programs that compile without end."""
 
@@ -518,7 +520,8 @@ def importable(name: str) -> bool:
 
 
 def near_exceptions(name: str, written: dict[str, str]) -> str:
-    shown = {full_name(kind).rpartition(".")[2]: full_name(kind) for kind in loaded_exceptions()}
+    loaded = [name for name in map(full_name, loaded_exceptions()) if name[:9] != "_stepinto"]
+    shown = {name.rpartition(".")[2]: name for name in loaded}
     shown.update({known: dotted for known, dotted in written.items() if known not in shown})
     close = closest(name.rpartition(".")[2], list(shown))
     listed = ", ".join(shown[known].replace("builtins.", "") for known in close)

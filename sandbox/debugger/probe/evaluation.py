@@ -64,26 +64,29 @@ OPTIMIZED = 1
 MESSAGE = Bounds(chars=200, depth=1, items=1, lines=3)
 
 
-class Variables(Dict[str, Any]):
-    """A frame's variables, for `eval`. To read one that has no value now is an error, as it is for
-    the program, even if a global has its name."""
+class Names(Dict[str, Any]):
+    """A namespace for `eval` in which it is an error to read a variable that has no value now, as
+    it is for the program, even if a global or a built-in has its name."""
 
-    def __init__(self, frame: types.FrameType) -> None:
-        super().__init__(frame_locals(frame))
-        self._globals = frame.f_globals
-        self.unassigned = own_names(frame.f_code).difference(self)
+    def __init__(self, names: Json, unassigned: set[str]) -> None:
+        super().__init__(names)
+        self._unassigned = unassigned
 
     def __missing__(self, name: str) -> Any:
-        if name in self.unassigned:
+        if name in self._unassigned:
             raise UnboundLocalError(NO_VALUE_HERE.format(name))
         raise KeyError(name)
 
-    def with_globals(self) -> Json:
-        """What lambdas and comprehensions see, which look up globals alone."""
-        names = {**self._globals, **self}
-        for name in self.unassigned.intersection(names):
-            del names[name]
-        return names
+
+def names_in(frame: types.FrameType) -> tuple[Names, Names]:
+    """What an expression in a frame sees as globals and as locals. Lambdas and comprehensions see
+    the globals alone, so these have the variables too."""
+    variables = frame_locals(frame)
+    unassigned = own_names(frame.f_code).difference(variables)
+    every = {**frame.f_globals, **variables}
+    for name in unassigned.intersection(every):
+        del every[name]
+    return Names(every, unassigned), Names(variables, unassigned)
 
 
 def own_names(code: types.CodeType) -> set[str]:
@@ -115,11 +118,10 @@ def condition_holds(
         if point.condition is not None and "__" in point.condition:
             code = point.codes.get(frame.f_code) or compiled(point.condition, frame)
             point.codes[frame.f_code] = code
-        # `Variables` is slow for each of a million visits, and rarely needed.
+        # `Names` are slow for each of a million visits, and rarely needed.
         others = [name for name in code.co_names if name not in variables]
         if others and not own_names(frame.f_code).isdisjoint(others):
-            variables = Variables(frame)
-            names = variables.with_globals()
+            names, variables = names_in(frame)
         if raised is not None:
             names["__exception__"] = raised
         return bool(eval(code, names, variables)), None
@@ -128,6 +130,8 @@ def condition_holds(
         return True, message.format(point.number)
     except BaseException as error:
         message = "the condition of breakpoint {} raised {}: {}"
+        if raised is not None and isinstance(error, NameError):
+            message += "; the exception is __exception__"
         text = exception_text(error, MESSAGE)
         return True, message.format(point.number, type_name(type(error)), text)
     finally:
@@ -258,9 +262,8 @@ class Evaluator:
 
     def evaluate(self, expression: str, frame: types.FrameType) -> tuple[object, Json]:
         """The value of an expression in a frame, or the error that it raised."""
-        variables = Variables(frame)
-        namespace = variables.with_globals()
-        return self.guarded(lambda: eval(compiled(expression, frame), namespace, variables))
+        names, variables = names_in(frame)
+        return self.guarded(lambda: eval(compiled(expression, frame), names, variables))
 
     def flush(self, streams: list[Any]) -> None:
         """Flush the program's streams, whatever the program made of them."""

@@ -340,6 +340,8 @@ def find_functions(workspace: Workspace, spec: str) -> tuple[str, list[Function]
         names = [f"{workspace.relative(path)}:{f.body_line} in {f.qualified}" for path, f in found]
         listed = ", ".join(names[:8])
         raise Refusal(f"{spec} is ambiguous; give the line of one of these instead: {listed}")
+    if name.endswith(".py"):
+        raise Refusal(f"{spec} is no function; for a line of a file, {spec}:LINE")
     raise Refusal(f"the program has no function {spec}{near_functions(workspace, parts, paths)}")
 
 

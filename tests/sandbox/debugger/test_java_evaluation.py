@@ -141,6 +141,7 @@ FAILURES = {
     "(Integer) text": "ClassCastException: class java.lang.String cannot be cast to class",
     "new int[-1]": "NegativeArraySizeException: -1",
     "itemm.price": "no variable, field or class is named itemm here; nearest: item",
+    "later + 1": "local variable later has no value here",
     "zzqq": "is named zzqq here; nearest names in scope: ",
     "list.sizee()": "ArrayList has no method sizee; nearest: size",
     "item.pryce": "Shop.Item has no field pryce; nearest: price",

@@ -114,7 +114,9 @@ def test_a_local_without_a_value_is_not_the_global_of_its_name(bench: Workbench)
     none = "UnboundLocalError: local variable {!r} has no value here"
     for name in ("total", "sum", "rate"):
         assert bench.debugger.evaluate(f"{name} == 5").error == none.format(name)
-    assert "total" in (bench.debugger.evaluate("[total for _ in '1']").error or "")
+    for inner in ("[total for _ in '1']", "(lambda: total)()"):
+        assert bench.debugger.evaluate(inner).error == none.format("total")
+    assert bench.debugger.evaluate("[sum for _ in '1']").error == none.format("sum")
     assert bench.debugger.run_code("print(total)").error == none.format("total")
     bench.debugger.set_breakpoint(bench.at("conditional", condition="rate == 2"))
     event = bench.debugger.control(Action.CONTINUE)

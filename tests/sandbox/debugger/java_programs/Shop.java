@@ -80,7 +80,8 @@ public class Shop {
         };
         System.out.println("paused"); // @here
         System.out.println(a + " " + f + " " + count + " " + boxed + " " + stock[0] + " " + list);
-        System.out.println(plus.apply(1));
+        int later = plus.apply(1);
+        System.out.println(later);
         new Object() {
             int own = 3;
 

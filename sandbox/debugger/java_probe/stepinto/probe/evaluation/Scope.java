@@ -165,6 +165,11 @@ final class Scope {
         Set<String> names = new LinkedHashSet<>(declared.keySet());
         String locals = "";
         try {
+            for (LocalVariable variable : frame.location().method().variables()) {
+                if (variable.name().equals(name)) {
+                    return new EvaluationFailed("local variable " + name + " has no value here");
+                }
+            }
             for (LocalVariable variable : frame.visibleVariables()) {
                 names.add(variable.name());
             }

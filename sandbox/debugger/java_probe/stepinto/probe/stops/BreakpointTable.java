@@ -75,7 +75,7 @@ public final class BreakpointTable {
             if (point.refused > 0 && point.hits == 0) {
                 notes.add("breakpoint " + point.number + " was reached " + point.refused + " time"
                         + (point.refused > 1 ? "s" : "")
-                        + ", and its condition was false each time");
+                        + " in this run, and its condition was false each time");
                 point.refused = 0;
             }
         }
@@ -246,8 +246,9 @@ public final class BreakpointTable {
     public void remove(int number) throws Refusal {
         Breakpoint point = breakpoints.get(number);
         if (point == null) {
-            String known = breakpoints.isEmpty() ? "none" : breakpoints.keySet().toString();
-            throw new Refusal("there is no breakpoint " + number + "; set: " + known);
+            String known = breakpoints.keySet().toString().replaceAll("[\\[\\]]", "");
+            throw new Refusal(
+                    "there is no breakpoint " + number + "; set: " + (known.isEmpty() ? "none" : known));
         }
         remove(point);
     }
