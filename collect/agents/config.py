@@ -64,6 +64,9 @@ class RepairConfig(StrictRecord):
     """Maximum patches tried on the public tests; then the last one counts. The oracle as Patch
     Coder tries one: with several it would find the right one of its candidates without any help.
     """
+    max_reminders: int = Field(default=1, ge=0)
+    """How often the Patch Coder is reminded if its reply has no usable program; the paper states no
+    number."""
     max_reasoning_steps: int = Field(default=20, ge=1)
     """Completions of the Inspector or of AutoSD per bug, over all patch attempts."""
     max_shell_steps: int = Field(default=30, ge=1)

@@ -426,9 +426,9 @@ class Lookup(Sources):
             or (not same and re.search(rf"\b{method}\s*\(", self.text(last_file)))
         )
         if not may_have:
-            named = {test.rpartition("#")[2]: test for test in (*nested, *tests)}
-            alike = difflib.get_close_matches(method, named, NEAREST, 0.4)
-            close = same or [named[each] for each in alike] or [*tests, *nested][:NEAREST]
+            by_name = {test.rpartition("#")[2]: test for test in (*nested, *tests)}
+            alike = difflib.get_close_matches(method, by_name, NEAREST, 0.4)
+            close = same or [by_name[each] for each in alike] or [*tests, *nested][:NEAREST]
             nearest = f"its nearest tests: {', '.join(close)}" if close else "it holds no tests"
             raise NoSuchTest(f"{shown} has no method {method}; {nearest}")
         return Found(file, chosen.name, method, (method,), True, (), imports)

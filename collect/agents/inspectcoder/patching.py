@@ -191,7 +191,19 @@ def run_repair(
 def write_patch(context: RolloutContext, current: Round, plan: str) -> Patch:
     """Let the Patch Coder write the next version of the program, from a plan. It sees every version
     so far, how it failed, and its plan."""
-    spec = AgentSpec(prompt("inspectcoder/patch_coder"), Toolbox([]), max_steps=1)
+
+    def remind(reply: str) -> str | None:
+        problem = program_of(reply, current.version.code)[1]
+        return prompt("inspectcoder/patch_reminder", problem=problem) if problem else None
+
+    reminders = context.config.repair.max_reminders
+    spec = AgentSpec(
+        prompt("inspectcoder/patch_coder"),
+        Toolbox([]),
+        max_steps=1 + reminders,
+        follow_up=remind,
+        max_follow_ups=reminders,
+    )
     agent = context.agent(spec, Role.PATCH_CODER, patch_attempt=current.number)
     versions = []
     for version, patch in (*current.history, (current.version, Patch(None, plan))):

@@ -94,6 +94,16 @@ def test_a_reply_without_a_program_counts_as_an_attempt_and_is_told() -> None:
     assert "## Code Version 2" not in trace.logs[3].rows[1].message.content
 
 
+def test_a_patch_coder_is_reminded_of_the_program() -> None:
+    proposal = act('propose_repair("x")')
+    backend = scripted([proposal], ["I would change line 14.", program(WRONG)])
+    trace = repair(Variant.INSPECTCODER, backend, max_patch_attempts=1)
+    _, coder = trace.logs
+    assert [row.message.role for row in coder.rows[2:]] == ["assistant", "user", "assistant"]
+    assert "no fenced code block" in coder.rows[3].message.content
+    assert trace.patch, "the second reply is the patch"
+
+
 def test_public_tests_decide_when_to_stop_and_all_tests_the_verdict() -> None:
     shortcut = (
         'def top_word(text, stop_words=()):\n    return {"b a b a c": "a"}.get(text, "tea")\n'
