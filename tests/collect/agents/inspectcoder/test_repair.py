@@ -88,7 +88,7 @@ def test_a_failed_patch_is_the_next_round_s_program() -> None:
 def test_a_reply_without_a_program_counts_as_an_attempt_and_is_told() -> None:
     proposal = act('propose_repair("x")')
     backend = scripted([proposal], ["I would change line 14."])
-    trace = repair(Variant.INSPECTCODER, backend, max_patch_attempts=2)
+    trace = repair(Variant.INSPECTCODER, backend, max_patch_attempts=2, max_reminders=0)
     assert trace.patch == ""
     assert "no fenced code block" in trace.logs[3].rows[1].message.content
     assert "## Code Version 2" not in trace.logs[3].rows[1].message.content
