@@ -31,7 +31,7 @@ STACK = "Stack, innermost frame first:"
 CLOSED = "The debug session is closed."
 MAX_ECHO = 60
 """Characters of an expression that are repeated before its value."""
-MAX_MISSING = 4
+MAX_MISSING = 6
 """Watched expressions that a stop says are not available."""
 REPEATS = 3
 """Longer runs of one frame, as in endless recursion, show only the first."""

@@ -86,6 +86,8 @@ ALREADY_HERE = (
     "evaluate at the stop"
 )
 FALSE_EACH_TIME = "and its condition was false each time"
+IN_THIS_RUN, FROM_THAT_STOP = " in this run,", " from that stop on,"
+NOT_REACHED = "the place was not reached"
 NOT_FROM_HERE = "the place was not reached from that stop on; a restart shows if it was before"
 LEFT_OUT = "the stop you were at comes before these and is not among them"
 PASSED = (StopReason.ENTRY, StopReason.BREAKPOINT)
@@ -200,11 +202,17 @@ class Debugger:
                 told += [LEFT_OUT] * here
             elif not any(note.endswith(FALSE_EACH_TIME) for note in found.notes):
                 over = self.state in (State.DONE, State.POST_MORTEM)
-                told += [ALREADY_HERE] if here else [NOT_FROM_HERE] * (over and not entered)
+                never = NOT_REACHED if entered else NOT_FROM_HERE
+                told += [ALREADY_HERE] if here else [never] * over
             notes = (*told, *found.notes)
             if number not in earlier:  # nothing else tells its number
                 its, own = f"of breakpoint {number} ", f"breakpoint {number} "
-                notes = tuple(note.replace(its, "").replace(own, "the place ") for note in notes)
+                notes = tuple(
+                    note.replace(its, "")
+                    .replace(own, "the place ")
+                    .replace(IN_THIS_RUN, FROM_THAT_STOP)
+                    for note in notes
+                )
             event = replace(found, notes=notes)
             if number not in earlier:
                 # From the next start too, if the program has ended.

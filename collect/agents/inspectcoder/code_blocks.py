@@ -10,6 +10,8 @@ from collect.code.syntax import parse
 from sandbox.text import source_lines
 
 FUTURE = "__future__"
+MAX_QUOTED = 100
+"""Characters of a line that is no Python."""
 FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n`]*$", re.MULTILINE)
 
 
@@ -58,8 +60,9 @@ def syntax_problem(code: str) -> str | None:
     try:
         parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = getattr(error, "lineno", None)
-        return f"{getattr(error, 'msg', error)} (line {line})" if line else str(error)
+        line, text = getattr(error, "lineno", None), getattr(error, "text", None) or ""
+        quoted = f": {text.strip()[:MAX_QUOTED]}" if text.strip() else ""
+        return f"{getattr(error, 'msg', error)} (line {line}{quoted})" if line else str(error)
     return None
 
 

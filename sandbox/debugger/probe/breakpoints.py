@@ -92,7 +92,8 @@ class Breakpoint:
             later = [number for number in source.owners if number >= line]
             if not later:
                 last = max(source.owners, default=0)
-                raise Refusal(f"line {line} holds no code; the last that does is {last}")
+                told = "line {} of {} holds no code; the last that does is {}"
+                raise Refusal(told.format(line, asked["file"], last))
             self.line = min(later)
             follower = source.function_at(self.line)
             self.owners = source.owners[self.line]

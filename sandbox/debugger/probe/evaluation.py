@@ -168,6 +168,8 @@ class Evaluator:
         self.bounds = bounds
         self.workspace = workspace
         self.phase = IDLE
+        self.raised: BaseException | None = None
+        """What expressions see as `__exception__`."""
         self.thread = 0
         """The thread that serves requests; 0 while the program runs."""
         self.deadline = 0.0
@@ -178,8 +180,9 @@ class Evaluator:
         """Held by the serving thread while it ends an evaluation, and by the main one while it
         interrupts it: a late `Interrupted` would end the program's thread."""
 
-    def pause(self) -> None:
-        """The program has stopped in this thread."""
+    def pause(self, raised: BaseException | None) -> None:
+        """The program has stopped in this thread, perhaps as an exception was raised."""
+        self.raised = raised
         SPARE.release()
         self.phase = IDLE
         self.thread = get_ident()
@@ -189,6 +192,7 @@ class Evaluator:
 
     def resume(self) -> None:
         """The program goes on."""
+        self.raised = None
         SPARE.take()
         self.thread = 0
         self.phase = RUNNING
@@ -263,7 +267,14 @@ class Evaluator:
     def evaluate(self, expression: str, frame: types.FrameType) -> tuple[object, Json]:
         """The value of an expression in a frame, or the error that it raised."""
         names, variables = names_in(frame)
-        return self.guarded(lambda: eval(compiled(expression, frame), names, variables))
+        if self.raised is not None:
+            names.setdefault("__exception__", self.raised)
+
+        def work() -> Any:
+            value = eval(compiled(expression, frame), names, variables)
+            return dict(value) if type(value) is Names else value  # of `locals()`
+
+        return self.guarded(work)
 
     def flush(self, streams: list[Any]) -> None:
         """Flush the program's streams, whatever the program made of them."""

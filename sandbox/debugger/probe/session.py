@@ -439,7 +439,7 @@ class Session:
         with self.lock, MoreStack():
             if hit and not any(p.temporary or p.number in self.table.breakpoints for p in hit):
                 return  # removed while this thread waited for its turn
-            self.evaluator.pause()
+            self.evaluator.pause(exception)
             shown = returned is not None and type(returned[1]) not in PLAIN_TYPES
             if exception is not None or shown or not self.link.plain_streams():
                 self.link.paused()
@@ -481,7 +481,7 @@ class Session:
     def _after_end(self, error: BaseException, state: str, notes: list[str]) -> str:
         """Serve requests on an exception's frames; returns the action that lets the program on."""
         with self.lock, MoreStack():
-            self.evaluator.pause()
+            self.evaluator.pause(error)
             self.link.paused()
             self.tracer.run_freely(None)
             set_trace(None)

@@ -214,6 +214,10 @@ def test_items_are_paged(bench: JavaBench) -> None:
         ("words", []),
         ("whole", []),
         ("nothing", []),
+        (
+            'new IllegalStateException("low")',
+            ["detailMessage", "cause", "suppressedExceptions"],
+        ),
     ],
 )
 def test_fields_show_what_a_value_is_made_of(

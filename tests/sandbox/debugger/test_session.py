@@ -110,7 +110,9 @@ def test_a_breakpoint_that_can_not_be_is_refused_in_every_state_with_the_same_wo
     assert one.debugger.control(Action.CONTINUE).state is State.DONE
     ended = refusals()
     assert [ended[0], *ended[2:]] == [paused[0], *paused[2:]]
-    assert ended[1] == f"line 99 holds no code; the last that does is {one.line('call')}"
+    assert (
+        ended[1] == f"line 99 of program.py holds no code; the last that does is {one.line('call')}"
+    )
     assert one.debugger.list_breakpoints().breakpoints == ()
     moved = one.debugger.set_breakpoint(one.at_line(5))
     assert moved.notes[0] == "breakpoint 1 moved from line 5 to 6, in <module>"

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from sandbox.debugger import Action, ErrorKind, State
+from sandbox.debugger import Action, BreakpointRequest, ErrorKind, State
 from tests.sandbox.debugger.conftest import Workbench
 
 
@@ -92,6 +92,11 @@ def test_fields_of_an_exception(bench: Workbench) -> None:
     ]
     fields = bench.debugger.fields("error").values
     assert [(each.name, each.text) for each in fields] == [("args", "('key',)")]
+    assert "not defined" in (bench.debugger.evaluate("__exception__").error or "")
+    bench.start(BreakpointRequest(exception="ValueError"))
+    assert bench.text_of("__exception__.args") == "('low', 3)"
+    bench.debugger.control(Action.STEP_OVER)
+    assert "not defined" in (bench.debugger.evaluate("__exception__").error or "")
 
 
 def test_a_local_without_a_value_is_not_the_global_of_its_name(bench: Workbench) -> None:

@@ -122,7 +122,7 @@ def test_a_debugger_script_prints_at_every_hit(
     ("script", "observed"),
     [
         ("b 9 ;; c ;; p 1", "[The breakpoint line was not covered by the test.]"),
-        ("b 99 ;; c ;; p 1", "line 99 holds no code"),
+        ("b 99 ;; c ;; p 1", "line 99 of solution.py holds no code"),
         slow("b absent.py:2 ;; c ;; p 1", "absent.py"),
         ("b 4 ;; c ;; p missing", "*** NameError: name 'missing' is not defined"),
         slow("b 4 ;; c ;; p result +", "*** SyntaxError"),

@@ -34,7 +34,7 @@ def test_a_program_is_found(reply: str) -> None:
         ("", "no fenced code block"),
         ("I can't repair this.", "no fenced code block"),
         ("sorry", "no fenced code block"),
-        ("```python\ndef f(:\n```", r"invalid syntax \(line 1\)"),
+        ("```python\ndef f(:\n```", r"invalid syntax \(line 1: def f\(:\)"),
         ("```python\ndef f():\nreturn 1\n```", "expected an indented block"),
         ("```diff\n- return x\n+ return y\n```", "not usable"),
         ("```text\nok\n```", "it defines nothing"),

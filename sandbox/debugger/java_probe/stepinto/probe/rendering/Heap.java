@@ -3,6 +3,7 @@ package stepinto.probe.rendering;
 import com.sun.jdi.*;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -14,10 +15,14 @@ import java.util.Map;
  */
 public final class Heap {
     private static final int SMALL = 100_000;
+    private static final List<String> OF_STACK = Arrays.asList("backtrace", "depth", "stackTrace");
     private final Map<ReferenceType, Map<String, Field>> fields = new HashMap<>();
     private ReferenceType string;
 
-    /** The fields of a class and its superclasses, none of them static; the topmost class first. */
+    /**
+     * The fields of a class and its superclasses, none of them static; the topmost class first.
+     * Without those by which the virtual machine keeps an exception's stack.
+     */
     static List<Field> instanceFields(ReferenceType type) {
         List<Field> found = new ArrayList<>();
         ReferenceType above = type instanceof ClassType ? ((ClassType) type).superclass() : null;
@@ -25,7 +30,9 @@ public final class Heap {
             found.addAll(instanceFields(above));
         }
         for (Field field : type.fields()) {
-            if (!field.isStatic()) {
+            boolean kept = type.name().equals("java.lang.Throwable")
+                    && OF_STACK.contains(field.name());
+            if (!field.isStatic() && !kept) {
                 found.add(field);
             }
         }

@@ -118,7 +118,10 @@ public final class ValueText {
         List<Field> shown = all.subList(first, Math.min(all.size(), first + limits.maxValues));
         Map<Field, Value> read = object.getValues(shown);
         for (Field field : shown) {
-            page.values.add(new Named(field.name(), field.typeName(), read.get(field)));
+            Value value = read.get(field);
+            // An exception without a cause has itself as its cause.
+            boolean none = field.name().equals("cause") && object.equals(value);
+            page.values.add(new Named(field.name(), field.typeName(), none ? null : value));
         }
     }
 

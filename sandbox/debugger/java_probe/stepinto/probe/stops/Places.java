@@ -36,7 +36,8 @@ final class Places {
     private void onEditedLine(Breakpoint point, int wanted, String[] edited, List<String> notes)
             throws Refusal {
         if (wanted < 1 || wanted > edited.length) {
-            throw new Refusal("line " + wanted + " holds no code; the last line is " + edited.length);
+            throw new Refusal("line " + wanted + " of " + sources.relative(point.path)
+                    + " holds no code; the last line is " + edited.length);
         }
         point.presentLine = wanted;
         point.presentText = edited[wanted - 1].trim();
@@ -71,7 +72,8 @@ final class Places {
         Integer found = lines.ceilingKey(line);
         if (found == null) {
             throw new Refusal(
-                    "line " + line + " holds no code; the last that does is " + lines.lastKey());
+                    "line " + line + " of " + sources.relative(point.path)
+                            + " holds no code; the last that does is " + lines.lastKey());
         }
         if (found != wanted) {
             notes.add("breakpoint " + point.number + " moved from line " + wanted + " to " + found
