@@ -77,8 +77,8 @@ class IterateConfig(StrictRecord):
 def _run_name(name: str) -> str:
     if not re.fullmatch(r"[\w-][\w.-]*", name):
         raise ValueError(
-            "must be a name, of letters, digits, '.', '-' and '_'; runs_folder says in which "
-            "folder the run's own is"
+            "must be a name, of letters, digits, '.', '-' and '_'; set runs_folder for its parent "
+            "folder"
         )
     return name
 
@@ -87,7 +87,7 @@ class RunConfig(RuntimeConfig):
     """All settings of a YAML config."""
 
     run: Annotated[str, AfterValidator(_run_name)] = Field(min_length=1, max_length=100)
-    """The run's name, and the name of its folder."""
+    """The run's name, and the name of its folder: letters, digits, `.`, `-` and `_`."""
     runs_folder: Path = Path("runs")
     """The folder of all runs."""
     stages: tuple[StageName, ...] = Field(

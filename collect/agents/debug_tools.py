@@ -141,8 +141,8 @@ class StartSession:
     arguments: type[DefaultStartArguments]
     test: str
     """The test if the call names none."""
-    started: dict[str, bool] = field(default_factory=dict)
-    """By test, whether its last start found it; the latest last."""
+    started: dict[str, ErrorKind | None] = field(default_factory=dict)
+    """By test, why its last start failed; the latest last."""
     name: str = "debug_start_session"
     description: str = (
         "Start a debug session on a test: launches it under the debugger, sets the breakpoints, "
@@ -161,13 +161,14 @@ class StartSession:
         )
         event = self.debugger.start(launch)
         self.started.pop(test, None)
-        self.started[test] = event.error_kind is not ErrorKind.NO_SUCH_TEST
+        self.started[test] = event.error_kind
         return self.shown.reply(event)
 
     def _default(self) -> str:
-        """The question's test, or if there is no such test, the last one that there is."""
-        found = [test for test, is_there in self.started.items() if is_there]
-        return self.test if self.started.get(self.test, True) or not found else found[-1]
+        """The question's test, or if there is no such test, the last one that was started."""
+        known = [test for test, failure in self.started.items() if failure is None]
+        missing = self.started.get(self.test) is ErrorKind.NO_SUCH_TEST
+        return known[-1] if missing and known else self.test
 
 
 class ControlArguments(Arguments):

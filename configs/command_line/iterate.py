@@ -145,7 +145,6 @@ def train_apart(config: RunConfig) -> int:
             for each in (*started, process):
                 with suppress(psutil.NoSuchProcess):
                     each.terminate()
-            process.wait()
             raise
 
 

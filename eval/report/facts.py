@@ -27,7 +27,7 @@ class Outcome(StrEnum):
     RESOLVED = "resolved"
     UNRESOLVED = "not resolved"
     UNJUDGED = "not judged"
-    """No tests were run: a recorded session without tests that decide."""
+    """No tests were run: a recorded session without deciding tests."""
     TAMPERED = "tampered"
     RIGHT = "right"
     """A runtime question was answered correctly."""
@@ -62,10 +62,10 @@ class ShownRollout:
             return Outcome.FAILED
         if row.variant == QUESTIONS:
             return Outcome.RIGHT if row.resolved else Outcome.WRONG
-        if row.failure_kind is None and not row.tests:
-            return Outcome.UNJUDGED
         if row.tampered is not None:
             return Outcome.TAMPERED
+        if row.failure_kind is None and not row.tests:
+            return Outcome.UNJUDGED
         return Outcome.RESOLVED if row.resolved else Outcome.UNRESOLVED
 
     @property

@@ -85,11 +85,11 @@ ALREADY_HERE = (
     "the stop you were at does not count, and the place was not reached again; restart, and "
     "evaluate at the stop"
 )
-FALSE_EACH_TIME = "and its condition was false each time"
-IN_THIS_RUN, FROM_THAT_STOP = " in this run,", " from that stop on,"
+REACHED = "breakpoint {} was reached "
+"""Begins the note that its condition was false each time."""
 NOT_REACHED = "the place was not reached"
 NOT_FROM_HERE = "the place was not reached from that stop on; a restart shows if it was before"
-LEFT_OUT = "the stop you were at comes before these and is not among them"
+LEFT_OUT = "the hit at the stop you were at is not included"
 PASSED = (StopReason.ENTRY, StopReason.BREAKPOINT)
 """Stops that collecting runs past."""
 TEST_FAILED = "the test failed before the next"
@@ -200,19 +200,13 @@ class Debugger:
             here = at == (point.get("file"), point.get("line"))
             if found.collected:
                 told += [LEFT_OUT] * here
-            elif not any(note.endswith(FALSE_EACH_TIME) for note in found.notes):
+            elif not any(note.startswith(REACHED.format(number)) for note in found.notes):
                 over = self.state in (State.DONE, State.POST_MORTEM)
                 never = NOT_REACHED if entered else NOT_FROM_HERE
                 told += [ALREADY_HERE] if here else [never] * over
             notes = (*told, *found.notes)
             if number not in earlier:  # nothing else tells its number
-                its, own = f"of breakpoint {number} ", f"breakpoint {number} "
-                notes = tuple(
-                    note.replace(its, "")
-                    .replace(own, "the place ")
-                    .replace(IN_THIS_RUN, FROM_THAT_STOP)
-                    for note in notes
-                )
+                notes = tuple(_without_number(note, number) for note in notes)
             event = replace(found, notes=notes)
             if number not in earlier:
                 # From the next start too, if the program has ended.
@@ -595,6 +589,15 @@ def _came_first(stop: DebugEvent) -> str:
     if raised is not None:
         return f"exception breakpoint {raised}, which is still set, came first"
     return CAME_FIRST.get(stop.stop_reason, "")
+
+
+def _without_number(note: str, number: int) -> str:
+    """A note about the breakpoint of a collection, which was set for it alone."""
+    if note.startswith(REACHED.format(number)):
+        note = note.replace(" in this run,", " from that stop on,")
+    return note.replace(f"of breakpoint {number} ", "").replace(
+        f"breakpoint {number} ", "the place "
+    )
 
 
 def _given(request: BreakpointRequest) -> Json:

@@ -12,7 +12,7 @@ from sandbox.text import source_lines
 FUTURE = "__future__"
 MAX_QUOTED = 100
 """Characters of a line that is no Python."""
-FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n`]*$", re.MULTILINE)
+FENCE = re.compile(r"^[ \t]*(`{3,})[^\n`]*$", re.MULTILINE)
 
 
 def fenced_blocks(text: str) -> list[str]:
@@ -24,7 +24,7 @@ def fenced_blocks(text: str) -> list[str]:
     for mark in FENCE.finditer(text):
         if start < 0:
             start, fence = mark.end() + 1, mark[1]
-        elif mark[1].startswith(fence):
+        elif len(mark[1]) >= len(fence):
             blocks.append(text[start : mark.start()].rstrip("\n"))
             start = -1
     if start >= 0:

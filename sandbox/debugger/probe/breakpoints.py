@@ -70,7 +70,7 @@ class Breakpoint:
         self.at_entry = False
         """Only the first line of each call counts, even if a loop comes back to it."""
         self.hits = 0
-        self.refused = 0
+        self.false_conditions = 0
         """How often its condition was false."""
         self.last_frame: types.FrameType | None = None
         self.code: types.CodeType | None = None
@@ -321,10 +321,12 @@ class BreakpointTable:
         """Notes on breakpoints that were reached, but never with a true condition; once each."""
         notes = []
         for point in self.breakpoints.values():
-            if point.refused and not point.hits:
-                told = NEVER_HELD.format(point.number, point.refused, "s" * (point.refused > 1))
+            if point.false_conditions and not point.hits:
+                told = NEVER_HELD.format(
+                    point.number, point.false_conditions, "s" * (point.false_conditions > 1)
+                )
                 notes.append(told)
-                point.refused = 0
+                point.false_conditions = 0
         return notes
 
     def remove(self, number: int) -> Breakpoint:

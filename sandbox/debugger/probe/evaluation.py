@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dis
 import io
 import re
 import sys
 import threading
 import types
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, Callable, Dict
 
 from .breakpoints import Breakpoint
@@ -17,6 +19,7 @@ from .interpreter import (
     assign_locals,
     frame_locals,
     import_standard,
+    inlined,
     qualified_name,
     traceback_frames,
 )
@@ -59,6 +62,7 @@ def raise_in(thread: int, kind: type | None) -> None:
 NO_VALUE_HERE = "local variable {!r} has no value here"
 WITHOUT_VALUE = re.compile(r"free variable '(\w+)'")
 """CPython's words for that, of a variable around the function that runs."""
+LOADS = ("LOAD_NAME", "LOAD_GLOBAL")
 OPTIMIZED = 1
 """Flag of a function's code, unlike a class body's: it looks names up in variables of its own."""
 MESSAGE = Bounds(chars=200, depth=1, items=1, lines=3)
@@ -68,7 +72,7 @@ class Names(Dict[str, Any]):
     """A namespace for `eval` in which it is an error to read a variable that has no value now, as
     it is for the program, even if a global or a built-in has its name."""
 
-    def __init__(self, names: Json, unassigned: set[str]) -> None:
+    def __init__(self, names: Json, unassigned: frozenset[str]) -> None:
         super().__init__(names)
         self._unassigned = unassigned
 
@@ -78,10 +82,9 @@ class Names(Dict[str, Any]):
         raise KeyError(name)
 
 
-def names_in(frame: types.FrameType) -> tuple[Names, Names]:
-    """What an expression in a frame sees as globals and as locals. Lambdas and comprehensions see
-    the globals alone, so these have the variables too."""
-    variables = frame_locals(frame)
+def names_in(frame: types.FrameType, variables: Json) -> tuple[Names, Names]:
+    """What an expression in a frame with these variables sees as globals and as locals. Lambdas and
+    comprehensions see the globals alone, so these have the variables too."""
     unassigned = own_names(frame.f_code).difference(variables)
     every = {**frame.f_globals, **variables}
     for name in unassigned.intersection(every):
@@ -89,11 +92,21 @@ def names_in(frame: types.FrameType) -> tuple[Names, Names]:
     return Names(every, unassigned), Names(variables, unassigned)
 
 
-def own_names(code: types.CodeType) -> set[str]:
-    """The variables of a function and of those around it that it uses; none of other code, which
-    looks its names up in globals too."""
-    names = (*code.co_varnames, *code.co_cellvars, *code.co_freevars)
-    return set(names) if code.co_flags & OPTIMIZED else set()
+@lru_cache(maxsize=1000)
+def own_names(code: types.CodeType) -> frozenset[str]:
+    """The variables that code has, and those of functions around it that it uses: names that mean
+    no global. Other code than functions looks up its own in globals too."""
+    if not code.co_flags & OPTIMIZED:
+        return frozenset(code.co_freevars)
+    return frozenset((*code.co_varnames, *code.co_cellvars, *code.co_freevars)) - inlined(code)
+
+
+@lru_cache(maxsize=1000)
+def read_names(code: types.CodeType) -> frozenset[str]:
+    """The globals and variables that an expression's code reads, also in its lambdas."""
+    inner = (each for each in code.co_consts if isinstance(each, types.CodeType))
+    loads = (each for each in dis.get_instructions(code) if each.opname in LOADS)
+    return frozenset(each.argval for each in loads).union(*map(read_names, inner))
 
 
 RUNNING_CONDITIONS: dict[int, tuple[types.FrameType, float]] = {}
@@ -119,9 +132,9 @@ def condition_holds(
             code = point.codes.get(frame.f_code) or compiled(point.condition, frame)
             point.codes[frame.f_code] = code
         # `Names` are slow for each of a million visits, and rarely needed.
-        others = [name for name in code.co_names if name not in variables]
+        others = [name for name in read_names(code) if name not in variables]
         if others and not own_names(frame.f_code).isdisjoint(others):
-            names, variables = names_in(frame)
+            names, variables = names_in(frame, variables)
         if raised is not None:
             names["__exception__"] = raised
         return bool(eval(code, names, variables)), None
@@ -266,7 +279,7 @@ class Evaluator:
 
     def evaluate(self, expression: str, frame: types.FrameType) -> tuple[object, Json]:
         """The value of an expression in a frame, or the error that it raised."""
-        names, variables = names_in(frame)
+        names, variables = names_in(frame, frame_locals(frame))
         if self.raised is not None:
             names.setdefault("__exception__", self.raised)
 
@@ -298,6 +311,8 @@ def compiled(expression: str, frame: types.FrameType) -> types.CodeType:
     """The expression's code, as `with_private_names` makes it for a frame."""
     text = expression.strip()
     try:
+        if "__" not in text:
+            return compile(text, "<expression>", "eval", dont_inherit=True)
         tree = ast.parse(text, "<expression>", "eval")
     except SyntaxError as error:
         try:
@@ -352,13 +367,15 @@ def variables({known}):
 """
 NO_VARIABLE = "_stepinto_none"
 NOT_SHOWN = "a value is shown only for an expression that is the last statement: print the others"
+LOOKUPS = ("get", "pop")
+"""Methods that are called for their value, even if it is None."""
 NO_VALUE = ("exec", "setattr", "delattr")
 """Functions that are called for what they do: they return None."""
 
 
 def run_code(code: str, frame: types.FrameType) -> tuple[Field | None, list[str]]:
-    """Run statements in a frame. Returns the last one and its value if it is an expression that
-    comes to something, and notes about them.
+    """Run statements in a frame. Returns the last one and its value if it is an expression, and
+    notes about them.
 
     The code becomes an inner function of one that has the frame's variables, so all that it defines
     (functions, lambdas, comprehensions, classes) sees them, and its globals are the program's own.
@@ -367,6 +384,7 @@ def run_code(code: str, frame: types.FrameType) -> tuple[Field | None, list[str]
     tree: Any = ast.parse(code, "<code>", "exec")
     is_value = bool(tree.body) and isinstance(tree.body[-1], ast.Expr)
     text = ast.get_source_segment(code, tree.body[-1].value) if is_value else None
+    silent = is_value and acts(tree.body[-1].value)
     notes = [NOT_SHOWN] if any(map(asks_for_value, tree.body[:-1])) else []
     with_private_names(tree, frame)
     if frame.f_locals is frame.f_globals:
@@ -375,7 +393,8 @@ def run_code(code: str, frame: types.FrameType) -> tuple[Field | None, list[str]
         if end is None or text is None:
             return None, notes
         expression = compile(ast.Expression(end.value), "<code>", "eval")
-        return named(text, eval(expression, frame.f_globals)), notes
+        value = eval(expression, frame.f_globals)
+        return None if value is None and silent else (text, value), notes
     tree = Fitted().visit(tree)
     if text is not None:
         tree.body[-1] = ast.copy_location(ast.Return(tree.body[-1].value), tree.body[-1])
@@ -392,13 +411,15 @@ def run_code(code: str, frame: types.FrameType) -> tuple[Field | None, list[str]
     try:
         value = inner()
     except NameError as error:
-        name = WITHOUT_VALUE.search(str(error)) if type(error) is NameError else None
+        own = traceback_frames(error)[0].frame.f_code.co_filename == "<code>"
+        name = WITHOUT_VALUE.search(str(error)) if own and type(error) is NameError else None
         if name is None:
             raise
         raise UnboundLocalError(NO_VALUE_HERE.format(name[1])) from None
     finally:
         notes += take_back(frame, before, inner)
-    return named(text, value), notes
+    told = None if text is None or (value is None and silent) else (text, value)
+    return told, notes
 
 
 def asks_for_value(node: ast.stmt) -> bool:
@@ -406,12 +427,15 @@ def asks_for_value(node: ast.stmt) -> bool:
     if not isinstance(node, ast.Expr) or isinstance(node.value, (ast.Await, ast.Constant)):
         return False
     called = node.value.func if isinstance(node.value, ast.Call) else None
-    acts = isinstance(called, ast.Name) and ("print" in called.id or called.id in NO_VALUE)
-    return not acts and not isinstance(called, ast.Attribute)
+    return not acts(node.value) and not isinstance(called, ast.Attribute)
 
 
-def named(text: str | None, value: Any) -> Field | None:
-    return None if text is None or value is None else (text, value)
+def acts(expression: ast.expr) -> bool:
+    """Whether it is a call that seems to be there for what it does: its None tells nothing."""
+    called = expression.func if isinstance(expression, ast.Call) else None
+    if isinstance(called, ast.Attribute):
+        return called.attr not in LOOKUPS
+    return isinstance(called, ast.Name) and ("print" in called.id or called.id in NO_VALUE)
 
 
 class Fitted(ast.NodeTransformer):
@@ -433,7 +457,7 @@ class Fitted(ast.NodeTransformer):
 
 
 def inner_function(
-    tree: ast.Module, known: dict[str, Any], variables: set[str], namespace: dict[str, Any]
+    tree: ast.Module, known: dict[str, Any], variables: frozenset[str], namespace: dict[str, Any]
 ) -> Callable[[], object]:
     """The code as a function with the frame's variables, of which some are known, and those that it
     binds, as free variables."""
@@ -481,7 +505,7 @@ def take_back(frame: types.FrameType, before: dict[str, Any], inner: Any) -> lis
     assign_locals(frame, changed)
     notes = []
     outer = {**vars(builtins), **frame.f_globals}
-    own = (*frame.f_code.co_varnames, *frame.f_code.co_cellvars, *frame.f_code.co_freevars, *before)
+    own = own_names(frame.f_code).union(before)
     optimized = frame.f_code.co_flags & OPTIMIZED
     for name in (set(changed) & set(outer)).difference(own) if optimized else ():
         if changed[name] is not outer[name]:

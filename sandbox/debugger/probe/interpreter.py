@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import sys
 import types
+from functools import lru_cache
 from typing import Any, Iterator, NamedTuple
 
 from .wire import Json
@@ -250,6 +251,17 @@ def qualified_name(frame: types.FrameType) -> str:
     return code.co_name
 
 
+@lru_cache(maxsize=1000)
+def inlined(code: types.CodeType) -> frozenset[str]:
+    """The variables of comprehensions that CPython 3.12 and later run in a function's own frame."""
+    instructions = dis.get_instructions(code) if sys.version_info >= (3, 12) else ()
+    return frozenset(
+        instruction.argval
+        for instruction in instructions
+        if instruction.opname == "LOAD_FAST_AND_CLEAR"
+    )
+
+
 def frame_locals(frame: types.FrameType) -> Json:
     """The variables of a frame, as a snapshot.
 
@@ -259,12 +271,7 @@ def frame_locals(frame: types.FrameType) -> Json:
     values, code = frame.f_locals, frame.f_code
     if sys.version_info[:2] != (3, 13) or not code.co_cellvars or values is frame.f_globals:
         return dict(values)
-    cleared = {
-        instruction.argval
-        for instruction in dis.get_instructions(code)
-        if instruction.opname == "LOAD_FAST_AND_CLEAR"
-    }
-    unsafe = cleared.intersection(code.co_cellvars)
+    unsafe = inlined(code).intersection(code.co_cellvars)
     return {name: values[name] for name in values if name not in unsafe}
 
 

@@ -491,7 +491,7 @@ class Session:
             stop = self.describer.stop(frames, "exception", error, None)
             described = [self.table.describe(point) for point in hits.points]
             answer = {"stop": stop, "breakpoints": described, **self.describer.stack(frames)}
-            notes = [*notes, *self.table.never_held()]
+            notes += self.table.never_held() if state == "post_mortem" else []
             answer["notes"] = [*notes, *hits.notes, *answer.get("notes", [])]
             if isinstance(error, MemoryError) and not frames:
                 answer["notes"].append(PLACE_LOST)

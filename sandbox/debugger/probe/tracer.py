@@ -431,7 +431,7 @@ class Tracer:
             holds, note = condition_holds(point, frame, error)
             keep_cells(frame if point.code else None)
             hits.notes.extend([note] if note else [])
-            point.refused += not holds
+            point.false_conditions += not holds
             # Another thread may have been the first to hit a temporary one.
             if holds and (not point.temporary or self.table.discard(point)):
                 point.hits += 1

@@ -118,6 +118,7 @@ def test_the_last_expression_is_shown(bench: Workbench) -> None:
         "count = 1; print(len(items)); items.copy()\ntotal + RATE": ["total + RATE = 2"],
         "items; total = 4": [],
         "items.append(4)": [],
+        "{}.get('a')": ["{}.get('a') = None"],
         "exec('a = 1', {}); total = 4": [],
     }
     for code, values in shown.items():

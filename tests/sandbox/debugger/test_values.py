@@ -130,6 +130,52 @@ def test_a_local_without_a_value_is_not_the_global_of_its_name(bench: Workbench)
     assert bench.text_of("total") == "4"
 
 
+def test_a_comprehensions_variable_hides_no_global(bench: Workbench) -> None:
+    bench.script(
+        """
+        x = 5
+
+        def run():
+            y = [x for x in [1]]
+            return y  # @here
+
+        run()
+        """,
+    )
+    bench.start(bench.at("here", condition="x == 5"))
+    event = bench.debugger.evaluate("[x + n for n in y]")
+    assert (event.values[0].text, event.notes) == ("[6]", ())
+    assert bench.debugger.run_code("print(x)").output == "5\n"
+
+
+def test_a_condition_finds_no_global_in_place_of_a_local_either(bench: Workbench) -> None:
+    bench.script(
+        """
+        total = 5
+
+        def helper():
+            return later
+
+        def run():
+            def inner():
+                return later
+            items = [1]  # @before
+            again = items  # @here
+            total = later = 3
+            return total
+
+        run()
+        """,
+        "before",
+    )
+    condition = "any(total > n for n in items)"
+    bench.debugger.set_breakpoint(bench.at("here", condition=condition))
+    event = bench.debugger.control(Action.CONTINUE)
+    assert "'total' has no value here" in " ".join(event.notes)
+    assert "has no value" not in (bench.debugger.run_code("helper()").error or "")
+    assert "helper" in (bench.debugger.run_code("helper()").error or "")
+
+
 def test_code_changes_what_the_program_does(bench: Workbench) -> None:
     bench.script(
         """

@@ -20,7 +20,6 @@ PROGRAM = "def f(x):\n    return x + 1\n"
         f"```python\n{PROGRAM}```\nRun it:\n```\n$ python f.py\n```",
         f"````python\n{PROGRAM}````",
         f"  ```py\n{PROGRAM}  ```",
-        f"~~~python\n{PROGRAM}~~~\nIt adds `1`.",
         PROGRAM,
     ],
 )

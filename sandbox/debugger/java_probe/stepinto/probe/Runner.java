@@ -259,7 +259,7 @@ final class Runner {
             try {
                 FrameAt frame = new FrameAt(thread, 0);
                 boolean holds = debugging.evaluator.condition(point.condition, frame);
-                point.refused += holds ? 0 : 1;
+                point.falseConditions += holds ? 0 : 1;
                 return holds;
             } catch (EvaluationFailed failed) {
                 debugging.notes.add(

@@ -30,6 +30,9 @@ final class Code {
      */
     final boolean assigns;
 
+    /** Whether it does so with {@code =}. */
+    final boolean assignsBySign;
+
     /** What carries it out, step by step; null if that takes the compiler. */
     final List<Expression> steps;
 
@@ -42,6 +45,7 @@ final class Code {
         text = names;
         head = EXPRESSION;
         assigns = false;
+        assignsBySign = false;
         steps = Collections.singletonList(new Expression.Path(names));
     }
 
@@ -66,6 +70,7 @@ final class Code {
             throw new EvaluationFailed("the code is nested too deeply");
         }
         assigns = assignments.found;
+        assignsBySign = assignments.bySign;
         steps = found;
     }
 
@@ -160,6 +165,7 @@ final class Code {
     private static final class Assignments extends TreeScanner<Void, Void> {
         private final Set<String> own = new HashSet<>();
         boolean found;
+        boolean bySign;
 
         @Override
         public Void visitVariable(VariableTree tree, Void none) {
@@ -169,6 +175,7 @@ final class Code {
 
         @Override
         public Void visitAssignment(AssignmentTree tree, Void none) {
+            bySign = true;
             assigned(tree.getVariable());
             return super.visitAssignment(tree, none);
         }

@@ -67,11 +67,9 @@ public final class Evaluator {
      * nothing. Fails if it is no expression at all. What its names mean only a frame tells.
      */
     public static String refusal(String expression) throws EvaluationFailed {
-        if (!Code.expression(expression).assigns) {
-            return null;
-        }
-        String hint = expression.indexOf('=') < 0 ? "" : "; == compares";
-        return " would change the program: it assigns" + hint;
+        Code code = Code.expression(expression);
+        String hint = code.assignsBySign ? "; == compares" : "";
+        return code.assigns ? " would change the program: it assigns" + hint : null;
     }
 
     private Operand operand(String expression, FrameAt at) throws EvaluationFailed {

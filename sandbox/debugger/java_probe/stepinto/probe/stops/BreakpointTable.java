@@ -72,11 +72,11 @@ public final class BreakpointTable {
     /** Notes on breakpoints that were reached, but never with a true condition; once each. */
     public void addNeverHeld(List<String> notes) {
         for (Breakpoint point : breakpoints.values()) {
-            if (point.refused > 0 && point.hits == 0) {
-                notes.add("breakpoint " + point.number + " was reached " + point.refused + " time"
-                        + (point.refused > 1 ? "s" : "")
+            if (point.falseConditions > 0 && point.hits == 0) {
+                notes.add("breakpoint " + point.number + " was reached " + point.falseConditions + " time"
+                        + (point.falseConditions > 1 ? "s" : "")
                         + " in this run, and its condition was false each time");
-                point.refused = 0;
+                point.falseConditions = 0;
             }
         }
     }
@@ -319,7 +319,7 @@ public final class BreakpointTable {
         List<?> watch = Collections.emptyList();
         public int hits;
         /** How often its condition was false. */
-        public int refused;
+        public int falseConditions;
         /** Null but for an exception breakpoint. */
         final String exception;
         public final boolean uncaught;

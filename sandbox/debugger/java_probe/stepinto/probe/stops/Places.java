@@ -226,7 +226,9 @@ final class Places {
             List<ClassFile.Code> found = new ArrayList<>();
             boolean direct = qualifier.isEmpty() || ClassFiles.matches(type.name, qualifier);
             for (ClassFile.Code code : type.methods) {
-                if (direct && Program.name(code.name).equals(wanted(type))) {
+                String wanted = wanted(type);
+                boolean named = code.name.equals(wanted) || Program.name(code.name).equals(wanted);
+                if (direct && named) {
                     found.add(code);
                 }
             }
