@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         # Before or after the rollouts, which stop at their next step by themselves.
         logger.warning("stopped")
-        return 128 + signal.SIGINT
+        return 128 + signal.SIGINT  # as STOPPED, whose module may not be imported yet
 
 
 def _run_command(arguments: Sequence[str]) -> int:

@@ -204,11 +204,11 @@ class Debugger:
                 over = self.state in (State.DONE, State.POST_MORTEM)
                 never = NOT_REACHED if entered else NOT_FROM_HERE
                 told += [ALREADY_HERE] if here else [never] * over
-            notes = (*told, *found.notes)
-            if number not in earlier:  # nothing else tells its number
-                notes = tuple(_without_number(note, number) for note in notes)
-            event = replace(found, notes=notes)
+            event = replace(found, notes=(*told, *found.notes))
             if number not in earlier:
+                # Nothing else tells its number.
+                unnumbered = tuple(_without_number(note, number) for note in event.notes)
+                event = replace(event, notes=unnumbered)
                 # From the next start too, if the program has ended.
                 if self.state is not State.DONE and number in self._records:
                     self.remove_breakpoint(number)

@@ -25,13 +25,10 @@ final class Code {
     final List<Tree> trees = new ArrayList<>();
 
     /**
-     * Whether it assigns something itself, with an operator, but for variables of its own; methods
-     * that it calls may do so.
+     * Why it is refused where nothing may change, after what it is: it assigns something itself,
+     * with an operator, but for variables of its own; methods that it calls may do so. Else null.
      */
-    final boolean assigns;
-
-    /** Whether it does so with {@code =}. */
-    final boolean assignsBySign;
+    final String refusal;
 
     /** What carries it out, step by step; null if that takes the compiler. */
     final List<Expression> steps;
@@ -44,8 +41,7 @@ final class Code {
     private Code(String names) {
         text = names;
         head = EXPRESSION;
-        assigns = false;
-        assignsBySign = false;
+        refusal = null;
         steps = Collections.singletonList(new Expression.Path(names));
     }
 
@@ -69,8 +65,8 @@ final class Code {
         } catch (StackOverflowError | IllegalStateException overflow) {
             throw new EvaluationFailed("the code is nested too deeply");
         }
-        assigns = assignments.found;
-        assignsBySign = assignments.bySign;
+        String hint = assignments.bySign ? "; == compares" : "";
+        refusal = assignments.found ? " would change the program: it assigns" + hint : null;
         steps = found;
     }
 

@@ -63,13 +63,11 @@ public final class Evaluator {
     }
 
     /**
-     * Why an expression that assigns something is refused, after what it is; null if it assigns
-     * nothing. Fails if it is no expression at all. What its names mean only a frame tells.
+     * {@link Code#refusal} of an expression; fails if it is none at all. What its names mean only a
+     * frame tells.
      */
     public static String refusal(String expression) throws EvaluationFailed {
-        Code code = Code.expression(expression);
-        String hint = code.assignsBySign ? "; == compares" : "";
-        return code.assigns ? " would change the program: it assigns" + hint : null;
+        return Code.expression(expression).refusal;
     }
 
     private Operand operand(String expression, FrameAt at) throws EvaluationFailed {
@@ -80,6 +78,9 @@ public final class Evaluator {
             return run(null, steps, scope);
         }
         Code code = Code.expression(expression);
+        if (code.refusal != null) {
+            throw new EvaluationFailed("it" + code.refusal);
+        }
         if (code.steps != null) {
             if (parsed.size() >= REMEMBERED) {
                 parsed.clear();
