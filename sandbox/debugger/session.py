@@ -201,7 +201,8 @@ class Debugger:
             if found.collected:
                 told += [LEFT_OUT] * here
             elif not any(note.startswith(REACHED.format(number)) for note in found.notes):
-                over = self.state in (State.DONE, State.POST_MORTEM)
+                # An exception has no place.
+                over = self.state in (State.DONE, State.POST_MORTEM) and not request.exception
                 never = NOT_REACHED if entered else NOT_FROM_HERE
                 told += [ALREADY_HERE] if here else [never] * over
             event = replace(found, notes=(*told, *found.notes))

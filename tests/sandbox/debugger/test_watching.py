@@ -237,6 +237,14 @@ def test_a_condition_that_was_false_each_time_is_told(bench: Workbench | JavaBen
     assert not event.collected
 
 
+def test_an_exception_that_is_not_raised_again_has_no_place(bench: Workbench | JavaBench) -> None:
+    bench.start(bench.at("add"))
+    kind = "KeyError" if isinstance(bench, Workbench) else "IllegalStateException"
+    event = bench.debugger.collect(BreakpointRequest(exception=kind), 5)
+    assert not event.collected
+    assert "the place" not in "".join(event.notes)
+
+
 def test_a_condition_that_fails_ends_collecting(bench: Workbench | JavaBench) -> None:
     bench.start()
     event = bench.debugger.collect(bench.at("add", condition="gone > 1", watch=("n",)), 5)
