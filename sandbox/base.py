@@ -71,7 +71,8 @@ class SandboxConfig(BaseModel):
     python: str | None = None
     """Python interpreter inside the sandbox that runs the bugs' tests.
 
-    None: for `local` the interpreter that runs StepInto, for `docker` the first `python3` on PATH.
+    None: for `local` the version of Python that runs StepInto, with pytest and coverage.py alone;
+    for `docker` the first `python3` on PATH.
     """
     memory_mb: int = Field(default=4096, ge=64)
     """MiB of all processes together. A local sandbox that takes more is killed within a second, and
@@ -101,6 +102,9 @@ class SandboxConfig(BaseModel):
     """Python packages, by name and version bounds, that the local sandbox has besides those of its
     interpreter. Installed once, from wheels, before the sandbox opens; inside it there is no
     network."""
+    own_modules: tuple[str, ...] = ()
+    """Modules (`toolz`, `jaraco.text`) that no package brings, since they are the code under test:
+    its release would show the fix. Found for each bug."""
     import_paths: tuple[str, ...] = ()
     """Folders of the workspace, relative to it, that come before `packages` on Python's import
     path."""

@@ -32,7 +32,7 @@ import subprocess
 import termios
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from sandbox.base import SandboxConfig
@@ -66,18 +66,31 @@ INSTALL_HINT = (
 )
 
 
+OTHER_COPIES = (
+    *("lib*/python3*/site-packages", "lib*/python3*/dist-packages", "lib/pypy3*/*-packages"),
+    *("local/lib/python3*/site-packages", "local/lib/python3*/dist-packages"),
+    *("lib*/python3*/ensurepip/_bundled", "share/python-wheels", "pkgs", "envs"),
+)
+"""Where an installation of Python keeps packages for others than this interpreter, by glob. One of
+them may be the correct version of the code under test."""
+
+
 @dataclass(frozen=True)
 class Interpreter:
     """A Python interpreter of the host and the folders that it needs."""
 
     executable: str
     prefixes: tuple[str, ...]
+    path: tuple[str, ...]
+    """The folders from which it imports."""
 
 
 @lru_cache(maxsize=64)
 def find_interpreter(python: str) -> Interpreter:
     """Ask an interpreter for its folders. Raises SandboxUnavailable if it can't be run."""
-    script = "import sys; print('\\n'.join([sys.executable, sys.prefix, sys.base_prefix]))"
+    script = (
+        "import sys; print('\\n'.join([sys.executable, sys.prefix, sys.base_prefix, *sys.path]))"
+    )
     found = shutil.which(python)
     if found is None:
         raise SandboxUnavailable(f"sandbox.python: there is no program {python!r} on this machine")
@@ -86,10 +99,11 @@ def find_interpreter(python: str) -> Interpreter:
     )
     if answer.returncode != 0:
         raise SandboxUnavailable(f"sandbox.python: {python!r} does not run: {answer.stderr}")
-    executable, *prefixes = answer.stdout.splitlines()
+    executable, prefix, base_prefix, *path = answer.stdout.splitlines()
     # Installations often use links; the folder of the real file is needed too.
     real = Path(executable).resolve().parent.parent
-    return Interpreter(executable, tuple(dict.fromkeys([*prefixes, str(real)])))
+    prefixes = dict.fromkeys([prefix, base_prefix, str(real)])
+    return Interpreter(executable, tuple(prefixes), tuple(path))
 
 
 def choose_uid() -> int:
@@ -243,10 +257,26 @@ class Bubblewrap:
                 made.add(parent)
             yield from ("--ro-bind", path, path)
             made.add(path)
-        for path in sorted({str(ANSWERS), str(ANSWERS.resolve())}):
-            if any(Path(path).is_relative_to(seen) for seen in ["/usr", *self._readable_paths]):
-                yield from ("--perms", "0555", "--tmpfs", path, "--remount-ro", path)
+        for path in self._hidden:
+            yield from ("--perms", "0555", "--tmpfs", path, "--remount-ro", path)
         yield from ("--remount-ro", "/")
+
+    @cached_property
+    def _hidden(self) -> list[str]:
+        """Folders that the sandbox would see and must not, since they may hold a bug's fix."""
+        visible = ["/usr", *self._readable_paths]
+        places = {str(ANSWERS), str(ANSWERS.resolve())}
+        for prefix in ("/usr", *self.interpreter.prefixes):
+            for pattern in OTHER_COPIES:
+                places.update(glob.glob(f"{prefix}/{pattern}"))
+        # `lib64` is often a link to `lib`, and a mount point must not be one.
+        places = {place for place in places if os.path.realpath(place) == place}
+        imported = {os.path.realpath(folder) for folder in self.interpreter.path}
+        return sorted(
+            place
+            for place in places - imported
+            if any(Path(place).is_relative_to(folder) for folder in visible)
+        )
 
 
 DENIED = {

@@ -19,7 +19,6 @@ import select
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 import warnings
@@ -52,7 +51,7 @@ from sandbox.errors import DiskExceeded, OutOfMemory, SandboxDead, SandboxUnavai
 from sandbox.folder import SandboxFolder, below, readable_below
 from sandbox.guard import ResourceUse, bytes_taken, guard_of, memory_below, memory_guard
 from sandbox.leftovers import OwnedFolder
-from sandbox.packages import packages_folder
+from sandbox.packages import packages_folder, runner_python
 from sandbox.terminal import READY, Terminal, open_pty
 from sandbox.text import BoundedOutput
 
@@ -76,7 +75,7 @@ class LocalSandbox(Sandbox):
 
     def __init__(self, config: SandboxConfig) -> None:
         self.config, self.image_digest = config, None
-        interpreter = find_interpreter(config.python or sys.executable)
+        interpreter = find_interpreter(config.python or runner_python())
         self.python = interpreter.executable
         program = shutil.which("bwrap")
         if program is None and not config.unsafe:
@@ -86,7 +85,8 @@ class LocalSandbox(Sandbox):
         self._packages: str | None = None
         visible = config
         if config.packages:
-            self._packages = str(packages_folder(self.python, config.packages))
+            folder = packages_folder(self.python, config.packages, config.own_modules)
+            self._packages = str(folder)
             readable = (*config.readable_paths, self._packages)
             visible = config.model_copy(update={"readable_paths": readable})
         self._owned = OwnedFolder()

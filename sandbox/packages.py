@@ -1,4 +1,7 @@
-"""Extra Python packages for the local sandbox, installed once and cached.
+"""The Python environment of the local sandbox, and extra packages for it, made once and cached.
+
+The environment has pytest and coverage.py, and nothing else of StepInto's own environment, which
+has correct versions of many projects in which bugs are made.
 
 Each set of packages has a folder below the user's cache, which sandboxes mount read-only. Only
 wheels are installed, since building a package would run its code on the host. pip runs in an empty
@@ -14,12 +17,17 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from configparser import ConfigParser, MissingSectionHeaderError
 from configparser import Error as ConfigParserError
 from functools import lru_cache
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
+from venv import EnvBuilder
+
+from packaging.requirements import Requirement
 
 from sandbox.base import require_package_name
 from sandbox.environment import cache_folder, host_environment
@@ -58,9 +66,27 @@ runpy.run_module("pip", run_name="__main__", alter_sys=True)
 """
 
 
+RUNNER = ("pytest", "coverage")
+"""The distributions of the sandbox's environment, which also has all that they require."""
+
+
+@lru_cache(maxsize=8)
+def runner_python() -> str:
+    """The interpreter of an environment that has the test runner alone, in the version of Python
+    that runs StepInto. Makes it on first use. Raises SandboxUnavailable."""
+    base: str = getattr(sys, "_base_executable", sys.executable)
+    distributions = _required(RUNNER)
+    versions = [[name, distributions[name].version] for name in sorted(distributions)]
+    folder = _made("runner", [base, sys.version, versions], lambda to: _copy(distributions, to))
+    return str(folder / "bin" / "python")
+
+
 @lru_cache(maxsize=64)
-def packages_folder(python: str, packages: tuple[str, ...]) -> Path:
-    """The folder with the packages, for this interpreter's PYTHONPATH.
+def packages_folder(
+    python: str, packages: tuple[str, ...], own_modules: tuple[str, ...] = ()
+) -> Path:
+    """The folder with the packages, for this interpreter's PYTHONPATH, without any copy of
+    `own_modules`: dotted names of the code under test, whose release would show the fix.
 
     Installs them on first use; of two processes that want the same set, one installs and the other
     waits. Raises SandboxUnavailable, also for an invalid package name.
@@ -70,15 +96,36 @@ def packages_folder(python: str, packages: tuple[str, ...]) -> Path:
             require_package_name(package)
     except ValueError as error:
         raise SandboxUnavailable(f"sandbox.packages: {error}") from error
+    facts = [_output([python, "-I", "-c", _RUNS_AS]), sorted(packages)]
+    # The environment of the test runner has no pip.
+    installer = sys.executable if python == runner_python() else python
+    folder = _made("", facts, lambda to: _install(installer, packages, to))
+    present = {path.name.partition(".")[0] for path in folder.iterdir()}
+    shared = (module for module in own_modules if module.partition(".")[0] in present)
+    copied = [module for module in shared if any(_files_of(module, folder))]
+    if not copied:
+        return folder
+    return _made(f"{folder.name}-without", copied, lambda to: _leave_out(folder, copied, to))
+
+
+def _made(prefix: str, facts: Sequence[object], make: Callable[[Path], None]) -> Path:
+    """The cached folder of these facts; `make` fills a new one. Raises SandboxUnavailable."""
     root = cache_folder() / "environments"
-    facts = json.dumps([_output([python, "-I", "-c", _RUNS_AS]), sorted(packages)])
-    folder = root / hashlib.sha256(facts.encode()).hexdigest()[:16]
+    digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+    folder = root / "-".join(filter(None, [prefix, digest]))
     try:
         root.mkdir(parents=True, exist_ok=True)
         with (root / f"{folder.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not folder.is_dir():
-                _install(python, packages, folder)
+                unfinished = Path(tempfile.mkdtemp(prefix=f".tmp-{folder.name}-", dir=root))
+                try:
+                    make(unfinished)
+                    # The sandbox's commands may run as another user.
+                    unfinished.chmod(0o755)
+                    unfinished.rename(folder)
+                finally:
+                    shutil.rmtree(unfinished, ignore_errors=True)
     except OSError as error:
         raise SandboxUnavailable(
             f"sandbox.packages: {root} can't be written ({error}); set XDG_CACHE_HOME to a folder "
@@ -101,19 +148,79 @@ def pytest_plugins(folder: Path) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _required(names: Iterable[str]) -> dict[str, Distribution]:
+    """Installed distributions with all that they require, by name."""
+    required: dict[str, Distribution] = {}
+    wanted = list(names)
+    while wanted:
+        name = wanted.pop()
+        if name in required:
+            continue
+        required[name] = distribution(name)
+        for requirement in map(Requirement, required[name].requires or ()):
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                wanted.append(requirement.name)
+    return required
+
+
+_SCRIPT = """#!/usr/bin/env python
+import sys
+from {module} import {function}
+sys.exit({function}())
+"""
+
+
+def _copy(distributions: Mapping[str, Distribution], folder: Path) -> None:
+    """Make a virtual environment with copies of installed distributions."""
+    EnvBuilder(symlinks=True).create(folder)
+    (site_packages,) = folder.glob("lib/python3*/site-packages")
+    for copied in distributions.values():
+        for file in copied.files or ():
+            if ".." in file.parts or file.suffix == ".pyc":
+                continue
+            target = site_packages / file
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(str(file.locate()), target)
+        for command in copied.entry_points.select(group="console_scripts"):
+            script = folder / "bin" / command.name
+            script.write_text(_SCRIPT.format(module=command.module, function=command.attr))
+            script.chmod(0o755)
+    _output([str(folder / "bin" / "python"), "-I", "-m", "compileall", "-q", str(site_packages)])
+
+
 def _install(python: str, packages: Sequence[str], folder: Path) -> None:
-    unfinished = Path(tempfile.mkdtemp(prefix=f".tmp-{folder.name}-", dir=folder.parent))
     cache = os.environ.get("PIP_CACHE_DIR") or cache_folder().parent / "pip"
-    try:
-        with tempfile.TemporaryDirectory() as temporary:
-            options = ["--quiet", "--only-binary", ":all:", "--target", str(unfinished.resolve())]
-            argv = [python, "-c", _PIP, "install", *options, "--", *packages]
-            _output(argv, {"TMPDIR": temporary, "PIP_CACHE_DIR": os.path.expanduser(cache)})
-        # The sandbox's commands may run as another user.
-        unfinished.chmod(0o755)
-        unfinished.rename(folder)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        options = ["--quiet", "--only-binary", ":all:", "--target", str(folder.resolve())]
+        argv = [python, "-c", _PIP, "install", *options, "--", *packages]
+        _output(argv, {"TMPDIR": temporary, "PIP_CACHE_DIR": os.path.expanduser(cache)})
+
+
+def _leave_out(installed: Path, modules: Iterable[str], folder: Path) -> None:
+    """Copy a folder of packages without these modules."""
+    shutil.copytree(installed, folder, copy_function=os.link, dirs_exist_ok=True)
+    for module in modules:
+        for path in list(_files_of(module, folder)):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+
+def _files_of(module: str, folder: Path) -> Iterator[Path]:
+    """What a folder has of a module: its package, file, stub, extension and byte code. Nothing if
+    a package there has the module inside: it does not share its name with the code under test."""
+    *parents, name = module.split(".")
+    inside = folder
+    for parent in parents:
+        inside /= parent
+        if (inside / "__init__.py").exists():
+            return
+    if (inside / name).is_dir():
+        yield inside / name
+    for pattern in (f"{name}.py", f"{name}.pyi", f"{name}.so", f"{name}.*.so"):
+        yield from inside.glob(pattern)
+    yield from inside.glob(f"__pycache__/{name}.*.pyc")
 
 
 def _output(argv: Sequence[str], variables: Mapping[str, str] | None = None) -> str:

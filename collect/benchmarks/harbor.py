@@ -87,7 +87,7 @@ def _name(text: str, digest: str) -> str:
 def _task(bug: Instance, sandbox: SandboxConfig, python: str, timeout: float) -> dict[str, bytes]:
     """The files of a task, by path."""
     local = sandbox.model_copy(update={"backend": "local"})
-    config = with_environment(local, bug.environment)
+    config = with_environment(local, bug.environment, bug.files)
     fixed = apply_patch(bug.files, bug.gold_patch)
     named = (*bug.test_paths, *config.import_paths)
     for path in (*bug.files, *fixed, *bug.hidden_files, *named):
@@ -150,6 +150,19 @@ def _task_toml(bug: Instance, timeout: float) -> str:
     )
 
 
+LEAVE_OUT = """
+import glob, os, shutil, sys, sysconfig
+folder = sysconfig.get_path("purelib")
+for name in sys.argv[1:]:
+    parent = os.path.dirname(os.path.join(folder, name))
+    if parent == folder or not os.path.exists(os.path.join(parent, "__init__.py")):
+        for path in glob.glob(f"{folder}/{name}") + glob.glob(f"{folder}/{name}.*"):
+            shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
+"""
+"""Removes the modules of the code under test from the image's packages, as the local sandbox does
+(`sandbox.packages`): a release would show the fix."""
+
+
 def _dockerfile(bug: Instance, python: str, packages: Sequence[str], config: SandboxConfig) -> str:
     # As in StepInto's sandboxes.
     variables = {"PYTHONHASHSEED": "0", **config.environment}
@@ -162,10 +175,12 @@ def _dockerfile(bug: Instance, python: str, packages: Sequence[str], config: San
             raise ConfigError(f"{bug.benchmark} {bug.id}: {name!a} is no name of a variable")
     # The exec form, so that no shell reads it. All words of a requirement are one argument.
     install = ["python3", "-m", "pip", "install", "--no-cache-dir", "--", *packages]
+    own_modules = [name.replace(".", "/") for name in config.own_modules]
     return "\n".join(
         [
             f"FROM python:{python}-slim",
             f"RUN {json.dumps(install)}",
+            f"RUN {json.dumps(['python3', '-c', LEAVE_OUT, *own_modules])}",
             *(f"ENV {name}={_docker_quoted(value)}" for name, value in variables.items()),
             f"WORKDIR {WORKSPACE}",
             f"COPY workspace/ {WORKSPACE}/\n",

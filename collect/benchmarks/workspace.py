@@ -9,12 +9,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from posixpath import dirname, join
+from posixpath import dirname, join, normpath
 
 from collect.benchmarks.base import Benchmark, Environment, Instance
 from collect.code.patches import PatchError, apply_patch, changed_paths, named_files, unquote
@@ -23,7 +22,7 @@ from collect.store.files import LOCK
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.bubblewrap import find_interpreter
 from sandbox.errors import SandboxFileError, SandboxUnavailable
-from sandbox.packages import packages_folder, pytest_plugins
+from sandbox.packages import packages_folder, pytest_plugins, runner_python
 from sandbox.shell import capture, scratch_folder
 
 MAX_NEIGHBOURS = 60
@@ -34,30 +33,55 @@ BUILD_FILES = ("pom.xml", "build.gradle*", "settings.gradle*", "*/pom.xml", "*/b
 def open_instance_sandbox(config: SandboxConfig, instance: Instance) -> Sandbox:
     """A fresh sandbox with an empty workspace or the image's, and the bug's environment. Raises
     SandboxUnavailable, ImageMissing."""
-    configured = with_environment(config, instance.environment)
+    configured = with_environment(config, instance.environment, instance.files)
     if instance.language == "python" and instance.image is None:
         # pytest's third-party plugins, by the same rule for verdicts, debug sessions and agents'
         # commands: those that the packages bring or PYTEST_PLUGINS names.
         variables = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         if configured.backend == "local" and configured.packages:
-            python = find_interpreter(configured.python or sys.executable).executable
-            if plugins := pytest_plugins(packages_folder(python, configured.packages)):
+            python = find_interpreter(configured.python or runner_python()).executable
+            folder = packages_folder(python, configured.packages, configured.own_modules)
+            if plugins := pytest_plugins(folder):
                 variables["PYTEST_PLUGINS"] = ",".join(plugins)
         variables |= configured.environment
         configured = configured.model_copy(update={"environment": variables})
     return open_sandbox(configured, instance.image, instance.image_workspace)
 
 
-def with_environment(config: SandboxConfig, environment: Environment) -> SandboxConfig:
-    """The config with an environment added; the config's own settings come first."""
+def with_environment(
+    config: SandboxConfig, environment: Environment, files: Iterable[str]
+) -> SandboxConfig:
+    """The config with the environment of a tree with these files added; the config's own settings
+    come first."""
     packages = environment.packages if config.backend == "local" else ()
+    import_paths = tuple(dict.fromkeys((*config.import_paths, *environment.import_paths)))
     return config.model_copy(
         update={
             "packages": tuple(dict.fromkeys((*config.packages, *packages))),
-            "import_paths": tuple(dict.fromkeys((*config.import_paths, *environment.import_paths))),
+            "own_modules": own_modules(files, import_paths),
+            "import_paths": import_paths,
             "environment": {**environment.variables, **config.environment},
         }
     )
+
+
+def own_modules(files: Iterable[str], import_paths: Iterable[str]) -> tuple[str, ...]:
+    """The outermost modules and packages that Python finds in a tree: `toolz`; of a namespace
+    package, which other distributions may share, what is inside it: `jaraco.text`."""
+    sources = {path for path in files if path.endswith(".py")}
+    modules: set[str] = set()
+    for root in {".", *map(normpath, import_paths)}:
+        prefix = "" if root == "." else f"{root}/"
+        for path in sources:
+            parts = path.removeprefix(prefix).removesuffix(".py").split("/")
+            if not path.startswith(prefix) or not all(map(str.isidentifier, parts)):
+                continue
+            for depth in range(1, len(parts)):
+                if f"{prefix}{'/'.join(parts[:depth])}/__init__.py" in sources:
+                    parts = parts[:depth]
+                    break
+            modules.add(".".join(parts))
+    return tuple(sorted(modules))
 
 
 def prepare_patched(

@@ -278,7 +278,8 @@ class PythonWorkbench:
 
     @contextmanager
     def _opened(self, files: Mapping[str, bytes]) -> Iterator[Sandbox]:
-        with open_sandbox(with_environment(self.sandbox, self.project.environment)) as opened:
+        config = with_environment(self.sandbox, self.project.environment, files)
+        with open_sandbox(config) as opened:
             opened.write_files(files)
             yield opened
 

@@ -43,7 +43,7 @@ from sandbox.bubblewrap import find_interpreter
 from sandbox.environment import cache_folder
 from sandbox.errors import SandboxUnavailable
 from sandbox.java.project import BUILD_FILES
-from sandbox.packages import packages_folder, pytest_plugins
+from sandbox.packages import packages_folder, pytest_plugins, runner_python
 
 
 class ProjectRefused(ConfigError):
@@ -247,7 +247,7 @@ def _installed(
     if sandbox.backend != "local":
         return (), (), ()
     sets = source.requires if project.packages is None else (project.packages,)
-    python = find_interpreter(sandbox.python or sys.executable).executable
+    python = find_interpreter(sandbox.python or runner_python()).executable
     refusals = []
     for packages in dict.fromkeys(sets):
         try:

@@ -115,7 +115,7 @@ def test_the_packages_pytest_plugins_are_loaded_however_pytest_is_run(
     }
     project = arranged(tmp_path / "shop", files, packages=["shop-plugin"])
     assert project.environment.variables["PYTEST_PLUGINS"] == "shop_plugin"
-    config = with_environment(SandboxConfig(), project.environment)
+    config = with_environment(SandboxConfig(), project.environment, project.source.files)
     with open_sandbox(config) as sandbox:
         sandbox.write_files(project.source.files)
         plain = sandbox.run(Command([sandbox.python, "-m", "pytest", "-q"]))
