@@ -81,6 +81,12 @@ def runner_python() -> str:
     return str(folder / "bin" / "python")
 
 
+def runner_modules() -> frozenset[str]:
+    """The top-level modules of that environment. Raises SandboxUnavailable."""
+    (site_packages,) = Path(runner_python()).parents[1].glob("lib/python3*/site-packages")
+    return frozenset(path.name.partition(".")[0] for path in site_packages.iterdir())
+
+
 @lru_cache(maxsize=64)
 def packages_folder(
     python: str, packages: tuple[str, ...], own_modules: tuple[str, ...] = ()

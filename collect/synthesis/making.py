@@ -41,11 +41,11 @@ from collect.benchmarks.projects.project import (
     arrange,
     fetch,
 )
-from collect.benchmarks.workspace import write_folder
+from collect.benchmarks.workspace import own_modules, write_folder
 from collect.code.patches import diff_trees
 from collect.config import RuntimeConfig
 from collect.errors import ConfigError
-from collect.quantities import FunnelStep, counted, duration, funnel
+from collect.quantities import FunnelStep, counted, duration, first_of, funnel
 from collect.rollouts.progress import ProgressBar
 from collect.store.files import StrictRecord, WorkFile, read_card, write_text
 from collect.store.records import code_version, digest
@@ -67,6 +67,7 @@ from collect.synthesis.workbench import PythonWorkbench, Suite, TrialRun, Workbe
 from collect.threads import run_in_threads
 from sandbox import clean_up
 from sandbox.errors import ImageMissing, SandboxUnavailable
+from sandbox.packages import runner_modules
 
 # Choose the edits of a project to try, and the tests to run for each.
 
@@ -506,9 +507,24 @@ class ProjectMaker:
         source = Source(wanted.place, "", wanted.place, "", {})
         try:
             source = fetch(wanted, self.config)
-            return self._make(arrange(wanted, source, self.runtime.sandbox))
+            project = arrange(wanted, source, self.runtime.sandbox)
+            self._require_hidden_code(project)
+            return self._make(project)
         except ProjectRefused as refusal:
             return ProjectBugs(_card(source, refused=str(refusal)))
+
+    def _require_hidden_code(self, project: Project) -> None:
+        """Raises ProjectRefused for code that every sandbox has, unchanged, for its test runner."""
+        sandbox = self.runtime.sandbox
+        if project.language != "python" or sandbox.backend != "local" or sandbox.python is not None:
+            return
+        modules = own_modules(project.source.files, project.environment.import_paths)
+        if shared := runner_modules().intersection(modules):
+            raise ProjectRefused(
+                f"{project.source.slug}: the test runner of each sandbox needs "
+                f"{first_of(sorted(shared))}, so the correct code would lie beside the bug; name "
+                "another project, or an interpreter with its own pytest in sandbox.python"
+            )
 
     def _make(self, project: Project) -> ProjectBugs | None:
         work = self.folder / WORK_FOLDER / project.source.slug

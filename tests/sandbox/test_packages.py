@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from sandbox import Command, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxUnavailable
 from sandbox.packages import _PIP as PIP
-from sandbox.packages import packages_folder
+from sandbox.packages import packages_folder, runner_python
 from tests.collect.repository import Repository
 
 pytestmark = pytest.mark.skipif(
@@ -31,6 +31,7 @@ PACKAGE = "tinything"
 @pytest.fixture
 def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where pip looks: a folder with a package of one module; the cache is the test's own."""
+    runner_python()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     packages_folder.cache_clear()
     folder = tmp_path / "wheels"
@@ -89,6 +90,73 @@ def test_a_package_is_importable_and_read_only(wheels: Path) -> None:
     assert answer == "42"
     assert written.exit_code != 0
     assert Path(file).read_text() == "ANSWER = 41 + 1\n"
+
+
+def test_the_environment_has_the_test_runner_alone() -> None:
+    script = (
+        "import importlib.metadata as m, sys; print(*{d.name.lower() for d in m.distributions()})"
+    )
+    with open_sandbox(SandboxConfig()) as sandbox:
+        names = sandbox.run(Command(["python", "-c", script])).output.split()
+        assert sandbox.run(Command(["pytest", "--version"])).exit_code == 0
+        # Byte code of the host's own installations, StepInto's among them, is nowhere to be seen.
+        elsewhere = sandbox.run(Command(["sh", "-c", f"ls {sys.prefix} {Path(pytest.__file__)}"]))
+    assert {"pytest", "coverage", "pluggy"} <= set(names)
+    assert not {"stepinto", "jinja2", "rich", "pip", "setuptools"} & set(names)
+    assert elsewhere.output.count("No such file or directory") == 2
+
+
+def test_packages_that_others_use_are_hidden() -> None:
+    """Those of the interpreter that StepInto's environment is made of."""
+    script = (
+        "import glob, sys\n"
+        "for prefix in ('/usr', '/usr/local', sys.base_prefix):\n"
+        "    for name in ('site-packages', 'dist-packages', 'ensurepip/_bundled'):\n"
+        "        print(*glob.glob(f'{prefix}/lib*/python3*/{name}/*'))\n"
+    )
+    with open_sandbox(SandboxConfig()) as sandbox:
+        assert sandbox.run(Command(["python", "-c", script])).output.split() == []
+
+
+def test_an_interpreter_of_the_users_keeps_its_packages() -> None:
+    with open_sandbox(SandboxConfig(python=sys.executable)) as sandbox:
+        result = sandbox.run(Command(["python", "-c", "import pydantic"]))
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
+    ("own_modules", "left"),
+    [
+        ((), {"alone.py", "pack/__init__.py", "pack/code.py", "names/a/x.py", "names/b/x.py"}),
+        (("alone", "pack"), {"names/a/x.py", "names/b/x.py"}),
+        (("names.a",), {"alone.py", "pack/__init__.py", "pack/code.py", "names/b/x.py"}),
+        # The tree's folder `pack` is no package, so it is the installed one that is imported.
+        (("pack.code", "none", "names.c"), None),
+    ],
+)
+def test_no_package_brings_the_code_under_test(
+    wheels: Path, own_modules: tuple[str, ...], left: set[str] | None
+) -> None:
+    modules = ("alone.py", "pack/__init__.py", "pack/code.py", "names/a/x.py", "names/b/x.py")
+    with zipfile.ZipFile(wheels / f"{PACKAGE}-1.0-py3-none-any.whl", "a") as archive:
+        for path in modules:
+            archive.writestr(path, "FIXED = True\n")
+    config = SandboxConfig(packages=(PACKAGE,), own_modules=own_modules)
+    script = (
+        "import importlib.metadata as m, os, pathlib, sys\n"
+        "folder = pathlib.Path(os.environ['PYTHONPATH'])\n"
+        "print(*(path.relative_to(folder) for path in folder.rglob('*.py*')))\n"
+        f"print(m.version('{PACKAGE}'))\n"
+    )
+    with open_sandbox(config) as sandbox:
+        result = sandbox.run(Command(["python", "-c", script]))
+    *paths, version = result.output.split()
+    names = {
+        path.replace("__pycache__/", "").replace(f".{sys.implementation.cache_tag}.pyc", ".py")
+        for path in paths
+    }
+    assert version == "1.0"
+    assert names == {"tinything.py", *(set(modules) if left is None else left)}
 
 
 @pytest.mark.slow

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from venv import EnvBuilder
 
 import pytest
 
+from collect.benchmarks import harbor
 from collect.benchmarks.base import Environment, Instance
 from collect.benchmarks.bundled import BundledBenchmark
 from collect.benchmarks.harbor import export
@@ -78,13 +81,25 @@ def test_texts_of_a_bug_add_no_command(benchmark: BundledBenchmark, tmp_path: Pa
     task = exported(benchmark, bug, tmp_path / "tasks")
     assert task.parent == tmp_path / "tasks"
     lines = (task / "environment/Dockerfile").read_text().splitlines()
-    words = ("FROM ", "RUN [", "ENV ", "ENV ", "ENV ", "WORKDIR ", "COPY ")
-    assert [line.startswith(word) for line, word in zip(lines, words, strict=True)] == [True] * 7
+    words = ("FROM ", "RUN [", "RUN [", "ENV ", "ENV ", "ENV ", "WORKDIR ", "COPY ")
+    assert [line.startswith(word) for line, word in zip(lines, words, strict=True)] == [True] * 8
     assert json.loads(lines[1].removeprefix("RUN "))[-1] == "numpy>=2; python_version > '3'"
     escaped = r'''"x\"; RUN touch /bad; \$(touch /bad) `touch /bad` \\"'''
     assert f"ENV NAME={escaped}" in lines
     removal = (task / "solution/solve.sh").read_text().splitlines()[-1]
     assert removal == """rm -f '/workspace/docs/a b'"'"';touch bad;'"'"'.txt'"""
+
+
+def test_an_image_keeps_no_copy_of_the_code_under_test(tmp_path: Path) -> None:
+    EnvBuilder(symlinks=True).create(tmp_path)
+    (installed,) = tmp_path.glob("lib/python3*/site-packages")
+    for path in ("shop/cart.py", "team/pay/x.py", "team/log/x.py", "lib/__init__.py", "lib/x.py"):
+        (installed / path).parent.mkdir(parents=True, exist_ok=True)
+        (installed / path).touch()
+    command = [tmp_path / "bin/python", "-c", harbor.LEAVE_OUT, "shop", "team/pay", "lib/x"]
+    subprocess.run(command, check=True)
+    left = [str(path.relative_to(installed)) for path in installed.rglob("*.py")]
+    assert sorted(left) == ["lib/__init__.py", "lib/x.py", "team/log/x.py"]
 
 
 @pytest.mark.parametrize(

@@ -169,3 +169,11 @@ def test_work_of_other_settings_is_not_taken_over(
     (work / f"{slug}.work.jsonl").write_text(json.dumps({"settings": "other"}) + "\n")
     with pytest.raises(ConfigError, match="of a run with other factory or sandbox settings"):
         make_bugs(runtime(), config(project, bugs_per_project=1), tmp_path)
+
+
+def test_a_project_that_the_test_runner_is_made_of_is_refused(tmp_path: Path) -> None:
+    folder = write_project(tmp_path / "shop")
+    (folder / "packaging").mkdir()
+    (folder / "packaging" / "__init__.py").write_text("def parse(text):\n    return text\n")
+    with pytest.raises(ConfigError, match="each sandbox needs packaging, so the correct code"):
+        make_bugs(runtime(), config(folder), tmp_path / "run")
