@@ -1,5 +1,5 @@
-"""Verify bugs, whose tests must fail before the gold patch and pass after it, and mark them: by
-these marks collect and eval skip bugs."""
+"""Verify bugs, whose tests must fail before the gold patch and pass after it and whose fix must not
+be readable in the sandbox, and mark them: by these marks collect and eval skip bugs."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from pydantic import Field, ValidationError
 from rich.table import Table
 
 from collect.benchmarks.base import Benchmark, Instance, Language, TestResults, TestStatus
+from collect.benchmarks.fix_copies import CopySearch, search_copies
 from collect.benchmarks.workspace import open_instance_sandbox, patch_workspace
 from collect.code.patches import PatchError
 from collect.errors import InfrastructureFailure
@@ -40,10 +41,12 @@ from sandbox.errors import (
 from sandbox.java.jdk import find_jdk
 
 NO_GOLD = "no gold patch is known: only that the tests fail was checked"
+UNSEARCHED = "not fully searched for copies of the fix"
 
 
 class Mark(StrEnum):
-    """The result of running a bug's tests before and after its gold patch."""
+    """The result of running a bug's tests before and after its gold patch, and of searching its
+    sandbox."""
 
     OK = "ok"
     BROKEN = "broken"
@@ -55,11 +58,13 @@ class Mark(StrEnum):
     """Its tests take too long, or do not end because of the bug."""
     ZERO_TESTS = "zero_tests"
     """No test ran, or the bug names none."""
+    FIX_READABLE = "fix_readable"
+    """Its sandbox has a copy of the fix or of a hidden test, which an agent can read."""
     NO_GOLD = "no_gold"
     """Its tests fail as claimed; without a gold patch nothing more could be checked."""
 
 
-SKIPPED = (Mark.BROKEN, Mark.FLAKY, Mark.SLOW, Mark.ZERO_TESTS)
+SKIPPED = (Mark.BROKEN, Mark.FLAKY, Mark.SLOW, Mark.ZERO_TESTS, Mark.FIX_READABLE)
 """Bugs with these marks are skipped by collect and eval, unless a config says otherwise."""
 
 
@@ -83,6 +88,9 @@ class Verification(StrictRecord):
     seconds_after: float = 0.0
     slow_over: float | None = None
     """Limit in seconds above which a run makes the bug slow; None: no limit."""
+    unsearched: str | None = None
+    """Why the sandbox was not, or not fully, searched for copies of the fix; empty if it was. None:
+    verified before there was such a search."""
     verified_at: float = Field(default_factory=time.time)
     """Unix time, seconds."""
     failure: str = ""
@@ -117,7 +125,17 @@ class Verification(StrictRecord):
 
     @property
     def note(self) -> str:
-        return self.failure or ("" if self.gold_known else NO_GOLD)
+        if self.failure:
+            return self.failure
+        notes = [] if self.gold_known else [NO_GOLD]
+        notes += [f"{UNSEARCHED}: {self.unsearched}"] if self.unsearched else []
+        return "\n".join(notes)
+
+    @property
+    def needs_search(self) -> bool:
+        """Whether `bench verify` searches again: it never did, or the user may since have removed
+        what it found."""
+        return self.unsearched is None or Mark.FIX_READABLE in self.marks
 
     @property
     def ok(self) -> bool:
@@ -347,8 +365,9 @@ def verify_instance(
     *,
     ran_in: EnvironmentFingerprint | None = None,
 ) -> Verification:
-    """Run the tests before and after the gold patch, if there is one, each in a fresh sandbox. If
-    that or the machine fails, the verification reports so, and nothing about the bug."""
+    """Run the tests before and after the gold patch, if there is one, and search for copies of the
+    fix, each in a fresh sandbox. If that or the machine fails, the verification reports so, and
+    nothing about the bug."""
     name = ""
 
     def run_tests(patch: str) -> TestResults:
@@ -386,7 +405,32 @@ def verify_instance(
         # Then test results say nothing about the bug.
         failure = f"{DISK_IS_FULL}: make room on this machine, and verify again"
         return verification.model_copy(update={"findings": (), "failure": failure})
-    return verification
+    return searched(benchmark, instance, sandbox_config, verification)
+
+
+def searched(
+    benchmark: Benchmark,
+    instance: Instance,
+    sandbox_config: SandboxConfig,
+    verification: Verification,
+) -> Verification:
+    """A verification with the result of searching the bug's sandbox for copies of its fix, in the
+    place of an earlier search's."""
+    try:
+        search = search_copies(benchmark, instance, sandbox_config)
+    except (PatchError, SandboxFileError, CommandRefused) as error:
+        # Of the bug itself, which its tests' findings tell.
+        search = CopySearch(unsearched=f"{type(error).__name__}: {error}")
+    except (SandboxError, InfrastructureFailure, OSError) as error:
+        return verification.model_copy(update={"failure": f"{type(error).__name__}: {error}"})
+    findings = [each for each in verification.findings if each.mark is not Mark.FIX_READABLE]
+    if search.copies:
+        path, copy = search.copies[0]
+        others = f", and {len(search.copies) - 1} more" if len(search.copies) > 1 else ""
+        text = f"{path} after the fix can be read in {copy}{others}"
+        findings.append(Finding(mark=Mark.FIX_READABLE, text=text))
+    update = {"findings": tuple(findings), "unsearched": search.unsearched}
+    return verification.model_copy(update=update)
 
 
 def verify(
@@ -402,7 +446,8 @@ def verify(
     on_done: Callable[[Verification], None] = lambda _: None,
 ) -> list[Verification]:
     """Verify bugs in parallel, and store the results in `verifications`, whose own are reused if
-    they have enough runs, unless `again`.
+    they have enough runs, unless `again`. Of those that were never searched for copies of the fix,
+    or had some, only the search is made again.
 
     `repeats` are the runs on each side of the gold patch: flaky tests show only in more than one. A
     bug is slow if a run takes more than `slow_over` seconds. Returns the verifications in the bugs'
@@ -417,9 +462,13 @@ def verify(
     done: dict[str, Verification] = {}
 
     def one(instance: Instance) -> None:
-        verification = known.get(instance.id) or verify_instance(
-            benchmark, instance, sandbox_config, repeats, ran_in=ran_in
-        )
+        verification = known.get(instance.id)
+        if verification is None:
+            verification = verify_instance(
+                benchmark, instance, sandbox_config, repeats, ran_in=ran_in
+            )
+        elif verification.needs_search:
+            verification = searched(benchmark, instance, sandbox_config, verification)
         verification = verification.model_copy(update={"slow_over": slow_over})
         is_new = verification != known.get(instance.id)
         if verifications is not None and is_new and not verification.failure:
