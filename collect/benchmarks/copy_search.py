@@ -30,6 +30,7 @@ import signal
 import stat
 import sys
 import zipfile
+from functools import partial
 from importlib.util import MAGIC_NUMBER
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -37,7 +38,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    Functions = dict[str, tuple[Any, ...]]
+    Functions = dict[str, list[tuple[Any, ...]]]
     Read = Callable[[int], bytes]
     """Reads at most so many bytes of a file."""
 
@@ -49,8 +50,8 @@ ZIPS = (".whl", ".zip", ".jar", ".egg", ".pyz", ".pex", ".war")
 BYTE_CODE = ".pyc"
 HEADER = 16 if sys.version_info >= (3, 7) else 12
 """Bytes before the code in a .pyc file."""
-LARGEST_CODE = 16 * 1024 * 1024
-"""Bytes of the largest .pyc file that is read."""
+LARGEST = 16 * 1024 * 1024
+"""Bytes that are read of a file."""
 PACKAGE = re.compile(rb"^\s*package\s+([\w.]+)\s*;", re.MULTILINE)
 
 
@@ -98,20 +99,18 @@ class Gold:
                 modules.append(functions(code))
             yield modules[0], modules[1]
 
-    def is_copied_by(self, path: str, size: int, read: "Read", whole: bool) -> bool:
+    def is_copied_by(self, path: str, data: bytes, whole: bool) -> bool:
         """Whether a file is a copy. `whole`: of all of this file, not of another version of it."""
         if self._class and path.endswith(self._class):
             return not whole
         if path.endswith(BYTE_CODE):
-            return size <= LARGEST_CODE and self._is_code(read(size), whole)
-        if not self._smallest <= size <= self._largest:
-            return False
-        return self._is_text(read(size), whole)
+            return self._is_code(data, whole)
+        return self._smallest <= len(data) <= self._largest and self._is_text(data, whole)
 
     def _is_text(self, data: bytes, whole: bool) -> bool:
         text = joined(data)
-        buggy = self._before is not None and len(self._before) > len(self._after)
-        if self._after in text and not (buggy and self._before in text):
+        longer = self._before if len(self._before or b"") > len(self._after) else None
+        if self._after in text and not (longer and longer in text):
             return True
         if whole or 2 * len(self._lines.intersection(text.split(b"\n"))) < len(self._lines):
             return False
@@ -156,9 +155,7 @@ def functions(module: CodeType) -> "Functions":
     left = [("", module)]
     while left:
         name, code = left.pop()
-        while name in found:
-            name += "'"
-        found[name] = (
+        facts = (
             code.co_code,
             tuple(map(constant, code.co_consts)),
             code.co_names,
@@ -167,6 +164,8 @@ def functions(module: CodeType) -> "Functions":
             (code.co_argcount, code.co_kwonlyargcount),
             getattr(code, "co_exceptiontable", b""),
         )
+        # Several may have one name, such as lambdas.
+        found.setdefault(name, []).append(facts)
         inner = [const for const in code.co_consts if isinstance(const, CodeType)]
         left += [(f"{name}.{const.co_name}", const) for const in inner]
     return found
@@ -190,7 +189,10 @@ class Search:
         self._own = {os.path.join(workspace, gold.path) for gold in golds}
         names = "|".join(re.escape(gold.name) for gold in golds)
         self._like = re.compile(f"(?<![A-Za-z0-9])(?:{names})(?![A-Za-z0-9])")
-        self._sizes: set[int] = set().union(*(gold.sizes for gold in golds))
+        self._by_size: dict[int, list[Gold]] = {}
+        for gold in golds:
+            for size in gold.sizes:
+                self._by_size.setdefault(size, []).append(gold)
         self._found = found
 
     def run(self) -> None:
@@ -205,30 +207,33 @@ class Search:
 
     def _look_at(self, path: str, size: int) -> None:
         whole = path.startswith(self._workspace + "/")
+        if path.endswith(ZIPS):
+            self._look_into(path, whole)
+        else:
+            self._compare(path, path, size, lambda limit: read_file(path, limit), whole)
+
+    def _look_into(self, path: str, whole: bool) -> None:
         try:
-            if self._may_copy(path, size):
-                self._compare(path, size, lambda limit: read_file(path, limit), whole)
-            elif path.endswith(ZIPS):
-                self._look_into_zip(path, whole)
-        except Exception:  # Unreadable, or no such file or archive as its name says.
+            with zipfile.ZipFile(path) as archive:
+                for member in archive.infolist():
+                    name = f"{path}/{member.filename}"
+                    read = partial(read_member, archive, member)
+                    self._compare(name, member.filename, member.file_size, read, whole)
+        except Exception:  # Unreadable, or no archive as its name says.
             return
 
-    def _may_copy(self, path: str, size: int) -> bool:
-        return size in self._sizes or self._like.search(os.path.basename(path)) is not None
-
-    def _compare(self, path: str, size: int, read: "Read", whole: bool) -> None:
-        for gold in self._golds:
-            if gold.is_copied_by(path, size, read, whole):
-                self._found.append((gold.path, path))
-                return
-
-    def _look_into_zip(self, path: str, whole: bool) -> None:
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                if self._may_copy(member.filename, member.file_size):
-                    name = f"{path}/{member.filename}"
-                    with archive.open(member) as file:
-                        self._compare(name, member.file_size, file.read, whole)
+    def _compare(self, path: str, name: str, size: int, read: "Read", whole: bool) -> None:
+        like = self._like.search(os.path.basename(name))
+        golds = self._golds if like else self._by_size.get(size)
+        if not golds:
+            return
+        try:
+            data = read(min(size, LARGEST))
+            copied = next((gold for gold in golds if gold.is_copied_by(path, data, whole)), None)
+        except Exception:  # Unreadable, or no byte code as its name says.
+            return
+        if copied is not None:
+            self._found.append((copied.path, path))
 
 
 def files_below(root: str, is_left_out: "Callable[[str], bool]") -> "Iterator[tuple[str, int]]":
@@ -263,6 +268,11 @@ def read_file(path: str, limit: int) -> bytes:
 
 def stop(number: int, frame: object) -> None:
     raise OutOfTime
+
+
+def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, limit: int) -> bytes:
+    with archive.open(member) as file:
+        return file.read(limit)
 
 
 def main() -> None:
