@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
-from collect.benchmarks.base import Instance, Language
+from collect.benchmarks.base import Instance, Language, TestResults, TestStatus
+from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.copy_search import Gold
 from collect.benchmarks.fix_copies import CopySearch, search_copies
+from collect.benchmarks.marks import Mark, Verifications, note_verified, verify, verify_instance
+from collect.benchmarks.opening import choose_instances
 from collect.benchmarks.running import StoredBenchmark
 from collect.code.patches import diff_trees
+from collect.errors import ConfigError
 from sandbox import Command, Sandbox, SandboxConfig
 from sandbox.shell import write_bytes
 from tests.sandbox.image import TAG
@@ -285,6 +289,56 @@ def test_a_java_class_of_the_same_name_is_a_copy(backend: str) -> None:
         "/tmp/maven/cart-1-sources.jar/shop/Cart.java",
         "/tmp/classes/shop/Cart.class",
     }
+
+
+@dataclass(eq=False)
+class Counted(Planted):
+    """Its tests come out as they should, at once; counts their runs."""
+
+    runs: int = 0
+
+    def run_tests(self, instance: Instance, sandbox: Sandbox, tests: Iterable[str]) -> TestResults:
+        self.runs += 1
+        fixed = sandbox.read_file(PATH) == FIXED
+        status = TestStatus.PASSED if fixed else TestStatus.FAILED
+        return TestResults(dict.fromkeys(tests, status), "")
+
+
+@BACKENDS
+def test_a_readable_fix_is_a_mark_and_skipped(backend: str, tmp_path: Path) -> None:
+    config = SandboxConfig.model_validate({"backend": backend, "image": TAG})
+    kept = Verifications(tmp_path)
+    benchmark = Counted(files={"/tmp/site/totals.py": FIXED})
+    benchmark._instances = (bug(),)
+    verification = verify_instance(benchmark, bug(), config)
+    assert verification.marks == (Mark.FIX_READABLE,)
+    [problem] = verification.problems
+    assert problem == f"{PATH} after the fix can be read in /tmp/site/totals.py"
+    kept.add(verification)
+    with pytest.raises(ConfigError, match=r"1 bug is skipped: 1 fix_readable \(planted\)"):
+        choose_instances(BenchmarkConfig(name="bundled"), benchmark, config, kept)
+    # The user removes the copy.
+    benchmark.files = {}
+    [again] = verify(benchmark, [bug()], config, verifications=Verifications(tmp_path))
+    assert (again.marks, again.unsearched, benchmark.runs) == ((Mark.OK,), "", 2)
+    assert verify(benchmark, [bug()], config, verifications=Verifications(tmp_path)) == [again]
+
+
+@BACKENDS
+def test_what_was_verified_before_there_was_a_search_is_only_searched(
+    backend: str, tmp_path: Path
+) -> None:
+    config = SandboxConfig.model_validate({"backend": backend, "image": TAG})
+    benchmark = Counted(files={"/tmp/site/totals.py": FIXED})
+    benchmark._instances = (bug(),)
+    note_verified([bug()], config, Verifications(tmp_path))
+    path = Verifications(tmp_path).path(Planted.name)
+    path.write_text(path.read_text().replace('"unsearched":null,', ""))
+    old = Verifications(tmp_path)
+    chosen = choose_instances(BenchmarkConfig(name="bundled"), benchmark, config, old)
+    assert len(chosen.instances) == 1
+    [done] = verify(benchmark, [bug()], config, verifications=old)
+    assert (done.marks, benchmark.runs) == ((Mark.FIX_READABLE,), 0)
 
 
 @pytest.mark.docker
