@@ -12,17 +12,20 @@ import pytest
 
 from collect.agents.config import AgentsConfig, Variant
 from collect.agents.rollout_context import RoleModel
-from collect.benchmarks.base import TestStatus
+from collect.benchmarks.base import Instance, TestStatus
+from collect.benchmarks.fix_copies import CopySearch, search_copies
 from collect.benchmarks.marks import verify_instance
 from collect.benchmarks.swe_bench.benchmark import SweBenchBenchmark
 from collect.benchmarks.workspace import open_instance_sandbox
+from collect.code.patches import diff_trees
 from collect.models.base import Sampling
 from collect.models.config import OracleConfig
 from collect.oracle import OracleBackend
 from collect.rollouts.rollout import RolloutSettings, RolloutSpec, run_rollout, score
 from collect.store.records import ORACLE_TEACHER
-from sandbox import Command, SandboxConfig, open_sandbox
+from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxUnavailable
+from sandbox.shell import write_bytes
 from tests.collect.benchmarks.swe_bench.rows import EMPTY, TEST_PATCH, TOTAL, first, live
 
 pytestmark = pytest.mark.docker
@@ -39,6 +42,15 @@ EOF_1
 python3 -m pytest -rA -p no:cacheprovider tests
 : '>>>>> End Test Output'
 git checkout @BASE tests/test_counter.py
+"""
+INSTALLED = "/tmp/site-packages/counter/other.py"
+LARGEST = """\
+def largest(numbers):
+    best = numbers[0]
+    for number in numbers:
+        if number > best:
+            best = number
+    return best
 """
 PARSER = """\
 import re
@@ -66,6 +78,30 @@ def test_a_record_verifies(
     benchmark = opened(tmp_path, row(image=image, base_commit=base))
     [instance] = benchmark.instances()
     assert verify_instance(benchmark, instance, DOCKER).problems == ()
+
+
+class Installed(SweBenchBenchmark):
+    """A later release of the project is installed besides its repository."""
+
+    def prepare(self, instance: Instance, sandbox: Sandbox) -> None:
+        super().prepare(instance, sandbox)
+        release = LARGEST.replace("number > best", "number >= best").encode()
+        write_bytes(sandbox, INSTALLED, b"# A later release\n" + release)
+
+
+def test_an_installed_copy_of_the_fix_is_found(tmp_path: Path, bug_image: tuple[str, str]) -> None:
+    image, base = bug_image
+    patch = diff_trees(
+        {"counter/other.py": LARGEST.encode()},
+        {"counter/other.py": LARGEST.replace("number > best", "number >= best").encode()},
+    )
+    path = tmp_path / "records.jsonl"
+    path.write_text(json.dumps(first(image=image, base_commit=base, patch=patch)))
+    innocent = SweBenchBenchmark(path)
+    [instance] = innocent.instances()
+    assert search_copies(innocent, instance, DOCKER) == CopySearch()
+    found = search_copies(Installed(path), instance, DOCKER)
+    assert found == CopySearch((("counter/other.py", INSTALLED),))
 
 
 @pytest.mark.slow
