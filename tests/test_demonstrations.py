@@ -81,3 +81,20 @@ def test_they_are_formatted_as_the_card_says(
     assert main(["format", str(config), f"runs_folder={tmp_path}"]) == 0
     files = [split_file(tmp_path / "played" / "sft", split) for split in ("train", "test")]
     assert sum(len(list(read_rows(file))) for file in files) == int(kept[1])
+
+
+ELSEWHERE = re.compile(
+    r"(?<![\w.])/(usr|opt|root|home|etc|var|work)/|(site|dist)-packages|stepinto/environments"
+    r"|getsource|__file__|\bfind /|\bpip (install|download)|PYTHONPATH|javap|\.jar\b"
+)
+
+
+def test_no_call_reads_a_copy_of_the_fix() -> None:
+    rows = RunStore(FOLDER).read_conversations()
+    messages = [each.message for row in rows for each in row.messages]
+    calls = [str(call.arguments) for message in messages for call in message.tool_calls]
+    assert f"none of the {len(calls):,} calls" in CARD
+    assert not [call for call in calls if ELSEWHERE.search(call)]
+    observations = [message.content for message in messages if message.role == "tool"]
+    assert observations
+    assert not [text for text in observations if re.search(r"-packages|stepinto/|/usr/share", text)]
