@@ -98,6 +98,9 @@ class SandboxConfig(BaseModel):
     """Bytes kept of a command's output; longer output has its middle cut, with a note."""
     readable_paths: tuple[str, ...] = ()
     """More host folders that the local sandbox may read."""
+    hidden_paths: tuple[str, ...] = ()
+    """Host folders that the local sandbox would see, in /usr say, and must not: other releases of
+    the code under test, which `stepinto bench verify` finds."""
     packages: tuple[PackageName, ...] = ()
     """Python packages, by name and version bounds, that the local sandbox has besides those of its
     interpreter. Installed once, from wheels, before the sandbox opens; inside it there is no

@@ -263,7 +263,7 @@ class Bubblewrap:
 
     @cached_property
     def _hidden(self) -> list[str]:
-        """Folders that the sandbox would see and must not, since they may hold a bug's fix."""
+        """The outermost folders that the sandbox would see and must not: they may hold a fix."""
         visible = ["/usr", *self._readable_paths]
         places = {str(ANSWERS), str(ANSWERS.resolve())}
         for prefix in ("/usr", *self.interpreter.prefixes):
@@ -271,12 +271,15 @@ class Bubblewrap:
                 places.update(glob.glob(f"{prefix}/{pattern}"))
         # `lib64` is often a link to `lib`, and a mount point must not be one.
         places = {place for place in places if os.path.realpath(place) == place}
-        imported = {os.path.realpath(folder) for folder in self.interpreter.path}
-        return sorted(
-            place
-            for place in places - imported
-            if any(Path(place).is_relative_to(folder) for folder in visible)
-        )
+        places -= {os.path.realpath(folder) for folder in self.interpreter.path}
+        places -= set(self.config.readable_paths)
+        places.update(filter(os.path.isdir, map(os.path.realpath, self.config.hidden_paths)))
+        hidden: list[str] = []
+        for place in sorted(places):
+            is_visible = any(Path(place).is_relative_to(folder) for folder in visible)
+            if is_visible and not any(Path(place).is_relative_to(outer) for outer in hidden):
+                hidden.append(place)
+        return hidden
 
 
 DENIED = {

@@ -427,7 +427,7 @@ def searched(
     if search.copies:
         path, copy = search.copies[0]
         others = f", and {len(search.copies) - 1} more" if len(search.copies) > 1 else ""
-        text = f"{path} after the fix can be read in {copy}{others}"
+        text = f"{path} after the fix can be read in {copy}{others} (sandbox.hidden_paths hides it)"
         findings.append(Finding(mark=Mark.FIX_READABLE, text=text))
     update = {"findings": tuple(findings), "unsearched": search.unsearched}
     return verification.model_copy(update=update)

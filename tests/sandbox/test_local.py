@@ -162,6 +162,19 @@ def test_gold_patches_are_hidden_where_stepinto_lies_in_a_readable_folder(
         assert shell(box, "echo up") == "up\n"
 
 
+def test_hidden_paths_are_empty(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "copies").mkdir()
+    (folder / "copies" / "fixed.py").write_text("the answer")
+    (folder / "other").write_text("shared")
+    folder.chmod(0o755)
+    hidden = (str(folder / "copies"), "/usr/share/doc", "/none/of/this/machine")
+    with LocalSandbox(SandboxConfig(readable_paths=(str(folder),), hidden_paths=hidden)) as box:
+        assert shell(box, f"cat {folder}/other; ls -A {folder}/copies /usr/share/doc") == (
+            f"shared{folder}/copies:\n\n/usr/share/doc:\n"
+        )
+
+
 def test_readable_path_that_cannot_be_read_is_refused(
     tmp_path_factory: pytest.TempPathFactory, temporary: Path
 ) -> None:
