@@ -8,19 +8,23 @@ private tests.
 from __future__ import annotations
 
 import ast
+import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import Field, ValidationError, model_validator
 
 from collect.benchmarks.base import Instance, TestResults, TestStatus
 from collect.benchmarks.pytest_run import run_pytest
 from collect.benchmarks.running import StoredBenchmark
+from collect.benchmarks.self_repair.runtime import answering, checking
+from collect.benchmarks.workspace import run_checked
 from collect.code.patches import diff_trees
 from collect.code.syntax import parse
 from collect.errors import ConfigError, first_wrong_field
@@ -28,6 +32,8 @@ from collect.quantities import FunnelStep
 from collect.store.files import StrictRecord, card_path, read_lines
 from collect.store.records import ORACLE_TEACHER
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
+from sandbox.errors import SandboxFileError
+from sandbox.shell import scratch_folder
 from sandbox.text import source_lines
 
 SOLUTION = "solution.py"
@@ -307,6 +313,100 @@ def run_problem_tests(
     return replace(results, statuses={**results.statuses, **failed})
 
 
+# A problem that is only input and output is scored outside the solution's process: the sandbox gets
+# the inputs alone, and the answers are compared here.
+
+MAX_ANSWERS = 64 * 1024 * 1024
+"""Most bytes of all answers to one problem's cases."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One test, as a call of `checking.py` whose arguments are literals."""
+
+    checker: str
+    arguments: tuple[Any, ...]
+
+    @property
+    def question(self) -> dict[str, str]:
+        """What the solution is told."""
+        if self.checker == "check_program":
+            return {"stdin": self.arguments[0]}
+        function, arguments, _ = self.arguments
+        return {"function": function, "arguments": repr(arguments)}
+
+    def accepts(self, answer: object) -> bool:
+        expected = self.arguments[-1]
+        if not isinstance(answer, str):
+            return False
+        if self.checker == "check_program":
+            return not checking._difference(answer, expected)
+        return answer == answering.spelling(expected)
+
+
+CHECKERS = {"check_program": 2, "check_call": 3}
+"""The functions of `checking.py`, and how many arguments they take."""
+
+
+def cases_of(tests: Iterable[str], files: Mapping[str, bytes]) -> dict[str, Case] | None:
+    """The tests as cases; None if one of them is more than that."""
+    cases: dict[str, Case] = {}
+    paths = {test.partition("::")[0] for test in tests}
+    for path in paths & files.keys():
+        for name, case in _cases_in(parse(files[path].decode())):
+            cases[f"{path}::{name}"] = case
+    return {test: cases[test] for test in tests} if cases.keys() >= set(tests) else None
+
+
+def _cases_in(module: ast.Module) -> Iterator[tuple[str, Case]]:
+    for part in module.body:
+        match part:
+            case ast.FunctionDef(
+                name=name,
+                args=ast.arguments(args=[]),
+                body=[ast.Expr(ast.Call(func=ast.Name(id=checker), args=given, keywords=[]))],
+                decorator_list=[],
+            ) if CHECKERS.get(checker) == len(given):
+                with suppress(ValueError):
+                    yield name, Case(checker, tuple(map(ast.literal_eval, given)))
+
+
+def run_cases(sandbox: Sandbox, cases: Mapping[str, Case], timeout: float) -> TestResults:
+    """Let the solution answer the cases; `timeout` is in seconds for all of them. Its tests leave
+    the workspace first: they hold what is expected. Raises SandboxError."""
+    paths = {test.partition("::")[0] for test in cases}
+    run_checked(sandbox, "can't remove the tests", "rm", "-f", "--", *sorted(paths))
+    questions = json.dumps([case.question for case in cases.values()])
+    program = Path(answering.__file__).read_bytes()
+    with scratch_folder(sandbox) as folder:
+        files = {"answering.py": program, "cases.json": questions.encode()}
+        sandbox.write_files({f"{folder}/{name}": data for name, data in files.items()})
+        argv = [sandbox.python, f"{folder}/answering.py"]
+        result = sandbox.run(Command(argv, timeout=timeout))
+        answers = _read_answers(sandbox, f"{folder}/answers.jsonl")
+    # Without an answer in time a test has no result.
+    unanswered = TestStatus.MISSING if result.timed_out else TestStatus.FAILED
+    statuses = dict.fromkeys(cases, unanswered)
+    for (test, case), answer in zip(cases.items(), answers, strict=False):
+        statuses[test] = TestStatus.PASSED if case.accepts(answer) else TestStatus.FAILED
+    return TestResults(statuses, result.output, result.timed_out, result.seconds)
+
+
+def _read_answers(sandbox: Sandbox, path: str) -> list[object]:
+    """The whole lines; the program may have written any."""
+    try:
+        lines = sandbox.read_file(path, MAX_ANSWERS).split(b"\n")[:-1]
+    except SandboxFileError:
+        return []
+    answers: list[object] = []
+    for line in lines:
+        try:
+            answers.append(json.loads(line))
+        except (ValueError, RecursionError):
+            answers.append(None)
+    return answers
+
+
 @dataclass(frozen=True)
 class Trial:
     results: TestResults
@@ -369,8 +469,11 @@ class SelfRepairBenchmark(StoredBenchmark):
         return map(_instance, read_bugs(self.path))
 
     def run_tests(self, instance: Instance, sandbox: Sandbox, tests: Iterable[str]) -> TestResults:
+        wanted = list(tests)
+        if instance.is_scored and (cases := cases_of(wanted, instance.files)):
+            return run_cases(sandbox, cases, self.test_timeout)
         deciding = instance.fail_to_pass if instance.is_scored else ()
-        return run_problem_tests(sandbox, list(tests), self.test_timeout, deciding)
+        return run_problem_tests(sandbox, wanted, self.test_timeout, deciding)
 
 
 def _instance(bug: Bug) -> Instance:

@@ -13,6 +13,7 @@ HERE = Path(__file__).parent
 PYTEST = "no_verdict or no_module or replaced or honest_fix or observer"
 ATTACKS = {
     "pytest": (HERE / "test_forged_verdicts.py", f"({PYTEST}) and not container"),
+    "answers": (HERE / "test_self_repair_scoring.py", "no_answer or program"),
     "Java": (HERE / "test_java_tampering.py", "not docker"),
 }
 
