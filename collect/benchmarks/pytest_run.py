@@ -366,9 +366,10 @@ def run_to_the_end(sandbox: Sandbox, job: PytestJob, timeout: float) -> PytestRu
 
 RUNNER_FILES = frozenset(
     {"conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini"}
-    | {"setup.cfg", "pyproject.toml"}
+    | {"setup.cfg", "pyproject.toml", "setup.py", "noxfile.py", "Makefile"}
 )
-"""Names of files, in any folder, from which pytest reads hooks and settings."""
+"""Names of files, in any folder, from which pytest reads hooks and settings, or which run before it
+where an image's tests begin with a build."""
 RUNNER_MODULES = frozenset({"pytest", "_pytest", "pluggy", "iniconfig"})
 """Modules that make up pytest."""
 STARTED_MODULES = frozenset({"sitecustomize", "usercustomize"})

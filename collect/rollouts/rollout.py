@@ -306,7 +306,8 @@ def score(
     benchmark: Benchmark, instance: Instance, patch: str, sandbox_config: SandboxConfig
 ) -> Verdict:
     """Apply a patch to the buggy tree and run the instance's tests. Raises SandboxError,
-    BuildFailure if the machine may be at fault, and PatchError if the patch does not apply."""
+    BuildFailure if the machine may be at fault, and ModelFailure if the patch does not apply or
+    the tests don't fit into its tree."""
     results, unchecked = _Scoring(benchmark, instance, sandbox_config).checked(patch)
     unreported = TestStatus.TIMED_OUT if results.timed_out else TestStatus.MISSING
     reported = {t: s for t, s in results.statuses.items() if s is not TestStatus.MISSING}
@@ -363,8 +364,13 @@ class _Scoring:
     def results(self, patch: str) -> TestResults:
         """The outcome of the tests for a patch. If the build fails outside the sources, the patch
         is at fault only if that happens again, and not without the patch. Raises BuildFailure if it
-        also happens without the patch."""
-        results = self._run(patch)
+        also happens without the patch, and ModelFailure if the patch leaves no room for the tests:
+        a file where they need a folder."""
+        try:
+            results = self._run(patch)
+        except (PatchError, SandboxFileError) as error:
+            self._run("")
+            raise ModelFailure(f"the tests can't be laid out over the patch: {error}") from error
         if results.build_failure is not None:
             results = self._run(patch)
         if results.build_failure is not None:

@@ -8,10 +8,11 @@ import json
 import posixpath
 import re
 import secrets
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -27,7 +28,7 @@ from collect.code.patches import renamed_files
 from collect.errors import ConfigError
 from sandbox import Command, ImageWorkspace, Sandbox
 from sandbox.errors import SandboxFileError
-from sandbox.shell import scratch_folder, write_bytes
+from sandbox.shell import capture, scratch_folder, write_bytes
 from sandbox.text import BoundedOutput
 
 LIVE_HUB_ID = "SWE-bench-Live/SWE-bench-Live"
@@ -128,7 +129,8 @@ class Confirmation:
 
     Upstream's rules still apply: the log is graded, and a runner that loads no plugin (Django's,
     SymPy's, tox, Java's) is trusted. If pytest loaded it, a pass counts only if pytest reported it,
-    and a session that did not end confirms nothing.
+    and a session that did not end confirms nothing. What it reports of replaced functions are
+    doubts, which a run with the gold patch settles.
     """
 
     folder: str
@@ -149,37 +151,49 @@ class Confirmation:
             f'PYTEST_ADDOPTS="-p {PLUGIN_NAME} ${{PYTEST_ADDOPTS-}}"'
         )
 
-    def check(
-        self, sandbox: Sandbox, statuses: Mapping[str, TestStatus]
-    ) -> tuple[dict[str, TestStatus], str | None]:
-        """The confirmed statuses of the requested tests, and evidence that the program interfered
-        with the run."""
+    def check(self, sandbox: Sandbox, results: TestResults) -> TestResults:
+        """The results of the requested tests, as far as they are confirmed."""
         left = _read(sandbox, f"{self.folder}/key")
         # Each session has left the key of the next one.
         key, sessions = self.key, list[str]()
         while key != left:
             if len(sessions) >= MAX_SESSIONS:
                 changed = "the program changed a file that pytest's own report rests on"
-                return dict(statuses), changed
+                return replace(results, tampered=changed)
             sessions.append(key)
             key = hashlib.sha256(key.encode()).hexdigest()
-        if not sessions:
-            return dict(statuses), None
-        passed: set[str] = set()
-        whole = True
+        reports: list[Mapping[str, Sequence[str]]] = []
         for number, key in enumerate(sessions):
             seal, _, text = _read(sandbox, f"{self.folder}/report-{number}").partition(" ")
             expected = hmac.digest(key.encode(), text.encode(), "sha256").hex()
-            if not seal:
-                whole = False
-            elif not hmac.compare_digest(seal.encode(), expected.encode()):
-                return dict(statuses), "the program wrote to the report of pytest's own plugin"
-            else:
-                passed.update(json.loads(text))
-        strange = list(_unconfirmed(statuses, passed))
-        found = {**statuses, **dict.fromkeys(strange, TestStatus.FAILED)}
-        told = f"the log says that {strange[0]} passed, and pytest did not" if strange else None
-        return found, told if whole else None
+            if seal and not hmac.compare_digest(seal.encode(), expected.encode()):
+                wrote = "the program wrote to the report of pytest's own plugin"
+                return replace(results, tampered=wrote)
+            if seal:
+                reports.append(json.loads(text))
+        if not sessions:
+            doubts = {**results.doubts, "pytest's own report": "there is none"}
+            return replace(results, doubts=doubts)
+        return _confirmed(results, reports, len(sessions))
+
+
+def _confirmed(
+    results: TestResults, reports: Sequence[Mapping[str, Sequence[str]]], sessions: int
+) -> TestResults:
+    """The results with what the plugin reported in those sessions that came to their end."""
+    passed = {test for report in reports for test in report["passed"]}
+    replaced = dict.fromkeys(name for report in reports for name in report["replaced"])
+    strange = list(_unconfirmed(results.statuses, passed))
+    tampered = None
+    if strange and len(reports) == sessions:
+        tampered = f"the log says that {strange[0]} passed, and pytest did not"
+    return replace(
+        results,
+        statuses={**results.statuses, **dict.fromkeys(strange, TestStatus.FAILED)},
+        tampered=tampered,
+        replaced=tuple(replaced),
+        doubts={**results.doubts, **dict.fromkeys(replaced, "the program replaced it")},
+    )
 
 
 def _unconfirmed(statuses: Mapping[str, TestStatus], passed: set[str]) -> Iterator[str]:
@@ -309,14 +323,28 @@ def run_record_tests(
     with scratch_folder(sandbox, "/tmp") as folder:
         confirmation = Confirmation(f"{folder}/plugin")
         confirmation.lay_out(sandbox)
-        script = _script(record, folder, confirmation.settings)
+        digests = _digests(record, sandbox.workspace)
+        script = _script(record, folder, confirmation.settings, f"{digests} >{folder}/digests")
         write_bytes(sandbox, f"{folder}/run.sh", script.encode())
+        laid_out = capture(sandbox, digests).output
         result = sandbox.run(Command(["sh", "-c", _RUN, "sh", folder], timeout=timeout))
         log, statuses = _graded(record, sandbox, folder, result.timed_out)
-        found, tampered = confirmation.check(sandbox, statuses_of(tests, statuses))
+        results = TestResults(statuses_of(tests, statuses), "", result.timed_out, result.seconds)
+        if laid_out != _read(sandbox, f"{folder}/digests"):
+            results = replace(results, doubts={"the tests' files": "something changed them"})
+        if confirmation.settings in script:
+            results = confirmation.check(sandbox, results)
     shown = BoundedOutput(sandbox.config.output_limit)
     shown.add(log.encode())
-    return TestResults(found, shown.text(), result.timed_out, result.seconds, tampered=tampered)
+    # Where a test fails, there is nothing to doubt.
+    passing = set(results.statuses.values()) <= {TestStatus.PASSED, TestStatus.SKIPPED}
+    return replace(results, output=shown.text(), doubts=results.doubts if passing else {})
+
+
+def _digests(record: Record, workspace: str) -> str:
+    """A shell command that prints a digest of each file in the test patch, and never fails."""
+    files = shlex.join(record.test_files)
+    return f"(cd {shlex.quote(workspace)} && sha256sum -- {files} 2>&1 || :)"
 
 
 def check_runnable(record: Record) -> None:
@@ -362,8 +390,9 @@ def status_of(test: str, statuses: Mapping[str, TestStatus]) -> TestStatus | Non
     return found[0] if len({status is TestStatus.PASSED for status in found}) == 1 else None
 
 
-def _script(record: Record, folder: str, settings: str) -> str:
-    """The whole script; `settings` is a command that only pytest needs, before the tests."""
+def _script(record: Record, folder: str, settings: str, last: str) -> str:
+    """The whole script; `settings` is a command that only pytest needs, before the tests, and
+    `last` one that comes right after them."""
     lines: list[str] = []
     if record.eval_script:
         # The record's script, changed to keep the exit code of its test command.
@@ -371,7 +400,7 @@ def _script(record: Record, folder: str, settings: str) -> str:
         for line in record.eval_script.split("\n"):
             if BEGIN in line and "pytest" in record.eval_script:
                 lines.append(settings)
-            lines += ["TESTS_EXIT_CODE=$?", line, kept] if END in line else [line]
+            lines += ["TESTS_EXIT_CODE=$?", line, kept, last] if END in line else [line]
     else:
         tests = [*(record.test_cmds or run_commands(record))]
         lines += [] if record.is_live else setup_commands(record)
@@ -384,6 +413,7 @@ def _script(record: Record, folder: str, settings: str) -> str:
             lines += ["{", *record.print_cmds, f"}} >{folder}/printed 2>&1"]
         else:
             lines += ["(", *tests, f") >{folder}/tests 2>&1"]
+        lines.append(last)
     return _PREPARE + "\n".join(lines) + "\n"
 
 

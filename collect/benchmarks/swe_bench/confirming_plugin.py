@@ -1,4 +1,5 @@
-"""A pytest plugin that reports which tests passed, because any program can write to the log.
+"""A pytest plugin that reports which tests passed, because any program can write to the log, and
+which functions behind the tests the program has replaced.
 
 An image's interpreter (CPython 3.6 or later) loads it, never StepInto. A file next to it holds a
 key. Each session takes the key, leaves the key's digest for the next session, and at its end signs
@@ -8,9 +9,14 @@ its report with its own key, so that later code can't forge that report.
 import hashlib
 import hmac
 import json
+import math  # noqa: F401
 import os
 import sys
-from typing import Any, Callable, Tuple  # noqa: UP035
+import unittest  # noqa: F401
+from types import BuiltinFunctionType, FunctionType
+from typing import Any, Callable, Dict, List, Tuple  # noqa: UP035
+
+import pytest
 
 NAME = "stepinto_confirmation"
 FOLDER = os.path.dirname(os.path.abspath(__file__))
@@ -31,16 +37,57 @@ def _set(name: str, value: str) -> None:
         os.environ.pop(name, None)
 
 
-def _hooks() -> Tuple[Callable[[Any], None], Callable[[], None]]:  # noqa: UP006
+WATCHED = ("builtins", "math", "json.encoder", "unittest.case", "unittest.result")
+KINDS = (FunctionType, BuiltinFunctionType, type, staticmethod, classmethod, property)
+BY_PYTEST = "_pytest.config.Config._getini_unknown_type"
+"""pytest replaces this itself, for its fixture `tmpdir`."""
+
+
+def _watch() -> Callable[[], List[str]]:  # noqa: UP006
+    """Returns a function that names what was replaced since of pytest, unittest and Python."""
+    owners: Dict[str, Any] = {}  # noqa: UP006
+    for name, module in list(sys.modules.items()):
+        if name in WATCHED or name.split(".")[0] in ("pytest", "_pytest", "pluggy"):
+            owners[name] = module
+            for key, value in vars(module).items():
+                if isinstance(value, type) and value.__module__ == name:
+                    owners[name + "." + key] = value
+    before = [
+        (owner, key, value, getattr(value, "__code__", None))
+        for owner, of in owners.items()
+        for key, value in vars(of).items()
+        if isinstance(value, KINDS) and owner + "." + key != BY_PYTEST
+    ]
+
+    def replaced() -> List[str]:  # noqa: UP006
+        return [
+            owner + "." + key
+            for owner, key, value, code in before
+            if vars(owners[owner]).get(key) is not value
+            or getattr(value, "__code__", None) is not code
+        ]
+
+    return replaced
+
+
+def _hooks() -> Tuple[Callable[..., None], Callable[..., None], Callable[..., None]]:  # noqa: UP006
     with open(os.path.join(FOLDER, "key"), "r+") as file:
         key = file.read()
         file.seek(0)
         file.truncate()
         file.write(hashlib.sha256(key.encode()).hexdigest())
+    # What the report is made with is bound before the program can replace it.
+    encode, sign, digest = json.JSONEncoder(sort_keys=True).encode, hmac.new, hashlib.sha256
     passed = set()
     number = len([name for name in os.listdir(FOLDER) if name.startswith("report-")])
     # Empty until the end, which identifies a session that did not finish.
     report_file = open(os.path.join(FOLDER, "report-%d" % number), "w")  # noqa: SIM115, UP031
+    watches: List[Callable[[], List[str]]] = []  # noqa: UP006
+
+    @pytest.hookimpl(tryfirst=True)
+    def load_initial_conftests() -> None:
+        # All plugins have been loaded, and nothing of the project.
+        watches.append(_watch())
 
     def logreport(report: Any) -> None:
         expected = report.skipped and hasattr(report, "wasxfail")
@@ -48,12 +95,13 @@ def _hooks() -> Tuple[Callable[[Any], None], Callable[[], None]]:  # noqa: UP006
             passed.add(report.nodeid)
 
     def sessionfinish() -> None:
-        text = json.dumps(sorted(passed))
-        seal = hmac.new(key.encode(), text.encode(), hashlib.sha256).hexdigest()
+        replaced = [name for watch in watches for name in watch()]
+        text = encode({"passed": list(passed), "replaced": replaced})
+        seal = sign(key.encode(), text.encode(), digest).hexdigest()
         with report_file:
             report_file.write(seal + " " + text)
 
-    return logreport, sessionfinish
+    return load_initial_conftests, logreport, sessionfinish
 
 
 def pytest_configure(config: Any) -> None:
@@ -63,4 +111,4 @@ def pytest_configure(config: Any) -> None:
 
 
 _hide()
-pytest_runtest_logreport, pytest_sessionfinish = _hooks()
+pytest_load_initial_conftests, pytest_runtest_logreport, pytest_sessionfinish = _hooks()

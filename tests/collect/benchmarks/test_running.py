@@ -15,9 +15,9 @@ def adding(*paths: str) -> str:
 
 
 def test_what_steers_pytest_is_not_the_agents_to_change() -> None:
-    made = adding("a/conftest.py", "tox.ini", "conftest_a.py")
-    assert runner_files(bug("python"), made) == ["a/conftest.py", "tox.ini"]
-    assert runner_files(bug("python", adding("tox.ini")), made) == ["a/conftest.py"]
+    made = adding("a/conftest.py", "setup.py", "tox.ini", "conftest_a.py")
+    assert runner_files(bug("python"), made) == ["a/conftest.py", "setup.py", "tox.ini"]
+    assert runner_files(bug("python", adding("tox.ini")), made) == ["a/conftest.py", "setup.py"]
 
 
 def test_a_gold_patch_with_a_binary_change_still_names_its_files() -> None:

@@ -9,6 +9,7 @@ import pytest
 from collect.benchmarks.base import Instance, TestResults, TestStatus
 from collect.benchmarks.java_run import run_java_tests
 from collect.code.patches import diff_trees
+from collect.errors import FailureKind, ModelFailure
 from collect.rollouts.rollout import Verdict, score
 from sandbox import Sandbox, SandboxConfig
 from sandbox.base import JavaConfig
@@ -98,3 +99,10 @@ def test_real_builds_are_told_apart() -> None:
     assert steered.ran == 3
     with pytest.raises(BuildFailure, match=r"settings file does not exist: /nowhere\.xml"):
         verdict(Calc(), fixed, ("-o", "-s", "/nowhere.xml"))
+
+
+def test_a_file_where_the_tests_need_a_folder_is_the_patchs_fault() -> None:
+    blocking = diff_trees({}, {"src": b"no folder\n"})
+    with pytest.raises(ModelFailure, match="can't be laid out over the patch") as caught:
+        verdict(Calc(None), blocking)
+    assert caught.value.kind is FailureKind.MODEL

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Callable
 from itertools import product
@@ -10,9 +11,12 @@ from typing import Any
 
 import pytest
 
-from collect.benchmarks.base import TestStatus
+from collect.benchmarks.base import TestResults, TestStatus
 from collect.benchmarks.swe_bench.benchmark import Confirmation
 from collect.benchmarks.workspace import open_instance_sandbox, prepare_patched
+from collect.code.patches import diff_trees
+from collect.errors import ModelFailure
+from collect.rollouts.rollout import score
 from sandbox import Command, Sandbox, SandboxConfig, open_sandbox
 from tests.collect.benchmarks.swe_bench.rows import EMPTY, TOTAL, first, live
 from tests.collect.benchmarks.swe_bench.test_running import DOCKER, SCRIPT, opened
@@ -65,20 +69,78 @@ def test_passes_that_a_program_writes_do_not_count(
     assert (f"the log says that {TOTAL} passed" in str(results.tampered)) is told
 
 
+PASS = "def total(numbers):\n    return 0\n"
+# Without its module test_counter.py has nothing to fail by.
+CHEATS = {
+    "pytest's own function": (
+        "import _pytest.python\n_pytest.python.Function.runtest = lambda self: None\n",
+        "_pytest.python.Function.runtest: the program replaced it",
+    ),
+    "the tests, before they run": ("", "the tests' files: something changed them"),
+    "the writing of the report": (
+        f"import json, os\nos.write(1, {PASSES!r}.encode())\n"
+        f"json.dumps = lambda *given, **more: {json.dumps([TOTAL, EMPTY])!r}\n",
+        f"the log says that {TOTAL} passed, and pytest did not",
+    ),
+}
+REWRITE = """\
+path = "tests/test_counter.py"
+text = open(path).read().replace("assert total([1, 2]) == 3", "assert True")
+open(path, "w").write(text)
+"""
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+@pytest.mark.parametrize("cheat", CHEATS)
+def test_a_log_is_no_word_for_what_the_program_did_to_pytest(
+    tmp_path: Path, bug_image: tuple[str, str], cheat: str
+) -> None:
+    image, base = bug_image
+    row = live(image=image, base_commit=base, rebuild_cmds=["python3 -m counter.build"])
+    benchmark = opened(tmp_path, row)
+    [instance] = benchmark.instances()
+    code, told = CHEATS[cheat]
+    rewriting = "" if code else REWRITE
+    files = {"counter/totals.py": code + PASS, "counter/build.py": rewriting}
+    before = {"counter/totals.py": b"def total(numbers):\n    return sum(numbers[:-1])\n"}
+    made = diff_trees(before, {path: text.encode() for path, text in files.items()})
+    found = score(benchmark, instance, made, DOCKER)
+    assert (found.resolved, found.tampered) == (False, told)
+    fixed = score(benchmark, instance, instance.gold_patch, DOCKER)
+    assert (fixed.resolved, fixed.tampered, fixed.unchecked) == (True, None, ())
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+def test_a_patch_that_leaves_no_room_for_the_tests_has_failed(
+    tmp_path: Path, bug_image: tuple[str, str]
+) -> None:
+    image, base = bug_image
+    benchmark = opened(tmp_path, first(image=image, base_commit=base))
+    [instance] = benchmark.instances()
+    with pytest.raises(ModelFailure, match=r"numbers\.txt"):
+        score(benchmark, instance, diff_trees({}, {"tests/data": b"no folder\n"}), DOCKER)
+
+
 @pytest.fixture
 def box() -> Any:
     with open_sandbox(SandboxConfig()) as made:
         yield made
 
 
-def confirmed(box: Sandbox, commands: str, log: dict[str, str]) -> tuple[dict[str, str], str]:
-    """What is left of a log after a run of shell commands with the plugin."""
+def checked(box: Sandbox, commands: str, log: dict[str, str]) -> tuple[TestResults, str]:
+    """What is left of a log after a run of shell commands with the plugin, and their output."""
     confirmation = Confirmation(f"{box.workspace}/{secrets.token_hex(4)}/plugin")
     confirmation.lay_out(box)
     result = box.run(Command(["bash", "-uc", f"{confirmation.settings}\n{commands}"]))
     statuses = {test: TestStatus(status) for test, status in log.items()}
-    found, tampered = confirmation.check(box, statuses)
-    return dict(found), f"{tampered}\n{result.output}"
+    return confirmation.check(box, TestResults(statuses, "")), result.output
+
+
+def confirmed(box: Sandbox, commands: str, log: dict[str, str]) -> tuple[dict[str, str], str]:
+    results, output = checked(box, commands, log)
+    return dict(results.statuses), f"{results.tampered}\n{output}"
 
 
 TESTS = """\
@@ -137,6 +199,35 @@ def test_a_session_without_its_end_confirms_nothing(box: Sandbox) -> None:
     log = {"test_x.py::test_a": "passed", "test_x.py::test_b": "passed"}
     found, told = confirmed(box, f"'{box.python}' -m pytest test_x.py", log)
     assert (set(found.values()), told.splitlines()[0]) == ({"failed"}, "None")
+
+
+REPLACES = {
+    "_pytest.python.Function.runtest": (
+        "import _pytest.python\n_pytest.python.Function.runtest = f\n"
+    ),
+    "unittest.case.TestCase.assertEqual": "import unittest\nunittest.TestCase.assertEqual = f\n",
+    "builtins.sum": "import builtins\nbuiltins.sum = f\n",
+    "json.encoder.JSONEncoder.encode": "import json\njson.JSONEncoder.encode = f\n",
+}
+
+
+@pytest.mark.parametrize("name", REPLACES)
+def test_replaced_functions_are_named_and_those_of_a_plugin_are_not(
+    box: Sandbox, name: str
+) -> None:
+    plugin = "import _pytest.runner\n_pytest.runner.show_test_item = lambda item: None\n"
+    program = f"real = None\ndef f(self, *given):\n    return real\n{REPLACES[name]}"
+    test = "import program\ndef test_a(): pass\n"
+    files = {"early.py": plugin, "program.py": program, "test_x.py": test}
+    box.write_files({path: text.encode() for path, text in files.items()})
+    options = "-p early -p no:cacheprovider"
+    run = f"PYTHONPATH=$PYTHONPATH:$PWD '{box.python}' -m pytest {options} test_x.py"
+    assert checked(box, run, {"test_x.py::test_a": "passed"})[0].replaced == (name,)
+
+
+def test_a_log_of_pytest_that_no_session_wrote_is_doubted(box: Sandbox) -> None:
+    results, _ = checked(box, "echo PASSED test_x.py::test_a", {"test_x.py::test_a": "passed"})
+    assert list(results.doubts) == ["pytest's own report"]
 
 
 def test_other_runners_are_believed(box: Sandbox) -> None:
