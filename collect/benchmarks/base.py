@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from sandbox import ImageWorkspace, Sandbox
 
@@ -150,3 +150,12 @@ class Benchmark(Protocol):
 
     def run_tests(self, instance: Instance, sandbox: Sandbox, tests: Iterable[str]) -> TestResults:
         """Run tests in a prepared workspace."""
+
+
+@runtime_checkable
+class Confirming(Protocol):
+    """A benchmark whose results a program under test can write itself."""
+
+    def unconfirmed(self, instance: Instance, sandbox: Sandbox) -> Mapping[str, str]:
+        """Run the deciding tests otherwise, in a workspace where no program has run yet. Returns
+        those that don't pass, and why. Raises SandboxError."""

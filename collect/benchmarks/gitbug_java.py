@@ -19,13 +19,14 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from collect.benchmarks import row_files
 from collect.benchmarks.base import Instance, TestResults, TestStatus
 from collect.benchmarks.git_clones import GitFailed, borrowed, read_tree
+from collect.benchmarks.java_run import run_java_tests
 from collect.benchmarks.running import StoredBenchmark
 from collect.benchmarks.workspace import check_out, run_checked, seal_history
 from collect.code.patches import named_files
 from collect.errors import ConfigError
 from collect.quantities import counted, first_of
 from sandbox import Command, ImageWorkspace, Sandbox
-from sandbox.errors import JavaUnavailable, SandboxUnavailable
+from sandbox.errors import BuildFailure, JavaUnavailable, SandboxUnavailable
 from sandbox.java.gradle import gradle_command
 from sandbox.java.javac import compiler_errors
 from sandbox.java.jdk import find_jdk
@@ -37,6 +38,7 @@ logger = logging.getLogger(__name__)
 
 HUB_ID = "gitbugactions/gitbug-java"
 SUFFIXES = (".json", ".jsonl")
+NAMED_METHOD = re.compile(r"(#\w+).*", re.DOTALL)
 PARAMETERS = re.compile(r"^(\w+)\{([^}]*)\}")
 STATUSES = {"Passed": TestStatus.PASSED, "Skipped": TestStatus.SKIPPED}
 """Others are failures and errors."""
@@ -300,6 +302,24 @@ def run_project_tests(
     )
 
 
+def unconfirmed(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> dict[str, str]:
+    """The tests that don't pass under StepInto's own runner, and what it says. Raises
+    SandboxError."""
+    methods = {test: NAMED_METHOD.sub(r"\1", test) for test in tests}
+    try:
+        results = run_java_tests(sandbox, tuple(dict.fromkeys(methods.values())), timeout)
+    except (SandboxUnavailable, BuildFailure) as error:
+        return dict.fromkeys(tests, f"StepInto's own runner can't run it: {error}")
+    if results.tampered is not None:
+        return dict.fromkeys(tests, results.tampered)
+    statuses = {test: results.statuses[method] for test, method in methods.items()}
+    return {
+        test: f"it passes in the build tool's report alone, and is {status} in a signed one"
+        for test, status in statuses.items()
+        if status is not TestStatus.PASSED
+    }
+
+
 def remove_reports(sandbox: Sandbox) -> None:
     """Remove the reports of earlier runs. Raises SandboxError if some remain."""
     problem = "can't remove the reports of earlier test runs"
@@ -374,6 +394,11 @@ class GitBugJavaBenchmark(StoredBenchmark):
     def run_tests(self, instance: Instance, sandbox: Sandbox, tests: Iterable[str]) -> TestResults:
         tool = self._records[instance.id].build_tool
         return run_project_tests(sandbox, tool, list(tests), self.test_timeout)
+
+    def unconfirmed(self, instance: Instance, sandbox: Sandbox) -> Mapping[str, str]:
+        """What StepInto's own runner, whose report is signed, says of the deciding tests that don't
+        pass under it: any program can write the reports of a build tool."""
+        return unconfirmed(sandbox, instance.fail_to_pass, self.test_timeout)
 
     def _instance(self, record: Record) -> Instance:
         commit, before = record.previous_commit_hash, worst_by_id(record.tests_before)

@@ -23,7 +23,7 @@ from collect.agents.file_tools import prepare_java_workspace
 from collect.agents.inspectcoder.inspector import Inspector
 from collect.agents.inspectcoder.patching import RepairSystem, run_repair
 from collect.agents.rollout_context import RoleModel, RolloutContext
-from collect.benchmarks.base import Benchmark, Instance, TestResults, TestStatus
+from collect.benchmarks.base import Benchmark, Confirming, Instance, TestResults, TestStatus
 from collect.benchmarks.running import build_outputs, runner_files
 from collect.benchmarks.workspace import (
     Snapshot,
@@ -380,8 +380,20 @@ class _Scoring:
         return results
 
     def _run(self, patch: str) -> TestResults:
+        deciding = self.instance.fail_to_pass
+        with self._prepared(patch) as (scored, sandbox):
+            tests = [*deciding, *self.instance.pass_to_pass]
+            results = self.benchmark.run_tests(scored, sandbox, tests)
+        passing = all(results.statuses[test] is TestStatus.PASSED for test in deciding)
+        if not (passing and isinstance(self.benchmark, Confirming)):
+            return results
+        with self._prepared(patch) as (scored, sandbox):
+            unconfirmed = self.benchmark.unconfirmed(scored, sandbox)
+        return replace(results, doubts={**results.doubts, **unconfirmed})
+
+    @contextmanager
+    def _prepared(self, patch: str) -> Iterator[tuple[Instance, Sandbox]]:
+        """The patched bug, in a fresh sandbox."""
         with open_instance_sandbox(self.sandbox_config, self.instance) as sandbox:
             patched = prepare_patched(self.benchmark, self.instance, sandbox, patch)
-            scored = replace(patched, is_scored=True)
-            tests = [*self.instance.fail_to_pass, *self.instance.pass_to_pass]
-            return self.benchmark.run_tests(scored, sandbox, tests)
+            yield replace(patched, is_scored=True), sandbox

@@ -22,8 +22,9 @@ from collect.benchmarks.gitbug_java import (
 from collect.benchmarks.marks import verify_instance
 from collect.benchmarks.opening import open_benchmark, select_instances
 from collect.benchmarks.workspace import check_out
-from collect.code.patches import apply_patch
+from collect.code.patches import apply_patch, diff_trees
 from collect.errors import ConfigError
+from collect.rollouts.rollout import score
 from sandbox import Command, Sandbox, SandboxConfig
 from sandbox.errors import SandboxFileError
 from tests.collect.benchmarks.gitbug_java.bug import (
@@ -156,6 +157,39 @@ def test_a_fix_without_code_is_the_other_files_alone(tmp_path: Path) -> None:
 def test_a_bug_out_of_a_clone_verifies(benchmark: GitBugJavaBenchmark) -> None:
     [bug] = benchmark.instances()
     assert verify_instance(benchmark, bug, SandboxConfig()).problems == ()
+
+
+# Writes the report that the build tool would have written, and ends before that does so.
+FORGED = """\
+package made;
+import java.nio.file.*;
+class Counter {
+    int next(int n) {
+        try {
+            StringBuilder xml = new StringBuilder("<testsuite>");
+            for (String name : new String[] {"starts", "counts(int)[1]", "counts(int)[2]"})
+                xml.append("<testcase classname='made.CounterTest' name='" + name + "'/>");
+            Path folder = Paths.get("target/surefire-reports");
+            Files.createDirectories(folder);
+            Files.write(folder.resolve("TEST-made.xml"), (xml + "</testsuite>").getBytes());
+        } catch (java.io.IOException e) { throw new RuntimeException(e); }
+        Runtime.getRuntime().halt(0);
+        return 0;
+    }
+}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("mvn") is None, reason="no Maven on this machine")
+def test_reports_that_a_program_writes_are_tampering(benchmark: GitBugJavaBenchmark) -> None:
+    [bug] = benchmark.instances()
+    made = diff_trees(bug.files, {**bug.files, SOURCE: FORGED.encode()})
+    found = score(benchmark, bug, made, SandboxConfig())
+    assert {test.after for test in found.tests} == {TestStatus.PASSED}
+    assert "in a signed one" in str(found.tampered)
+    fixed = score(benchmark, bug, bug.gold_patch, SandboxConfig())
+    assert (fixed.resolved, fixed.unchecked) == (True, ())
 
 
 @pytest.mark.slow

@@ -78,7 +78,7 @@ CHEATS = {
     ),
     "the tests, before they run": ("", "the tests' files: something changed them"),
     "the writing of the report": (
-        f"import json, os\nos.write(1, {PASSES!r}.encode())\n"
+        f"import atexit, json, os\natexit.register(os.write, 1, {PASSES!r}.encode())\n"
         f"json.dumps = lambda *given, **more: {json.dumps([TOTAL, EMPTY])!r}\n",
         f"the log says that {TOTAL} passed, and pytest did not",
     ),
