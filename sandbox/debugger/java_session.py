@@ -25,7 +25,7 @@ from sandbox.java.build import built_test, find_test, fork_command, java_command
 from sandbox.java.jdk import Jdk, find_jdk
 from sandbox.java.lookup import Found
 from sandbox.java.project import JavaProject
-from sandbox.shell import write_bytes
+from sandbox.shell import FOLDER, write_bytes
 
 SOURCES = Path(__file__).parent / "java_probe"
 MAIN_CLASS = "stepinto.probe.Main"
@@ -40,11 +40,23 @@ PROBE_OPTIONS = (
 """A small JVM that starts fast, since it only waits for the host and the debuggee."""
 
 # The jar's name contains the beginning of its digest.
+#
+# The kernel keeps a process's memory and open files from others of the same user if that user may
+# not read its program: so the probe runs a launcher that can only be executed, in a JDK of links,
+# and its nonce and its terminal are out of the program's reach.
 _CHECKED = """
 found=$(sha256sum <"$1") && named=${1##*-} || exit 1
-case $found in "${named%.jar}"*) shift; exec "$@" ;; esac
-echo "the program under test has changed $1"
-exit 1
+case $found in "${named%.jar}"*) ;; *)
+    echo "the program under test has changed $1"
+    exit 1
+esac
+home=$2; shift 2
+mkdir -p "$0" && jdk=$(mktemp -d "$0/jdk.XXXXXX") && mkdir "$jdk/bin" || exit 1
+for part in "$home"/* "$home"/bin/*; do
+    [ "$part" = "$home/bin" ] || ln -s "$part" "$jdk/${part#"$home"/}"
+done
+rm "$jdk/bin/java" && cp -L "$home/bin/java" "$jdk/bin/java" && chmod 111 "$jdk/bin/java" || exit 1
+exec "$jdk/bin/java" "$@"
 """
 
 
@@ -114,8 +126,8 @@ def start_probe(sandbox: Sandbox, jdk: Jdk) -> Channel:
     """
     jar = deliver_probe(sandbox, jdk)
     class_path = f"{jar}:{jdk.tools_jar}" if jdk.tools_jar else jar
-    java = [jdk.java, *PROBE_OPTIONS, "-cp", class_path, MAIN_CLASS]
-    argv = ["sh", "-c", _CHECKED, "sh", jar, *java]
+    java = [*PROBE_OPTIONS, "-cp", class_path, MAIN_CLASS]
+    argv = ["sh", "-c", _CHECKED, FOLDER, jar, jdk.home, *java]
     return Channel(sandbox.spawn(Command(argv, cwd="/")))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -19,6 +20,7 @@ from sandbox.debugger import (
 )
 from tests.sandbox.debugger.conftest import interrupted_by_another
 from tests.sandbox.debugger.java_bench import LIMITS, JavaBench, java_benches
+from tests.sandbox.users import USERS, run_as
 
 CALCULATOR = """
     package demo;
@@ -568,6 +570,60 @@ def test_a_flood_of_output_is_bounded_and_in_order(programs: JavaBench) -> None:
 
 def test_the_program_can_not_reach_the_terminal(programs: JavaBench) -> None:
     assert launch(programs, "terminal").output == "no terminal\n"
+
+
+# Opens what holds the session's secret, and the probe's way to the host.
+SEARCH = r"""
+import java.io.*;
+import java.nio.file.*;
+
+public class Program {
+    public static void main(String[] args) {
+        int probes = 0;
+        for (File process : new File("/proc").listFiles()) {
+            String command;
+            try {
+                command = new String(Files.readAllBytes(new File(process, "cmdline").toPath()));
+            } catch (IOException error) {
+                continue;
+            }
+            if (!command.matches("[^\0]*/java\0.*\0stepinto.probe.Main\0")) continue;
+            probes++;
+            for (String name : new String[] {"mem", "environ", "fd/0", "fd/1", "fd/2"}) {
+                try (FileInputStream file = new FileInputStream(new File(process, name))) {
+                    System.out.println("opened " + name);
+                } catch (IOException closed) {
+                }
+            }
+        }
+        System.out.println(probes > 0 ? "looked" : "nothing there"); // @end
+    }
+}
+"""
+SEARCHED = f"""
+from sandbox import SandboxConfig, open_sandbox
+from sandbox.debugger import DebugLimits, Launch, open_debugger
+
+with open_sandbox(SandboxConfig()) as sandbox:
+    sandbox.write_file("Program.java", {SEARCH!r}.encode())
+    debugger = open_debugger("java", sandbox, DebugLimits(start_timeout=60))
+    print(debugger.start(Launch("Program", stop_at_entry=False)).output)
+    debugger.close()
+"""
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_the_program_finds_no_way_to_the_probes_memory_and_terminal(user: str) -> None:
+    if shutil.which("javac") is None:
+        pytest.skip("there is no JDK on this machine")
+    assert run_as(user, SEARCHED).strip() == "looked"
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+def test_nor_in_a_container(open_java_bench: Callable[..., JavaBench], java_image: str) -> None:
+    bench = open_java_bench(config=SandboxConfig(backend="docker", image=java_image))
+    assert bench.program(SEARCH, stop_at_entry=False).output == "looked\n"
 
 
 def test_nothing_is_left_running(programs: JavaBench) -> None:
