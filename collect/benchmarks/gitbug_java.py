@@ -261,7 +261,10 @@ mkdir -p "$1" && number=0
 places | while read -r file; do
     number=$((number + 1)); cp "$file" "$1/$number.xml"
 done
+[ "$(du -sk "$1" | cut -f1)" -le "$2" ] || { echo "more than $2 KiB of them"; exit 1; }
 """
+MAX_REPORTS = 256 * 1024
+"""KiB of all reports of one run."""
 
 
 def run_project_tests(
@@ -330,7 +333,7 @@ def read_reports(sandbox: Sandbox) -> dict[str, TestStatus]:
     """Every test's status; the worst if several have the same id. Raises SandboxError."""
     with scratch_folder(sandbox) as folder:
         problem = "can't gather the reports of the tests"
-        run_checked(sandbox, problem, "sh", "-c", _PLACES + _GATHER, "sh", folder)
+        run_checked(sandbox, problem, "sh", "-c", _PLACES + _GATHER, "sh", folder, str(MAX_REPORTS))
         reports = sandbox.read_tree(folder)
     found = []
     for data in reports.values():

@@ -17,7 +17,7 @@ import re
 import secrets
 import string
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from collect.benchmarks.base import TestResults, TestStatus
@@ -93,6 +93,12 @@ def steers_tests(path: str) -> bool:
     """Whether a file configures the build tool, the compiler or a test framework."""
     name = posixpath.basename(path)
     return is_build_file(path) or name in SETTINGS_FILES or SERVICES.search(path) is not None
+
+
+def stands_in(path: str, tests: Iterable[str]) -> bool:
+    """Whether a file is named like the class of one of the tests, by which its source is found."""
+    classes = {enclosing_classes(test)[0].rpartition(".")[2] for test in tests}
+    return posixpath.basename(path) in {f"{name}.java" for name in classes}
 
 
 def _built(

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from collect.benchmarks import java_run, pytest_run
 from collect.benchmarks.base import Instance, TestResults
-from collect.code.patches import PatchError, changed_paths, named_files
+from collect.code.patches import PatchError, changed_paths, named_files, parse
 from sandbox import Sandbox
 from sandbox.java.project import is_build_file
 
@@ -63,7 +63,10 @@ def runner_files(instance: Instance, patch: str) -> list[str]:
         gold = named_files(instance.gold_patch)
     changed = changed_paths(patch) - gold
     if instance.language == "java":
-        return sorted(filter(java_run.steers_tests, changed))
+        tests = (*instance.fail_to_pass, *instance.pass_to_pass)
+        new = {file.target for file in parse(patch) if file.source is None}
+        stand_ins = {path for path in changed & new if java_run.stands_in(path, tests)}
+        return sorted(stand_ins.union(filter(java_run.steers_tests, changed)))
     import_paths = instance.environment.import_paths
     return sorted(path for path in changed if pytest_run.steers_tests(path, import_paths))
 

@@ -440,9 +440,13 @@ def _graded(record: Record, sandbox: Sandbox, folder: str, timed_out: bool) -> t
     return whole, statuses
 
 
+MAX_LOG = 32 * 1024 * 1024
+"""Bytes; a larger log counts as none: taking it apart needs many times as much memory."""
+
+
 def _read(sandbox: Sandbox, path: str) -> str:
     with suppress(SandboxFileError):
-        return sandbox.read_file(path).decode("utf-8", "replace")
+        return sandbox.read_file(path, MAX_LOG).decode("utf-8", "replace")
     return ""
 
 

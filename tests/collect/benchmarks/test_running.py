@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from collect.benchmarks.base import Instance, Language
 from collect.benchmarks.running import build_outputs, runner_files
 from collect.code.patches import diff_trees
@@ -40,6 +42,17 @@ def test_what_steers_a_java_build_is_not_the_agents_to_change() -> None:
     made = adding(*steering, *others)
     assert runner_files(bug("java"), made) == sorted(steering)
     assert "pom.xml" not in runner_files(bug("java", adding("pom.xml")), made)
+
+
+def test_a_class_in_the_place_of_a_tests_is_not_the_agents_to_add() -> None:
+    tests = ("shop.CartTest$Full#total", "CheckTest")
+    known = replace(bug("java"), fail_to_pass=tests)
+    standing_in = ["aaa/CartTest.java", "src/main/java/shop/CheckTest.java"]
+    made = adding(*standing_in, "src/main/java/shop/Cart.java", "src/main/java/shop/Total.java")
+    assert runner_files(known, made) == standing_in
+    changed = diff_trees({"CheckTest.java": b"a\n"}, {"CheckTest.java": b"b\n"})
+    assert runner_files(known, changed) == []
+    assert runner_files(replace(known, gold_patch=made), made) == []
     assert runner_files(bug("python"), adding("pom.xml")) == []
 
 

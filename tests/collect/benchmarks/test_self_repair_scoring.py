@@ -7,6 +7,7 @@ from collections import Counter, OrderedDict
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -169,7 +170,7 @@ def test_functions_get_and_give_values_as_in_one_process(sandbox: Sandbox) -> No
 
 
 def test_equal_values_alone_are_spelled_alike() -> None:
-    values = [
+    values: list[Any] = [
         *(None, True, False, 0, 1, 1.0, -2, 0.5, 10**400, 1e300, "1", "", "null", [], [[]], {}),
         *([1], (1,), ["1"], [1, [2]], [[1], 2], {"a": 1}, {"b": 1}, {"a": 1, "b": [2]}),
         *(Counter("ab"), OrderedDict(b=1, a=1), Fraction(1, 2), Decimal("0.5"), Decimal(1), 0.1),

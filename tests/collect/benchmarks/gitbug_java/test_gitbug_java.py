@@ -292,6 +292,14 @@ def test_reports_of_both_tools_are_read(sandbox: Sandbox) -> None:
     assert sandbox.read_tree().keys() == {"other/report.xml"}
 
 
+def test_a_flood_of_reports_is_not_read(sandbox: Sandbox) -> None:
+    places = "target/surefire-reports"
+    flood = f"mkdir -p {places} && for n in 1 2 3; do head -c 100M /dev/zero >{places}/$n.xml; done"
+    assert sandbox.run(Command(["sh", "-c", flood])).exit_code == 0
+    with pytest.raises(SandboxFileError, match="more than 262144 KiB"):
+        read_reports(sandbox)
+
+
 def test_reports_that_can_not_be_removed_are_told(sandbox: Sandbox) -> None:
     folder = "m/target/surefire-reports"
     sandbox.write_files({f"{folder}/TEST-a.B.xml": REPORT.encode()})

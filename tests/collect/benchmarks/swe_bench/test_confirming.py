@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from collect.benchmarks.base import TestResults, TestStatus
-from collect.benchmarks.swe_bench.benchmark import Confirmation
+from collect.benchmarks.swe_bench.benchmark import MAX_LOG, Confirmation, _read
 from collect.benchmarks.workspace import open_instance_sandbox, prepare_patched
 from collect.code.patches import diff_trees
 from collect.errors import ModelFailure
@@ -223,6 +223,11 @@ def test_replaced_functions_are_named_and_those_of_a_plugin_are_not(
     options = "-p early -p no:cacheprovider"
     run = f"PYTHONPATH=$PYTHONPATH:$PWD '{box.python}' -m pytest {options} test_x.py"
     assert checked(box, run, {"test_x.py::test_a": "passed"})[0].replaced == (name,)
+
+
+def test_a_flood_is_no_log(box: Sandbox) -> None:
+    box.run(Command(["sh", "-c", f"truncate -s {MAX_LOG} short; truncate -s {MAX_LOG + 1} long"]))
+    assert [len(_read(box, name)) for name in ("short", "long")] == [MAX_LOG, 0]
 
 
 def test_a_log_of_pytest_that_no_session_wrote_is_doubted(box: Sandbox) -> None:
