@@ -118,38 +118,41 @@ def read_records(path: Path | None, hub_id: str | None, split: str | None) -> di
 
 
 PLUGIN_NAME = "stepinto_confirmation"
+STARTED_MODULE = "sitecustomize"
 MAX_SESSIONS = 64
 """Maximum number of pytest sessions in one run of a record."""
 
 
 @dataclass(frozen=True)
 class Confirmation:
-    """The pytest plugin that confirms a log, which any program can write to: for one run, in a
-    folder of the sandbox.
+    """The plugin of pytest or unittest that confirms a log, which any program can write to: for one
+    run, in a folder of the sandbox.
 
-    Upstream's rules still apply: the log is graded, and a runner that loads no plugin (Django's,
-    SymPy's, tox, Java's) is trusted. If pytest loaded it, a pass counts only if pytest reported it,
-    and a session that did not end confirms nothing. What it reports of replaced functions are
-    doubts, which a run with the gold patch settles.
+    Upstream's rules still apply: the log is graded, and a runner that loads no plugin (SymPy's,
+    tox, Java's) is trusted. If pytest loaded it, a pass counts only if pytest reported it, and a
+    session that did not end confirms nothing. What it reports of replaced functions, and passes
+    that unittest did not report, are doubts, which a run with the gold patch settles.
     """
 
     folder: str
     """Absolute path."""
+    by_pytest: bool = True
+    """Whether pytest runs the tests; otherwise unittest may."""
     key: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
 
     def lay_out(self, sandbox: Sandbox) -> None:
         """Write the plugin. Raises SandboxError."""
         plugin = Path(__file__).with_name("confirming_plugin.py").read_bytes()
-        write_bytes(sandbox, f"{self.folder}/{PLUGIN_NAME}.py", plugin)
+        name = PLUGIN_NAME if self.by_pytest else STARTED_MODULE
+        write_bytes(sandbox, f"{self.folder}/{name}.py", plugin)
         write_bytes(sandbox, f"{self.folder}/key", self.key.encode())
 
     @property
     def settings(self) -> str:
-        """A shell command that makes every later pytest load the plugin."""
-        return (
-            f'export PYTHONPATH="{self.folder}${{PYTHONPATH:+:$PYTHONPATH}}" '
-            f'PYTEST_ADDOPTS="-p {PLUGIN_NAME} ${{PYTEST_ADDOPTS-}}"'
-        )
+        """A shell command that makes every later pytest, or every Python, load the plugin."""
+        path = f'export PYTHONPATH="{self.folder}${{PYTHONPATH:+:$PYTHONPATH}}"'
+        options = f'PYTEST_ADDOPTS="-p {PLUGIN_NAME} ${{PYTEST_ADDOPTS-}}"'
+        return f"{path} {options}" if self.by_pytest else path
 
     def check(self, sandbox: Sandbox, results: TestResults) -> TestResults:
         """The results of the requested tests, as far as they are confirmed."""
@@ -162,7 +165,7 @@ class Confirmation:
                 return replace(results, tampered=changed)
             sessions.append(key)
             key = hashlib.sha256(key.encode()).hexdigest()
-        reports: list[Mapping[str, Sequence[str]]] = []
+        reports: list[Mapping[str, Any]] = []
         for number, key in enumerate(sessions):
             seal, _, text = _read(sandbox, f"{self.folder}/report-{number}").partition(" ")
             expected = hmac.digest(key.encode(), text.encode(), "sha256").hex()
@@ -171,18 +174,35 @@ class Confirmation:
                 return replace(results, tampered=wrote)
             if seal:
                 reports.append(json.loads(text))
-        if not sessions:
-            doubts = {**results.doubts, "pytest's own report": "there is none"}
-            return replace(results, doubts=doubts)
-        return _confirmed(results, reports, len(sessions))
+        doubts: dict[str, str] = {}
+        if self.by_pytest and not sessions:
+            doubts["pytest's own report"] = "there is none"
+        elif not self.by_pytest and len(reports) < len(sessions):
+            doubts["unittest's own report"] = "a process with it did not come to its end"
+        elif not self.by_pytest and any(report["ran"] for report in reports):
+            doubts = _unreported(results, reports)
+        replaced = dict.fromkeys(name for report in reports for name in report["replaced"])
+        doubts |= dict.fromkeys(replaced, "the program replaced it")
+        doubts = {**results.doubts, **doubts}
+        results = replace(results, replaced=tuple(replaced), doubts=doubts)
+        return (
+            _confirmed(results, reports, len(sessions)) if sessions and self.by_pytest else results
+        )
+
+
+def _unreported(results: TestResults, reports: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Tests that passed in the log, and not for unittest. Logs and runners differ in what they call
+    a test, so that this is only a doubt."""
+    passed = {test for report in reports for test in report["passed"]}
+    strange = (t for t, s in results.statuses.items() if s is TestStatus.PASSED and t not in passed)
+    return dict.fromkeys(strange, "the log says that it passed, and unittest did not")
 
 
 def _confirmed(
-    results: TestResults, reports: Sequence[Mapping[str, Sequence[str]]], sessions: int
+    results: TestResults, reports: Sequence[Mapping[str, Any]], sessions: int
 ) -> TestResults:
     """The results with what the plugin reported in those sessions that came to their end."""
     passed = {test for report in reports for test in report["passed"]}
-    replaced = dict.fromkeys(name for report in reports for name in report["replaced"])
     strange = list(_unconfirmed(results.statuses, passed))
     tampered = None
     if strange and len(reports) == sessions:
@@ -191,8 +211,6 @@ def _confirmed(
         results,
         statuses={**results.statuses, **dict.fromkeys(strange, TestStatus.FAILED)},
         tampered=tampered,
-        replaced=tuple(replaced),
-        doubts={**results.doubts, **dict.fromkeys(replaced, "the program replaced it")},
     )
 
 
@@ -321,7 +339,7 @@ def run_record_tests(
     """
     lay_out_patch(sandbox, record.test_patch, record.test_files, record.base_commit)
     with scratch_folder(sandbox, "/tmp") as folder:
-        confirmation = Confirmation(f"{folder}/plugin")
+        confirmation = Confirmation(f"{folder}/plugin", runs_pytest(record))
         confirmation.lay_out(sandbox)
         digests = _digests(record, sandbox.workspace)
         script = _script(record, folder, confirmation.settings, f"{digests} >{folder}/digests")
@@ -332,13 +350,18 @@ def run_record_tests(
         results = TestResults(statuses_of(tests, statuses), "", result.timed_out, result.seconds)
         if laid_out != _read(sandbox, f"{folder}/digests"):
             results = replace(results, doubts={"the tests' files": "something changed them"})
-        if confirmation.settings in script:
-            results = confirmation.check(sandbox, results)
+        results = confirmation.check(sandbox, results)
     shown = BoundedOutput(sandbox.config.output_limit)
     shown.add(log.encode())
     # Where a test fails, there is nothing to doubt.
     passing = set(results.statuses.values()) <= {TestStatus.PASSED, TestStatus.SKIPPED}
     return replace(results, output=shown.text(), doubts=results.doubts if passing else {})
+
+
+def runs_pytest(record: Record) -> bool:
+    """Whether the record's commands name it."""
+    commands = [record.eval_script] if record.eval_script else record.test_cmds
+    return any("pytest" in command for command in commands or run_commands(record))
 
 
 def _digests(record: Record, workspace: str) -> str:
@@ -391,22 +414,21 @@ def status_of(test: str, statuses: Mapping[str, TestStatus]) -> TestStatus | Non
 
 
 def _script(record: Record, folder: str, settings: str, last: str) -> str:
-    """The whole script; `settings` is a command that only pytest needs, before the tests, and
-    `last` one that comes right after them."""
+    """The whole script; `settings` is a command right before the tests, and `last` one right after
+    them."""
     lines: list[str] = []
     if record.eval_script:
         # The record's script, changed to keep the exit code of its test command.
         kept = f'echo "$TESTS_EXIT_CODE" >{folder}/exit'
         for line in record.eval_script.split("\n"):
-            if BEGIN in line and "pytest" in record.eval_script:
+            if BEGIN in line:
                 lines.append(settings)
             lines += ["TESTS_EXIT_CODE=$?", line, kept, last] if END in line else [line]
     else:
         tests = [*(record.test_cmds or run_commands(record))]
         lines += [] if record.is_live else setup_commands(record)
         lines += record.rebuild_cmds
-        if any("pytest" in command for command in tests):
-            lines.append(settings)
+        lines.append(settings)
         if record.print_cmds:
             # The printing commands may need the same shell settings as the tests.
             lines += ["{", *tests, f"}} >{folder}/tests 2>&1"]

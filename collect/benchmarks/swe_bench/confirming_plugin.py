@@ -1,22 +1,22 @@
-"""A pytest plugin that reports which tests passed, because any program can write to the log, and
-which functions behind the tests the program has replaced.
+"""Reports which tests passed, because any program can write to the log, and which functions behind
+the tests the program has replaced.
 
-An image's interpreter (CPython 3.6 or later) loads it, never StepInto. A file next to it holds a
-key. Each session takes the key, leaves the key's digest for the next session, and at its end signs
-its report with its own key, so that later code can't forge that report.
+An image's interpreter (CPython 3.6 or later) loads it, never StepInto: as a plugin of pytest, or as
+`sitecustomize` where the tests run under unittest. A file next to it holds a key. Each session
+takes the key, leaves the key's digest for the next session, and at its end signs its report with
+its own key, so that later code can't forge that report.
 """
 
+import atexit
 import hashlib
 import hmac
 import json
 import math  # noqa: F401
 import os
 import sys
-import unittest  # noqa: F401
+import unittest
 from types import BuiltinFunctionType, FunctionType
-from typing import Any, Callable, Dict, List, Tuple  # noqa: UP035
-
-import pytest
+from typing import Any, Callable, Dict, List, Set, Tuple  # noqa: UP035
 
 NAME = "stepinto_confirmation"
 FOLDER = os.path.dirname(os.path.abspath(__file__))
@@ -70,7 +70,8 @@ def _watch() -> Callable[[], List[str]]:  # noqa: UP006
     return replaced
 
 
-def _hooks() -> Tuple[Callable[..., None], Callable[..., None], Callable[..., None]]:  # noqa: UP006
+def _session() -> Tuple[Set[str], Callable[..., None]]:  # noqa: UP006
+    """Where to note the tests that passed, and a function that signs and writes the report."""
     with open(os.path.join(FOLDER, "key"), "r+") as file:
         key = file.read()
         file.seek(0)
@@ -78,10 +79,25 @@ def _hooks() -> Tuple[Callable[..., None], Callable[..., None], Callable[..., No
         file.write(hashlib.sha256(key.encode()).hexdigest())
     # What the report is made with is bound before the program can replace it.
     encode, sign, digest = json.JSONEncoder(sort_keys=True).encode, hmac.new, hashlib.sha256
-    passed = set()
+    passed: Set[str] = set()  # noqa: UP006
     number = len([name for name in os.listdir(FOLDER) if name.startswith("report-")])
     # Empty until the end, which identifies a session that did not finish.
     report_file = open(os.path.join(FOLDER, "report-%d" % number), "w")  # noqa: SIM115, UP031
+
+    def finish(ran: bool, replaced: List[str]) -> None:  # noqa: UP006
+        text = encode({"ran": ran, "passed": list(passed), "replaced": replaced})
+        seal = sign(key.encode(), text.encode(), digest).hexdigest()
+        with report_file:
+            report_file.write(seal + " " + text)
+
+    return passed, finish
+
+
+def _hooks() -> Tuple[Callable[..., None], ...]:  # noqa: UP006
+    """What pytest calls."""
+    import pytest
+
+    passed, finish = _session()
     watches: List[Callable[[], List[str]]] = []  # noqa: UP006
 
     @pytest.hookimpl(tryfirst=True)
@@ -95,20 +111,55 @@ def _hooks() -> Tuple[Callable[..., None], Callable[..., None], Callable[..., No
             passed.add(report.nodeid)
 
     def sessionfinish() -> None:
-        replaced = [name for watch in watches for name in watch()]
-        text = encode({"passed": list(passed), "replaced": replaced})
-        seal = sign(key.encode(), text.encode(), digest).hexdigest()
-        with report_file:
-            report_file.write(seal + " " + text)
+        finish(True, [name for watch in watches for name in watch()])
 
-    return load_initial_conftests, logreport, sessionfinish
+    def configure(config: Any) -> None:
+        # Worker processes of pytest-xdist load the same plugins, and can't find this one.
+        config.option.plugins = [name for name in config.option.plugins if name != NAME]
+
+    return load_initial_conftests, logreport, sessionfinish, configure
 
 
-def pytest_configure(config: Any) -> None:
-    """Worker processes of pytest-xdist load the same plugins as the first process, and can't find
-    this one."""
-    config.option.plugins = [name for name in config.option.plugins if name != NAME]
+def _observe_unittest() -> None:
+    passed, finish = _session()
+    process, kind = os.getpid(), unittest.TestResult
+    ran: List[bool] = []  # noqa: UP006
+    start, succeed = kind.startTest, kind.addSuccess
+
+    def startTest(self: Any, test: Any) -> None:  # noqa: N802
+        ran.append(True)
+        start(self, test)
+
+    def addSuccess(self: Any, test: Any) -> None:  # noqa: N802
+        # A verbose runner shows a test by one of these.
+        passed.update((str(test), (test.shortDescription() or "").strip()))
+        succeed(self, test)
+
+    setattr(kind, "startTest", startTest)  # noqa: B010
+    setattr(kind, "addSuccess", addSuccess)  # noqa: B010
+    watch = _watch()
+
+    def end() -> None:
+        # Not where a test has forked.
+        if os.getpid() == process:
+            finish(bool(ran), watch() if ran else [])
+
+    atexit.register(end)
 
 
 _hide()
-pytest_load_initial_conftests, pytest_runtest_logreport, pytest_sessionfinish = _hooks()
+if __name__ == "sitecustomize":
+    _observe_unittest()
+    # The interpreter's own, if it has one.
+    own = sys.modules.pop(__name__)
+    try:
+        import sitecustomize  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
+    except ImportError:
+        sys.modules[__name__] = own
+else:
+    (
+        pytest_load_initial_conftests,
+        pytest_runtest_logreport,
+        pytest_sessionfinish,
+        pytest_configure,
+    ) = _hooks()

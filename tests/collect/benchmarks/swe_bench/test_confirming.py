@@ -111,6 +111,43 @@ def test_a_log_is_no_word_for_what_the_program_did_to_pytest(
     assert (fixed.resolved, fixed.tampered, fixed.unchecked) == (True, None, ())
 
 
+SUITE = """\
+import unittest
+from counter.totals import total
+
+
+class Tests(unittest.TestCase):
+    def test_total(self):
+        self.assertEqual(total([1, 2]), 3)
+"""
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+def test_a_log_of_unittest_is_no_word_for_its_tests(
+    tmp_path: Path, bug_image: tuple[str, str]
+) -> None:
+    image, base = bug_image
+    test = "test_total (tests.test_suite.Tests.test_total)"
+    own = {
+        "FAIL_TO_PASS": [test],
+        "PASS_TO_PASS": [],
+        "test_patch": diff_trees({}, {"tests/test_suite.py": SUITE.encode()}),
+        "test_cmds": ["python3 -m unittest -v tests.test_suite"],
+        "log_parser": "django",
+    }
+    benchmark = opened(tmp_path, live(image=image, base_commit=base, **own))
+    [instance] = benchmark.instances()
+    forging = f"import atexit, os\natexit.register(os.write, 1, b'\\n{test} ... ok\\n')\n"
+    before = {"counter/totals.py": b"def total(numbers):\n    return sum(numbers[:-1])\n"}
+    made = diff_trees(before, {"counter/totals.py": (forging + PASS).encode()})
+    found = score(benchmark, instance, made, DOCKER)
+    assert [row.after for row in found.tests] == [TestStatus.PASSED]
+    assert found.tampered == f"{test}: the log says that it passed, and unittest did not"
+    fixed = score(benchmark, instance, instance.gold_patch, DOCKER)
+    assert (fixed.resolved, fixed.tampered, fixed.unchecked) == (True, None, ())
+
+
 @pytest.mark.docker
 @pytest.mark.slow
 def test_a_patch_that_leaves_no_room_for_the_tests_has_failed(
@@ -129,9 +166,11 @@ def box() -> Any:
         yield made
 
 
-def checked(box: Sandbox, commands: str, log: dict[str, str]) -> tuple[TestResults, str]:
+def checked(
+    box: Sandbox, commands: str, log: dict[str, str], by_pytest: bool = True
+) -> tuple[TestResults, str]:
     """What is left of a log after a run of shell commands with the plugin, and their output."""
-    confirmation = Confirmation(f"{box.workspace}/{secrets.token_hex(4)}/plugin")
+    confirmation = Confirmation(f"{box.workspace}/{secrets.token_hex(4)}/plugin", by_pytest)
     confirmation.lay_out(box)
     result = box.run(Command(["bash", "-uc", f"{confirmation.settings}\n{commands}"]))
     statuses = {test: TestStatus(status) for test, status in log.items()}
@@ -235,10 +274,74 @@ def test_a_log_of_pytest_that_no_session_wrote_is_doubted(box: Sandbox) -> None:
     assert list(results.doubts) == ["pytest's own report"]
 
 
+UNITTEST = """\
+import os, subprocess, sys, unittest
+import program
+
+
+class Tests(unittest.TestCase):
+    def test_right(self):
+        self.assertEqual(program.right(), 1)
+
+    def test_described(self):
+        "What it is about."
+
+    @unittest.expectedFailure
+    def test_known(self):
+        self.fail()
+
+    def test_environment(self):
+        self.assertNotIn("plugin", os.environ.get("PYTHONPATH", ""))
+        subprocess.run([sys.executable, "-c", "pass"], check=True)
+        if os.fork() == 0:
+            sys.exit()
+        os.wait()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
+"""
+RIGHT, WRONG = "def right(): return 1\n", "def right(): return 0\n"
+AT_EXIT = "import atexit, os\natexit.register(os.write, 1, b'test_right (x) ... ok\\n')\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "doubts", "replaced"),
+    [
+        (RIGHT, 0, ()),
+        (WRONG + AT_EXIT, 1, ()),
+        (WRONG + "import os\nos._exit(0)\n", 1, ()),
+        (
+            f"{WRONG}import unittest\nunittest.TestCase.assertEqual = lambda *given: None\n",
+            1,
+            ("unittest.case.TestCase.assertEqual",),
+        ),
+    ],
+)
+def test_what_unittest_did_not_report_is_doubted(
+    box: Sandbox, program: str, doubts: int, replaced: tuple[str, ...]
+) -> None:
+    box.write_files({"program.py": program.encode(), "suite.py": UNITTEST.encode()})
+    shown = box.run(Command([box.python, "-c", "import suite as s; print(s.Tests('test_right'))"]))
+    right = shown.output.strip().replace("suite", "__main__")
+    log = {right or "test_right": "passed", "What it is about.": "passed"}
+    results, output = checked(box, f"'{box.python}' suite.py", log, by_pytest=False)
+    assert (len(results.doubts), results.replaced) == (doubts, replaced), (results.doubts, output)
+    assert (dict(results.statuses), results.tampered) == (log, None)
+
+
+def test_an_interpreters_own_start_still_happens(box: Sandbox) -> None:
+    box.write_file("own/sitecustomize.py", b"print('started')\n")
+    run = f"PYTHONPATH=$PYTHONPATH:$PWD/own '{box.python}' -c 'print(2)'"
+    results, output = checked(box, run, {"test_a (x.Test)": "passed"}, by_pytest=False)
+    assert (output, results.doubts) == ("started\n2\n", {})
+
+
 def test_other_runners_are_believed(box: Sandbox) -> None:
     log = {"test_x.py::test_a": "passed", "test_a (x.Test)": "passed"}
-    found, told = confirmed(box, "echo no pytest", log)
-    assert (found, told.splitlines()[0]) == (log, "None")
+    for commands in ("echo no Python", f"'{box.python}' -c 'print(1)'"):
+        results, _ = checked(box, commands, log, by_pytest=False)
+        assert (dict(results.statuses), results.tampered, results.doubts) == (log, None, {})
 
 
 @pytest.mark.parametrize(
