@@ -25,6 +25,7 @@ from pyarrow import ArrowException
 
 from collect.benchmarks.held_out import RepositoryNames
 from collect.benchmarks.opening import held_out
+from collect.control_tokens import OF_KNOWN_FAMILIES
 from collect.errors import ConfigError
 from collect.questions.grounding import Support
 from collect.store.messages import Message, ToolCall
@@ -100,6 +101,11 @@ COLUMNS = {
         "what the conversation may know that an agent at work could not: oracle, expected_value",
         "texts",
     ),
+    "control_tokens": Column(
+        "whether a message holds a control token of a model family, such as `<|im_start|>`; there "
+        "a zero-width space (U+200B) follows its first character, so that it is read as text",
+        "flag",
+    ),
     "fix_touched_location": Column(
         "whether the rollout's patch changed the place that the answer reported, or its function; "
         "null where there is no such place or patch, or that can't be told",
@@ -171,7 +177,8 @@ def _refuse_constant(text: str) -> Any:
 def exact_messages(
     conversation: Conversation, reasoning: Reasoning = Reasoning.KEEP
 ) -> list[str] | None:
-    """The messages as JSON texts, or None if reading them back would change or lose a value.
+    """The messages as JSON texts, with marks in control tokens, or None if reading them back would
+    change or lose a value.
 
     The reader (`datasets.Json`) has 64-bit numbers and no lone surrogates. Text always survives, so
     only calls are checked.
@@ -182,7 +189,7 @@ def exact_messages(
     texts = []
     for row in conversation.messages:
         try:
-            text = encode(message_object(row.message, reasoning))
+            text = encode(OF_KNOWN_FAMILIES.marked(message_object(row.message, reasoning)))
             text.encode()
             calls = row.message.tool_calls
             unchanged = not calls or encode(reader.decode_example(text)) == text

@@ -19,6 +19,7 @@ from typing import Any
 
 import yaml
 
+from collect.control_tokens import OF_KNOWN_FAMILIES
 from collect.errors import ConfigError
 from collect.questions.asking import VARIANT
 from collect.store.messages import Message
@@ -269,7 +270,10 @@ def _write_card(
 
 def _side(candidate: Candidate) -> dict[str, Any]:
     conversation, config = candidate.conversation, candidate.config
-    messages = [message_object(row.message, config.reasoning) for row in conversation.messages]
+    messages = [
+        OF_KNOWN_FAMILIES.marked(message_object(row.message, config.reasoning))
+        for row in conversation.messages
+    ]
     shared = len(_prompt_of(conversation))
     return {
         "prompt": messages[:shared],

@@ -29,7 +29,7 @@ RECORDS, TABLES = "records", ("rollouts", "conversations")
 SOURCE = ("run", "benchmark", "language", "system", "variant", "teacher", "model")
 LABELS = (
     *("category", "difficulty", "grounding", "claims", "turn_quality", "trained_turns", "leaks"),
-    *("fix_touched_location", "debug_helped", "replay_verified"),
+    *("control_tokens", "fix_touched_location", "debug_helped", "replay_verified"),
 )
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from collect.benchmarks.held_out import HeldOut, HeldOutConfig
+from collect.control_tokens import OF_KNOWN_FAMILIES
 from collect.errors import ConfigError
 from collect.quantities import first_of
 from collect.store.files import replacing_folder
@@ -83,6 +84,7 @@ def row_columns(candidate: Candidate) -> dict[str, Any]:
         "turn_quality": [label.value for label in quality],
         "trained_turns": list(trained_turns(quality, candidate.config.masked_turns)),
         "leaks": [leak.value for leak in candidate.leaks],
+        "control_tokens": any(OF_KNOWN_FAMILIES.marks(text) for text in candidate.texts or ()),
         "fix_touched_location": candidate.fix_touched_location,
         "replay_verified": candidate.replay_verified,
     }

@@ -15,14 +15,16 @@ import zipfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from collect.control_tokens import ControlTokens
 from collect.errors import ConfigError
 from sandbox.environment import cache_folder, install_command
 from train.config import SMOLLM2, TrainConfig
-from train.encoding import Templates
+from train.encoding import RenderedRow, Templates
 
 SHA256 = {SMOLLM2: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"}
 """Checksums of the files for which the config needs none."""
@@ -226,6 +228,20 @@ class Tokenization:
     """A local folder or a hub id."""
     tokenizer: Any
     templates: Templates
+
+    @cached_property
+    def control_tokens(self) -> ControlTokens:
+        """As those of the model at work, which has the serving template."""
+        return ControlTokens(self.tokenizer, self.templates.serving)
+
+    def rendered(self, row: dict[str, Any]) -> RenderedRow:
+        """A row, with marks in the control tokens of its messages and tools."""
+        marked = {
+            name: [self.control_tokens.marked(each) for each in row[name] or ()]
+            for name in ("messages", "tools")
+        }
+        has_marks = self.control_tokens.marks(marked["messages"])
+        return RenderedRow(row | marked, self.tokenizer, self.templates, has_marks)
 
 
 def load_tokenization(config: TrainConfig) -> Tokenization:

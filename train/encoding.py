@@ -210,6 +210,8 @@ class RenderedRow:
     row: dict[str, Any]
     tokenizer: Any
     templates: Templates
+    has_marks: bool = False
+    """Whether control tokens in its messages are marked."""
 
     @property
     def conversation_id(self) -> str:

@@ -46,6 +46,8 @@ class Preflight(StrictRecord):
     trained_tokens: int = 0
     longest: int = 0
     """Tokens of the longest row before cutting."""
+    marked: int = 0
+    """Rows with control tokens in their messages, where they are marked, so that they are text."""
     looked_through: int = 0
     """Rows that all checks read. Of other rows only length and special tokens are checked."""
     pairs: int = 0
@@ -312,6 +314,7 @@ class PreflightRun:
         self._config = config
         self._rows = max(rows, 1)
         self._looked_through = 0
+        self._marked = 0
         self._repositories, self._instructions = set[str](), set[str]()
         self.lengths = Lengths(config, context_length(base))
         self.checks: tuple[Check, ...] = (
@@ -331,6 +334,7 @@ class PreflightRun:
         place, wanted = self.lengths.rows, self._config.preflight_rows
         thorough = (place + 1) * wanted // self._rows > place * wanted // self._rows
         self._looked_through += thorough
+        self._marked += row.has_marks
         for check in self.checks:
             if check.every_row or thorough:
                 check.add(row)
@@ -353,6 +357,7 @@ class PreflightRun:
             tokens=lengths.tokens,
             trained_tokens=lengths.trained_tokens,
             longest=lengths.longest,
+            marked=self._marked,
             looked_through=self._looked_through,
             findings=findings,
             repositories=sorted(self._repositories),
@@ -370,7 +375,7 @@ READ = ("messages", "tools", "conversation_id", "trained_turns", "repository", "
 
 def rendered_rows(split: Path, tokenization: Tokenization) -> Iterator[RenderedRow]:
     for row in read_rows(split, READ):
-        yield RenderedRow(row, tokenization.tokenizer, tokenization.templates)
+        yield tokenization.rendered(row)
 
 
 def check_split(split: Path, config: TrainConfig, tokenization: Tokenization) -> Preflight:

@@ -142,6 +142,11 @@ def _data(method: str, report: TrainReport) -> str:
             f"{named}, {data.tokens:,} tokens, of which {data.trained_tokens:,} are trained; the "
             "rest is context"
         )
+    if data.marked:
+        held += (
+            f". In {counted(data.marked, 'row')} control tokens that a program or a model wrote "
+            "are marked with a zero-width space"
+        )
     return f"## Data\n\n{held}. sha256 of the train split: `{report.data_sha256}`."
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from transformers import DynamicCache
 from trl import DPOTrainer, GRPOTrainer, SFTTrainer
 from trl.trainer.dpo_trainer import DataCollatorForPreference
 
+from collect.control_tokens import ControlTokens
 from collect.models.local_generation import keeps_all_keys
 from train.encoding import IGNORED
 
@@ -131,11 +133,28 @@ class PairTrainer(DPOTrainer):  # type: ignore[misc]
 
 
 class RewardTrainer(GRPOTrainer):  # type: ignore[misc]
-    """Drops groups whose rewards are all equal, and counts them as `episodes/groups_dropped`.
+    """Marks control tokens in messages. Drops groups whose rewards are all equal, and counts them
+    as `episodes/groups_dropped`.
 
     Their advantages are zero, but TRL divides the loss by their tokens too, and holds them to the
     reference model.
     """
+
+    @cached_property
+    def _control_tokens(self) -> ControlTokens:
+        tokenizer = self.processing_class
+        return ControlTokens(tokenizer, str(tokenizer.chat_template or ""))
+
+    def _tokenize_prompts(self, prompts: list[Any]) -> Any:
+        # A session that is open beforehand is told of in the last message.
+        marked = [
+            each if isinstance(each, str) else list(map(self._control_tokens.marked, each))
+            for each in prompts
+        ]
+        return super()._tokenize_prompts(marked)
+
+    def _get_tool_suffix_ids(self, tool_messages: list[dict[str, Any]]) -> Any:
+        return super()._get_tool_suffix_ids(list(map(self._control_tokens.marked, tool_messages)))
 
     def _calculate_rewards(self, *arguments: Any) -> Any:
         rewards = super()._calculate_rewards(*arguments)

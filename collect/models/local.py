@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 
+from collect.control_tokens import ControlTokens
 from collect.errors import ConfigError, ContextTooLong, LocalModelFailed
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
 from collect.models.budget import Limits, MachineTime
@@ -30,13 +31,17 @@ _FUNCTION = {"name": _MARK, "description": "", "parameters": {"type": "object", 
 
 
 class ChatFormat:
-    """What a tokenizer knows of conversations. Thread-safe, unlike a fast tokenizer."""
+    """What a tokenizer knows of conversations. Thread-safe, unlike a fast tokenizer.
+
+    A message holds no control tokens when the model reads it.
+    """
 
     def __init__(self, tokenizer: Any, where: str) -> None:
         """`where` names the model in errors. Raises ConfigError without a template for tools."""
         self._tokenizer = tokenizer
         self._where = where
         self._lock = threading.Lock()
+        self._control_tokens = ControlTokens(tokenizer, str(tokenizer.chat_template or ""))
         if not tokenizer.chat_template or _MARK not in self._render(
             [{"role": "user", "content": "hello"}], [{"type": "function", "function": _FUNCTION}]
         ):
@@ -55,10 +60,11 @@ class ChatFormat:
                 call["function"]["arguments"] = arguments_object(call["function"]["arguments"])
             if message.reasoning:
                 given["reasoning_content"] = message.reasoning
-            plain.append(given)
+            plain.append(self._control_tokens.marked(given))
         try:
+            offered = [self._control_tokens.marked(each) for each in tools]
             with self._lock:
-                return self._render(plain, tools)
+                return self._render(plain, offered)
         except (jinja2.TemplateError, TypeError, ValueError) as error:
             raise LocalModelFailed(
                 f"the chat template of {self._where} does not take this conversation: {error}. "
@@ -107,7 +113,7 @@ class ChatFormat:
         self, prompt: str, ids: Sequence[int], tools: Sequence[ToolSchema], id_prefix: str
     ) -> Message:
         """The message that the generated tokens are."""
-        text = self.decode(ids)
+        text = self._control_tokens.unmarked(self.decode(ids))
         with self._lock:
             parsed = self._by_response_template(prompt, text, tools)
         content, calls = parse_hermes(text, id_prefix)

@@ -21,6 +21,7 @@ from collect.benchmarks.bundled import BundledBenchmark
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.held_out import HeldOutConfig
 from collect.config import RuntimeConfig
+from collect.control_tokens import OF_KNOWN_FAMILIES
 from collect.errors import ConfigError
 from collect.models.config import trained_on
 from collect.question_records import Category, Location, Question, ValueAsk, ValueTruth
@@ -98,7 +99,13 @@ COMPACT = AgentsConfig(sub_max_steps=2, subagent_form="compact")
 
 def episodes_of(shop: Path, bug: Instance, folder: Path) -> Episodes:
     settings = EpisodeSettings(BundledBenchmark(shop), SandboxConfig(), COMPACT)
-    return Episodes(settings, {bug.id: bug}, give_up_after=2, failures=folder / "failures.jsonl")
+    return Episodes(
+        settings,
+        {bug.id: bug},
+        control_tokens=OF_KNOWN_FAMILIES,
+        give_up_after=2,
+        failures=folder / "failures.jsonl",
+    )
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from format.dataset import read_rows, split_file
 from format.preferences import PAIR_COLUMNS
 from train.base_model import Tokenization
 from train.config import TrainConfig
-from train.encoding import Encoded, RenderedRow
+from train.encoding import Encoded
 from train.job import Job
 from train.preflight import Preflight, PreflightRun, load_rows, write_encoded
 from train.trainer import lora_config, quiet, shared_options
@@ -94,8 +94,7 @@ def encode_pairs(
     def encoded() -> Iterator[dict[str, list[int]]]:
         for row in read_rows(split, READ, PAIR_COLUMNS):
             chosen, rejected = sides = [
-                RenderedRow(_side(row, name), tokenization.tokenizer, tokenization.templates)
-                for name in ("chosen", "rejected")
+                tokenization.rendered(_side(row, name)) for name in ("chosen", "rejected")
             ]
             for side in sides:
                 checks.add(side)

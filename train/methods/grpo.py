@@ -18,6 +18,7 @@ import pyarrow as pa
 from collect.agents.debug2fix import instructions_of, subagent_schemas
 from collect.benchmarks.base import Instance
 from collect.benchmarks.opening import open_benchmark
+from collect.control_tokens import ControlTokens
 from collect.errors import ConfigError
 from collect.question_records import Question
 from collect.questions.answering import instances_of, read_trainable
@@ -73,11 +74,13 @@ class Episodes:
         settings: EpisodeSettings,
         instances: Mapping[str, Instance],
         *,
+        control_tokens: ControlTokens,
         give_up_after: int,
         failures: Path,
     ) -> None:
         """`instances` are by id. After `give_up_after` failed episodes in a row training ends. The
         reason of each failure is appended to `failures`, one line each."""
+        self.control_tokens = control_tokens
         self._settings, self._instances, self._failures = settings, instances, failures
         self._in_a_row = CircuitBreaker(give_up_after, "episode")
         self._environments: list[DebugEnvironment] = []
@@ -153,7 +156,8 @@ class DebugEnvironment:
         if self.episode is None or self.failure is not None:
             return DEAD
         try:
-            return self.episode.call(name, json.dumps(arguments))
+            given = json.dumps(arguments, ensure_ascii=False)
+            return self.episode.call(name, self._unmarked(given))
         except Exception as error:
             self._fail(error)
             return DEAD
@@ -162,7 +166,11 @@ class DebugEnvironment:
         failure = failure_of(error)
         self.failure = f"{failure.type}: {failure.message}"
 
-    # Not public, since TRL would offer it to the model.
+    # Not public, since TRL would offer them to the model.
+    def _unmarked(self, text: str) -> str:
+        """A text of the model without the marks in control tokens."""
+        return self._episodes.control_tokens.unmarked(text)
+
     def _end(self) -> None:
         """Close the sandbox and count the episode, once. Raises SandboxError if too many episodes
         in a row have failed."""
@@ -225,7 +233,7 @@ def scored(
         text = str(last.get("content") or "") if answered else ""
         calls = sum(len(message.get("tool_calls") or ()) for message in completion)
         # TRL could not match the lost ones to a tool.
-        lost, held = max(calls - episode.calls, 0), episode.answered(text)
+        lost, held = max(calls - episode.calls, 0), episode.answered(environment._unmarked(text))
         environment.score = reward_of(episode.question, held, settings.require_session, lost)
     environment._end()
     return environment.score
@@ -346,6 +354,7 @@ class RewardOptimization:
         episodes = Episodes(
             EpisodeSettings(benchmark, runtime.sandbox, runtime.agents),
             instances_of(benchmark, questions),
+            control_tokens=tokenization.control_tokens,
             give_up_after=runtime.runner.give_up_after,
             failures=job.work / "failed-episodes.jsonl",
         )
