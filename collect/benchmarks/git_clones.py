@@ -2,7 +2,8 @@
 
 No code of a repository runs here: a clone has no hooks, and submodules are skipped. A folder from
 somebody else also has a config, whose filters and monitors git would run, so git works in a
-repository of our own that only borrows the folder's objects.
+repository of our own that only borrows the folder's objects. Its `.gitattributes` can name filters
+of the user's config, so git reads that only to reach servers.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ import os
 import posixpath
 import re
 import shutil
+import signal
+import stat
 import subprocess
 import tempfile
+import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -23,6 +27,7 @@ from pathlib import Path
 from collect.benchmarks.workspace import LEFT_OUT, MEGABYTE, TreeTooLarge, read_folder
 from collect.errors import ConfigError
 from sandbox.environment import cache_folder, host_environment
+from sandbox.leftovers import OwnedFolder
 
 GIT_TIMEOUT = 600.0
 """Seconds for one git command, clones included."""
@@ -35,6 +40,8 @@ REACHED = "check the address, the commit, and whether this machine may reach it 
 PROTOCOLS = "http:https:ssh:git:file"
 """No others: `ext::` runs a command."""
 REFS = ("HEAD", "packed-refs", "refs")
+MAX_REFS_MB = 64
+"""Of a folder's branches and tags, which are copied."""
 EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 
 
@@ -87,24 +94,27 @@ def read_commit(url: str, revision: str | None = None, max_mb: int | None = None
 
 def _fetched(clone: Path, place: str, revision: str | None) -> str:
     whole = re.fullmatch(r"[0-9a-f]{40}([0-9a-f]{24})?", revision or "") is not None
-    git = ("-C", str(clone))
+    git = ("--git-dir", str(clone))
+    for left in clone.parent.glob(f".tmp-{clone.name}-*"):
+        # Of killed runs, since nobody else has the lock.
+        shutil.rmtree(left, ignore_errors=True)
     if not clone.is_dir():
-        with tempfile.TemporaryDirectory(prefix=f".tmp-{clone.name}-", dir=clone.parent) as scratch:
+        with _beside(clone) as scratch:
             unfinished = Path(scratch) / "clone"
             bare = ("clone", "--quiet", "--bare", "--", place, str(unfinished))
-            run_git(f"{place}: can't be cloned", *bare, advice=REACHED)
+            ask_server(f"{place}: can't be cloned", *bare)
             unfinished.rename(clone)
     elif revision is None or not whole or not _known(clone, revision):
         fetch = (*git, "fetch", "--quiet", "--prune", "--", place, *EVERYTHING)
-        run_git(f"{place}: can't be fetched", *fetch, advice=REACHED)
+        ask_server(f"{place}: can't be fetched", *fetch)
     if revision is None:
         asked = ("ls-remote", "--", place, "HEAD")
-        told = run_git(f"{place}: can't be asked for its branch", *asked, advice=REACHED)
+        told = ask_server(f"{place}: can't be asked for its branch", *asked)
         revision = told.partition("\t")[0] or "HEAD"
     elif whole and not _known(clone, revision):
         # Servers provide commits without a branch, such as those of pull requests, by hash.
         wanted = (*git, "fetch", "--quiet", "--", place, revision)
-        run_git(f"{place}: has no commit {revision}", *wanted, advice=REACHED)
+        ask_server(f"{place}: has no commit {revision}", *wanted)
     known = _known(clone, revision)
     if not known:
         raise GitFailed(
@@ -114,21 +124,23 @@ def _fetched(clone: Path, place: str, revision: str | None) -> str:
     return known
 
 
+def _beside(repository: Path) -> tempfile.TemporaryDirectory[str]:
+    """A temporary folder on the repository's file system."""
+    return tempfile.TemporaryDirectory(prefix=f".tmp-{repository.name}-", dir=repository.parent)
+
+
 def read_folder_commit(folder: Path, revision: str, max_mb: int) -> Checkout:
     """As `read_commit`, from a repository's folder, which may be untrusted. Raises the same."""
     git_folder = folder / ".git" if (folder / ".git").exists() else folder
     # Nothing may refer to another repository, for example the user's own.
-    found = [git_folder / "objects" / "info" / "alternates", git_folder / "commondir"]
-    found = [path for path in found if path.exists()]
+    elsewhere = [git_folder / "objects" / "info" / "alternates", git_folder / "commondir"]
+    elsewhere = [path for path in elsewhere if path.exists()]
     # In a worktree or a submodule, `.git` is a file with the repository's path.
-    found += [git_folder] if git_folder.is_symlink() or git_folder.is_file() else []
-    for name in (*REFS, "objects"):
-        inside = os.walk(git_folder / name)
-        paths = [Path(root, each) for root, folders, files in inside for each in folders + files]
-        found += [path for path in (git_folder / name, *paths) if path.is_symlink()]
-    if found:
+    elsewhere += [git_folder] if git_folder.is_symlink() or git_folder.is_file() else []
+    elsewhere += [path for path in _parts(git_folder) if path.is_symlink()]
+    if elsewhere:
         raise GitFailed(
-            f"{found[0]} leads to files elsewhere: copy the repository with `git clone "
+            f"{elsewhere[0]} leads to files elsewhere: copy the repository with `git clone "
             "--no-local`, and name the copy"
         )
     with borrowed(git_folder) as repository:
@@ -141,12 +153,39 @@ def read_folder_commit(folder: Path, revision: str, max_mb: int) -> Checkout:
         return Checkout(commit, read_tree(repository, commit, max_mb=max_mb))
 
 
+def _parts(git_folder: Path, names: Sequence[str] = (*REFS, "objects")) -> Iterator[Path]:
+    """The files and folders that git reads in a borrowed repository."""
+    for name in names:
+        if (git_folder / name).is_symlink() or (git_folder / name).exists():
+            yield git_folder / name
+        for root, folders, files in os.walk(git_folder / name):
+            yield from (Path(root, part) for part in folders + files)
+
+
+def _check_parts(git_folder: Path) -> None:
+    """Raise GitFailed if git would wait for ever for a part, or its branches fill the disk."""
+    for path in _parts(git_folder):
+        with suppress(FileNotFoundError):  # a link to nowhere
+            mode = path.stat().st_mode
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                raise GitFailed(f"{path} is neither a file nor a folder: clone the repository anew")
+    size = sum(path.stat().st_size for path in _parts(git_folder, REFS) if path.is_file())
+    if size > MAX_REFS_MB * MEGABYTE:
+        raise GitFailed(
+            f"{git_folder}: HEAD, packed-refs and refs have more than {MAX_REFS_MB} MB: clone the "
+            "repository anew"
+        )
+
+
 @contextmanager
 def borrowed(git_folder: Path) -> Iterator[Path]:
     """A temporary bare repository with another one's objects, branches and tags, but without its
     config and hooks. Raises GitFailed."""
-    with tempfile.TemporaryDirectory(prefix="stepinto-git-") as scratch:
-        own = Path(scratch) / "repository"
+    _check_parts(git_folder)
+    # What a killed run leaves is removed with the folders of its sandboxes.
+    scratch = OwnedFolder()
+    try:
+        own = scratch.path / "repository"
         run_git(f"{own}: can't be made", "init", "--quiet", "--bare", "--", str(own))
         objects = git_folder.resolve() / "objects"
         (own / "objects" / "info" / "alternates").write_text(f"{objects}\n")
@@ -156,13 +195,15 @@ def borrowed(git_folder: Path) -> Iterator[Path]:
             elif (git_folder / name).is_file():
                 shutil.copyfile(git_folder / name, own / name)
         yield own
+    finally:
+        scratch.remove()
 
 
 def _known(clone: Path, revision: str) -> str:
     """The hash of a commit in the clone; empty if it is not there."""
-    wanted = ("--end-of-options", f"{revision}^{{commit}}")
+    git = ("--git-dir", str(clone), "rev-parse", "--quiet", "--verify")
     with suppress(GitRefused):
-        return run_git("", "-C", str(clone), "rev-parse", "--quiet", "--verify", *wanted).strip()
+        return run_git("", *git, "--end-of-options", f"{revision}^{{commit}}").strip()
     return ""
 
 
@@ -175,24 +216,10 @@ def read_tree(
 ) -> dict[str, bytes]:
     """The files of a commit with patches applied, from a bare repository of our own. Raises
     GitFailed, TreeTooLarge."""
+    git = ("--git-dir", str(repository))
     if max_mb is not None:
-        # Before any file is written: a few git objects can refer to each other so that they make
-        # millions of files.
-        listing = ["git", "-C", str(repository), "ls-tree", "-r", "--long", commit]
-        size = 0
-        with subprocess.Popen(
-            listing, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=_environment()
-        ) as process:
-            assert process.stdout is not None
-            for line in process.stdout:
-                told = line.split(maxsplit=4)[3]
-                # Names also count, because empty files are files too; a submodule has no size.
-                size += len(line) + (int(told) if told.isdigit() else 0)
-                if size > max_mb * MEGABYTE:
-                    process.kill()
-                    raise TreeTooLarge(repository, max_mb)
-    git = ("-C", str(repository))
-    with tempfile.TemporaryDirectory(prefix=".tmp-tree-", dir=repository.parent) as scratch:
+        _check_size(repository, commit, max_mb)
+    with _beside(repository) as scratch:
         index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
         run_git(f"{repository}: has no commit {commit}", *git, "read-tree", commit, variables=index)
         for patch in patches:
@@ -207,45 +234,108 @@ def read_tree(
         return read_folder(tree, left_out, max_mb)
 
 
+def _check_size(repository: Path, commit: str, max_mb: int) -> None:
+    """Raise TreeTooLarge before any file is written: a few git objects can refer to each other so
+    that they make millions of files."""
+    listing = ("--git-dir", str(repository), "ls-tree", "-r", "--long", commit)
+    size = 0
+    with _running(listing, _environment(for_server=False), subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            blob = line.split(maxsplit=4)[3]
+            # Names also count, because empty files are files too; a submodule has no size.
+            size += len(line) + (int(blob) if blob.isdigit() else 0)
+            if size > max_mb * MEGABYTE:
+                raise TreeTooLarge(repository, max_mb)
+
+
+def ask_server(problem: str, *arguments: str) -> str:
+    """As `run_git`, with the user's config, for a repository's server."""
+    return _output(problem, arguments, _environment(for_server=True), advice=f"; {REACHED}")
+
+
 def run_git(
     problem: str,
     *arguments: str,
-    advice: str = "",
     stdin: bytes = b"",
     variables: Mapping[str, str] | None = None,
 ) -> str:
-    """git's output. Raises GitRefused with the problem, git's message, and the advice, GitFailed if
-    git is missing or does not end."""
+    """git's output, without the user's config. Raises GitRefused with the problem and git's
+    message, GitFailed if git is missing or does not end."""
+    environment = {**_environment(for_server=False), **(variables or {})}
+    return _output(problem, arguments, environment, stdin)
+
+
+def _output(
+    problem: str,
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    stdin: bytes = b"",
+    advice: str = "",
+) -> str:
+    with _running(arguments, environment) as process:
+        output, errors = process.communicate(stdin)
+    if process.returncode != 0:
+        message = errors.decode(errors="replace").strip()[-1000:]
+        raise GitRefused(f"{problem}: git says: {' / '.join(message.splitlines())}{advice}")
+    return output.decode(errors="replace")
+
+
+@contextmanager
+def _running(
+    arguments: Sequence[str], environment: Mapping[str, str], errors: int = subprocess.PIPE
+) -> Iterator[subprocess.Popen[bytes]]:
+    """git in a session of its own, so without a terminal to ask for passwords. It ends with all
+    that it started, after GIT_TIMEOUT at the latest. Raises GitFailed."""
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             ["git", *arguments],
-            capture_output=True,
-            timeout=GIT_TIMEOUT,
-            check=False,
-            env={**_environment(), **(variables or {})},
-            input=stdin,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environment,
+            start_new_session=True,
         )
     except FileNotFoundError as error:
         raise GitFailed("git is not installed: install it, or name a folder") from error
-    except subprocess.TimeoutExpired as error:
+    overdue = threading.Event()
+
+    def end_late() -> None:
+        overdue.set()
+        _kill_session(process)
+
+    timer = threading.Timer(GIT_TIMEOUT, end_late)
+    timer.start()
+    with process:
+        try:
+            yield process
+        except BaseException:
+            _kill_session(process)
+            raise
+        finally:
+            timer.cancel()
+    if overdue.is_set():
         raise GitFailed(
             f"git {' '.join(arguments)} did not end in {GIT_TIMEOUT:.0f} s; clone it by hand, and "
             "name the clone's folder"
-        ) from error
-    if done.returncode != 0:
-        message = done.stderr.decode(errors="replace").strip()[-1000:]
-        raise GitRefused(
-            f"{problem}: git says: {' / '.join(message.splitlines())}{advice and '; '}{advice}"
         )
-    return done.stdout.decode(errors="replace")
 
 
-def _environment() -> dict[str, str]:
-    """The user's access to servers, proxies and ssh keys included. Password prompts fail."""
-    return {
-        "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
-        **host_environment(GIT_SETTINGS),
+def _kill_session(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _environment(*, for_server: bool) -> dict[str, str]:
+    """For servers the user's access to them, proxies and ssh keys included; password prompts fail.
+    Otherwise nothing of the user's settings."""
+    fixed = {
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_ALLOW_PROTOCOL": PROTOCOLS,
         "GIT_NO_LAZY_FETCH": "1",
     }
+    if for_server:
+        access = {"GIT_SSH_COMMAND": "ssh -oBatchMode=yes", **host_environment(GIT_SETTINGS)}
+        return access | fixed
+    no_config = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    return host_environment(("GIT_EXEC_PATH",)) | no_config | {"GIT_ATTR_NOSYSTEM": "1"} | fixed

@@ -1,13 +1,31 @@
 from __future__ import annotations
 
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from collect.benchmarks.git_clones import GitFailed, is_git_url, read_commit, repository_name
+from collect.benchmarks import git_clones
+from collect.benchmarks.git_clones import (
+    GitFailed,
+    is_git_url,
+    read_commit,
+    read_folder_commit,
+    repository_name,
+)
 from collect.benchmarks.workspace import TreeTooLarge
 from sandbox.environment import cache_folder
+from sandbox.leftovers import remove_leftovers
 from tests.collect.repository import Repository
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -73,6 +91,139 @@ def test_what_git_starts_gets_no_keys(
         read_commit("ssh://localhost/shop")
     assert "/the/users/agent" in told.read_text()
     assert "sk-of-the-user" not in told.read_text()
+
+
+def read_by_url(repository: Repository) -> dict[str, bytes]:
+    return dict(read_commit(repository.url).files)
+
+
+def read_in_place(repository: Repository) -> dict[str, bytes]:
+    return dict(read_folder_commit(repository.folder, "trunk", max_mb=1).files)
+
+
+@pytest.mark.parametrize("read", [read_by_url, read_in_place])
+@pytest.mark.parametrize("config", ["file", "variables"])
+def test_no_filter_of_the_user_runs(
+    repository: Repository,
+    monkeypatch: pytest.MonkeyPatch,
+    read: Callable[[Repository], dict[str, bytes]],
+    config: str,
+) -> None:
+    (repository.folder / ".gitattributes").write_text("* filter=lfs diff=lfs merge=lfs\n")
+    repository.commit(code="1")
+    home = repository.folder.with_name("home")
+    home.mkdir()
+    program = home / "program.sh"
+    program.write_text(f"#!/bin/sh\ntouch {home}/marker\ncat\n")
+    program.chmod(0o755)
+    kinds = ("filter.lfs.smudge", "filter.lfs.clean", "filter.lfs.process", "diff.lfs.textconv")
+    if config == "file":
+        monkeypatch.setenv("HOME", str(home))
+        monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+        for kind in kinds:
+            subprocess.run(["git", "config", "--global", kind, str(program)], check=True)
+    else:
+        monkeypatch.setenv("GIT_CONFIG_COUNT", str(len(kinds)))
+        for number, kind in enumerate(kinds):
+            monkeypatch.setenv(f"GIT_CONFIG_KEY_{number}", kind)
+            monkeypatch.setenv(f"GIT_CONFIG_VALUE_{number}", str(program))
+    assert read(repository)["code.py"] == b"1"
+    assert not (home / "marker").exists()
+
+
+def make_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as opened:
+        opened.bind(os.path.relpath(path))
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, make_socket])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "HEAD",
+        "packed-refs",
+        "refs/heads/more",
+        "objects/pack/pack-0123456789012345678901234567890123456789.idx",
+        "objects/info/commit-graph",
+        "objects/info/packs",
+    ],
+)
+def test_what_git_would_wait_for_is_refused(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, name: str, make: Callable[[Path], None]
+) -> None:
+    monkeypatch.setattr(git_clones, "GIT_TIMEOUT", 2.0)
+    repository.commit(code="1")
+    path = repository.folder / ".git" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    monkeypatch.chdir(path.parent)
+    make(path)
+    with pytest.raises(GitFailed, match=f"{name} is neither a file nor a folder"):
+        read_in_place(repository)
+
+
+def test_branches_without_end_are_refused(repository: Repository) -> None:
+    repository.commit(code="1")
+    with (repository.folder / ".git" / "packed-refs").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(GitFailed, match="packed-refs and refs have more than 64 MB"):
+        read_in_place(repository)
+
+
+def test_git_ends_with_all_that_it_started(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = repository.folder.with_name("number")
+    monkeypatch.setattr(git_clones, "GIT_TIMEOUT", 1.0)
+    monkeypatch.setenv("GIT_SSH_COMMAND", f"sleep 1027 & echo $! >{number}; wait; :")
+    with pytest.raises(GitFailed, match=r"did not end in 1 s; clone it by hand"):
+        read_commit("ssh://localhost/shop")
+    sleeping = Path("/proc", number.read_text().strip(), "cmdline")
+    deadline = time.monotonic() + 30
+    while sleeping.exists() and b"1027" in sleeping.read_bytes():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+IS_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from collect.benchmarks.git_clones import borrowed
+
+with borrowed(Path(sys.argv[1])) as repository:
+    print(repository, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_run_has_borrowed_is_removed(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.commit(code="1")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    killed = subprocess.run(
+        [sys.executable, "-c", IS_KILLED, str(repository.folder / ".git")],
+        cwd=ROOT,
+        env=os.environ | {"TMPDIR": str(temporary)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert Path(killed.stdout.strip()).is_dir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    remove_leftovers()
+    assert list(temporary.iterdir()) == []
+
+
+def test_what_a_killed_clone_has_left_is_removed(repository: Repository) -> None:
+    repository.commit(code="1")
+    read_commit(repository.url)
+    (clone,) = (each for each in (cache_folder() / "git").iterdir() if each.is_dir())
+    (clone.with_name(f".tmp-{clone.name}-killed") / "clone").mkdir(parents=True)
+    read_commit(repository.url)
+    assert not list(clone.parent.glob(".tmp-*"))
 
 
 def test_an_address_is_no_command(repository: Repository) -> None:
