@@ -36,6 +36,7 @@ from collect.models.config import (
 from collect.models.endpoint_client import (
     INVALID,
     Api,
+    RedirectRefused,
     Refusal,
     Reply,
     UnreadableReply,
@@ -336,10 +337,13 @@ class EndpointBackend:
             return read_refusal(error.status_code, error.response.text, error.response.headers)
         except sdk.APITimeoutError as error:
             raise TimeoutError from error
-        except (UnreadableReply, sdk.APIConnectionError) as error:
+        except (RedirectRefused, UnreadableReply, sdk.APIConnectionError) as error:
             cause = error.__cause__
             if isinstance(cause, TimeoutError):
                 raise cause from error
+            for refused in (error, cause):
+                if isinstance(refused, RedirectRefused):
+                    return Refusal(refused.status, bounded(self._mask(str(refused))))
             code = INVALID if UnreadableReply in (type(error), type(cause)) else ""
             # Masked before it is cut, since half a key would not be recognised.
             return Refusal(None, bounded(self._mask(f"{error} {cause or ''}")), code)

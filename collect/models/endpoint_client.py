@@ -121,7 +121,10 @@ class Api(ABC, Generic[Config]):
                 headers={"Accept-Encoding": "identity"},
                 event_hooks={
                     "request": [set_deadline],
-                    "response": [partial(_read_bounded, mask=mask_of(address, key))],
+                    "response": [
+                        _refuse_other_server,
+                        partial(_read_bounded, mask=mask_of(address, key)),
+                    ],
                 },
             ),
         )
@@ -154,6 +157,28 @@ times its size.
 
 class UnreadableReply(Exception):
     """A reply that can't be read, or not to its end."""
+
+
+class RedirectRefused(Exception):
+    """The server sends requests on to another one."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def _refuse_other_server(response: Any) -> None:
+    """Raise RedirectRefused if the request, with prompts and code, would go to another server."""
+    if response.has_redirect_location:
+        asked = response.request.url
+        there = asked.join(response.headers["location"])
+        servers = [f"{url.scheme}://{url.netloc.decode()}" for url in (asked, there)]
+        if servers[0] != servers[1]:
+            response.stream.close()
+            raise RedirectRefused(
+                response.status_code,
+                f"{servers[0]} sends requests on to {servers[1]}, which would get what they hold",
+            )
 
 
 def api_key(config: RemoteConfig) -> str | None:
@@ -230,6 +255,9 @@ ADVICE = {
     404: "check `model` and `base_url` (which usually ends in /v1)",
     **dict.fromkeys(
         BAD_REQUESTS, "check `extra_body`, `max_tokens_field` and the sampling in the config"
+    ),
+    **dict.fromkeys(
+        (301, 302, 303, 307, 308), "name that server in `base_url`, if it is the one that you mean"
     ),
     429: "lower `concurrency`, or raise `retries.max_retries`",
 }

@@ -285,17 +285,25 @@ def test_an_endless_reply_is_closed_at_its_time_out(
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_a_key_does_not_follow_to_another_host(
+def test_a_request_does_not_follow_to_another_host(
     server: ChatServer, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("THE_KEY", "sk-secret-of-mine")
     with ChatServer().running() as other:
         there = {"Location": f"{other.url}/chat/completions"}
         server.will_answer(Answer(status, "", there))
-        with suppress(EndpointFailure):
+        with pytest.raises(EndpointFailure) as raised:
             ask(server, api_key_env="THE_KEY")
         assert server.keys == ["Bearer sk-secret-of-mine"]
-        assert set(other.keys) <= {None}
+        assert (other.keys, other.requests) == ([], [])
+    ours, theirs = (each.url.removesuffix("/v1") for each in (server, other))
+    assert f"HTTP {status}: {ours} sends requests on to {theirs}, which" in str(raised.value)
+    assert "What to do: name that server in `base_url`" in str(raised.value)
+
+
+def test_a_request_follows_to_the_same_server(server: ChatServer) -> None:
+    server.will_answer(Answer(308, "", {"Location": "/v1/chat/completions?moved"}), reply("Hello."))
+    assert ask(server).message.content == "Hello."
 
 
 def test_half_a_key_is_in_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
