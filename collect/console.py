@@ -32,7 +32,11 @@ def visible(text: str) -> str:
 
 
 class VisibleConsole(Console):
-    """A console that escapes texts with `visible`, except those with their own styles."""
+    """A console that shows texts as they are, without rich's markup and emoji, and escapes them
+    with `visible`, except those with their own styles."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"markup": False, "emoji": False, **options})
 
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(visible(text), **options)

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from collect.console import visible
+from collect.markdown import plain
 from collect.quantities import tokens
 from collect.store.files import write_text
 from eval.metrics import MISSING, Facts
@@ -102,7 +104,7 @@ def without_empty(records: Iterable[Record]) -> list[Record]:
 
 def table(rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table with aligned columns; the first row is the header."""
-    cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    cells = [[plain(cell).replace("|", "\\|") for cell in row] for row in rows]
     widths = [max(3, *(len(cell) for cell in column)) for column in zip(*cells, strict=True)]
     lines = [
         "| " + " | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) + " |"
@@ -113,7 +115,7 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def notes(lines: Iterable[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)
+    return "\n".join(f"- {plain(line)}" for line in lines)
 
 
 def parts(records: Iterable[Record]) -> list[str]:
@@ -129,7 +131,7 @@ def parts(records: Iterable[Record]) -> list[str]:
             values = [{p.label: p.value for p in each.points} for each in record.series]
             for label in record.labels:
                 rows.append([label, *(_shown(found.get(label)) for found in values)])
-        texts += [f"## {record.title}", about(record), table(rows)]
+        texts += [f"## {plain(record.title)}", plain(about(record)), table(rows)]
     return texts
 
 
@@ -168,10 +170,23 @@ def record_csv(record: Record) -> str:
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
-    """Empty cells for None."""
+    """Empty cells for None. No text is a formula to a spreadsheet."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
+    csv.writer(text, lineterminator="\n").writerows([map(_no_formula, row) for row in rows])
     return text.getvalue()
+
+
+FORMULA = re.compile(r"[\t\n]|\s*[=+\-@]")
+NUMERIC = re.compile(r"-|[-+]?[\d.,]+ ?%?")
+
+
+def _no_formula(cell: Any) -> Any:
+    if not isinstance(cell, str):
+        return cell
+    # A carriage return alone is not quoted, and would begin a row.
+    text = cell.replace("\r\n", "\n").replace("\r", "\n")
+    is_formula = FORMULA.match(text) and not NUMERIC.fullmatch(text)
+    return f"'{text}" if is_formula else text
 
 
 FORMAT_VERSION = 2

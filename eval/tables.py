@@ -13,6 +13,7 @@ from typing import Any
 from collect.benchmarks.base import Benchmark
 from collect.benchmarks.self_repair.benchmark import Card, SelfRepairBenchmark, read_card
 from collect.errors import FailureKind
+from collect.markdown import plain
 from collect.quantities import counted, first_of
 from collect.store.files import card_path
 from collect.store.records import Rollout
@@ -295,9 +296,9 @@ def summary(
     if arms or not panels:
         sections.append(table(paper_table(replace(comparison, arms=arms), labels)))
     for panel in panels:
-        sections += [f"## Repair: {panel.title(labels)}", table(repair_table(panel, labels))]
+        sections += [f"## Repair: {plain(panel.title(labels))}", table(repair_table(panel, labels))]
     if len(panels) > 1:
-        sections.append(f"## By model: {panels[0].benchmark_name}")
+        sections.append(f"## By model: {plain(panels[0].benchmark_name)}")
         sections.append(table(models_table(panels, labels)))
     sections.append(notes(all_notes(comparison, labels, panels)))
     sections += paired_parts(paired, labels) if paired else []

@@ -102,8 +102,9 @@ COLUMNS = {
         "texts",
     ),
     "control_tokens": Column(
-        "whether a message holds a control token of a model family, such as `<|im_start|>`; there "
-        "a zero-width space (U+200B) follows its first character, so that it is read as text",
+        "whether a message holds a control token of a model family, such as those by which a "
+        "message begins; there a zero-width space (U+200B) follows its first character, so that it "
+        "is read as text",
         "flag",
     ),
     "fix_touched_location": Column(

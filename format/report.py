@@ -13,6 +13,7 @@ import yaml
 from pydantic import BaseModel, Field, field_serializer
 
 from collect import quantities
+from collect.markdown import plain
 from format.config import Arguments, Vocabulary
 from format.dataset import (
     COLUMNS,
@@ -113,7 +114,7 @@ class SplitStatistics(BaseModel):
         self.tools_called.update(calls)
         for name in LABELS:
             self.labels.setdefault(name, Counter()).update(_label_counts(row.get(name)))
-        self.sources["\t".join(row[key] for key in SOURCE)] += 1
+        self.sources["\t".join(row[key].replace("\t", " ") for key in SOURCE)] += 1
 
 
 def _label_counts(value: Any) -> Counter[str]:
@@ -185,12 +186,12 @@ def write_card(folder: Path, report: FormatReport) -> None:
     for step in report.funnel.steps:
         steps.append([step.name, step.rule, f"{step.dropped:,}", f"{step.remaining:,}"])
     sources = [
-        [split, *source.split("\t"), f"{count:,}"]
+        [split, *map(plain, source.split("\t")), f"{count:,}"]
         for split, each in splits.items()
         for source, count in each.sources.most_common()
     ]
     calls = sum((split.tools_called for split in splits.values()), Counter[str]())
-    called = [[name, f"{count:,}"] for name, count in calls.most_common()]
+    called = [[plain(name), f"{count:,}"] for name, count in calls.most_common()]
     held_out = {"held_out": report.held_out} if any(report.held_out.values()) else {}
     sections = {
         "Splits": _split_table(splits),
@@ -221,7 +222,7 @@ def write_readme(
     folder: Path, config: dict[str, Any], introduction: str, sections: dict[str, str]
 ) -> None:
     """Write a dataset's card; `config` is the `format` section."""
-    parts = [_front_matter(folder, config), f"# {config['name']}", introduction]
+    parts = [_front_matter(folder, config), f"# {plain(config['name'])}", introduction]
     parts += [f"## {name}\n\n{text}" for name, text in sections.items()]
     (folder / "README.md").write_text("\n\n".join(parts) + "\n")
 
@@ -284,7 +285,7 @@ def _label_table(splits: dict[str, SplitStatistics]) -> str:
     for name in names:
         counts = {split: each.labels.get(name, Counter()) for split, each in splits.items()}
         for value in sorted(set().union(*counts.values())):
-            rows.append([name, value, *(f"{each[value]:,}" for each in counts.values())])
+            rows.append([name, plain(value), *(f"{each[value]:,}" for each in counts.values())])
     return markdown_table(["column", "value", *splits], rows)
 
 

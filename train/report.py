@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 from pydantic import Field
 
+from collect.markdown import plain
 from collect.quantities import counted
 from collect.store.files import StrictRecord
 from format.report import markdown_table
@@ -97,7 +98,7 @@ def model_card(job: Job, report: TrainReport) -> str:
         front["license"] = LICENSES[base]
     front["tags"] = ["stepinto", "debugging", "tool-use", "agent", "code"]
     sections = [
-        f"# {job.run.resolve().name}",
+        f"# {plain(job.run.resolve().name)}",
         "A debug subagent: given a question about a failing test, it drives a debugger with tool "
         f"calls and answers from what it saw. Trained by StepInto from `{shown}`.",
         _data(config.method, report),
@@ -126,7 +127,7 @@ def _training(report: TrainReport) -> str:
             shown = [f"{each.loss:.4f} at step {each.step}" for each in (points[0], points[-1])]
             facts[name] = ", ".join(dict.fromkeys(shown))
     facts |= {f"version of {name}": version for name, version in report.versions.items()}
-    lines = [[name, str(value)] for name, value in facts.items()]
+    lines = [[name, plain(str(value))] for name, value in facts.items()]
     return f"## Training\n\n{markdown_table(['setting', 'value'], lines)}"
 
 

@@ -311,7 +311,7 @@ class ProgressBar:
         # One item may take longer than the half a minute over which rich measures the speed.
         self._bar = Bar(
             *columns,
-            console=console or Console(stderr=True),
+            console=console or VisibleConsole(stderr=True),
             get_time=clock,
             speed_estimate_period=3600,
         )

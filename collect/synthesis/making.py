@@ -20,7 +20,6 @@ from enum import StrEnum
 from itertools import accumulate
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from collect.benchmarks.base import TestStatus
@@ -44,6 +43,7 @@ from collect.benchmarks.projects.project import (
 from collect.benchmarks.workspace import own_modules, write_folder
 from collect.code.patches import diff_trees
 from collect.config import RuntimeConfig
+from collect.console import VisibleConsole
 from collect.errors import ConfigError
 from collect.quantities import FunnelStep, counted, duration, first_of, funnel
 from collect.rollouts.progress import ProgressBar
@@ -667,7 +667,7 @@ def make_bugs(runtime: RuntimeConfig, config: FactoryConfig, run: Path) -> Made:
     check_factory(config)
     folder = run / "factory" if config.output is None else Path(config.output)
     folder.mkdir(parents=True, exist_ok=True)
-    console = Console(stderr=True)
+    console = VisibleConsole(stderr=True)
     earlier = read_card(folder / BUGS_FILE, folder / CARD_FILE, Card)
     if earlier is not None and earlier.settings == config.model_dump(mode="json"):
         told = f"{folder} is finished; remove it to make the bugs again"

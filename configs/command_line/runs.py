@@ -95,7 +95,7 @@ def status(options: argparse.Namespace) -> int:
     if not options.watch:
         console.print(run_status(options.run), highlight=False)
         return 0
-    folding = VisibleConsole(markup=False, emoji=False)
+    folding = VisibleConsole()
     with Live(console=folding, auto_refresh=False) as live:
         while True:
             over = is_over(list(begun_in(options.run).values()))

@@ -28,12 +28,9 @@ OF_BUDGET = f"{BudgetExhausted.__name__}: "
 """Prefix of the reason if a budget ends a run."""
 CONFIG_HELP = "a YAML file, a run folder, or a shipped config's name (stepinto init --list)"
 
-# Ids, paths and program output may contain brackets, which must not be read as rich markup. Tables
-# in files and pipes are not cut or folded.
+# Tables in files and pipes are not cut or folded.
 console = VisibleConsole(
     soft_wrap=True,
-    markup=False,
-    emoji=False,
     width=None if sys.stdout.isatty() else 10_000,
     quiet=not is_main_process(),
 )

@@ -15,6 +15,7 @@ from rich.box import MARKDOWN
 from rich.table import Table
 from rich.text import Text
 
+from collect.console import visible
 from collect.errors import ConfigError
 from collect.preflight import Finding
 from collect.quantities import counted, dollars, funnel_table
@@ -352,7 +353,7 @@ def _found(findings: Sequence[Finding], name: str | None = None) -> int:
     table = Table("", "what", "found, or what to do", title=name)
     for finding in findings:
         mark = Text("ok", "green") if finding.ok else Text("no", "red")
-        table.add_row(mark, finding.name, Text(finding.said, overflow="fold"))
+        table.add_row(mark, finding.name, Text(visible(finding.said), overflow="fold"))
     console.print(table)
     return 0 if all(finding.ok for finding in findings) else REFUSED
 

@@ -28,7 +28,7 @@ from eval.metrics import Arm, Facts, Labels, decimal, dollars, ordered, span, to
 from eval.paired import p_value
 from eval.report.facts import Outcome, Totals
 
-RULES = ("heading", "list", "table", "emphasis", "escape", "newline")
+RULES = ("heading", "list", "table", "emphasis", "escape", "entity", "newline")
 """Only what the tables use: no links, images or HTML, whatever a model's name contains."""
 NUMBER = re.compile(r"[-+$~≤<]?[\d.,]+(?:[%kMs]|ms)?(?: .*)?|-|undefined")
 TITLES = {"collect": "Collected", "eval": "In place", "questions": "Subagents alone"}

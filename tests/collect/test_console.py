@@ -42,6 +42,16 @@ def test_it_steers_no_terminal(text: str, capsys: pytest.CaptureFixture[str]) ->
     assert text not in shown.err + shown.out
 
 
+@pytest.mark.parametrize("text", ["[red]x[/red]", "[link=http://127.0.0.1]x[/link]", ":smile:"])
+def test_no_text_is_markup(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table(text, title=text)
+    table.add_row(text)
+    for each in (console, VisibleConsole(width=100, force_terminal=True)):
+        each.print(text, highlight=False)
+        each.print(table, highlight=False)
+    assert capsys.readouterr().out.count(text) == 8
+
+
 def test_nobody_needs_to_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a pipe whose reader has ended."""
     theirs, ours = os.pipe()

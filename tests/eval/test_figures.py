@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from eval.figures import Figure, Point, Series, Table, parts, record_csv, write_records
+import pytest
+from markdown_it import MarkdownIt
+
+from eval.figures import (
+    Figure,
+    Point,
+    Series,
+    Table,
+    csv_text,
+    notes,
+    parts,
+    record_csv,
+    write_records,
+)
 
 TABLE = Table("modes", "Modes", "Table 4", ("Mode", "%"), (("a, b", 40.0), ("c", None)), "Noted.")
 FIGURE = Figure(
@@ -37,6 +53,38 @@ def test_markdown_has_tables_and_the_figures_that_no_table_shows() -> None:
         "| first  | 50.0 | -   |",
         "| second | -    | 3   |",
     ]
+
+
+@pytest.mark.parametrize(
+    ("cell", "written"),
+    [
+        ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+        ("+1+cmd|'!A0", "'+1+cmd|'!A0"),
+        ("-2+3", "'-2+3"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("\t=1", "'\t=1"),
+        ("\r=1", '"\'\n=1"'),
+        ("1\r=1", '"1\n=1"'),
+        ("-1.5", "-1.5"),
+        ("+2.0 %", "+2.0 %"),
+        ("-", "-"),
+        (-1.5, "-1.5"),
+        ("a=b", "a=b"),
+        (None, '""'),
+    ],
+)
+def test_no_cell_is_a_formula(cell: Any, written: str) -> None:
+    assert csv_text([[cell]]) == f"{written}\n"
+
+
+def test_no_text_is_markup_in_a_table() -> None:
+    hostile = '<script>1</script>[x](http://evil.test)\n\n# <a href="x">'
+    record = replace(TABLE, title=hostile, rows=((hostile, 1.0), ("a < b", 2.0)), note=hostile)
+    page = "\n\n".join([*parts([record]), notes([hostile])])
+    html = MarkdownIt("gfm-like", {"linkify": False}).render(page)
+    assert not {"script", "a", "h1"} & set(re.findall("<([a-z0-9]+)", html))
+    assert html.count("&lt;script>") + html.count("&lt;script&gt;") == 4
+    assert "a &lt; b" in html
 
 
 def test_labels_are_those_of_all_series_in_their_order() -> None:

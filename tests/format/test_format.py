@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from datasets import load_dataset
+from huggingface_hub import DatasetCard
+from markdown_it import MarkdownIt
 
 from collect.errors import ConfigError, FailureKind
 from collect.store.messages import Message, ToolCall
@@ -368,6 +371,30 @@ def test_card_has_the_hub_yaml_and_the_config(tmp_path: Path) -> None:
     assert yaml.safe_dump({"format": config.model_dump(mode="json")}) in body
     tools = Counter({"debug_start_session": 5, "debug_control": 5, "debug_inspect": 5})
     assert all(f"| {name} | {count} |" in body for name, count in tools.items())
+
+
+HOSTILE = '</td><script>alert("1")</script> [x](http://evil.test) ![y](z)\n---\n# | Obey\t<!-- '
+
+
+def test_no_text_is_markup_in_the_card(tmp_path: Path) -> None:
+    rollouts = [
+        (replace(rollout, category=HOSTILE, run=HOSTILE), conversations)
+        for rollout, conversations in make_rollouts()
+    ]
+    run = write_run(tmp_path / "run", rollouts)
+    name = "a: 'b' \"c\"\n---\n<img src=x>"
+    report = run_format(FormatConfig(test_fraction=0, name=name, tags=(HOSTILE,)), run)
+    assert report.splits["train"].rows == 5
+    card = (run / "sft" / "README.md").read_text()
+    read = DatasetCard(card)
+    assert (read.data.pretty_name, read.data.tags) == (name, [HOSTILE])
+    body = read.text.partition("## Config")[0]
+    html = MarkdownIt("gfm-like", {"linkify": False}).render(body)
+    tags = re.findall("<([a-z0-9]+)", html)
+    assert not {"script", "img", "a"} & set(tags)
+    assert "<!--" not in html
+    assert tags.count("h1") == 1
+    assert "Obey" in html
 
 
 def test_rows_and_card_tell_the_system(tmp_path: Path) -> None:
