@@ -13,6 +13,7 @@ import re
 import sys
 import tarfile
 import tempfile
+import time
 import tomllib
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from email.parser import BytesHeaderParser
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
@@ -266,9 +267,33 @@ def _installed(
 
 TIMEOUT = 120.0
 """Seconds to wait for data from the index."""
+MAX_SECONDS = 1800.0
+"""Of one download."""
 
 
-def download_sdist(requirement: str, index_url: str) -> tuple[str, str, Path]:
+class BoundedDownload:
+    """A progress tracker of pypi-simple that ends a download which is too large or too slow."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._left = max_bytes
+        self._deadline = time.monotonic() + MAX_SECONDS
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def update(self, increment: int) -> None:
+        """Raises ValueError."""
+        self._left -= increment
+        if self._left < 0:
+            raise ValueError("its archive is larger than factory.max_tree_mb allows")
+        if time.monotonic() > self._deadline:
+            raise ValueError(f"its archive did not come within {MAX_SECONDS:.0f} s")
+
+
+def download_sdist(requirement: str, index_url: str, max_mb: int) -> tuple[str, str, Path]:
     """Download the newest release that the requirement allows and this interpreter can run; returns
     its name, version and file, whose hash was checked. Raises ProjectRefused."""
     from pypi_simple import NoSuchProjectError, PyPISimple
@@ -301,7 +326,10 @@ def download_sdist(requirement: str, index_url: str) -> tuple[str, str, Path]:
             expected = chosen.digests.get("sha256")
             if not path.is_file() or (expected is not None and _sha256(path) != expected):
                 with replacing(path) as temporary:
-                    client.download_package(chosen, temporary, progress=None, timeout=TIMEOUT)
+                    limit = BoundedDownload(ARCHIVE_TO_TREE * max_mb * MEGABYTE)
+                    client.download_package(
+                        chosen, temporary, progress=lambda _: limit, timeout=TIMEOUT
+                    )
     # No network, no permission, no such project, an invalid answer, or a wrong hash.
     except (OSError, NoSuchProjectError, ValueError) as error:
         raise ProjectRefused(
@@ -446,7 +474,7 @@ ARCHIVE_TO_TREE = 4
 def fetch(project: ProjectConfig, config: FactoryConfig) -> Source:
     """The project's files. Raises ProjectRefused."""
     if project.pypi is not None:
-        name, version, archive = download_sdist(project.pypi, config.index_url)
+        name, version, archive = download_sdist(project.pypi, config.index_url, config.max_tree_mb)
         files = unpacked(archive, project.place, config.max_tree_mb)
         metadata = read_metadata(files)
         # The release: its metadata, entry points, compiled parts and requirements.

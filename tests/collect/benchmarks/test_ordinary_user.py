@@ -1,4 +1,4 @@
-"""The forged verdicts once more, where StepInto itself runs as an ordinary user."""
+"""Attacks once more, where StepInto itself runs as an ordinary user."""
 
 from __future__ import annotations
 
@@ -26,4 +26,15 @@ def test_no_verdict_is_forged_by_the_project_of_an_ordinary_user(runner: str, us
     passed = re.search(r"^(\d+) passed", told, re.MULTILINE)
     assert passed, told
     assert int(passed[1]) >= 9, told
+    assert "failed" not in told, told
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("user", [AS_ORDINARY])
+def test_an_ordinary_users_git_runs_nothing_and_waits_for_nothing(user: str) -> None:
+    chosen = "filter or wait_for or end or killed"
+    told = run_tests_as_ordinary(HERE / "test_git_clones.py", chosen)
+    passed = re.search(r"^(\d+) passed", told, re.MULTILINE)
+    assert passed, told
+    assert int(passed[1]) >= 20, told
     assert "failed" not in told, told

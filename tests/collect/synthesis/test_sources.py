@@ -10,6 +10,7 @@ import tarfile
 import threading
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,36 @@ def test_a_version_can_be_asked_for(index: str) -> None:
         fetch(ProjectConfig(pypi="nothing"), config)
     with pytest.raises(ProjectRefused, match="'!': "):
         fetch(ProjectConfig(pypi="!"), config)
+
+
+def test_a_release_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    class Endless(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            if self.path.endswith("/"):
+                link = f'<a href="shop-1.0.tar.gz#sha256={"0" * 64}">shop-1.0.tar.gz</a>'
+                self.wfile.write(link.encode())
+                return
+            with suppress(OSError):
+                while True:
+                    self.wfile.write(bytes(1 << 16))
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Endless) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        config = FactoryConfig(
+            index_url=f"http://127.0.0.1:{server.server_address[1]}", max_tree_mb=1
+        )
+        with pytest.raises(ProjectRefused, match=r"archive is larger than factory\.max_tree_mb"):
+            fetch(ProjectConfig(pypi="shop"), config)
+        server.shutdown()
+    assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
 
 
 def test_a_torn_download_is_fetched_again(index: str, tmp_path: Path) -> None:
