@@ -13,7 +13,7 @@ from typing import Self
 import pexpect
 from pexpect.fdpexpect import fdspawn
 
-from sandbox.errors import SandboxDead, SandboxError, SandboxUnavailable
+from sandbox.errors import DebuggerError, SandboxDead, SandboxUnavailable
 
 READ_SIZE = 1 << 16
 LINE_LIMIT = 64 * 1024 * 1024
@@ -100,13 +100,14 @@ class Terminal:
     def read_line(self, timeout: float) -> bytes | None:
         """The next line without its end; None if no whole line comes within `timeout` seconds.
 
-        Raises EOFError once the process has closed its side and all its output was read.
+        Raises EOFError once the process has closed its side and all its output was read, and
+        DebuggerError if a line is too long.
         """
         deadline = time.monotonic() + timeout
         while (end := self._buffer.find(b"\n", self._searched)) < 0:
             self._searched = len(self._buffer)
             if self._searched > LINE_LIMIT:
-                raise SandboxError(f"the terminal sent {LINE_LIMIT} bytes without a line end")
+                raise DebuggerError(f"the terminal sent {LINE_LIMIT} bytes without a line end")
             if self._ended:
                 # The last line may have no end.
                 return self.read_available(0).rstrip(b"\r")

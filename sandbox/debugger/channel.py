@@ -7,20 +7,28 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from sandbox.base import Sandbox
 from sandbox.debugger.records import (
+    CONTROL_ACTIONS,
     Action,
     Breakpoint,
     DebugEvent,
     DebugLimits,
     ErrorKind,
+    ExceptionInfo,
+    Frame,
     KillReason,
     Launch,
+    State,
+    StopReason,
+    ThreadStack,
+    Value,
 )
 from sandbox.errors import DebuggerError
 from sandbox.terminal import Terminal
@@ -30,6 +38,96 @@ Json = dict[str, Any]
 
 MARGIN = 5.0
 """Extra seconds beyond the supervisor's own deadlines, for busy machines."""
+
+
+class Interference(DebuggerError):
+    """An answer that no probe can have given: the program answered in its place."""
+
+
+MISSING: Any = None
+"""The default of what may be missing, but not null."""
+
+
+class Part(BaseModel, extra="forbid", strict=True):
+    """Base of the parts of an answer."""
+
+
+class Stop(Part):
+    """Where the program stopped, or how it ended."""
+
+    reason: StopReason
+    file: str = MISSING
+    line: int = MISSING
+    function: str = MISSING
+    depth: int = MISSING
+    thread: str | None = MISSING
+    source: list[str] = MISSING
+    exception: ExceptionInfo = MISSING
+    return_value: Value = MISSING
+    exit_code: int | None = MISSING
+
+
+class Problem(Part):
+    """Why a request was not carried out."""
+
+    kind: ErrorKind | Literal["internal"]
+    """`internal`: the probe itself failed."""
+    message: str
+
+
+@dataclass(frozen=True)
+class SentBreakpoint(Breakpoint):
+    """A breakpoint with the text at and around its line, by which a restart finds it again."""
+
+    source: str | None = None
+    around: tuple[str, ...] = ()
+
+
+class BreakpointNews(Part):
+    """How the breakpoints have changed since the last answer."""
+
+    changed: list[SentBreakpoint]
+    gone: list[int]
+
+
+class Answer(Part):
+    """All that a probe can say."""
+
+    id: int = MISSING
+    version: str = MISSING
+    state: State = MISSING
+    stop: Stop = MISSING
+    frames: list[Frame] = MISSING
+    values: list[Value] = MISSING
+    threads: list[ThreadStack] = MISSING
+    next_start: int = MISSING
+    breakpoints: list[SentBreakpoint] = MISSING
+    all_breakpoints: list[SentBreakpoint] = MISSING
+    breakpoint_news: BreakpointNews = MISSING
+    not_watched: list[str] = MISSING
+    notes: list[str] = MISSING
+    path: str = MISSING
+    error: Problem = MISSING
+    kill_reason: KillReason | None = MISSING
+    diagnosis: str = MISSING
+    signal: str = MISSING
+    lost: str = MISSING
+    child_processes: bool = MISSING
+    output: str = MISSING
+    output_truncated: bool = MISSING
+
+
+ANSWERED_BY: Mapping[str, str] = {
+    **dict.fromkeys(("launch", *CONTROL_ACTIONS), "stop"),
+    **dict.fromkeys((Action.LOCALS, Action.EVALUATE, Action.FIELDS, Action.RUN_CODE), "values"),
+    **dict.fromkeys(("place", Action.SET_BREAKPOINT), "breakpoints"),
+    Action.STACK: "frames",
+    Action.THREADS: "threads",
+}
+"""What an answer holds unless it is an error or the program's end."""
+NO_ANSWER = "no debugger can have given this answer ({})"
+MANY = 2**63
+"""More than any number in an answer, and than a row can store."""
 
 
 class Channel:
@@ -65,10 +163,17 @@ class Channel:
         """Send a request and wait for its answer: `timeout` until an interrupt, `grace` more until
         a kill.
 
-        Raises DebuggerError if the probe is gone or does not answer in time.
+        Raises DebuggerError if the probe is gone or does not answer in time, Interference if the
+        answer is none.
         """
         message = {"action": action, "arguments": arguments, "timeout": timeout, "grace": grace}
-        return self._exchange(message, time.monotonic() + timeout + grace + MARGIN)
+        answer = self._exchange(message, time.monotonic() + timeout + grace + MARGIN)
+        error = answer.get("error", {})
+        if error.get("kind") == "internal":
+            raise Interference(f"the debugger failed inside the program: {error['message']}")
+        if "state" not in answer or not _is_complete(action, answer):
+            raise Interference(f"the answer to {action} lacks what it must hold")
+        return answer
 
     def interrupt(self) -> None:
         """Let the time of the request under way be over, whose answer another thread awaits."""
@@ -90,8 +195,9 @@ class Channel:
                 self._keep_stray(answer)
                 continue
             fields = _fields(answer[len(self._prefix) :])
-            if fields["id"] == number:
-                return fields
+            if fields.get("id") != number:
+                raise Interference(f"the debugger answered a request other than {number}")
+            return fields
         raise DebuggerError(f"the debugger gave no answer in time{self._stray_text()}")
 
     def _read(self, deadline: float) -> bytes | None:
@@ -108,11 +214,42 @@ class Channel:
 
 
 def _fields(line: bytes) -> Json:
-    """Parse an answer; its text may have lone surrogates, which JSON allows but no file holds."""
-    fields: Json = json.loads(line)
-    if b"\\ud" in line:
-        fields = json.loads(storable(json.dumps(fields, ensure_ascii=False)))
+    """Parse an answer; its text may have lone surrogates, which JSON allows but no file holds.
+
+    Raises Interference.
+    """
+    try:
+        fields: Json = json.loads(line, parse_int=_whole, parse_constant=_refuse)
+        if b"\\ud" in line:
+            line = storable(json.dumps(fields, ensure_ascii=False)).encode("utf-8")
+            fields = json.loads(line)
+        Answer.model_validate_json(line)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        place = ".".join(map(str, wrong["loc"]))
+        raise Interference(NO_ANSWER.format(f"{place}: {wrong['msg']}")) from None
+    except (ValueError, RecursionError) as error:
+        raise Interference(NO_ANSWER.format(error)) from None
     return fields
+
+
+def _whole(digits: str) -> int:
+    number = int(digits)
+    if abs(number) >= MANY:
+        raise ValueError(f"{digits[:40]} is too large")
+    return number
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number")
+
+
+def _is_complete(action: str, answer: Json) -> bool:
+    """Whether an answer has what its action asks for; a place of a breakpoint is always one."""
+    if "error" in answer or "stop" in answer or action not in ANSWERED_BY:
+        return True
+    needed = ANSWERED_BY[action]
+    return needed in answer and (needed != "breakpoints" or bool(answer[needed]))
 
 
 EVENT, BREAKPOINT = TypeAdapter(DebugEvent), TypeAdapter(Breakpoint)
@@ -129,7 +266,7 @@ ADVICE = {
 
 
 def event_from_answer(action: Action, arguments: str, answer: Json, seconds: float) -> DebugEvent:
-    """Convert one answer of the probe. Raises DebuggerError."""
+    """Convert one answer of the probe."""
     stop: Json = answer.get("stop") or {}
     kind, message = _error(action, answer, stop)
     reason = KillReason(answer["kill_reason"]) if answer.get("kill_reason") else None
@@ -150,8 +287,6 @@ def event_from_answer(action: Action, arguments: str, answer: Json, seconds: flo
 
 def _error(action: Action, answer: Json, stop: Json) -> tuple[ErrorKind | None, str | None]:
     error: dict[str, Any] | None = answer.get("error")
-    if error is not None and error["kind"] == "internal":
-        raise DebuggerError(f"the debugger failed inside the program: {error['message']}")
     if error is not None:
         return ErrorKind(error["kind"]), error["message"] + _diagnosis(answer)
     if stop.get("reason") == "killed":

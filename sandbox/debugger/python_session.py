@@ -20,21 +20,11 @@ from sandbox.debugger.channel import Channel, Json, LaunchRefused
 from sandbox.debugger.records import DebugLimits, ErrorKind, Launch
 from sandbox.shell import split_words
 
-# Canonical mode would cut lines at 4096 bytes, so the terminal is made raw before anything is sent.
-# The workspace is removed from `sys.path` until the program is launched. The probe's modules are
-# removed from `sys.modules` once loaded, so the program can neither import nor break them, and they
-# outlive the interpreter's clean-up of modules at exit.
-BOOTSTRAP = """\
-def load():
-    import sys
-    if sys.path[:1] == [""]:
-        sys.path.pop(0)
-    import _frozen_importlib_external, binascii, marshal, os, tty, zlib
-    tty.setraw(0)
-    os.write(1, b"STEPINTO ready %s\\n" % _frozen_importlib_external.MAGIC_NUMBER.hex().encode())
-    data = b""
-    while not data.endswith(b"\\n"):
-        data += os.read(0, 65536)
+# The probe's modules are removed from `sys.modules` once loaded, so the program can neither import
+# nor break them, and they outlive the interpreter's clean-up of modules at exit.
+LOAD = """\
+def load(data):
+    import binascii, marshal, sys, zlib
     package = sys.modules["_stepinto_probe"] = type(sys)("_stepinto_probe")
     package.__path__ = []
     for name, code in marshal.loads(zlib.decompress(binascii.a2b_base64(data))):
@@ -48,15 +38,71 @@ def load():
     for name in [name for name in sys.modules if name.startswith("_stepinto_probe")]:
         del sys.modules[name]
     return module.main
-load()()
 """
+# Canonical mode would cut lines at 4096 bytes, so the terminal is made raw before anything is sent.
+# The debuggee's interpreter starts meanwhile. Its PYTHONPATH is hidden until the probe is loaded.
+SUPERVISOR = (
+    LOAD
+    + """
+def start():
+    import _frozen_importlib_external, os, sys, tty
+    tty.setraw(0)
+    requests, requests_write = os.pipe()
+    answers_read, answers = os.pipe()
+    output_read, output = os.pipe()
+    dump_read, dump = os.pipe()
+    python_path = os.environ.get("PYTHONPATH", "")
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setsid()
+            os.environ.pop("PYTHONPATH", "")
+            for number, fd in enumerate((requests, output, output)):
+                os.dup2(fd, number)
+            for fd in answers, dump:
+                os.set_inheritable(fd, True)
+            os.execv(sys.executable, [sys.executable, "-c", sys.argv[1]])
+        finally:
+            os._exit(127)
+    for fd in requests, answers, output, dump:
+        os.close(fd)
+    os.write(1, b"STEPINTO ready %s\\n" % _frozen_importlib_external.MAGIC_NUMBER.hex().encode())
+    data = b""
+    while data.count(b"\\n") < 2:
+        data += os.read(0, 65536)
+    own, debuggee, _ = data.split(b"\\n")
+    main = load(own)
+    told = {"answers": answers, "dump": dump, "python_path": python_path}
+    main(child, (requests_write, answers_read, output_read, dump_read), debuggee, told)
+start()
+"""
+)
+DEBUGGEE = (
+    LOAD
+    + """
+def start():
+    import os, sys
+    if sys.path[:1] == [""]:
+        sys.path.pop(0)
+    data = b""
+    while data.count(b"\\n") < 2:
+        chunk = os.read(0, 65536)
+        if not chunk:
+            os._exit(1)
+        data += chunk
+    code, told, rest = data.split(b"\\n", 2)
+    return load(code), told, rest
+main, *told = start()
+main(*told)
+"""
+)
 
 
 @cache
-def probe_message(compiled: bool) -> bytes:
-    """The sources or the byte code of the probe's modules, in load order, as one line of ASCII."""
+def probe_message(names: tuple[str, ...], compiled: bool) -> bytes:
+    """The sources or the byte code of modules of the probe, in load order, as one line of ASCII."""
     folder, modules = Path(probe.__file__).parent, list[tuple[str, object]]()
-    for name in probe.MODULES:
+    for name in names:
         source = (folder / f"{name}.py").read_text("utf-8")
         code = compile(source, f"<stepinto {name}>", "exec", dont_inherit=True)
         modules.append((name, code if compiled else source))
@@ -77,14 +123,17 @@ class PythonLauncher:
         return {"kind": target.kind, "names": list(target.names)}
 
     def connect(self, sandbox: Sandbox, limits: DebugLimits) -> Channel:
-        terminal = sandbox.spawn(Command((sandbox.python, "-c", BOOTSTRAP)))
+        # Isolated: no file of the workspace, the home or the installed packages runs in it.
+        isolated = (sandbox.python, "-I", "-S", "-c", SUPERVISOR, DEBUGGEE)
+        terminal = sandbox.spawn(Command(isolated))
         channel = Channel(terminal)
         try:
             magic = channel.await_marker(b"STEPINTO ready", limits.start_timeout)
             # Compiling there takes a tenth of a launch; byte code is for the same version alone.
-            own = importlib.util.MAGIC_NUMBER.hex().encode("ascii")
-            terminal.send_line(probe_message(compiled=magic == own))
-            channel.await_marker(b"STEPINTO forked", limits.start_timeout)
+            compiled = magic == importlib.util.MAGIC_NUMBER.hex().encode("ascii")
+            for names in (probe.SUPERVISOR, probe.DEBUGGEE):
+                terminal.send_line(probe_message(names, compiled))
+            channel.await_marker(b"STEPINTO loaded", limits.start_timeout)
             channel.hello(limits.output_chars, limits.start_timeout)
         except BaseException:
             channel.close()

@@ -89,7 +89,7 @@ class ErrorKind(StrEnum):
     TIMEOUT = "timeout"
     """The action ran past its time-out and was interrupted; the session goes on."""
     UNRESPONSIVE = "unresponsive"
-    """The interrupt went unanswered too, so the program was killed."""
+    """The interrupt went unanswered too, or the debugger was lost, so the program was killed."""
     CRASHED = "crashed"
     """A signal killed the interpreter."""
 
@@ -109,6 +109,8 @@ class KillReason(StrEnum):
     CRASHED = "crashed"
     """A signal killed the interpreter."""
     OUT_OF_MEMORY = "out_of_memory"
+    INTERFERENCE = "interference"
+    """The program answered in the debugger's place, or broke the debugger in its process."""
 
 
 @dataclass(frozen=True)

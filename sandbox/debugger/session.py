@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import asdict, replace
 
-from sandbox.base import Sandbox
+from sandbox.base import Command, Sandbox
 from sandbox.debugger.channel import (
     BREAKPOINT,
     Channel,
+    Interference,
     Json,
     Launcher,
     LaunchRefused,
@@ -28,6 +29,7 @@ from sandbox.debugger.records import (
     DebugLimits,
     ErrorKind,
     Hit,
+    KillReason,
     Launch,
     Snapshot,
     State,
@@ -106,8 +108,8 @@ LAUNCH_ERRORS = (ErrorKind.LAUNCH_FAILED, ErrorKind.BUILD_FAILED, ErrorKind.NO_S
 class Debugger:
     """One debug session in one sandbox, over a probe.
 
-    Every method returns a DebugEvent, even if the action is refused or fails. Raises only
-    SandboxDead if the sandbox dies, and DebuggerError if the protocol breaks.
+    Every method returns a DebugEvent, even if the action is refused or fails, and if the program
+    kills the probe or answers in its place. Raises only SandboxDead, if the sandbox dies.
     """
 
     def __init__(self, sandbox: Sandbox, launcher: Launcher, limits: DebugLimits) -> None:
@@ -363,6 +365,9 @@ class Debugger:
             }
             timeout, grace = self._limits.start_timeout, self._limits.interrupt_grace
             answer = self._channel.request("launch", message, timeout, grace)
+        except Interference as error:
+            self._end_program()
+            answer = {**_lost(error), "state": failed_state}
         except (LaunchRefused, DebuggerError) as error:
             self._end_program()
             self.state = failed_state
@@ -418,12 +423,13 @@ class Debugger:
         assert self._channel is not None
         try:
             return self._channel.request(action, arguments, seconds, self._limits.interrupt_grace)
-        except DebuggerError as error:
-            return {"state": "done", "stop": {"reason": "killed"}, "lost": str(error)}
-        except SandboxDead:
+        except (DebuggerError, SandboxDead) as error:
             self._end_program()
             self.state = State.DONE
-            raise
+            # Raises SandboxDead unless only the probe has ended, for which the program may be to
+            # blame.
+            self._sandbox.run(Command(("true",)))
+            return _lost(error)
 
     def _shown(self, stop: DebugEvent, expressions: Iterable[str] | None = None) -> DebugEvent:
         """The stop with the values of the expressions, by default those that are watched there.
@@ -616,6 +622,19 @@ def _point(number: int, request: Json) -> Json:
 
 def _kind(error: LaunchRefused | DebuggerError) -> ErrorKind:
     return error.kind if isinstance(error, LaunchRefused) else ErrorKind.LAUNCH_FAILED
+
+
+def _lost(error: DebuggerError | SandboxDead) -> Json:
+    """The answer that a session gets which has lost its probe."""
+    reason = KillReason.EXITED
+    if isinstance(error, Interference):
+        reason = KillReason.INTERFERENCE
+    return {
+        "state": "done",
+        "stop": {"reason": "killed"},
+        "lost": f"{error}: the session has ended; restart it",
+        "kill_reason": reason,
+    }
 
 
 def _page(start: int) -> Json:

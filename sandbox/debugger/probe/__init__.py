@@ -1,13 +1,15 @@
 """The Python probe: the debugger that runs inside the sandbox, beside the program under test.
 
 Standard library only, CPython 3.8 to 3.14. The host sends the sources of these modules over the
-pseudo-terminal (see `sandbox.debugger.python_session`), so none of them are in the workspace. They
-are loaded in the order of `MODULES`, then `entry.main` is called.
+pseudo-terminal (see `sandbox.debugger.python_session`), so none of them are in the workspace. Each
+process loads its own, in the order given here, then calls `main` of the last.
 
 There are two processes. The *supervisor* owns the pseudo-terminal and talks to the host in JSON
 lines, each prefixed with a nonce that the other process never learns; it collects the program's
-output, keeps the deadlines, interrupts, and finally kills. The *debuggee*, forked from it, runs the
-program under a tracer, and serves requests whenever the program stops.
+output, keeps the deadlines, interrupts, and finally kills. Its interpreter is isolated: it runs no
+code but its own. The *debuggee*, an interpreter that it starts as a user would, loads the probe
+before the project's folders are on its path, then runs the program under a tracer, and serves
+requests whenever the program stops.
 
 Stops come from `sys.monitoring` if available (3.12 on) and otherwise from `sys.settrace`, with a
 filter by code object: only functions that hold a breakpoint pay for line events. Steps always use
@@ -21,12 +23,14 @@ with only the fields that apply.
 
 After its time-out a request is interrupted by a signal; after its grace the program is killed.
 Either way the answer says what the program was doing (`diagnosis`). Between the two processes
-requests and answers carry a token, so that text written by the program into the debugger's
-descriptors is ignored.
+requests and answers are sealed with a key that came before the program: what it writes into the
+debugger's descriptors is ignored, and a request that it reads from them it can't answer.
 """
 
-MODULES = (
-    *("own", "wire", "interpreter", "workspace", "breakpoints", "values", "memory", "evaluation"),
-    *("tracer", "session", "targets", "diagnosis", "supervisor", "entry"),
+SHARED = ("own", "wire", "interpreter", "workspace")
+SUPERVISOR = (*SHARED, "diagnosis", "supervisor")
+DEBUGGEE = (
+    *(*SHARED, "breakpoints", "values", "memory", "evaluation"),
+    *("tracer", "session", "targets", "entry"),
 )
 """Each module comes after those that it imports."""

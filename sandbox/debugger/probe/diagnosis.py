@@ -156,7 +156,7 @@ BUSY = 0.5
 
 ENDLESS_LOOP, WAITING_FOR_STDIN, DEADLOCK = "endless_loop", "waiting_for_stdin", "deadlock"
 NATIVE_CODE, EXITED, CRASHED = "native_code", "exited", "crashed"
-OUT_OF_MEMORY = "out_of_memory"
+OUT_OF_MEMORY, INTERFERENCE = "out_of_memory", "interference"
 
 CALLS = {
     "x86_64": {

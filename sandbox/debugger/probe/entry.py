@@ -1,70 +1,73 @@
-"""The probe's entry point: two processes, one of which becomes the program under test."""
+"""The debuggee's entry point: its process becomes the program under test."""
 
 from __future__ import annotations
 
 import faulthandler
 import fcntl
 import os
+import site
 import sys
 
 from .interpreter import import_standard
-from .own import DUMP, install_guards
+from .own import DUMP, decode, install_guards
 from .session import Session
-from .supervisor import Supervisor
 from .targets import KINDS, Target, preload
-from .wire import Link, Refusal, write_all
+from .wire import Json, LineReader, Link, Refusal, write_all
 
 HIGH_FD = 700
 """The debuggee's descriptors start here, above those that programs close in bulk."""
 
 
-def main() -> None:
-    """Fork the debuggee, and supervise it."""
-    if sys.version_info < (3, 9):
-        # Its first call starts a process, which would be reported as the program's: importing
-        # pytest imports `uuid`, which calls it.
-        import_standard("platform").uname()
-    requests, requests_write = os.pipe()
-    answers_read, answers = os.pipe()
-    output_read, output = os.pipe()
-    dump_read, dump = os.pipe()
-    child = os.fork()
-    if child == 0:
-        for fd in (requests_write, answers_read, output_read, dump_read):
-            os.close(fd)
-        sys.exit(debuggee(requests, answers, output, dump))  # type: ignore[arg-type]
-    for fd in (requests, answers, output, dump):
-        os.close(fd)
-    supervisor = Supervisor(child, requests_write, answers_read, output_read, dump_read)
-    write_all(1, b"STEPINTO forked\n")
-    supervisor.run()
+def main(told: bytes, rest: bytes) -> None:
+    """Become the program: start a session, run the target. `told` is what the supervisor says
+    first, and `rest` was read after that."""
+    sys.exit(debuggee(decode(told.decode()), rest))  # type: ignore[arg-type]
 
 
-def debuggee(requests: int, answers: int, output: int, dump: int) -> object:
-    """Become the program: start a session, redirect the streams, run the target."""
-    os.setsid()
-    os.dup2(output, 1)
-    os.dup2(output, 2)
-    os.close(output)
-    requests, answers, dump = move_high(requests), move_high(answers), move_high(dump)
+def debuggee(told: Json, rest: bytes) -> object:
+    dump = move_high(told["dump"])
     faulthandler.register(DUMP, file=dump, all_threads=True, chain=False)
     faulthandler.enable(file=dump, all_threads=False)
     install_guards()
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    link = Link(requests, answers)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    requests = LineReader(copy_high(0), rest)
+    link = Link(requests, move_high(told["answers"]), told["key"])
     request = link.next_request()
     launch = request["arguments"]
+    feed_stdin(launch.get("stdin", ""))
+    use_python_path(told["python_path"])
+    if told["uname"]:
+        platform = import_standard("platform")
+        platform._uname_cache = platform.uname_result(*told["uname"])
     session = Session(link, launch["limits"])
     if request["action"] == "place":
         session.place(launch["breakpoint"])
         return 0
-    feed_stdin(launch["stdin"])
     preload(launch["target"]["kind"], session.workspace)
     target = Target(session, launch)
     if target.kind == "script":
         session.workspace.include(target.names[0])
     session.prepare(launch["breakpoints"], launch["watch"])
     return run(target)
+
+
+def use_python_path(folders: str) -> None:
+    """Do what Python does with PYTHONPATH when it starts, now that the probe is loaded."""
+    if not folders:
+        return
+    from importlib.machinery import PathFinder
+
+    os.environ["PYTHONPATH"] = folders
+    added = folders.split(os.pathsep)
+    sys.path[:0] = added
+    site.removeduppaths()
+    for name in ("sitecustomize", "usercustomize"):
+        if PathFinder.find_spec(name, added) is not None:
+            sys.modules.pop(name, None)
+    site.execsitecustomize()
+    if site.ENABLE_USER_SITE:
+        site.execusercustomize()
 
 
 def run(target: Target) -> object:
@@ -82,9 +85,13 @@ def run(target: Target) -> object:
     return code
 
 
+def copy_high(fd: int) -> int:
+    """Copy a descriptor above those that programs close, to a number that they don't know."""
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH_FD + os.urandom(1)[0])
+
+
 def move_high(fd: int) -> int:
-    """Move a descriptor above those that programs close."""
-    high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
+    high = copy_high(fd)
     os.close(fd)
     return high
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -400,6 +401,7 @@ class Session:
         self.tracer.refresh()
         widen_tracebacks()
         SPARE.make_room()
+        gc.freeze()  # from now on the program's `gc` lists nothing of the debugger
         self.evaluator.resume()
         self.tracer.run_freely(None)
 

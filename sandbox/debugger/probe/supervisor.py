@@ -11,11 +11,13 @@ import signal
 import sys
 import termios
 import time
-from typing import Callable
+from contextlib import suppress
+from typing import Callable, Tuple
 
 from .diagnosis import (
     CRASHED,
     EXITED,
+    INTERFERENCE,
     LOOK,
     OUT_OF_MEMORY,
     Diagnosis,
@@ -32,8 +34,38 @@ from .diagnosis import (
     unanswered,
     waited_for_children,
 )
+from .interpreter import import_standard
 from .own import DUMP, INTERRUPT
-from .wire import CONTROL, RESEND, RUN_ACTIONS, TICK, Json, LineReader, encode, write_all
+from .wire import (
+    ANSWERS,
+    CONTROL,
+    REQUESTS,
+    RESEND,
+    RUN_ACTIONS,
+    TICK,
+    Json,
+    LineReader,
+    Seal,
+    encode,
+    write_all,
+)
+
+Pipes = Tuple[int, int, int, int]
+"""The supervisor's ends: for requests, answers, output and dumps."""
+
+
+def main(child: int, pipes: Pipes, probe: bytes, told: Json) -> None:
+    """Supervise the debuggee, which gets its part of the probe and what it is `told`."""
+    told["key"] = os.urandom(16).hex()
+    # In 3.8 its first call starts a process, which would be reported as the program's: importing
+    # pytest imports `uuid`, which calls it.
+    old = sys.version_info < (3, 9)
+    told["uname"] = list(import_standard("platform").uname()) if old else None
+    supervisor = Supervisor(child, pipes, told["key"])
+    with suppress(OSError):  # it has ended, which the answer to the launch will say
+        write_all(supervisor.requests, probe + b"\n" + encode(told))
+    write_all(1, b"STEPINTO loaded\n")
+    supervisor.run()
 
 
 class Pending:
@@ -41,7 +73,6 @@ class Pending:
 
     def __init__(self, message: Json, child: int) -> None:
         self.id = message["id"]
-        self.token: str = message["token"]
         self.runs = message["action"] in RUN_ACTIONS
         self.counts = message["action"] == "list_breakpoints"
         """Whether the answer shows the breakpoints' hit counts."""
@@ -177,18 +208,18 @@ def place(frames: list[Json]) -> Json:
 CUT_OFF = (
     "had cut the debugger off (it closed all descriptors, or replaced itself by another program)"
 )
+FORGED = "the program answered in the debugger's place and was killed"
 
 
 class Supervisor:
     """Relays between the host and the debuggee, keeps deadlines, reports the end."""
 
-    def __init__(self, child: int, requests: int, answers: int, output: int, dump: int) -> None:
+    def __init__(self, child: int, pipes: Pipes, key: str) -> None:
         self.child = child
-        self.requests = requests
+        self.requests, answers, self.output, self.dump = pipes
+        self.seal, self.from_debuggee = Seal(key, REQUESTS), Seal(key, ANSWERS)
         self.host = LineReader(0)
         self.answers = LineReader(answers)
-        self.output = output
-        self.dump = dump
         self.nonce = b""
         self.ring = OutputRing(4000)
         self.pending: Pending | None = None
@@ -202,7 +233,7 @@ class Supervisor:
         """Whether the program closed the link, or replaced itself by another."""
         self.notes: list[str] = []
         self.wakeup, wakeup_write = os.pipe()
-        for fd in (self.wakeup, wakeup_write, output, dump):
+        for fd in (self.wakeup, wakeup_write, self.output, self.dump):
             os.set_blocking(fd, False)
         signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -251,13 +282,12 @@ class Supervisor:
         return True
 
     def _forward(self, message: Json) -> None:
-        message["token"] = os.urandom(8).hex()
         self.pending = Pending(message, self.child)
         if self.status is not None:
             self._report_end()
             return
         try:
-            write_all(self.requests, b"\n" + encode(message))
+            write_all(self.requests, self.seal.seal(message))
         except OSError:
             self.pending.deadline = time.monotonic()  # the program closed the link
 
@@ -272,23 +302,32 @@ class Supervisor:
         return True
 
     def _relay(self, line: bytes) -> None:
-        """Relay the debuggee's answers; a token tells them from what the program wrote there."""
-        pending = self.pending
+        """Relay the debuggee's answers, which its seal tells from what the program wrote there."""
+        text = self.from_debuggee.opened(line)
+        if text is None:
+            return
         try:
-            message = json.loads(line)
-            token = message.pop("token")
-        except (ValueError, TypeError, AttributeError, KeyError):
+            message = json.loads(text)
+            answer = message.get("answer")
+            if answer is not None:
+                self._on_sealed_answer(message["id"], answer)
+            elif self.pending is not None and message["id"] == self.pending.id:
+                self._on_progress(self.pending, message)
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+            self._end_forger()
+
+    def _on_progress(self, pending: Pending, message: Json) -> None:
+        pending.reached |= bool(message.get("reached"))
+        if "paused" in message:
+            # From here on the debugger runs, and the program's code only for it.
+            pending.next_signal = min(pending.next_signal, time.monotonic() + TICK)
+        self.notes += message.get("notes", [])
+
+    def _on_sealed_answer(self, number: object, message: Json) -> None:
+        pending = self.pending
+        if pending is None or number != pending.id:
+            self._end_forger()
             return
-        if pending is None or token != pending.token:
-            return
-        if "id" not in message:
-            pending.reached |= bool(message.get("reached"))
-            if "paused" in message:
-                # From here on the debugger runs, and the program's code only for it.
-                pending.next_signal = min(pending.next_signal, time.monotonic() + TICK)
-            self.notes += message.get("notes", [])
-            return
-        self.pending = None
         # Why the program had to be interrupted.
         threads = message.pop("native_threads", {})
         stopped = message.get("stop", {}).get("reason") == "interrupted"
@@ -300,7 +339,13 @@ class Supervisor:
             message["diagnosis"] = f"{text} (thread {where})" if where else text
         if pending.counts or message.get("state") == "post_mortem":
             message["child_processes"] = self._has_started_others()
-        self._send(message)
+        self.pending = None
+        self._send({**message, "id": pending.id})
+
+    def _end_forger(self) -> None:
+        """End a program that has answered in the debugger's place."""
+        self.killed = {**killed(INTERFERENCE, "", ""), "lost": FORGED}
+        os.kill(self.child, signal.SIGKILL)
 
     def _send(self, message: Json) -> None:
         self._on_output()

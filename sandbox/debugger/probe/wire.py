@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from _blake2 import blake2b
 from typing import Any, Dict, Iterator
 
 from .own import decode, encode_json, read, write
@@ -54,9 +55,9 @@ def write_all(fd: int, data: bytes) -> None:
 class LineReader:
     """Whole lines from a descriptor."""
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, buffer: bytes = b"") -> None:
         self.fd = fd
-        self.buffer = b""
+        self.buffer = buffer
 
     def feed(self) -> list[bytes]:
         """Read once; returns the completed lines. Raises EOFError at the end."""
@@ -71,6 +72,8 @@ class LineReader:
 
     def wait(self) -> Iterator[bytes]:
         """Lines as they come, until the end."""
+        *lines, self.buffer = self.buffer.split(b"\n")
+        yield from lines
         while True:
             try:
                 yield from self.feed()
@@ -78,30 +81,58 @@ class LineReader:
                 return
 
 
+class Seal:
+    """Seals the lines of one direction with a key that both of its ends know."""
+
+    def __init__(self, key: str, direction: bytes) -> None:
+        self.keyed = blake2b(key=bytes.fromhex(key), digest_size=16, person=direction)
+
+    def seal(self, message: Json) -> bytes:
+        """One message as one line, between line ends: the program may have written before it."""
+        text = encode(message)
+        return b"\n" + self._mark(text[:-1]) + b" " + text
+
+    def opened(self, line: bytes) -> bytes | None:
+        """The text of a sealed line; None if somebody else wrote it."""
+        mark, _, text = line.partition(b" ")
+        return text if mark == self._mark(text) else None
+
+    def _mark(self, text: bytes) -> bytes:
+        keyed = self.keyed.copy()
+        keyed.update(text)
+        return keyed.hexdigest().encode("ascii")
+
+
+REQUESTS, ANSWERS = b"requests", b"answers"
+"""The two directions between supervisor and debuggee."""
+
+
 class Link:
     """The debuggee's end: receives requests, and answers the current one."""
 
-    def __init__(self, requests: int, answers: int) -> None:
-        self.reader = LineReader(requests)
+    def __init__(self, requests: LineReader, answers: int, key: str) -> None:
+        self.reader = requests
         self.lines = self.reader.wait()
         self.answers = answers
-        self.request: Json = {}
+        self.from_supervisor, self.seal = Seal(key, REQUESTS), Seal(key, ANSWERS)
+        self.request: Json = {"id": 0}
         self.closed = self.sending = False
         self.stdout = sys.stdout
         """The program's own standard output, even if the program replaces it."""
 
     def next_request(self) -> Json:
         for line in self.lines:
-            try:
-                self.request = decode(line.decode())
-            except ValueError:
-                continue  # written by the program into the debugger's descriptor
-            return self.request
+            text = self.from_supervisor.opened(line)
+            request = {} if text is None else decode(text.decode())
+            # The program may have written others, or an earlier one again.
+            if request.get("id", 0) > self.request["id"]:
+                self.request = request
+                return self.request
         os._exit(1)  # without the supervisor there is no session
 
     def answer(self, fields: Json) -> None:
         """Answer the request; the program's output must have been flushed."""
-        self._send({**fields, "id": self.request["id"]})
+        self._send({"answer": fields})
 
     def say(self, notes: list[str]) -> None:
         """Send notes for the supervisor's last answer, when the program ends."""
@@ -136,8 +167,7 @@ class Link:
     def _send(self, fields: Json) -> None:
         if self.closed:
             os._exit(1)  # an evaluation forked this process and has ended in it: only one goes on
-        # After a line end, since the program may have written into the descriptor.
-        line = b"\n" + encode({**fields, "token": self.request["token"]})
+        line = self.seal.seal({**fields, "id": self.request["id"]})
         self.sending = True
         try:
             write_all(self.answers, line)

@@ -6,11 +6,12 @@ from __future__ import annotations
 import ast
 import os
 import re
+import sys
 import types
 from time import time_ns
 from typing import Iterator, NamedTuple
 
-from .interpreter import STARTUP_PATH, body_lines, entry_offset, import_standard, line_at
+from .interpreter import body_lines, entry_offset, import_standard, line_at
 from .own import (
     basename,
     isfile,
@@ -154,7 +155,9 @@ class Workspace:
         self.mine_cache: dict[str, bool] = {}
         self.internal_cache: dict[str, bool] = {}
         below = self.root + os.sep
-        paths = [realpath(path) for path in STARTUP_PATH]
+        # The supervisor's own path has nothing of the project's.
+        added = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        paths = [realpath(path) for path in (*sys.path, *added)]
         self.import_folders = {path for path in paths if not (path + os.sep).startswith(below)}
         """Installed packages are outside the workspace, even if they are on `PYTHONPATH`."""
         library = os.path.dirname(os.__file__)

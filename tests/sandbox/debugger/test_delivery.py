@@ -18,6 +18,7 @@ from sandbox.debugger.python_session import probe_message
 from tests.sandbox.debugger.conftest import Workbench
 
 FOLDER = Path(probe.__file__).parent
+MODULES = {*probe.SUPERVISOR, *probe.DEBUGGEE}
 
 
 def imports(module: str) -> list[ast.Import | ast.ImportFrom]:
@@ -34,15 +35,16 @@ def imports(module: str) -> list[ast.Import | ast.ImportFrom]:
 
 
 def test_all_modules_are_sent_each_after_those_it_imports() -> None:
-    assert set(probe.MODULES) == {path.stem for path in FOLDER.glob("*.py")} - {"__init__"}
-    for index, module in enumerate(probe.MODULES):
-        nodes = [node for node in imports(module) if isinstance(node, ast.ImportFrom)]
-        needed = {node.module for node in nodes if node.level}
-        assert needed <= set(probe.MODULES[:index]), module
-        assert all(node.col_offset == 0 for node in nodes if node.level), module
+    assert MODULES == {path.stem for path in FOLDER.glob("*.py")} - {"__init__"}
+    for names in (probe.SUPERVISOR, probe.DEBUGGEE):
+        for index, module in enumerate(names):
+            nodes = [node for node in imports(module) if isinstance(node, ast.ImportFrom)]
+            needed = {node.module for node in nodes if node.level}
+            assert needed <= set(names[:index]), module
+            assert all(node.col_offset == 0 for node in nodes if node.level), module
 
 
-@pytest.mark.parametrize("module", probe.MODULES)
+@pytest.mark.parametrize("module", sorted(MODULES))
 def test_modules_need_the_standard_library_alone(module: str) -> None:
     needed: set[str] = set()
     for node in imports(module):
@@ -55,16 +57,16 @@ def test_modules_need_the_standard_library_alone(module: str) -> None:
 
 def test_the_message_is_one_line_that_a_terminal_leaves_alone() -> None:
     for compiled, kind in ((False, str), (True, types.CodeType)):
-        message = probe_message(compiled)
+        message = probe_message(probe.DEBUGGEE, compiled)
         assert message.isascii()
         assert all(byte >= 32 for byte in message)
         sent = marshal.loads(zlib.decompress(base64.b64decode(message)))
-        assert tuple(name for name, _ in sent) == probe.MODULES
+        assert tuple(name for name, _ in sent) == probe.DEBUGGEE
         assert all(isinstance(code, kind) for _, code in sent)
 
 
 def test_imports_on_the_host_start_nothing() -> None:
-    code = "\n".join(f"import sandbox.debugger.probe.{module}" for module in probe.MODULES)
+    code = "\n".join(f"import sandbox.debugger.probe.{module}" for module in sorted(MODULES))
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
     )
