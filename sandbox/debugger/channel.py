@@ -119,7 +119,7 @@ class Answer(Part):
 
 ANSWERED_BY: Mapping[str, str] = {
     **dict.fromkeys(("launch", *CONTROL_ACTIONS), "stop"),
-    **dict.fromkeys((Action.LOCALS, Action.EVALUATE, Action.FIELDS, Action.RUN_CODE), "values"),
+    **dict.fromkeys((Action.LOCALS, Action.EVALUATE, Action.FIELDS), "values"),
     **dict.fromkeys(("place", Action.SET_BREAKPOINT), "breakpoints"),
     Action.STACK: "frames",
     Action.THREADS: "threads",

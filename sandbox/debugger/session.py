@@ -367,7 +367,7 @@ class Debugger:
             answer = self._channel.request("launch", message, timeout, grace)
         except Interference as error:
             self._end_program()
-            answer = {**_lost(error), "state": failed_state}
+            answer = _lost(error)
         except (LaunchRefused, DebuggerError) as error:
             self._end_program()
             self.state = failed_state

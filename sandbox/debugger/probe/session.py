@@ -401,7 +401,7 @@ class Session:
         self.tracer.refresh()
         widen_tracebacks()
         SPARE.make_room()
-        gc.freeze()  # from now on the program's `gc` lists nothing of the debugger
+        gc.freeze()  # so that the program's `gc` lists neither the link nor its key
         self.evaluator.resume()
         self.tracer.run_freely(None)
 
@@ -512,7 +512,8 @@ class Session:
                     self.actions.frames = []
                     self.evaluator.resume()
                     return action
-                self.answer(error={"kind": "not_allowed", "message": "the test has ended"})
+                ended = {"kind": "not_allowed", "message": "the test has ended"}
+                self.answer(state=self.state, error=ended)
                 continue
             self.evaluator.deadline = monotonic() + request["timeout"]
             fields = self.actions.handle(action, request["arguments"])

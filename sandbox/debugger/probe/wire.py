@@ -23,6 +23,10 @@ CONTROL = {
 RUN_ACTIONS = ("launch", "continue", "step_over", "step_into", "step_out")
 
 
+LONGEST = 32 * 1024 * 1024
+"""Bytes of a line; what the program writes beyond is dropped."""
+
+
 class Refusal(Exception):
     """A request that can't be carried out; nothing has changed."""
 
@@ -68,6 +72,8 @@ class LineReader:
         if not data:
             raise EOFError
         *lines, self.buffer = (self.buffer + data).split(b"\n")
+        if len(self.buffer) > LONGEST:
+            self.buffer = b""
         return lines
 
     def wait(self) -> Iterator[bytes]:
