@@ -1,4 +1,5 @@
-"""What a model does to void its own failure: it kills its sandbox, or leaves odd names.
+"""What a model does to void its own failure: it kills its sandbox, lets its program break the
+debugger, or leaves odd names.
 
 A sandbox that ends once is the machine's, twice the model's.
 """
@@ -18,22 +19,44 @@ import pytest
 from collect.errors import FailureKind
 from collect.store.records import Rollout
 from collect.store.run_store import RunStore
+from sandbox.debugger import KillReason
 from stepinto import main
 
 FILL = "for n in $(seq 40); do head -c 5000000 /dev/zero >file$n; done; sleep 100"
 
 
-def collected(folder: Path, *overrides: str, script: str = FILL) -> Rollout:
-    """The one row, after a start with a scripted model that runs it in its sandbox."""
+FORGE = """\
+cat >forging.py <<END
+import sys
+frame = sys._getframe()
+while "session" not in frame.f_locals:
+    frame = frame.f_back
+Link = type(frame.f_locals["session"].link)
+real = Link.answer
+Link.answer = lambda self, fields: real(self, {**fields, "values": 5})
+raise ValueError
+END
+"""
+"""Leaves a program that changes the debugger's answers into what none can be."""
+
+
+def collected(
+    folder: Path, *overrides: str, script: str = FILL, debugs: int = 0, variant: str = "baseline"
+) -> Rollout:
+    """The one row, after a start with a scripted model that runs it in its sandbox, then starts
+    some debug sessions."""
     call = {"name": "bash", "arguments": json.dumps({"command": script})}
+    launch = {"test": "forging.py", "stop_at_test": False}
+    start = {"name": "debug_start_session", "arguments": json.dumps(launch)}
     said = folder / "said.jsonl"
-    replies = [{"tool_calls": [call]}, {"content": "Done."}]
+    calls = [call, *[start] * debugs]
+    replies = [*({"tool_calls": [each]} for each in calls), {"content": "Done."}]
     said.write_text(json.dumps({"role": "main", "replies": replies}) + "\n")
     config = folder / "config.yaml"
     config.write_text(
         f"run: full\nruns_folder: {folder}\nsandbox: {{disk_mb: 64}}\n"
         f"models: {{greedy: {{backend: replay, path: {said}}}}}\n"
-        "collect: {main: greedy, sub: greedy, variants: [baseline],\n"
+        f"collect: {{main: greedy, sub: greedy, variants: [{variant}],\n"
         "  benchmark: {name: bundled, limit: 1}}\n"
     )
     main(["collect", str(config), *overrides])
@@ -107,6 +130,16 @@ def test_so_has_one_that_does_over_restarts_and_in_other_ways(tmp_path: Path) ->
     assert (row.failure_type, row.failure_kind) == ("SandboxDead", FailureKind.INFRASTRUCTURE)
     row = collected(tmp_path, once)
     assert (row.failure_type, row.failure_kind) == ("DiskExceeded", FailureKind.MODEL)
+
+
+def test_a_program_that_forges_the_debuggers_answers_voids_nothing(tmp_path: Path) -> None:
+    """However often: each session ends as the program's doing, and the patch is judged."""
+    row = collected(tmp_path, script=FORGE, debugs=3, variant="debug_tools_only")
+    assert (row.failure_kind, row.failure_message) == (None, None)
+    assert row.tests, "its patch was judged"
+    conversations = RunStore(tmp_path / "full").read_conversations()
+    reasons = [row.event.kill_reason for each in conversations for row in each.events]
+    assert reasons == [KillReason.INTERFERENCE] * 3
 
 
 @pytest.mark.slow
