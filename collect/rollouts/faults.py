@@ -31,7 +31,7 @@ RESUMED = frozenset(
 )
 """Types after which the models' replies are kept, so that the next start resumes there. If the
 sandbox died, its own calls may have killed it, so the rollout starts from the beginning."""
-BROKE_SANDBOX = frozenset({"SandboxDead", "OutOfMemory", "DiskExceeded"})
+BROKE_SANDBOX = frozenset({"SandboxDead", "OutOfMemory", "DiskExceeded", "DebuggerError"})
 """Types for which the rollout's own calls or patch may be responsible."""
 
 

@@ -40,7 +40,7 @@ MARGIN = 5.0
 """Extra seconds beyond the supervisor's own deadlines, for busy machines."""
 
 
-class Interference(DebuggerError):
+class Interference(Exception):
     """An answer that no probe can have given: the program answered in its place."""
 
 

@@ -36,8 +36,10 @@ PROBE_OPTIONS = (
     "-Xshare:auto",
     "-Xmx128m",
     "-XX:-UsePerfData",
+    "-XX:+DisableAttachMechanism",
 )
-"""A small JVM that starts fast, since it only waits for the host and the debuggee."""
+"""A small JVM that starts fast, since it only waits for the host and the debuggee, and that lets no
+program load an agent into it."""
 
 # The jar's name contains the beginning of its digest.
 #

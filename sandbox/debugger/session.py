@@ -401,7 +401,7 @@ class Debugger:
                 message = {"target": target, "breakpoint": point, "limits": asdict(self._limits)}
                 timeout, grace = self._limits.start_timeout, self._limits.interrupt_grace
                 return channel.request("place", message, timeout, grace)
-        except (LaunchRefused, DebuggerError) as error:
+        except (LaunchRefused, Interference, DebuggerError) as error:
             return {"error": {"kind": _kind(error), "message": str(error)}}
 
     def _ask(self, action: Action, arguments: Json, timeout: float | None = None) -> DebugEvent:
@@ -423,7 +423,7 @@ class Debugger:
         assert self._channel is not None
         try:
             return self._channel.request(action, arguments, seconds, self._limits.interrupt_grace)
-        except (DebuggerError, SandboxDead) as error:
+        except (Interference, DebuggerError, SandboxDead) as error:
             self._end_program()
             self.state = State.DONE
             # Raises SandboxDead unless only the probe has ended, for which the program may be to
@@ -620,11 +620,11 @@ def _point(number: int, request: Json) -> Json:
     return {**request, **place, "number": number}
 
 
-def _kind(error: LaunchRefused | DebuggerError) -> ErrorKind:
+def _kind(error: Exception) -> ErrorKind:
     return error.kind if isinstance(error, LaunchRefused) else ErrorKind.LAUNCH_FAILED
 
 
-def _lost(error: DebuggerError | SandboxDead) -> Json:
+def _lost(error: Exception) -> Json:
     """The answer that a session gets which has lost its probe."""
     reason = KillReason.EXITED
     if isinstance(error, Interference):

@@ -35,7 +35,7 @@ def imports(module: str) -> list[ast.Import | ast.ImportFrom]:
 
 
 def test_all_modules_are_sent_each_after_those_it_imports() -> None:
-    assert MODULES == {path.stem for path in FOLDER.glob("*.py")} - {"__init__"}
+    assert {path.stem for path in FOLDER.glob("*.py")} - {"__init__"} == MODULES
     for names in (probe.SUPERVISOR, probe.DEBUGGEE):
         for index, module in enumerate(names):
             nodes = [node for node in imports(module) if isinstance(node, ast.ImportFrom)]

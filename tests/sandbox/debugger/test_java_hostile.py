@@ -162,3 +162,43 @@ def test_a_loop_back_to_the_first_line_is_no_call(ready: JavaBench) -> None:
     assert ready.text_of("left[0]") == "0"
     assert event.breakpoints[0].hits == 2
     assert ready.debugger.control(Action.CONTINUE).state is State.DONE
+
+
+AGENT = """
+    import java.io.*;
+    import java.lang.reflect.*;
+    import java.nio.file.*;
+
+    public class Program {
+        static String attached = "no probe";
+
+        public static void main(String[] args) throws Exception {
+            for (File process : new File("/proc").listFiles()) {
+                Path line = process.toPath().resolve("cmdline");
+                if (!process.getName().matches("[0-9]+") || !Files.isReadable(line)) {
+                    continue;
+                }
+                String command = new String(Files.readAllBytes(line)).replace('\\0', ' ');
+                if (command.contains("java ") && command.contains("stepinto.probe.Main")) {
+                    attached = attach(process.getName());
+                }
+            }
+            System.out.println(attached); // @here
+        }
+
+        static String attach(String pid) throws Exception {
+            try {
+                com.sun.tools.attach.VirtualMachine.attach(pid);
+                return "attached";
+            } catch (Exception refused) {
+                return "refused: " + refused.getMessage();
+            }
+        }
+    }
+    """
+
+
+def test_no_agent_is_loaded_into_the_debugger(java_bench: JavaBench) -> None:
+    java_bench.write({"Program.java": AGENT})
+    java_bench.start(java_bench.at("here"))
+    assert java_bench.text_of("attached").startswith('"refused')
