@@ -34,7 +34,8 @@ class Interpreter:
     def readable_paths(self) -> tuple[str, ...]:
         """Folders that a sandbox must be able to read to run it."""
         real = Path(self.path).resolve()
-        return (str(real.parent.parent), str(ENVIRONMENTS))
+        prepared = [str(ENVIRONMENTS)] if ENVIRONMENTS.exists() else []
+        return (str(real.parent.parent), *prepared)
 
 
 SOME_VERSIONS = ("3.8", "3.11", "3.12")

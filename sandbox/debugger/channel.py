@@ -133,8 +133,8 @@ MANY = 2**63
 class Channel:
     """Requests to a probe with one answer each, recognised by the session's nonce.
 
-    The probe learns the nonce only after the program's process was forked off, so a program can't
-    forge an answer by printing one.
+    Only the process that speaks for the probe learns the nonce, never the program's, so a program
+    can't forge an answer by printing one.
     """
 
     def __init__(self, terminal: Terminal) -> None:

@@ -20,6 +20,7 @@ from sandbox.debugger import (
 )
 from sandbox.debugger.records import KillReason
 from sandbox.errors import SandboxDead
+from tests.sandbox.debugger.test_forged_answers import THIEF
 
 pytestmark = pytest.mark.docker
 
@@ -105,6 +106,19 @@ def test_a_supervisor_that_the_program_kills(box: ContainerSandbox) -> None:
     assert event.kill_reason is KillReason.EXITED
     debugger.close()
     assert "python" not in box.run(Command(("ps", "-e", "-o", "comm"))).output
+
+
+def test_a_thread_that_reads_requests_can_not_answer_them(box: ContainerSandbox) -> None:
+    box.write_files({"program.py": THIEF.encode()})
+    limits = DebugLimits(start_timeout=60, action_timeout=2, interrupt_grace=1)
+    debugger = open_debugger("python", box, limits)
+    last = BreakpointRequest(file="program.py", line=THIEF.count("\n"))
+    event = debugger.start(Launch("program.py", (last,), stop_at_entry=False))
+    assert event.stop_reason is StopReason.BREAKPOINT
+    while (event := debugger.evaluate("y")).state is State.RUNTIME:
+        assert [value.text for value in event.values] == ["1"]
+    assert not event.values
+    debugger.close()
 
 
 def test_a_program_that_the_memory_limit_kills(image: str) -> None:

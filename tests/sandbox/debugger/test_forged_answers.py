@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +21,7 @@ from sandbox.debugger import (
 )
 from tests.interpreters import find_interpreter
 from tests.sandbox.debugger.conftest import Workbench
+from tests.sandbox.users import AS_ORDINARY, run_tests_as_ordinary
 
 QUICK = DebugLimits(start_timeout=30, action_timeout=2, interrupt_grace=1)
 
@@ -120,6 +123,24 @@ def test_gc_lists_neither_key_nor_link(bench: Workbench) -> None:
     for _ in range(50):
         bench.text_of("over.is_set()")
     assert bench.text_of("[each for each in found if each]") == "[]"
+
+
+def test_the_supervisor_is_closed_to_the_program(some_bench: Workbench) -> None:
+    some_bench.script(
+        """
+        import os
+        opened = []
+        for name in ("mem", "environ", "maps", "fd", "fd/0", "fd/1", "fd/3", "fd/10"):
+            path = f"/proc/{os.getppid()}/{name}"
+            try:
+                opened.append(os.listdir(path) if name == "fd" else open(path, "rb"))
+            except OSError:
+                continue
+        done = 1  # @here
+        """,
+        "here",
+    )
+    assert some_bench.text_of("opened") == "[]"
 
 
 def test_a_program_that_kills_its_supervisor(quick: Workbench) -> None:
@@ -275,6 +296,16 @@ Link.answer = forge
     }
     assert calls[action]().kill_reason is KillReason.INTERFERENCE
     assert quick.debugger.restart().error_kind in (None, ErrorKind.UNRESPONSIVE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("user", [AS_ORDINARY])
+def test_nor_are_they_forged_where_stepinto_is_an_ordinary_user(user: str) -> None:
+    told = run_tests_as_ordinary(Path(__file__), "thread or supervisor or wrong or nobody")
+    passed = re.search(r"^(\d+) passed", told, re.MULTILINE)
+    assert passed, told
+    assert int(passed[1]) >= 5, told
+    assert "failed" not in told, told
 
 
 RECORD = "import os\nwith open('/tmp/ran', 'a') as file:\n    file.write(f'{os.getpid()} ')\n"
