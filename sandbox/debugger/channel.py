@@ -219,11 +219,12 @@ def _fields(line: bytes) -> Json:
     Raises Interference.
     """
     try:
-        fields: Json = json.loads(line, parse_int=_whole, parse_constant=_refuse)
-        if b"\\ud" in line:
-            line = storable(json.dumps(fields, ensure_ascii=False)).encode("utf-8")
-            fields = json.loads(line)
-        Answer.model_validate_json(line)
+        text = line.decode("utf-8")
+        fields: Json = DECODER.decode(text)
+        if "\\ud" in text:
+            text = storable(json.dumps(fields, ensure_ascii=False))
+            fields = json.loads(text)
+        Answer.model_validate_json(text)
     except ValidationError as error:
         wrong = error.errors()[0]
         place = ".".join(map(str, wrong["loc"]))
@@ -240,8 +241,7 @@ def _whole(digits: str) -> int:
     return number
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no number")
+DECODER = json.JSONDecoder(parse_int=_whole)
 
 
 def _is_complete(action: str, answer: Json) -> bool:
