@@ -91,9 +91,8 @@ def start():
             os._exit(1)
         data += chunk
     code, told, rest = data.split(b"\\n", 2)
-    return load(code), told, rest
-main, *told = start()
-main(*told)
+    return load(code)(told, rest)
+start()()
 """
 )
 

@@ -7,6 +7,7 @@ import fcntl
 import os
 import site
 import sys
+from typing import Callable
 
 from .interpreter import import_standard
 from .own import DUMP, decode, install_guards
@@ -18,13 +19,10 @@ HIGH_FD = 700
 """The debuggee's descriptors start here, above those that programs close in bulk."""
 
 
-def main(told: bytes, rest: bytes) -> None:
-    """Become the program: start a session, run the target. `told` is what the supervisor says
-    first, and `rest` was read after that."""
-    sys.exit(debuggee(decode(told.decode()), rest))  # type: ignore[arg-type]
-
-
-def debuggee(told: Json, rest: bytes) -> object:
+def main(line: bytes, rest: bytes) -> Callable[[], None]:
+    """Get ready by what the supervisor says first; `rest` was read after that. Returns what runs
+    the program, so that no frame below it holds the key."""
+    told: Json = decode(line.decode())
     dump = move_high(told["dump"])
     faulthandler.register(DUMP, file=dump, all_threads=True, chain=False)
     faulthandler.enable(file=dump, all_threads=False)
@@ -32,7 +30,12 @@ def debuggee(told: Json, rest: bytes) -> object:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     requests = LineReader(copy_high(0), rest)
-    link = Link(requests, move_high(told["answers"]), told["key"])
+    link = Link(requests, move_high(told["answers"]), told.pop("key"))
+    return lambda: sys.exit(debuggee(link, told))  # type: ignore[arg-type]
+
+
+def debuggee(link: Link, told: Json) -> object:
+    """Become the program: start a session, run the target."""
     request = link.next_request()
     launch = request["arguments"]
     feed_stdin(launch.get("stdin", ""))

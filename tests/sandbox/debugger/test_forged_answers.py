@@ -125,6 +125,26 @@ def test_gc_lists_neither_key_nor_link(bench: Workbench) -> None:
     assert bench.text_of("[each for each in found if each]") == "[]"
 
 
+def test_no_frame_and_no_module_holds_the_key(some_bench: Workbench) -> None:
+    text = """
+        import __main__, sys
+
+        def test_key():
+            held, frame = [vars(__main__)], sys._getframe().f_back
+            while frame is not None:
+                held += [frame.f_locals, frame.f_globals]
+                frame = frame.f_back
+            values = [value for each in held for value in list(each.values())]
+            values += [inner for each in values if type(each) is list for inner in each]
+            texts = [repr(each) for each in values if type(each) in (dict, str, bytes)]
+            found = sum('"key"' in each or "'key'" in each for each in texts)
+            done = 1  # @here
+        """
+    some_bench.write({"test_key.py": text})
+    some_bench.start(some_bench.at("here", "test_key.py"), test="test_key.py")
+    assert some_bench.text_of("found") == "0"
+
+
 def test_the_supervisor_is_closed_to_the_program(some_bench: Workbench) -> None:
     some_bench.script(
         """
