@@ -134,6 +134,8 @@ class TestResults:
     replaced: tuple[str, ...] = ()
     """Functions and classes behind the tests that were replaced during the run; also listed in
     `doubts`."""
+    left_out: tuple[str, ...] = ()
+    """Files of the patch that were left out (`collect.benchmarks.running.shadowing_files`)."""
     raised: Mapping[str, str] = field(default_factory=dict)
     """Of failing Java tests, the exception's class and message."""
 

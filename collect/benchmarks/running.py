@@ -6,13 +6,18 @@ Only this module distinguishes the languages: benchmarks and scoring know only s
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
+from posixpath import dirname, join
 
 from collect.benchmarks import java_run, pytest_run
 from collect.benchmarks.base import Instance, TestResults
+from collect.benchmarks.workspace import tracked_files
 from collect.code.patches import PatchError, changed_paths, named_files, parse
-from sandbox import Sandbox
+from sandbox import Command, Sandbox
+from sandbox.errors import SandboxUnavailable
 from sandbox.java.project import is_build_file
 
 BUILD_FOLDERS = frozenset({"target", "build", ".gradle"})
@@ -56,12 +61,7 @@ class StoredBenchmark:
 
 def runner_files(instance: Instance, patch: str) -> list[str]:
     """The changed files that affect how tests are built and run, except the gold patch's."""
-    try:
-        gold = changed_paths(instance.gold_patch)
-    except PatchError:
-        # The patch has binary changes, as some published patches do.
-        gold = named_files(instance.gold_patch)
-    changed = changed_paths(patch) - gold
+    changed = changed_paths(patch) - _of_gold_patch(instance)
     if instance.language == "java":
         tests = (*instance.fail_to_pass, *instance.pass_to_pass)
         new = {file.target for file in parse(patch) if file.source is None}
@@ -69,6 +69,90 @@ def runner_files(instance: Instance, patch: str) -> list[str]:
         return sorted(stand_ins.union(filter(java_run.steers_tests, changed)))
     import_paths = instance.environment.import_paths
     return sorted(path for path in changed if pytest_run.steers_tests(path, import_paths))
+
+
+def _of_gold_patch(instance: Instance) -> set[str]:
+    try:
+        return changed_paths(instance.gold_patch)
+    except PatchError:
+        # The patch has binary changes, as some published patches do.
+        return named_files(instance.gold_patch)
+
+
+MODULE_FILES = (".py", ".pyc", ".so")
+PYTHONPATH = re.compile(r"(?m)^[ \t]*pythonpath[ \t]*=[ \t]*(\[[^\]]*\]|.*(?:\n[ \t]+\S.*)*)")
+"""pytest's setting, in its ini files and in pyproject.toml."""
+
+
+def shadowing_files(instance: Instance, patch: str, sandbox: Sandbox) -> list[str]:
+    """The patch's new files that Python would import in the place of a module of its own or of an
+    installed package, unless the gold patch adds that module, too.
+
+    The sandbox is a fresh one of the bug, and still without the patch. Raises SandboxError.
+    """
+    if instance.language != "python" or patch == instance.gold_patch:
+        return []
+    new = {file.target for file in parse(patch) if file.target not in (None, file.source)}
+    gold = _of_gold_patch(instance)
+    modules = {path for path in new - gold if path.endswith(MODULE_FILES)}
+    if not modules:
+        return []
+    in_image = instance.image_workspace is not None
+    tree = tracked_files(sandbox, "*.py", "*.so") if in_image else list(instance.files)
+    folders = _import_folders(instance, sandbox, {*tree})
+    named = {path: {*_modules_at(path, folders, [*tree, *gold])} for path in modules}
+    installed = _installed(sandbox, sorted(set().union(*named.values())))
+    return sorted(path for path, names in named.items() if names & installed)
+
+
+def _import_folders(instance: Instance, sandbox: Sandbox, tree: Collection[str]) -> set[str]:
+    """The folders of the tree from which its tests import modules, as far as they are known."""
+    folders = {"", "src", "lib", *map(posixpath.normpath, sandbox.config.import_paths)} - {"."}
+    for test in (*instance.fail_to_pass, *instance.pass_to_pass):
+        folder = dirname(test.partition("::")[0])
+        # As pytest does.
+        while folder and join(folder, "__init__.py") in tree:
+            folder = dirname(folder)
+        folders.add(folder)
+    for name in pytest_run.RUNNER_FILES & instance.files.keys():
+        for value in PYTHONPATH.findall(instance.files[name].decode(errors="replace")):
+            folders |= {posixpath.normpath(word) for word in re.findall(r"[^\s\"',\[\]]+", value)}
+    return folders
+
+
+def _modules_at(path: str, folders: Iterable[str], tree: Iterable[str]) -> Iterator[str]:
+    """The top-level modules that a new file makes or extends, unless the tree has them already."""
+    for folder in folders:
+        first, *rest = posixpath.relpath(path, folder or ".").split("/")
+        name = first if rest else first.partition(".")[0]
+        module = join(folder, name)
+        present = [each for each in tree if each.startswith((f"{module}.", f"{module}/"))]
+        # Without it, a folder is used only if nothing else has its name.
+        if _makes_regular(path, module):
+            present = [each for each in present if _makes_regular(each, module)]
+        if name.isidentifier() and not any(each.endswith(MODULE_FILES) for each in present):
+            yield name
+
+
+def _makes_regular(path: str, module: str) -> bool:
+    """Whether a file is the module, or makes its folder a regular package."""
+    in_folder = path.startswith(f"{module}/__init__.")
+    return in_folder or (path.startswith(f"{module}.") and "/" not in path[len(module) :])
+
+
+def _installed(sandbox: Sandbox, names: Sequence[str]) -> set[str]:
+    """Those that are modules of the sandbox's Python, or of its packages."""
+    if not names:
+        return set()
+    script = Path(__file__).with_name("installed_modules.py").read_text("utf-8")
+    argv = [sandbox.python, "-I", "-c", script, sandbox.workspace, *names]
+    result = sandbox.run(Command(argv))
+    if result.exit_code != 0:
+        raise SandboxUnavailable(
+            f"{sandbox.python}, the sandbox's Python, can't tell its modules: "
+            f"{result.output.strip()}"
+        )
+    return set(result.output.split())
 
 
 def build_outputs(instance: Instance) -> list[str]:

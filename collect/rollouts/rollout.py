@@ -24,7 +24,7 @@ from collect.agents.inspectcoder.inspector import Inspector
 from collect.agents.inspectcoder.patching import RepairSystem, run_repair
 from collect.agents.rollout_context import RoleModel, RolloutContext
 from collect.benchmarks.base import Benchmark, Confirming, Instance, TestResults, TestStatus
-from collect.benchmarks.running import build_outputs, runner_files
+from collect.benchmarks.running import build_outputs, runner_files, shadowing_files
 from collect.benchmarks.workspace import (
     Snapshot,
     open_instance_sandbox,
@@ -179,8 +179,16 @@ def run_rollout(spec: RolloutSpec, settings: RolloutSettings) -> RolloutTrace:
         with failure_in(trace):
             found = score(settings.benchmark, spec.instance, trace.patch, settings.sandbox)
             trace.verdict, seconds = found, time.monotonic() - scoring_started
-            doubts = {"tampered": found.tampered, "unchecked": ", ".join(found.unchecked) or None}
-            settings.log.note("scored", seconds=seconds, resolved=found.resolved, **doubts)
+            trace.patch = drop_paths(trace.patch, found.left_out)
+            lists = {"unchecked": found.unchecked, "left_out": found.left_out}
+            facts = {name: ", ".join(names) or None for name, names in lists.items()}
+            settings.log.note(
+                "scored",
+                seconds=seconds,
+                resolved=found.resolved,
+                tampered=found.tampered,
+                **facts,
+            )
         trace.scoring_seconds = time.monotonic() - scoring_started
     trace.seconds = time.monotonic() - started
     return trace
@@ -290,6 +298,8 @@ class Verdict:
     """Evidence that the patched code interfered with its own tests; None if there is none."""
     unchecked: tuple[str, ...] = ()
     """Tests that pass, but whose twins can't confirm it."""
+    left_out: tuple[str, ...] = ()
+    """Files of the patch that took no part: modules in the place of Python's or a library's."""
 
     @property
     def resolved(self) -> bool:
@@ -317,7 +327,9 @@ def score(
 
     failed = rows(FAIL_TO_PASS, TestStatus.FAILED, instance.fail_to_pass)
     passed = rows(PASS_TO_PASS, TestStatus.PASSED, instance.pass_to_pass)
-    return Verdict((*failed, *passed), instance.skips_count, results.tampered, unchecked)
+    return Verdict(
+        (*failed, *passed), instance.skips_count, results.tampered, unchecked, results.left_out
+    )
 
 
 @dataclass(frozen=True)
@@ -381,19 +393,22 @@ class _Scoring:
 
     def _run(self, patch: str) -> TestResults:
         deciding = self.instance.fail_to_pass
-        with self._prepared(patch) as (scored, sandbox):
+        with self._prepared(patch) as (scored, sandbox, left_out):
             tests = [*deciding, *self.instance.pass_to_pass]
             results = self.benchmark.run_tests(scored, sandbox, tests)
+            results = replace(results, left_out=left_out)
         passing = all(results.statuses[test] is TestStatus.PASSED for test in deciding)
         if not (passing and isinstance(self.benchmark, Confirming)):
             return results
-        with self._prepared(patch) as (scored, sandbox):
+        with self._prepared(patch) as (scored, sandbox, _):
             unconfirmed = self.benchmark.unconfirmed(scored, sandbox)
         return replace(results, doubts={**results.doubts, **unconfirmed})
 
     @contextmanager
-    def _prepared(self, patch: str) -> Iterator[tuple[Instance, Sandbox]]:
-        """The patched bug, in a fresh sandbox."""
+    def _prepared(self, patch: str) -> Iterator[tuple[Instance, Sandbox, tuple[str, ...]]]:
+        """The patched bug, in a fresh sandbox, and the files of the patch that were left out."""
         with open_instance_sandbox(self.sandbox_config, self.instance) as sandbox:
-            patched = prepare_patched(self.benchmark, self.instance, sandbox, patch)
-            yield replace(patched, is_scored=True), sandbox
+            left_out = tuple(shadowing_files(self.instance, patch, sandbox))
+            kept = drop_paths(patch, left_out) if left_out else patch
+            patched = prepare_patched(self.benchmark, self.instance, sandbox, kept)
+            yield replace(patched, is_scored=True), sandbox, left_out

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -139,6 +141,88 @@ def test_neither_pytest_nor_python_imports_them(folder: str) -> None:
     assert verdict(fixed).resolved
     dropped = runner_files(BUG, patch({**fixed, "src/shop/pytest.py": "", "src/pytest/a.py": ""}))
     assert dropped == sorted([*shadows, "src/pytest/a.py"])
+
+
+FIXES_NOTHING = "import totals\ntotals.total = sum\n"
+SHADOWED = [
+    *("statistics.py", "src/statistics.py", "statistics/__init__.py", "src/statistics/mean.py"),
+    *("tests_of/statistics.py", "lib/_json.py", "pytest_fakemock.py", "src/helperlib/__init__.py"),
+]
+
+
+@pytest.fixture
+def packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Instance:
+    """A bug whose tests use two packages, one of them a plugin of pytest."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    write_wheel(tmp_path, "helperlib", {"helperlib.py": "def same(a, b): return a == b"})
+    write_wheel(
+        tmp_path,
+        "pytest-fakemock",
+        {"pytest_fakemock.py": "import pytest\n@pytest.fixture\ndef mock(): return 3\n"},
+        "[pytest11]\nfakemock = pytest_fakemock\n",
+    )
+    tests = """\
+import statistics
+from helperlib import same
+from totals import total
+
+def test_total(mock):
+    assert same(total([1, 2]), mock)
+
+def test_mean():
+    assert statistics.mean([1, 3]) == 2
+"""
+    bug = of_totals(tests)
+    files = {"tests_of/test_mean.py": tests.encode(), **bug.files, "lib/old.py": b""}
+    return replace(
+        bug,
+        files=files,
+        fail_to_pass=FAILING[:1],
+        pass_to_pass=("tests/test_totals.py::test_mean", "tests_of/test_mean.py::test_mean"),
+        environment=replace(bug.environment, packages=("helperlib", "pytest-fakemock")),
+    )
+
+
+def write_wheel(folder: Path, name: str, files: Mapping[str, str], entry_points: str = "") -> None:
+    facts = f"{name.replace('-', '_')}-1.0"
+    files = {
+        **files,
+        f"{facts}.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        f"{facts}.dist-info/WHEEL": (
+            "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        ),
+        f"{facts}.dist-info/entry_points.txt": entry_points,
+        f"{facts}.dist-info/RECORD": "",
+    }
+    with zipfile.ZipFile(folder / f"{facts}-py3-none-any.whl", "w") as archive:
+        for path, text in files.items():
+            archive.writestr(path, text)
+
+
+@pytest.mark.slow
+def test_no_patch_brings_libraries_or_plugins(packaged: Instance) -> None:
+    made = verdict(dict.fromkeys(SHADOWED, FIXES_NOTHING), packaged)
+    assert not made.resolved
+    assert made.left_out == tuple(sorted(SHADOWED))
+    mine = {"shop.py": "", "src/shop/statistics.py": "", "lib/old/helperlib.py": ""}
+    fixed = verdict({"src/totals.py": CORRECT, **dict.fromkeys(SHADOWED, "!"), **mine}, packaged)
+    assert (fixed.resolved, fixed.left_out) == (True, tuple(sorted(SHADOWED)))
+
+
+def test_a_module_that_the_gold_patch_adds_or_the_tree_has_stays() -> None:
+    files = {"src/totals.py": "from statistics import total\n", "src/statistics.py": CORRECT}
+    assert not verdict(files).resolved
+    fixed = verdict(files, replace(BUG, gold_patch=patch(files)))
+    assert (fixed.resolved, fixed.left_out) == (True, ())
+    own = {"src/statistics/__init__.py": b"", "code/a.py": b"", "pytest.ini": b"[pytest]\n"}
+    own["pytest.ini"] += b"pythonpath = a\n  more/b\n"
+    owned = replace(BUG, files={**BUG.files, **own})
+    new = ["src/statistics/new.py", "code/b.py", "a/shop/json.py"]
+    taken = ["a/json.py", "code/__init__.py", "more/b/json.py"]
+    made = verdict({"src/totals.py": CORRECT, **dict.fromkeys([*new, *taken], "!")}, owned)
+    assert (made.resolved, made.left_out) == (True, tuple(taken))
 
 
 FORGERIES = {
