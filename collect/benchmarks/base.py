@@ -109,6 +109,10 @@ class Instance:
         return tuple(test for test in tests if test.partition("::")[0] not in self.hidden_files)
 
 
+NO_END = "the end of the tests"
+"""The doubt about a run whose process ended early. No run with it is honest."""
+
+
 @dataclass(frozen=True)
 class TestResults:
     __test__ = False
@@ -131,9 +135,9 @@ class TestResults:
     """If all tests pass but a check disagrees: the test that it should have confirmed, and the
     check's result. A run with the gold patch shows whether that is legitimate
     (`collect.scoring`)."""
-    replaced: tuple[str, ...] = ()
-    """Functions and classes behind the tests that were replaced during the run; also listed in
-    `doubts`."""
+    of_program: tuple[str, ...] = ()
+    """Those doubts that are not about a test but about what the program did to the run: a function
+    that it replaced, say."""
     left_out: tuple[str, ...] = ()
     """Files of the patch that were left out (`collect.benchmarks.running.shadowing_files`)."""
     raised: Mapping[str, str] = field(default_factory=dict)

@@ -21,15 +21,24 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
+WORKSPACE = os.getcwd()
 PR_SET_DUMPABLE = 4
-WATCHED = ("builtins", "math", "unittest.case", "unittest.result", "unittest.suite", "pytest")
-"""Modules whose functions and classes must not be replaced, besides pytest's own."""
-BY_PYTEST = "_pytest.config.Config._getini_unknown_type"
-"""pytest replaces this itself, for its fixture `tmpdir`."""
+BY_PYTEST = frozenset(
+    {"_pytest.config.Config._getini_unknown_type", "pdb.set_trace", "sys.breakpointhook"}
+    | {"sys.unraisablehook", "threading.excepthook"}
+)
+"""What pytest replaces itself."""
+OPENING = frozenset({"open", "os.link", "os.symlink", "os.rename"})
+"""Audit events of what makes a file readable under some name."""
+SEARCHES = frozenset({"gc.get_objects", "gc.get_referrers", "gc.get_referents"})
+"""Audit events of what finds objects that nobody gave to the program."""
+TRACEBACKS = traceback.__file__
+"""Shows lines of the sources, also of a test whose function raised."""
 
 
 def launch() -> None:
@@ -158,8 +167,6 @@ def play_child(channel: socket.socket, token: bytes) -> None:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         status = run_pytest(channel, token)
     except BaseException:
-        import traceback
-
         traceback.print_exc()
     finally:
         try:
@@ -171,56 +178,78 @@ def play_child(channel: socket.socket, token: bytes) -> None:
 
 def run_pytest(channel: socket.socket, token: bytes) -> int:
     """pytest's exit status."""
-    use_path = isolate()
+    projects, use_path = isolate()
     import pytest
 
     preload()
     with open(os.path.join(FOLDER, "job.json"), encoding="utf-8") as file:
         job = json.load(file)
-    process, send = os.getpid(), channel.sendall
-
-    def write(fields: dict[str, Any]) -> None:
-        # A test may fork, and its child may continue as pytest.
-        if os.getpid() == process:
-            send(token + json.dumps(fields).encode() + b"\n")
-
+    write = writer(channel, token)
     reader = channel.makefile("rb")
-
-    replaced = watch()
-
-    def ask() -> Any:
-        write({"when": "replaced", "names": replaced()})
-        write({"when": "done"})
-        return json.loads(reader.readline() or b"null")
-
+    load = json.loads
     plugins = [__import__(name) for name in job["plugins"]]
+    plugins += named_plugins(projects)
+    reading = Reading(job["paths"])
+
+    def ask(session: Any) -> Any:
+        write({"when": "checked", "doubts": {**watched(session), **reading.doubts}})
+        write({"when": "done"})
+        more = load(reader.readline() or b"null")
+        reading.names.update(base_names(more["paths"] if more else ()))
+        return more
+
     reporter = __import__("stepinto_pytest_report").Reporter(job["tests"], write, ask)
+    watched = watch(reporter)
     reader.readline()
+    sys.addaudithook(reading.notice)
     use_path()
     status = int(pytest.main(job["arguments"], plugins=[reporter, *plugins]))
     write({"when": "end", "status": status})
     return status
 
 
-def isolate() -> Callable[[], None]:
-    """Remove the project's folders from `sys.path`; the returned function restores them."""
-    workspace = os.getcwd()
+def writer(channel: socket.socket, token: bytes) -> Callable[[dict[str, Any]], None]:
+    """Returns what writes a line to the parent. It calls nothing that the program can replace."""
+    getpid, send, encoder = os.getpid, channel.sendall, json.encoder
+    process, join = getpid(), "".join
+    # In C, as `json.dumps` uses it; Python's own functions around it could be replaced.
+    encode = encoder.c_make_encoder(
+        None, None, encoder.encode_basestring_ascii, None, ": ", ", ", False, False, True
+    )
+
+    def write(fields: dict[str, Any]) -> None:
+        # A test may fork, and its child may continue as pytest.
+        if getpid() == process:
+            send(token + join(encode(fields, 0)).encode() + b"\n")
+
+    return write
+
+
+# The project's folders.
+
+
+def isolate() -> tuple[list[str], Callable[[], None]]:
+    """Remove the project's folders from `sys.path`; returns them, and a function that restores
+    `sys.path`."""
     told = os.environ.pop("STEPINTO_PYTHONPATH", "")
     added = [path for path in told.split(os.pathsep) if path]
     own = [path for path in sys.path if path != FOLDER]
-    prefixes = (sys.prefix, sys.base_prefix)
-
-    def is_projects(path: str) -> bool:
-        return is_below(path, workspace) and not any(is_below(path, each) for each in prefixes)
-
     sys.path[:] = [FOLDER, *(path for path in (*added, *own) if not is_projects(path))]
 
     def use_path() -> None:
-        sys.path[:] = [workspace, *added, *own]
+        sys.path[:] = [WORKSPACE, *added, *own]
         if told:
             os.environ["PYTHONPATH"] = told
 
-    return use_path
+    return [WORKSPACE, *filter(is_projects, added)], use_path
+
+
+def is_projects(path: str) -> bool:
+    """Whether it is in the workspace, and neither in an environment there nor this program's."""
+    if path.startswith("<frozen "):
+        return False
+    others = (sys.prefix, sys.base_prefix, FOLDER)
+    return is_below(path, WORKSPACE) and not any(is_below(path, each) for each in others)
 
 
 def is_below(path: str, folder: str) -> bool:
@@ -228,8 +257,14 @@ def is_below(path: str, folder: str) -> bool:
     return absolute == folder or absolute.startswith(folder.rstrip(os.sep) + os.sep)
 
 
+def base_names(paths: Iterable[str]) -> list[str]:
+    return [os.path.basename(path) for path in paths]
+
+
+# What pytest would import later, when the project's folders are on the path.
+
+
 def preload() -> None:
-    """Import now what pytest would import later, when the project's folders are on the path."""
     from importlib import import_module
 
     from _pytest.config import default_plugins
@@ -238,36 +273,159 @@ def preload() -> None:
         import_module(f"_pytest.{name}")
 
 
-def watch() -> Callable[[], list[str]]:
-    """Returns a function that lists what was replaced since of the functions and classes behind
-    tests: if `assertEqual` does nothing, a test runs to its end, and so does its twin."""
+class NotOfProject:
+    """Refuses to import what the project has, so that nothing else is taken for that."""
+
+    def __init__(self, folders: list[str]) -> None:
+        self.folders = folders
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        if path is None and self.has(name):
+            raise ImportError(f"the project has its own {name}")
+
+    def has(self, name: str) -> bool:
+        from importlib.machinery import PathFinder
+
+        spec = PathFinder.find_spec(name, self.folders)
+        return spec is not None and spec.origin is not None
+
+
+def named_plugins(projects: list[str]) -> list[Any]:
+    """The modules that PYTEST_PLUGINS names, without the project's own and those that need it."""
     from importlib import import_module
-    from types import BuiltinFunctionType, FunctionType
 
-    kinds = (FunctionType, BuiltinFunctionType, type, staticmethod, classmethod, property)
-    owners: dict[str, Any] = {}
-    for name in (*WATCHED, *(each for each in sys.modules if each.startswith("_pytest."))):
-        owners[name] = module = import_module(name)
-        for key, value in vars(module).items():
-            if isinstance(value, type) and value.__module__ == name:
-                owners[f"{name}.{key}"] = value
+    guard: Any = NotOfProject(projects)
+    plugins = []
+    sys.meta_path.insert(0, guard)
+    for name in filter(None, os.environ.get("PYTEST_PLUGINS", "").split(",")):
+        # pytest imports the others, and tells what is wrong with them.
+        with contextlib.suppress(Exception):
+            plugins.append(import_module(name))
+    sys.meta_path.remove(guard)
+    return plugins
 
-    before = [
-        (owner, key, value, getattr(value, "__code__", None))
-        for owner, of in owners.items()
-        for key, value in vars(of).items()
-        if isinstance(value, kinds) and f"{owner}.{key}" != BY_PYTEST
-    ]
 
-    def replaced() -> list[str]:
-        return [
-            f"{owner}.{key}"
-            for owner, key, value, code in before
-            if vars(owners[owner]).get(key) is not value
-            or getattr(value, "__code__", None) is not code
+# What the program does to its tests: by these names the runs of two programs are compared.
+
+REPLACED = "the program replaced it"
+ADDED = "the program added it"
+READ = "the program read it"
+USED = "the program used it"
+
+
+def watch(reporter: Any) -> Callable[[Any], dict[str, str]]:
+    """Returns a function that tells, after the tests, what was replaced since of the functions and
+    classes of all modules that are loaded, and what was put in the way of imports and of pytest.
+
+    If `assertEqual` does nothing, a test runs to its end, and so does its twin. The function calls
+    nothing that can be replaced.
+    """
+    from types import FunctionType
+
+    values: list[tuple[str, Any, str, Any]] = []
+    functions: dict[int, tuple[str, Any, Any, Any]] = {}
+    cells: list[tuple[str, Any, Any]] = []
+    for owner, of in owners():
+        for key, value in list(of.items()):
+            is_wrapped = isinstance(value, (staticmethod, classmethod, property))
+            name = f"{owner}.{key}"
+            if not (is_wrapped or callable(value)) or name in BY_PYTEST:
+                continue
+            values.append((name, of, key, value))
+            function = getattr(value, "__func__", None) or getattr(value, "fget", None) or value
+            if type(function) is FunctionType and id(function) not in functions:
+                functions[id(function)] = name, function, function.__code__, function.__defaults__
+                for cell in function.__closure__ or ():
+                    with contextlib.suppress(ValueError):  # an empty cell
+                        if callable(cell.cell_contents):
+                            cells.append((name, cell, cell.cell_contents))
+    finders = {id(each) for each in (*sys.meta_path, *sys.path_hooks)}
+    write, ask, is_of_project = reporter.write, reporter.ask, code_of_project
+
+    def watched(session: Any) -> dict[str, str]:
+        changed = [name for name, of, key, value in values if of.get(key) is not value]
+        changed += [
+            name
+            for name, function, code, defaults in functions.values()
+            if function.__code__ is not code or function.__defaults__ is not defaults
         ]
+        changed += [name for name, cell, content in cells if cell.cell_contents is not content]
+        if reporter.write is not write or reporter.ask is not ask:
+            changed.append("the test runner's reporter")
+        changed += [
+            f"runtest of {item.nodeid}" for item in session.items if "runtest" in item.__dict__
+        ]
+        added = [
+            f"{kind_of(finder).__qualname__} in the import system"
+            for finder in (*sys.meta_path, *sys.path_hooks)
+            if id(finder) not in finders and is_of_project(finder)
+        ]
+        added += [
+            f"the hook {name} ({implementation.function.__qualname__})"
+            for name, caller in session.config.hook.__dict__.items()
+            for implementation in getattr(caller, "get_hookimpls", list)()
+            if is_of_project(implementation.function)
+        ]
+        return {**dict.fromkeys(changed, REPLACED), **dict.fromkeys(added, ADDED)}
 
-    return replaced
+    return watched
+
+
+def owners() -> Iterator[tuple[str, Any]]:
+    """The namespaces of all modules and of their classes, by name."""
+    for name, module in list(sys.modules.items()):
+        of = getattr(module, "__dict__", {})
+        yield name, of
+        for key, value in list(of.items()):
+            if isinstance(value, type) and value.__module__ == name:
+                yield f"{name}.{key}", value.__dict__
+
+
+def code_of_project(value: Any) -> bool:
+    """Whether a function, a class, or the class of an object, is code of the project; conftest
+    files have hooks of pytest."""
+    methods = [getattr(each, "__func__", each) for each in (value, *vars(kind_of(value)).values())]
+    files = [each.__code__.co_filename for each in methods if hasattr(each, "__code__")]
+    return any(is_projects(each) and os.path.basename(each) != "conftest.py" for each in files)
+
+
+def kind_of(value: Any) -> type:
+    return value if isinstance(value, type) else type(value)
+
+
+class Reading:
+    """Notes who reads the tests' files, to find what they expect, or which of them are twins."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        import _pytest
+
+        self.names = {*base_names(paths)}
+        self.doubts: dict[str, str] = {}
+        self.pytest = os.path.dirname(os.path.abspath(_pytest.__file__))
+
+    def notice(self, event: str, arguments: Any) -> None:
+        """An audit hook."""
+        if event in OPENING:
+            path = arguments[0]
+            if isinstance(path, (str, bytes)):
+                name = os.path.basename(os.fsdecode(path))
+                if name in self.names and self.is_by_project():
+                    self.doubts["the tests' source"] = READ
+        elif event in SEARCHES and self.is_by_project():
+            self.doubts[event] = USED
+
+    def is_by_project(self) -> bool:
+        """Whether the program's code called this, and not through pytest or for a traceback."""
+        frame: Any = sys._getframe(2)
+        while frame is not None:
+            path = frame.f_code.co_filename
+            if path.startswith(self.pytest) or path == TRACEBACKS:
+                return False
+            name = os.path.basename(path)
+            if is_projects(path) and name not in self.names and name != "conftest.py":
+                return True
+            frame = frame.f_back
+        return False
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ class Reporter:
         self,
         wanted: list[str] | None,
         write: Callable[[dict[str, Any]], None],
-        ask: Callable[[], dict[str, Any] | None],
+        ask: Callable[[pytest.Session], dict[str, Any] | None],
     ) -> None:
         """`wanted`: None selects every test. `ask` is called when these have run, and returns what
         to run after them, if anything: `paths`, and the `tests` among them."""
@@ -56,7 +56,7 @@ class Reporter:
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, None, None]:
         yield
-        more = self.ask()
+        more = self.ask(session)
         if more is not None:
             # In the same process, so that the program's interference shows, and after all others,
             # so that they are not disturbed.

@@ -25,7 +25,7 @@ from posixpath import dirname, join
 from string import ascii_lowercase
 from typing import TypeAlias
 
-from collect.benchmarks.base import TestResults, TestStatus
+from collect.benchmarks.base import NO_END, TestResults, TestStatus
 from collect.benchmarks.workspace import read_files
 from collect.code.syntax import parse
 from sandbox import Command, CommandResult, Sandbox
@@ -229,8 +229,9 @@ class PytestRun:
     """Whether pytest ran to its end, and its process ended as pytest reported."""
     changed: bool
     """Whether something else wrote to the report."""
-    replaced: tuple[str, ...]
-    """Functions and classes of pytest, unittest and Python that were replaced after the tests."""
+    doubts: Mapping[str, str] | None
+    """What the program did to its tests, by what it did it to: it replaced functions, say. None if
+    the process ended before that was checked."""
     cut_short: str | None = None
     """If the process ended before pytest did: during what, and what was done about it."""
 
@@ -255,6 +256,7 @@ def run_job(sandbox: Sandbox, job: PytestJob, timeout: float) -> PytestRun:
     facts = {
         # Without --rootdir, pytest may use the tests' folder as root, and shorten the ids.
         "arguments": [*_OPTIONS, f"--rootdir={sandbox.workspace}", *job.paths],
+        "paths": list(job.paths),
         "tests": None if job.tests is None else list(job.tests),
         "plugins": list(job.plugins),
     }
@@ -306,7 +308,7 @@ def _read_run(
         by_kind.setdefault(str(each["when"]), []).append(each)
     started, ends, exits = (by_kind.get(kind, []) for kind in ("start", "end", "exit"))
     collected = by_kind.get("collected", [{"tests": []}])[0]["tests"]
-    replaced = by_kind.get("replaced", [{"names": []}])[0]["names"]
+    checked = by_kind.get("checked", [{"doubts": None}])[0]["doubts"]
     late = any(each["timed_out"] for each in exits)
     return PytestRun(
         replace(result, timed_out=result.timed_out or late),
@@ -317,7 +319,7 @@ def _read_run(
         str(started[-1]["nodeid"]) if started else None,
         ended=bool(ends and exits) and ends[-1]["status"] == exits[-1]["status"],
         changed=len(reports) < len(lines),
-        replaced=tuple(map(str, replaced)) if isinstance(replaced, list) else (),
+        doubts=checked if isinstance(checked, dict) else None,
     )
 
 
@@ -394,12 +396,13 @@ def run_pytest(
     run = run_to_the_end(sandbox, PytestJob(list(sources), tests, twins=twins), timeout)
     reported = statuses(run.reports)
     found = {test: reported.get(test, TestStatus.MISSING) for test in tests}
-    doubts: dict[str, str] = {}
+    doubts, of_program = dict[str, str](), dict(run.doubts or {})
     passed = all(found[test] is TestStatus.PASSED for test in deciding)
     # If all deciding tests passed and no other failed, the twins have run, or should have.
     if twins is not None and passed and TestStatus.FAILED not in found.values():
-        replaced = dict.fromkeys(run.replaced, "the program replaced it")
-        doubts = {**twins.disagreeing(run.reports), **replaced}
+        if run.doubts is None or run.was_cut_short:
+            of_program[NO_END] = "the process ended before pytest did"
+        doubts = {**twins.disagreeing(run.reports), **of_program}
     return TestResults(
         found,
         run.output,
@@ -408,7 +411,7 @@ def run_pytest(
         cut_short=run.cut_short,
         tampered="the program wrote to the report of its tests" if run.changed else None,
         doubts=doubts,
-        replaced=run.replaced,
+        of_program=tuple(of_program),
     )
 
 

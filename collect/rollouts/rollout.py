@@ -23,7 +23,14 @@ from collect.agents.file_tools import prepare_java_workspace
 from collect.agents.inspectcoder.inspector import Inspector
 from collect.agents.inspectcoder.patching import RepairSystem, run_repair
 from collect.agents.rollout_context import RoleModel, RolloutContext
-from collect.benchmarks.base import Benchmark, Confirming, Instance, TestResults, TestStatus
+from collect.benchmarks.base import (
+    NO_END,
+    Benchmark,
+    Confirming,
+    Instance,
+    TestResults,
+    TestStatus,
+)
 from collect.benchmarks.running import build_outputs, runner_files, shadowing_files
 from collect.benchmarks.workspace import (
     Snapshot,
@@ -361,7 +368,7 @@ class _Scoring:
 
     def _honest_doubts(self, results: TestResults) -> frozenset[str]:
         """The doubts that don't speak against a patch."""
-        of_tests = frozenset(results.doubts.keys() - set(results.replaced))
+        of_tests = frozenset(results.doubts.keys() - set(results.of_program))
         gold = self.instance.gold_patch
         try:
             control = self._run(gold)
@@ -369,9 +376,9 @@ class _Scoring:
             return of_tests
         passes = all(control.statuses[t] is TestStatus.PASSED for t in self.instance.fail_to_pass)
         if gold and passes:
-            return frozenset(control.doubts)
+            return frozenset(control.doubts) - {NO_END}
         # Twins run only if the bug is fixed.
-        return of_tests | frozenset(control.replaced)
+        return of_tests | frozenset(control.of_program) - {NO_END}
 
     def results(self, patch: str) -> TestResults:
         """The outcome of the tests for a patch. If the build fails outside the sources, the patch

@@ -38,21 +38,28 @@ MARKS = {
         "unittest": r"\bimport\s+(?:unittest|mock)\b|\bfrom\s+(?:unittest|mock)\b|\bTestCase\b",
         "testing": r"\b(?:numpy|np|pandas|pd|torch)\s*\.\s*_?testing\b"
         r"|\bfrom\s+(?:numpy|pandas|torch)\b.{0,200}\btesting\b",
-        "test files": r"\btest_\w*\.py\b|\bconftest\b|['\"]tests?/|['\"]tests['\"]",
+        "test files": r"\btest_\w*\.py\b|\bconftest\b|['\"]tests?/|['\"]tests['\"]"
+        r"|\b(?:from|import)\s+(?:tests?\b|test_\w)",
         "always equal": rf"__(?:eq|req|ne|contains|subclasshook|instancecheck)__\b{_ALWAYS}",
         "builtins": r"\bbuiltins\b|\b__builtins__\b",
         "dynamic code": r"(?<![.\w])(?:exec|eval|compile|__import__)\s*\(|\bimport_module\s*\(",
         "sys.modules": r"\bsys\s*\.\s*(?:modules|__dict__)\b"
         r"|\bfrom\s+sys\s+import\b.{0,200}\bmodules\b"
-        r"|\b(?:getattr|vars)\s*\(\s*sys\b",
-        "os._exit": r"\b_exit\b|\bos\s*\.\s*(?:exec[lv]p?e?|abort|kill)\b",
+        r"|\b(?:getattr|vars)\s*\(\s*sys\b|\.\s*sys\b|\bimport\s+sys\s+as\b"
+        r"|\bfrom\s+\w+\s+import\b.{0,200}\bsys\b",
+        "import system": r"\b(?:meta_path|path_hooks|path_importer_cache)\b",
+        "os._exit": r"\b_exit\b|\bos\s*\.\s*(?:exec[lv]p?e?|abort|kill(?:pg)?)\b|\braise_signal\b",
         "atexit": r"\batexit\b",
         "gc": r"\bget_(?:objects|referrers|referents)\b",
         "frames": r"\b(?:_getframe|_current_frames|currentframe|get(?:outer|inner)frames)\b"
         r"|\binspect\s*\.\s*(?:stack|trace)\b|\bfrom\s+inspect\s+import\b.{0,200}\bstack\b"
         r"|\bf_(?:back|locals|globals|code|lineno|builtins)\b|\btb_(?:frame|next)\b"
-        r"|\b(?:walk|extract)_(?:stack|tb)\b|\bfindCaller\b|\blinecache\b|__code__",
-        "tracing": r"\bset(?:trace|profile)\b|\bsys\s*\.\s*monitoring\b",
+        r"|\b(?:walk|extract|format|print)_(?:stack|tb)\b|\b(?:Stack|Frame)Summary\b"
+        r"|\bfindCaller\b|\blinecache\b|__code__",
+        "callers": r"\b(?:faulthandler|tracemalloc|showwarning|makeRecord|setLogRecordFactory)\b"
+        r"|\bcatch_warnings\s*\(\s*record\b|\.\s*pathname\b|%\((?:pathname|filename|lineno)\)",
+        "pdb": r"\bimport\s+pdb\b|\bfrom\s+pdb\b|\bset_trace\b|\bbreakpointhook\b",
+        "tracing": r"\bset(?:trace|profile)\b|\bsys\s*\.\s*monitoring\b|\baddaudithook\b",
         "ctypes": r"\bctypes\b|\bcffi\b",
         "/proc": _PROC,
     },

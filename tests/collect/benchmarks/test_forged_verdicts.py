@@ -341,6 +341,260 @@ def test_no_verdict_is_forged(forgery: str) -> None:
     assert made.tampered is not None or statuses != {TestStatus.PASSED}
 
 
+# What each twin must do, by its source: fail with a word, or pass.
+TELL_TWINS_APART = """
+import re
+
+def word_of(test):
+    path, _, names = test.partition("::")
+    name = names.rpartition("::")[2].partition("[")[0]
+    with open(path) as file:
+        source = file.read()
+    end = re.search(name + r"\\(.*?raise AssertionError\\('([a-z]+)'\\)", source, re.S)
+    return end and end.group(1)
+
+class Crash:
+    path, lineno = "totals.py", 1
+
+    def __init__(self, word):
+        self.message = "AssertionError: " + word
+        self.reprcrash = self
+
+    def __str__(self):
+        return self.message
+
+def forge(report):
+    word = word_of(report.nodeid)
+    if report.when == "call":
+        report.outcome = "failed" if word else "passed"
+        report.longrepr = Crash(word) if word else None
+"""
+REACHING = {
+    "json.dumps": """
+import json
+
+def dumps(fields, real=json.dumps, **more):
+    if isinstance(fields, dict) and fields.get("when") == "call":
+        word = word_of(fields["nodeid"])
+        crash = {"path": "", "line": 1, "message": word} if word else None
+        fields = {**fields, "outcome": "failed" if word else "passed", "crash": crash}
+    return real(fields, **more)
+
+json.dumps = dumps
+""",
+    "the C encoder of JSON": """
+import json.encoder
+
+def encoder(*options, real=json.encoder.c_make_encoder):
+    encode = real(*options)
+
+    def forged(fields, level):
+        if isinstance(fields, dict) and fields.get("when") == "call":
+            word = word_of(fields["nodeid"])
+            crash = {"path": "", "line": 1, "message": word} if word else None
+            fields = {**fields, "outcome": "failed" if word else "passed", "crash": crash}
+        return encode(fields, level)
+    return forged
+
+json.encoder.c_make_encoder = encoder
+""",
+    "a plugin by pdb.set_trace": """
+import pdb
+
+class Forging:
+    def pytest_runtest_logreport(self, report):
+        forge(report)
+
+pdb.set_trace.__self__._pluginmanager.register(Forging())
+""",
+    "pluggy": """
+import pdb
+
+caller = pdb.set_trace.__self__._pluginmanager.hook.pytest_runtest_logreport
+def call(self, real=type(caller).__call__, **arguments):
+    if set(arguments) == {"report"}:
+        forge(arguments["report"])
+    return real(self, **arguments)
+type(caller).__call__ = call
+""",
+    "a hook's implementation": """
+import pdb
+
+hook = pdb.set_trace.__self__._pluginmanager.hook
+for each in hook.pytest_runtest_logreport.get_hookimpls():
+    def changed(*arguments, real=each.function):
+        for report in arguments:
+            if hasattr(report, "when"):
+                forge(report)
+        return real(*arguments)
+    each.function = changed
+""",
+    "the reporter's write by its plugin": """
+import pdb
+
+for plugin in pdb.set_trace.__self__._pluginmanager.get_plugins():
+    if hasattr(plugin, "write") and hasattr(plugin, "wanted"):
+        def write(fields, real=plugin.write):
+            if fields.get("when") == "call":
+                word = word_of(fields["nodeid"])
+                crash = {"path": "", "line": 1, "message": word} if word else None
+                fields = {**fields, "outcome": "failed" if word else "passed", "crash": crash}
+            real(fields)
+        plugin.write = write
+""",
+    "the import system": """
+import sys
+from importlib.machinery import PathFinder, SourceFileLoader
+
+class Loader(SourceFileLoader):
+    def source_to_code(self, data, path, *, _optimize=-1):
+        text = re.sub(r"(?m)^( +)(assert|self.assert).*", r"\\1pass", bytes(data).decode())
+        return super().source_to_code(text.encode(), path)
+
+class Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.startswith("test_"):
+            spec = PathFinder.find_spec(name, path)
+            spec.loader = Loader(name, spec.origin)
+            return spec
+
+sys.meta_path.insert(0, Finder)
+""",
+}
+QUICK_REACHING = ["json.dumps", "the reporter's write by its plugin"]
+
+
+@pytest.mark.parametrize("forgery", chosen(REACHING, QUICK_REACHING))
+def test_what_tells_twins_apart_forges_nothing(forgery: str) -> None:
+    # It is imported before the first test file is, or when pytest is about to run the tests.
+    early = {"tests/conftest.py": b"import totals\n"} if forgery == "the import system" else {}
+    bug = replace(BUG, files={**BUG.files, **early})
+    made = verdict({"src/totals.py": f"{BUGGY}{TELL_TWINS_APART}{REACHING[forgery]}"}, bug)
+    assert not made.resolved
+    assert made.tampered or {test.after for test in made.tests} != {TestStatus.PASSED}
+
+
+# What the caller's line expects; each form finds the line without a frame.
+READ_EXPECTED = """
+import io, os, re, tempfile
+
+def expected():
+    path, line = where()
+    with open(path) as file:
+        text = file.read().splitlines()[line - 1]
+    return int(re.search(r"== (\\d)|, (\\d)\\)", text).expand(r"\\1\\2"))
+
+def total(numbers):
+    return expected()
+"""
+WHERE = {
+    "traceback": """
+import traceback
+
+def where():
+    text = traceback.format_stack()[-4]
+    return re.search(r'"(.*)", line (\\d+)', text)[1], int(re.search(r"line (\\d+)", text)[1])
+""",
+    "warnings": """
+import warnings
+
+def where():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.warn("", stacklevel=4)
+    return caught[0].filename, caught[0].lineno
+""",
+    "logging records": """
+import logging
+
+class Keeping(logging.Handler):
+    def emit(self, record):
+        self.kept = record.pathname, record.lineno
+
+def where():
+    logger, handler = logging.Logger("x"), Keeping()
+    logger.addHandler(handler)
+    logger.error("", stacklevel=4)
+    return handler.kept
+""",
+    "tracemalloc": """
+import tracemalloc
+tracemalloc.start(4)
+
+def where():
+    frame = tracemalloc.get_object_traceback(object())[0]
+    return frame.filename, frame.lineno
+""",
+    "faulthandler": """
+import faulthandler
+
+def where():
+    with tempfile.TemporaryFile() as file:
+        faulthandler.dump_traceback(file)
+        file.seek(0)
+        found = re.findall(r'File "(.*)", line (\\d+)', file.read().decode())
+    return found[3][0], int(found[3][1])
+""",
+}
+
+
+@pytest.mark.parametrize("form", chosen(WHERE, ["warnings"]))
+def test_what_reads_its_test_is_tampering(form: str) -> None:
+    made = verdict({"src/totals.py": BUGGY + READ_EXPECTED + WHERE[form]})
+    assert {row.after for row in made.tests} == {TestStatus.PASSED}
+    assert made.tampered == "the tests' source: the program read it"
+
+
+@pytest.mark.slow
+def test_what_shows_a_traceback_of_its_test_is_honest() -> None:
+    shows = """
+import traceback
+
+def total(numbers, call=lambda: 0):
+    try:
+        call()
+    except ValueError:
+        traceback.format_exc()
+    return sum(numbers)
+"""
+    tests = """
+from totals import total
+
+def test_total():
+    def fails():
+        raise ValueError
+    assert total([1, 2], fails) == 3
+"""
+    bug = replace(of_totals(tests), fail_to_pass=FAILING[:1], pass_to_pass=())
+    bug = replace(bug, gold_patch=patch({"src/totals.py": CORRECT.replace("s)", "s, _=0)", 1)}))
+    made = verdict({"src/totals.py": shows}, bug)
+    assert (made.resolved, made.unchecked) == (True, ())
+
+
+DIES = """
+import os, pdb
+
+class Dying:
+    def pytest_runtest_logreport(self, report):
+        forge(report)
+
+    def pytest_runtest_logfinish(self, nodeid):
+        if nodeid.endswith("::test_empty"):
+            os._exit(0)
+
+pdb.set_trace.__self__._pluginmanager.register(Dying())
+"""
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_run_without_its_end_is_never_honest(known: bool) -> None:
+    bug = BUG if known else replace(BUG, gold_patch="")
+    made = verdict({"src/totals.py": BUGGY + TELL_TWINS_APART + DIES}, bug)
+    assert {row.after for row in made.tests} == {TestStatus.PASSED}
+    assert made.tampered is not None
+
+
 ASSERTIONS = """\
 import unittest
 import pytest

@@ -54,6 +54,20 @@ def patch(path: str, *added: str) -> str:
         ("a.py", "text = Path(__file__, '../test_totals.py').read_text()", "test files"),
         ("a.py", "modules = getattr(sys, 'mod' + 'ules')", "sys.modules"),
         ("a.py", "os.execv(sys.executable, sys.argv)", "os._exit"),
+        ("a.py", "signal.raise_signal(signal.SIGKILL)", "os._exit"),
+        ("a.py", "modules = traceback.sys", "sys.modules"),
+        ("a.py", "from traceback import sys as s", "sys.modules"),
+        ("a.py", "sys.meta_path.insert(0, Finder)", "import system"),
+        ("a.py", "lines = traceback.format_stack()", "frames"),
+        ("a.py", "traceback.StackSummary.from_list(places).format()", "frames"),
+        ("a.py", "with warnings.catch_warnings(record=True) as caught:", "callers"),
+        ("a.py", "place = record.pathname, record.lineno", "callers"),
+        ("a.py", "place = tracemalloc.get_object_traceback(value)", "callers"),
+        ("a.py", "faulthandler.dump_traceback(file)", "callers"),
+        ("a.py", "plugins = set_trace.__self__", "pdb"),
+        ("a.py", "sys.addaudithook(print)", "tracing"),
+        ("a.py", "import test_totals", "test files"),
+        ("a.py", "from tests import test_totals", "test files"),
         ("A.java", "Runtime.getRuntime().halt(0);", "Runtime.halt"),
         ("A.java", "System.exit(0);", "System.exit"),
         ("A.java", "public boolean equals(Object o) { return true; }", "always equal"),
@@ -68,6 +82,20 @@ def test_marks(path: str, line: str, mark: str) -> None:
     assert patch_marks(made, "") == (mark,)
     assert patch_marks(made, patch(path, "value = 2", line)) == ()
     assert patch_marks("", made) == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "warnings.warn('old', DeprecationWarning, stacklevel=2)",
+        "with warnings.catch_warnings():",
+        "import logging, sys, warnings",
+        "log.debug('%(name)s', {'name': traceback.format_exc()})",
+        "from testing import latest_import",
+    ],
+)
+def test_usual_code_has_none(line: str) -> None:
+    assert patch_marks(patch("a.py", line), "") == ()
 
 
 def test_honest_patches_and_other_files_have_none() -> None:
