@@ -317,62 +317,62 @@ def watch(reporter: Any) -> Callable[[Any], dict[str, str]]:
     """Returns a function that tells, after the tests, what was replaced since of the functions and
     classes of all modules that are loaded, and what was put in the way of imports and of pytest.
 
-    If `assertEqual` does nothing, a test runs to its end, and so does its twin. The function calls
+    If `assertEqual` does nothing, a test runs to its end, and so does its twin. What decides calls
     nothing that can be replaced.
     """
+    from operator import attrgetter, is_
     from types import FunctionType
 
-    values: list[tuple[str, Any, str, Any]] = []
-    functions: dict[int, tuple[str, Any, Any, Any]] = {}
-    cells: list[tuple[str, Any, Any]] = []
-    for owner, of in owners():
-        for key, value in list(of.items()):
-            is_wrapped = isinstance(value, (staticmethod, classmethod, property))
-            name = f"{owner}.{key}"
-            if not (is_wrapped or callable(value)) or name in BY_PYTEST:
-                continue
-            values.append((name, of, key, value))
-            function = getattr(value, "__func__", None) or getattr(value, "fget", None) or value
-            if type(function) is FunctionType and id(function) not in functions:
-                functions[id(function)] = name, function, function.__code__, function.__defaults__
-                for cell in function.__closure__ or ():
-                    with contextlib.suppress(ValueError):  # an empty cell
-                        if callable(cell.cell_contents):
-                            cells.append((name, cell, cell.cell_contents))
+    kinds = (staticmethod, classmethod, property)
+    spaces = [(owner, of, dict(of)) for owner, of in namespaces()]
+    parts = attrgetter("__code__", "__defaults__", "__closure__")
+    bodies = [
+        (f"{owner}.{key}", function, parts(function))
+        for owner, _, before in spaces
+        for key, value in before.items()
+        for function in [value.__func__ if type(value) in kinds[:2] else value]
+        if type(function) is FunctionType
+        and function.__module__ in (owner, owner.rpartition(".")[0])
+    ]
     finders = {id(each) for each in (*sys.meta_path, *sys.path_hooks)}
     write, ask, is_of_project = reporter.write, reporter.ask, code_of_project
+    same, each_of, is_callable, is_kind = all, map, callable, isinstance
+
+    def replaced() -> Iterator[str]:
+        for owner, of, before in spaces:
+            if not same(each_of(is_, each_of(of.get, before), before.values())):
+                for key, value in before.items():
+                    matters = is_callable(value) or is_kind(value, kinds)
+                    if matters and of.get(key) is not value:
+                        yield f"{owner}.{key}"
+        for name, function, body in bodies:
+            if not same(each_of(is_, parts(function), body)):
+                yield name
+        if reporter.write is not write or reporter.ask is not ask:
+            yield "the test runner's reporter"
+
+    def added(session: Any) -> Iterator[str]:
+        for finder in (*sys.meta_path, *sys.path_hooks):
+            if id(finder) not in finders and is_of_project(finder):
+                yield f"{kind_of(finder).__qualname__} in the import system"
+        for name, caller in session.config.hook.__dict__.items():
+            for hook in caller.get_hookimpls() if hasattr(caller, "get_hookimpls") else ():
+                if is_of_project(hook.function):
+                    yield f"the hook {name} ({hook.function.__qualname__})"
+        for item in session.items:
+            if "runtest" in item.__dict__:
+                yield f"runtest of {item.nodeid}"
 
     def watched(session: Any) -> dict[str, str]:
-        changed = [name for name, of, key, value in values if of.get(key) is not value]
-        changed += [
-            name
-            for name, function, code, defaults in functions.values()
-            if function.__code__ is not code or function.__defaults__ is not defaults
-        ]
-        changed += [name for name, cell, content in cells if cell.cell_contents is not content]
-        if reporter.write is not write or reporter.ask is not ask:
-            changed.append("the test runner's reporter")
-        changed += [
-            f"runtest of {item.nodeid}" for item in session.items if "runtest" in item.__dict__
-        ]
-        added = [
-            f"{kind_of(finder).__qualname__} in the import system"
-            for finder in (*sys.meta_path, *sys.path_hooks)
-            if id(finder) not in finders and is_of_project(finder)
-        ]
-        added += [
-            f"the hook {name} ({implementation.function.__qualname__})"
-            for name, caller in session.config.hook.__dict__.items()
-            for implementation in getattr(caller, "get_hookimpls", list)()
-            if is_of_project(implementation.function)
-        ]
-        return {**dict.fromkeys(changed, REPLACED), **dict.fromkeys(added, ADDED)}
+        doubts = {name: REPLACED for name in replaced() if name not in BY_PYTEST}
+        doubts.update((name, ADDED) for name in added(session))
+        return doubts
 
     return watched
 
 
-def owners() -> Iterator[tuple[str, Any]]:
-    """The namespaces of all modules and of their classes, by name."""
+def namespaces() -> Iterator[tuple[str, Any]]:
+    """Of all modules and of their classes, by name."""
     for name, module in list(sys.modules.items()):
         of = getattr(module, "__dict__", {})
         yield name, of

@@ -46,7 +46,7 @@ MARKS = {
         "sys.modules": r"\bsys\s*\.\s*(?:modules|__dict__)\b"
         r"|\bfrom\s+sys\s+import\b.{0,200}\bmodules\b"
         r"|\b(?:getattr|vars)\s*\(\s*sys\b|\.\s*sys\b|\bimport\s+sys\s+as\b"
-        r"|\bfrom\s+\w+\s+import\b.{0,200}\bsys\b",
+        r"|\bfrom\s+(?!sys\b)\w+\s+import\b.{0,200}\bsys\b",
         "import system": r"\b(?:meta_path|path_hooks|path_importer_cache)\b",
         "os._exit": r"\b_exit\b|\bos\s*\.\s*(?:exec[lv]p?e?|abort|kill(?:pg)?)\b|\braise_signal\b",
         "atexit": r"\batexit\b",

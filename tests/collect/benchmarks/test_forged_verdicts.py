@@ -670,13 +670,53 @@ def test_replaced_assertions_are_tampering(name: str, known: bool) -> None:
     assert "the program replaced it" in str(made.tampered)
 
 
+LIBRARY = """
+import builtins, logging, sys, time
+
+builtins.print = lambda *a, real=print: real(*a)
+time.time = lambda real=time.time: real()
+
+class Logger(logging.Logger):
+    pass
+
+logging.setLoggerClass(Logger)
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        return None
+
+sys.meta_path.append(Finder())
+"""
+BY_LIBRARY = {
+    "builtins.print",
+    "time.time",
+    "logging._loggerClass",
+    "Finder in the import system",
+    "the hook pytest_runtest_setup (pytest_runtest_setup)",
+    "gc.get_objects",
+    "the tests' source",
+}
+
+
 @pytest.mark.parametrize("known", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_a_project_may_replace_them_itself(known: bool) -> None:
-    replaces = "import builtins\nbuiltins.print = lambda *a, real=print: real(*a)\n"
-    files = {**BUG.files, "tests/conftest.py": replaces.encode()}
+def test_a_project_may_do_so_itself(known: bool) -> None:
+    plugin = """
+import gc, inspect, library
+
+def pytest_runtest_setup(item):
+    gc.get_objects()
+    open(item.path).close()
+"""
+    more = {
+        "library.py": LIBRARY,
+        "plugin.py": plugin,
+        "conftest.py": "pytest_plugins = ['plugin']",
+    }
+    files = {**BUG.files, **{path: text.encode() for path, text in more.items()}}
     bug = replace(BUG, files=files) if known else replace(BUG, files=files, gold_patch="")
     fixed = verdict({"src/totals.py": CORRECT}, bug)
-    assert (fixed.resolved, fixed.unchecked) == (True, ("builtins.print",))
+    assert fixed.resolved
+    assert {*fixed.unchecked} == BY_LIBRARY
 
 
 @pytest.mark.slow
