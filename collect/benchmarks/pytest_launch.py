@@ -323,31 +323,37 @@ def watch(reporter: Any) -> Callable[[Any], dict[str, str]]:
     from operator import attrgetter, is_
     from types import FunctionType
 
-    kinds = (staticmethod, classmethod, property)
+    kinds = {FunctionType, staticmethod, classmethod}
     spaces = [(owner, of, dict(of)) for owner, of in namespaces()]
-    parts = attrgetter("__code__", "__defaults__", "__closure__")
-    bodies = [
-        (f"{owner}.{key}", function, parts(function))
+    functions = {
+        function: (owner, key)
         for owner, _, before in spaces
         for key, value in before.items()
-        for function in [value.__func__ if type(value) in kinds[:2] else value]
+        if type(value) in kinds
+        for function in [value if type(value) is FunctionType else value.__func__]
         if type(function) is FunctionType
-        and function.__module__ in (owner, owner.rpartition(".")[0])
+    }
+    bodies = [
+        (part, [*map(part, functions)])
+        for part in (attrgetter("__code__"), attrgetter("__defaults__"))
     ]
     finders = {id(each) for each in (*sys.meta_path, *sys.path_hooks)}
     write, ask, is_of_project = reporter.write, reporter.ask, code_of_project
-    same, each_of, is_callable, is_kind = all, map, callable, isinstance
+    wrappers = (staticmethod, classmethod, property)
+    same, each_of, pairs, is_callable, is_kind = all, map, zip, callable, isinstance
 
     def replaced() -> Iterator[str]:
         for owner, of, before in spaces:
             if not same(each_of(is_, each_of(of.get, before), before.values())):
                 for key, value in before.items():
-                    matters = is_callable(value) or is_kind(value, kinds)
+                    matters = is_callable(value) or is_kind(value, wrappers)
                     if matters and of.get(key) is not value:
                         yield f"{owner}.{key}"
-        for name, function, body in bodies:
-            if not same(each_of(is_, parts(function), body)):
-                yield name
+        for part, before in bodies:
+            if not same(each_of(is_, each_of(part, functions), before)):
+                for (function, (owner, key)), old in pairs(functions.items(), before):
+                    if part(function) is not old:
+                        yield f"{owner}.{key}"
         if reporter.write is not write or reporter.ask is not ask:
             yield "the test runner's reporter"
 
@@ -384,8 +390,9 @@ def namespaces() -> Iterator[tuple[str, Any]]:
 def code_of_project(value: Any) -> bool:
     """Whether a function, a class, or the class of an object, is code of the project; conftest
     files have hooks of pytest."""
-    methods = [getattr(each, "__func__", each) for each in (value, *vars(kind_of(value)).values())]
-    files = [each.__code__.co_filename for each in methods if hasattr(each, "__code__")]
+    methods = [value] if hasattr(value, "__code__") else vars(kind_of(value)).values()
+    functions = [getattr(each, "__func__", each) for each in methods]
+    files = {each.__code__.co_filename for each in functions if hasattr(each, "__code__")}
     return any(is_projects(each) and os.path.basename(each) != "conftest.py" for each in files)
 
 
