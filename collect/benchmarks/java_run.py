@@ -42,8 +42,11 @@ Reports = Sequence[Mapping[str, object]]
 """What the test runner tells of the tests, in order."""
 SETTINGS_FILES = frozenset({"junit-platform.properties", "testng.xml", "gradle-wrapper.properties"})
 """Names of other files, in any folder, from which test frameworks and Gradle read settings."""
-SERVICES = re.compile(r"(^|/)META-INF/services/(org\.junit|org\.testng|javax\.annotation)\.")
-"""Files that name classes which test frameworks and the compiler load automatically."""
+SERVICES = re.compile(
+    r"(^|/)(mockito-extensions/|META-INF/services/(javax\.annotation"
+    r"|org\.(junit|testng|assertj|hamcrest|mockito))\.)"
+)
+"""Files that name classes which the compiler and libraries of tests load automatically."""
 
 
 def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> TestResults:

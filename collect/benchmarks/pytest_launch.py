@@ -210,8 +210,9 @@ def run_pytest(channel: socket.socket, token: bytes) -> int:
 
 def writer(channel: socket.socket, token: bytes) -> Callable[[dict[str, Any]], None]:
     """Returns what writes a line to the parent. It calls nothing that the program can replace."""
-    getpid, send, encoder = os.getpid, channel.sendall, json.encoder
-    process, join = getpid(), "".join
+    getpid, send, join = os.getpid, channel.sendall, "".join
+    encoder: Any = json.encoder
+    process = getpid()
     # In C, as `json.dumps` uses it; Python's own functions around it could be replaced.
     encode = encoder.c_make_encoder(
         None, None, encoder.encode_basestring_ascii, None, ": ", ", ", False, False, True
@@ -349,9 +350,9 @@ def watch(reporter: Any) -> Callable[[Any], dict[str, str]]:
                     matters = is_callable(value) or is_kind(value, wrappers)
                     if matters and of.get(key) is not value:
                         yield f"{owner}.{key}"
-        for part, before in bodies:
-            if not same(each_of(is_, each_of(part, functions), before)):
-                for (function, (owner, key)), old in pairs(functions.items(), before):
+        for part, earlier in bodies:
+            if not same(each_of(is_, each_of(part, functions), earlier)):
+                for (function, (owner, key)), old in pairs(functions.items(), earlier):
                     if part(function) is not old:
                         yield f"{owner}.{key}"
         if reporter.write is not write or reporter.ask is not ask:

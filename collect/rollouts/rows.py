@@ -74,7 +74,8 @@ MARKS = {
         "sun.misc.Unsafe": r"\bUnsafe\b",
         "setAccessible": r"\bsetAccessible\b|\btrySetAccessible\b",
         "frames": r"\bgetStackTrace\b|\bStackWalker\b",
-        "instrumentation": r"\bjava\.lang\.instrument\b|\bVirtualMachine\s*\.\s*attach\b",
+        "instrumentation": r"\bjava\.lang\.instrument\b|\bVirtualMachine\b|\bjcmd\b|\bjavaagent\b",
+        "processor": r"\bAbstractProcessor\b|\bjavax\.annotation\.processing\b",
         "/proc": _PROC,
     },
 }

@@ -37,6 +37,9 @@ def test_what_steers_a_java_build_is_not_the_agents_to_change() -> None:
         "buildSrc/src/main/java/Plugin.java",
         "src/main/resources/junit-platform.properties",
         "src/main/resources/META-INF/services/org.junit.jupiter.api.extension.Extension",
+        "src/main/resources/META-INF/services/org.assertj.core.configuration.Configuration",
+        "META-INF/services/javax.annotation.processing.Processor",
+        "src/main/resources/mockito-extensions/org.mockito.plugins.MockMaker",
     ]
     others = ["src/main/java/shop/Cart.java", "src/main/resources/META-INF/services/shop.Tax"]
     made = adding(*steering, *others)

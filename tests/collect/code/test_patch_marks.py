@@ -74,6 +74,12 @@ def patch(path: str, *added: str) -> str:
         ("A.java", 'Files.readString(Path.of("src/test/ATest.java"))', "test files"),
         ("A.java", "field.setAccessible(true);", "setAccessible"),
         ("A.java", 'Files.readString(Path.of("/proc/self/cmdline"))', "/proc"),
+        ("A.java", "class Rewriting extends AbstractProcessor {", "processor"),
+        (
+            "A.java",
+            'new ProcessBuilder("jcmd", pid, "JVMTI.agent_load", jar).start();',
+            "instrumentation",
+        ),
         ("A.java", "import org.junit.runner.notification.RunNotifier;", "junit"),
     ],
 )
