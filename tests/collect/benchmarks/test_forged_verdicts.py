@@ -725,6 +725,8 @@ def test_no_verdict_is_forged_in_a_container(image: str) -> None:
     assert verdict({"src/totals.py": CORRECT}, config=config).resolved
     for name in ("pytest.py", "src/sitecustomize.py"):
         assert not verdict({name: f"{WRITE_REPORT}\nforge()\n"}, config=config).resolved
+    taken = verdict({"statistics.py": "", "src/totals.py": CORRECT}, config=config)
+    assert (taken.resolved, taken.left_out) == (True, ("statistics.py",))
     for forgery in list(FORGERIES.values())[::3]:  # each takes seconds in a container
         made = verdict({"src/totals.py": f"{BUGGY}\n{forgery}"}, config=config)
         assert not made.resolved

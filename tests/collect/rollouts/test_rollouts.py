@@ -513,6 +513,13 @@ def test_a_workspace_beyond_bounds_is_the_models_failure(script: str) -> None:
     assert trace.verdict.tests
 
 
+def test_a_module_in_the_place_of_pythons_is_no_part_of_the_patch() -> None:
+    trace = run_script("echo x = 1 >statistics.py; echo x = 1 >shop.py")
+    assert trace.verdict.left_out == ("statistics.py",)
+    assert "shop.py" in trace.patch
+    assert "statistics.py" not in trace.patch
+
+
 UNUSABLE = [
     ("bash", json.dumps({"command": "echo \0"})),
     ("bash", '{"command": "echo \\ud800"}'),
