@@ -150,6 +150,18 @@ SHADOWED = [
 ]
 
 
+PLUGIN = """
+import pytest
+
+def value():
+    return 3
+
+@pytest.fixture
+def mock():
+    return value()
+"""
+
+
 @pytest.fixture
 def packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Instance:
     """A bug whose tests use two packages, one of them a plugin of pytest."""
@@ -160,7 +172,7 @@ def packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Instance:
     write_wheel(
         tmp_path,
         "pytest-fakemock",
-        {"pytest_fakemock.py": "import pytest\n@pytest.fixture\ndef mock(): return 3\n"},
+        {"pytest_fakemock.py": PLUGIN},
         "[pytest11]\nfakemock = pytest_fakemock\n",
     )
     tests = """\
@@ -209,6 +221,11 @@ def test_no_patch_brings_libraries_or_plugins(packaged: Instance) -> None:
     mine = {"shop.py": "", "src/shop/statistics.py": "", "lib/old/helperlib.py": ""}
     fixed = verdict({"src/totals.py": CORRECT, **dict.fromkeys(SHADOWED, "!"), **mine}, packaged)
     assert (fixed.resolved, fixed.left_out) == (True, tuple(sorted(SHADOWED)))
+    # Plugins are imported before the project's code, and watched.
+    replaces = "import pytest_fakemock\npytest_fakemock.value = lambda: 2\n"
+    assert "pytest_fakemock.value: the program replaced it" in str(
+        verdict({"src/totals.py": BUGGY + replaces}, packaged).tampered
+    )
 
 
 def test_a_module_that_the_gold_patch_adds_or_the_tree_has_stays() -> None:
