@@ -10,7 +10,9 @@ import pytest
 from tests.sandbox.users import AS_ORDINARY, run_tests_as_ordinary
 
 HERE = Path(__file__).parent
-PYTEST = "no_verdict or no_module or replaced or honest_fix or observer"
+PYTEST = (
+    "no_verdict or no_module or replaced or honest_fix or observer or twins_apart or reads_its_test"
+)
 ATTACKS = {
     "pytest": (HERE / "test_forged_verdicts.py", f"({PYTEST}) and not container"),
     "answers": (HERE / "test_self_repair_scoring.py", "no_answer or program"),
