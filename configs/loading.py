@@ -1,12 +1,18 @@
 """A run's config, and how it is read: one YAML file, dotted overrides on top, every key checked.
 
-The resolved config is saved in the run folder, which can then be given instead of a file.
+The resolved config is saved in the run folder, which can then be given instead of a file. A file is
+the user's own, and may name programs. A run folder may be someone else's: of a config that this
+user has not saved, only what describes the agents is taken.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
+import os
 import re
+import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,11 +28,14 @@ from collect.benchmarks.projects.config import FactoryConfig
 from collect.config import SAVED_NAME, CollectConfig, RuntimeConfig
 from collect.errors import ConfigError, did_you_mean, wrong_fields
 from collect.models.budget import SPENT, read_spent
+from collect.models.config import VllmConfig
 from collect.question_records import QuestionsConfig
-from collect.store.files import LOCK, StrictRecord, write_text
+from collect.store.files import LOCK, StrictRecord, refuse_links, write_text
 from collect.synthesis.self_repair.sources import SelfRepairConfig
 from eval.config import EvalConfig
 from format.config import FormatConfig
+from sandbox.base import SandboxConfig
+from sandbox.environment import cache_folder
 from sandbox.text import storable
 from train.config import TrainConfig
 from train.job import is_main_process
@@ -220,15 +229,98 @@ def refuse_values(config: Any, where: str) -> None:
         raise ConfigError(f"{where}: {ascii(place)[1:-1]} {told}")
 
 
-def load_config(source: Path | None, overrides: Sequence[str] = ()) -> RunConfig:
+MOST_BYTES = 1_000_000
+"""Largest config in a run folder; StepInto's have some ten thousand bytes."""
+BENCHMARK = (
+    *("name", "language", "hub_split", "split", "held_out_fraction", "split_seed", "instances"),
+    *("shuffle_seed", "limit", "skip", "show_tests", "test_timeout"),
+)
+MODEL = (
+    *("backend", "sampling", "max_tokens", "max_tokens_field", "text_calls", "reasoning"),
+    *("reasoning_field", "thinking", "cache_prompts", "logprobs", "tool_choice"),
+    *("parallel_tool_calls", "constrain_calls", "max_context", "dtype", "tool_call_parser"),
+    *("candidates", "answer", "sessions", "student", "teacher"),
+)
+FILES = ("model", "adapter", "adapters", "chat_template", "path")
+SECTIONS = {
+    "runner": ("budget_dollars",),
+    "collect": ("variants", "main", "sub", "attempts"),
+    "held_out": ("repositories", "whole_repositories"),
+    "questions": (
+        *("per_category", "limits", "max_tests", "wrong_patches", "seed", "test_timeout"),
+        *("answer_with", "attempts", "answer_limit", "answer_shuffle_seed"),
+    ),
+    "format": (
+        *("roles", "vocabulary", "reasoning", "arguments", "only_resolved", "keep_marked_patches"),
+        *("require_session", "min_stops", "min_inspections", "require_answer", "min_grounding"),
+        *("max_invalid_tool_calls", "max_characters", "masked_turns", "only_replay_verified"),
+        *("drop_leaks", "max_similarity", "deduplicate", "test_fraction", "split_seed"),
+        *("preferences", "mixture", "atif", "name", "license", "tags"),
+    ),
+    "train": (
+        *("method", "dpo", "lora", "merge", "save_untuned", "epochs", "max_steps", "seed"),
+        *("learning_rate", "batch_size", "gradient_accumulation", "max_length", "preflight_rows"),
+        *("max_truncated_share", "tool_call_parser", "eval_every", "eval_rows", "checkpoints_at"),
+    ),
+    "eval": (
+        *("variants", "pairs", "attempts", "fork", "baseline", "statistics", "judge"),
+        *(
+            f"questions.{name}"
+            for name in (
+                *("models", "limit", "shuffle_seed", "per_category", "limits", "seed"),
+                "test_timeout",
+            )
+        ),
+    ),
+    "iterate": (
+        *("student", "relay", "rounds", "stages", "answer_limit", "attempts", "temperature"),
+        *("keep", "teacher_share", "earlier_rounds", "start_from"),
+    ),
+}
+BENCHMARKS = (
+    *("collect.benchmark", "questions.benchmark", "eval.benchmark", "eval.questions.benchmark"),
+    "held_out.benchmarks.*",
+)
+OF_AGENTS = (
+    *("run", "runs_folder", "seed", "agents"),
+    *(f"{section}.{name}" for section, names in SECTIONS.items() for name in names),
+    *(f"{place}.{name}" for place in BENCHMARKS for name in BENCHMARK),
+    *(f"{place}.{name}" for place in ("models.*", "models.*.server") for name in MODEL),
+)
+"""The settings, with all below them, that are taken from someone else's run: what describes the
+agents and their data. The others name programs, places, keys and addresses, or what may be asked
+of a machine, which are the user's to say."""
+MODEL_FILES = tuple(
+    f"{place}.{name}" for place in ("models.*", "models.*.server") for name in FILES
+)
+"""These of a model may be paths, which are taken if they lead below the run's folder."""
+LIMITS = tuple(
+    f"sandbox.{name}"
+    for name in (
+        *("memory_mb", "pids", "cpus", "open_files", "file_size_mb", "disk_mb", "command_timeout"),
+        "output_limit",
+    )
+)
+"""These are taken up to their defaults."""
+SHOWN, LONGEST = 20, 300
+"""Most settings in a warning, and characters of each."""
+Place = tuple[str, ...]
+"""A setting by the names of its sections and its own, in which there may be dots."""
+
+
+def load_config(source: Path | None, overrides: Sequence[str] = (), tell: bool = True) -> RunConfig:
     """The config of a YAML file, of a run folder or else of a name in SHIPPED, with
     `key.subkey=value` overrides; None: the defaults, for a command that is about no run. `{run}` in
-    any text is replaced by the run's folder. Raises ConfigError that names the file, the key and,
-    for an unknown key, the nearest known one; also if the config holds an API key."""
+    any text is replaced by the run's folder. Of a run folder with a config that this user has not
+    saved, only what describes the agents is taken; `tell` warns of what is not.
+
+    Raises ConfigError that names the file, the key and, for an unknown key, the nearest known one;
+    also if the config holds an API key, or a run folder a link that leads out of it."""
     raw: dict[str, Any] = {"run": "live"}
     where = "the command line"
+    left_out: Mapping[Place, Any] = {}
     if source is not None:
-        where, raw = _read(source)
+        where, raw, left_out = _read(source)
     before = _served(raw)
     for override in overrides:
         _apply_override(raw, override)
@@ -250,17 +342,23 @@ def load_config(source: Path | None, overrides: Sequence[str] = ()) -> RunConfig
         problems = "\n".join(f"  {line}" for line in wrong_fields(error, RunConfig))
         raise ConfigError(f"{where}: the config is wrong:\n{problems}") from error
     refuse_values(config.model_dump(), where)
+    _refuse_programs_of_a_run(config)
+    if source is not None and left_out and tell:
+        _tell_left_out(source, config, left_out, overrides)
     return config
 
 
-def _read(source: Path) -> tuple[str, dict[str, Any]]:
-    """A config's file, and its keys and values. Raises ConfigError."""
+def _read(source: Path) -> tuple[str, dict[str, Any], Mapping[Place, Any]]:
+    """A config's file, its keys and values, and those that are not taken, by dotted name. Raises
+    ConfigError."""
     path = source / SAVED_NAME if source.is_dir() else source
     if not source.exists():
         path = SHIPPED.get(str(source), source)
+    if source.is_dir():
+        refuse_links(source)
     try:
-        with path.open(encoding="utf-8") as file:  # an error names it
-            raw = yaml.safe_load(file)
+        data = path.read_bytes()
+        raw = yaml.load(data, _SavedLoader) if source.is_dir() else yaml.safe_load(data)
     except FileNotFoundError as error:
         raise ConfigError(
             f"there is no config {path}; give a YAML file, a run folder with a {SAVED_NAME}, or a "
@@ -270,11 +368,141 @@ def _read(source: Path) -> tuple[str, dict[str, Any]]:
         raise ConfigError(f"{path} can't be read as YAML: {error}") from error
     if not isinstance(raw, dict):
         raise ConfigError(f"{path} must hold keys and values, not {type(raw).__name__}")
-    if source.is_dir() and Path(_folder(raw)).resolve() != source.resolve():
+    if not source.is_dir():
+        return str(path), raw, {}
+    refuse_keys(raw, str(path))  # also more values than can be copied
+    if Path(_folder(raw)).resolve() != source.resolve():
         # The run folder was copied or moved.
         moved = _replaced(raw, f"{_folder(raw)}/", f"{source}/")
         raw = moved | {"run": source.resolve().name, "runs_folder": str(source.parent)}
-    return str(path), raw
+    left_out: dict[Place, Any] = {}
+    if not _saved_here(data).is_file():
+        raw = _of_agents(raw, source.resolve(), left_out)
+        models = raw.get("models")
+        for name in {place[1] for place in left_out if _is_of(place, MODEL_FILES)}:
+            if isinstance(models, dict):
+                models.pop(name, None)  # without its weights or its recording it is no model
+    return str(path), raw, left_out
+
+
+class _SavedLoader(yaml.SafeLoader):
+    """Reads what `save_config` writes, which has no merge keys. Each can hold the one before it
+    many times."""
+
+    def __init__(self, data: bytes) -> None:
+        if len(data) > MOST_BYTES:
+            raise ValueError(f"it has {len(data)} bytes, more than {MOST_BYTES}")
+        super().__init__(data)
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Leave merge keys as they are; they are then refused."""
+
+
+def _of_agents(raw: Any, folder: Path, left_out: dict[Place, Any], place: Place = ()) -> Any:
+    """What is taken of a value in someone else's config, None for nothing; the rest is added to
+    `left_out`."""
+    if isinstance(raw, dict) and (raw or not place):
+        taken = {
+            name: _of_agents(value, folder, left_out, (*place, str(name)))
+            for name, value in raw.items()
+        }
+        kept = {
+            name: value for name, value in taken.items() if value is not None or raw[name] is None
+        }
+        # A section of which nothing is left, such as one for wandb, is not wanted at all.
+        return kept if not place or any(value is not None for value in kept.values()) else None
+    if isinstance(raw, list) and any(isinstance(each, dict) for each in raw):
+        listed = enumerate(raw)
+        taken_ones = [_of_agents(each, folder, left_out, (*place, str(at))) for at, each in listed]
+        return [each for each in taken_ones if each is not None]
+    if raw is None or _is_taken(place, raw, folder):
+        return raw
+    left_out[place] = raw
+    return None
+
+
+def _is_taken(place: Place, value: Any, folder: Path) -> bool:
+    if _is_of(place, LIMITS):
+        usual = SandboxConfig.model_fields[place[-1]].default
+        return isinstance(value, int | float) and value <= usual
+    if _is_of(place, MODEL_FILES):
+        text = str(value)
+        is_path = text.startswith((".", "/", "~")) or Path(text).exists()
+        return not is_path or Path(text).resolve().is_relative_to(folder)
+    return _is_of(place, OF_AGENTS)
+
+
+def _is_of(place: Place, patterns: Iterable[str]) -> bool:
+    """Whether one of the patterns names a setting, or a section that it is in. `*` is any name."""
+    named = (pattern.split(".") for pattern in patterns)
+    return any(
+        len(names) <= len(place)
+        and all(name in ("*", own) for name, own in zip(names, place, strict=False))
+        for names in named
+    )
+
+
+def _tell_left_out(
+    source: Path, config: RunConfig, left_out: Mapping[Place, Any], overrides: Sequence[str]
+) -> None:
+    """Warn of the settings of someone else's run in whose place others are used."""
+    used = config.model_dump(mode="json")
+    given = [tuple(override.partition("=")[0].split(".")) for override in overrides]
+    settings, lines = [], []
+    for place, value in left_out.items():
+        now = _at(used, place)
+        if value == now or any(place[: len(key)] == key for key in given):
+            continue
+        told = json.dumps(value, default=str)
+        settings.append(f"{ascii('.'.join(place))[1:-1]}={told}"[:LONGEST])
+        lines.append(f"{settings[-1]}, now {json.dumps(now)[:LONGEST]}")
+    if not lines:
+        return
+    more = [f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+    listed = "\n  ".join([*lines[:SHOWN], *more])
+    path = source / SAVED_NAME
+    logger.warning(
+        f"you have not saved {path} here, so only what describes the agents is taken from it. What "
+        f"is not taken, and what is used instead:\n  {listed}\nTo take one of them give it on the "
+        f"command line, such as {shlex.quote(settings[0])}; to take all, where a command takes a "
+        f"config, give it the file {path}"
+    )
+
+
+def _at(value: Any, place: Place) -> Any:
+    """The value of a setting; None if there is none."""
+    for name in place:
+        if isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+            value = value[int(name)]
+        elif isinstance(value, dict):
+            value = value.get(name)
+        else:
+            return None
+    return value
+
+
+def _refuse_programs_of_a_run(config: RunConfig) -> None:
+    """Raise ConfigError if what is started, or read by what is started, lies in the run's folder,
+    whose files are data."""
+    sandbox, folder = config.sandbox, config.folder.resolve()
+    named = {
+        "sandbox.python": (sandbox.python,),
+        "sandbox.java.java_home": (sandbox.java.java_home,),
+        "sandbox.readable_paths": sandbox.readable_paths,
+        "iterate.launcher": config.iterate.launcher,
+    }
+    for name, model in config.models.items():
+        if isinstance(model, VllmConfig):
+            named[f"models.{name}.server.command"] = model.server.command or ()
+    for setting, paths in named.items():
+        for path in filter(None, paths):
+            # Not only where a link leads: an environment's interpreter is one.
+            places = Path(os.path.abspath(path)), Path(path).resolve()
+            if any(place.is_relative_to(folder) for place in places):
+                raise ConfigError(
+                    f"{setting}: {path} lies in the run's folder {config.folder}, whose files are "
+                    "data and never started: give one elsewhere"
+                )
 
 
 def _served(raw: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
@@ -316,6 +544,26 @@ def _replaced(value: Any, old: str, new: str) -> Any:
     return value.replace(old, new) if isinstance(value, str) else value
 
 
+def save_config(config: RunConfig) -> None:
+    """Save a config in its run's folder, and note that this user has."""
+    text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
+    write_text(config.folder / SAVED_NAME, text)
+    note = _saved_here(text.encode())
+    try:
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.touch()
+    except OSError as error:
+        logger.warning(
+            f"{config.folder} will be taken for someone else's run: {note} can't be written "
+            f"({error}); set XDG_CACHE_HOME to a folder that can"
+        )
+
+
+def _saved_here(data: bytes) -> Path:
+    """The file that says that this user has saved a config with this content."""
+    return cache_folder() / "configs" / hashlib.sha256(data).hexdigest()
+
+
 @contextmanager
 def config_saved(config: RunConfig) -> Iterator[None]:
     """Save the resolved config in the run folder, for later stages and readers. If the config turns
@@ -325,9 +573,10 @@ def config_saved(config: RunConfig) -> Iterator[None]:
         yield
         return
     folder, path = config.folder, config.folder / SAVED_NAME
+    refuse_links(folder)
     earlier = path.read_text(encoding="utf-8") if path.exists() else None
     folder.mkdir(parents=True, exist_ok=True)
-    write_text(path, yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
+    save_config(config)
     try:
         yield
     except Exception:

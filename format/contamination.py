@@ -21,7 +21,7 @@ from collect.benchmarks.row_files import SUFFIXES, file_rows
 from collect.code.patches import Hunk, PatchError, parse
 from collect.errors import ConfigError
 from collect.quantities import counted
-from collect.store.files import StrictRecord
+from collect.store.files import StrictRecord, refuse_links
 from format.dataset import read_rows, split_file
 from format.duplicates import Hashes, runs_of
 
@@ -76,6 +76,7 @@ def rows_of(path: Path) -> Iterator[TrainingRow]:
     .jsonl, .jsonl.gz, .json, .csv) or a folder of them.
     """
     if (path / "rollouts").is_dir() or (path / "sft").is_dir():
+        refuse_links(path)
         yield from _sft_rows(path / "sft")
     elif (path / "data").is_dir():
         yield from _sft_rows(path)

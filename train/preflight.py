@@ -17,6 +17,7 @@ from pydantic import Field
 
 from collect.agents.debug2fix import instructions_hash
 from collect.errors import ConfigError
+from collect.models.config import WEIGHTS
 from collect.store.files import StrictRecord
 from collect.store.records import Role
 from format.dataset import read_rows
@@ -125,7 +126,7 @@ def embeddings(base: str) -> list[Any]:
         return []
     logging.disable_progress_bar()
     try:
-        model = AutoModelForCausalLM.from_pretrained(base, dtype="auto")
+        model = AutoModelForCausalLM.from_pretrained(base, dtype="auto", **WEIGHTS)
     except (OSError, ImportError, ValueError):  # no weights, no network, no quantiser
         return []
     modules = (model.get_input_embeddings(), model.get_output_embeddings())

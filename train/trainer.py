@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from collect.errors import ConfigError, did_you_mean
+from collect.models.config import AS_DATA, WEIGHTS
 from sandbox.environment import install_command
 from train.config import TrainConfig
 from train.job import DDP, sharded
@@ -129,7 +130,7 @@ def load_model(config: TrainConfig, base: str, *, quantized: bool = True) -> Any
     if bits is not None:
         options["device_map"] = {"": PartialState().device}
     return AutoModelForCausalLM.from_pretrained(
-        base, attn_implementation=config.attention, **options
+        base, attn_implementation=config.attention, **options, **WEIGHTS
     )
 
 
@@ -141,10 +142,12 @@ def without_weights(config: TrainConfig, base: str) -> Any:
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    described = AutoConfig.from_pretrained(base)
+    described = AutoConfig.from_pretrained(base, **AS_DATA)
     try:
         with torch.device("meta"):
-            return AutoModelForCausalLM.from_config(described, attn_implementation=config.attention)
+            return AutoModelForCausalLM.from_config(
+                described, attn_implementation=config.attention, **AS_DATA
+            )
     except (ImportError, ValueError) as error:
         if config.attention is None:
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -20,6 +21,11 @@ from collect.errors import ConfigError
 from collect.models.base import MAX_TOKENS, Sampling, Usage
 from collect.store.files import StrictRecord
 
+AS_DATA: Mapping[str, Any] = {"trust_remote_code": False}
+"""For every `from_pretrained`: without it transformers asks at the terminal whether to run code
+that a model's folder names."""
+WEIGHTS: Mapping[str, Any] = {**AS_DATA, "use_safetensors": True}
+"""For those that read weights: never a pickle."""
 AUTO = "auto"
 """Choose the tool-call parser from the model's folder."""
 

@@ -16,7 +16,7 @@ from collect.control_tokens import ControlTokens
 from collect.errors import ConfigError, ContextTooLong, LocalModelFailed
 from collect.models.base import Completion, ConversationContext, Sampling, Usage
 from collect.models.budget import Limits, MachineTime
-from collect.models.config import LocalConfig, check_model_folder
+from collect.models.config import AS_DATA, WEIGHTS, LocalConfig, check_model_folder
 from collect.models.tool_parsing import broken_hermes_call, hermes_call, parse_hermes
 from collect.store.messages import Message, ToolCall, ToolSchema, arguments_object, to_openai
 from collect.threads import result_unless_stopped
@@ -306,13 +306,17 @@ def _load(config: LocalConfig, limits: Limits, stop: threading.Event) -> LocalMo
         dtype = "bfloat16" if device.type == "cuda" else "float32"
     what, source = "tokenizer", str(adapter) if own else config.model
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source)
+        tokenizer = AutoTokenizer.from_pretrained(source, **AS_DATA)
         what, source = "model", config.model
-        model: Any = AutoModelForCausalLM.from_pretrained(source, dtype=getattr(torch, dtype))
+        model: Any = AutoModelForCausalLM.from_pretrained(
+            source, dtype=getattr(torch, dtype), **WEIGHTS
+        )
         if adapter is not None:
             from peft import PeftModel
 
             what, source = "adapter", str(adapter)
+            if not (adapter / "adapter_model.safetensors").is_file():
+                raise ValueError("it has no adapter_model.safetensors.")
             model = PeftModel.from_pretrained(model, source).merge_and_unload()
     except (OSError, ValueError, RuntimeError) as error:
         raise ConfigError(

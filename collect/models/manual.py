@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import fcntl
+import glob
 import hashlib
 import json
 import re
@@ -22,7 +23,7 @@ from pydantic import TypeAdapter
 
 from collect.errors import ConfigError
 from collect.models.base import Completion, ConversationContext, Sampling, scripted_completion
-from collect.store.files import write_text
+from collect.store.files import file_name, regular, write_text
 from collect.store.messages import BROKEN, Message, ToolCall, ToolSchema
 from collect.threads import POLL_SECONDS, sleep_unless_stopped
 
@@ -66,10 +67,10 @@ class ManualBackend:
 
     def __init__(self, name: str, folder: Path, stop: threading.Event) -> None:
         self.name = name
-        self.folder = folder / FOLDER / name
+        self.folder = folder / FOLDER / file_name(name)
         self.stop = stop
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._running = (self.folder / RUNNING).open("w")
+        self._running = open(self.folder / RUNNING, "a", opener=regular)  # noqa: SIM115
         fcntl.flock(self._running, fcntl.LOCK_SH)
 
     def open(self, context: ConversationContext) -> ManualModel:
@@ -136,7 +137,7 @@ def open_requests(run: Path, role: str | None = None) -> list[Request]:
         except FileNotFoundError:
             continue  # just answered
         if not path.with_suffix(ANSWER).is_file() and role in (None, plain["role"]):
-            found.append((asked_at, _REQUEST.validate_python(plain)))
+            found.append((asked_at, _REQUEST.validate_python(plain | {"id": path.stem})))
     found.sort(key=lambda pair: pair[0])
     return [request for _, request in found]
 
@@ -144,7 +145,8 @@ def open_requests(run: Path, role: str | None = None) -> list[Request]:
 def answer_request(run: Path, request: Request, text: str) -> None:
     """Send an answer. Raises BadAnswer, and ConfigError if the request no longer waits."""
     read_answer(text, request)
-    waiting = next(run.glob(f"**/{FOLDER}/{request.model}/{request.id}.json"), None)
+    name = glob.escape(f"{file_name(request.model)}/{request.id}")
+    waiting = next(run.glob(f"**/{FOLDER}/{name}.json"), None)
     if waiting is None:
         raise ConfigError(f"request {request.id} no longer waits: has the run been stopped?")
     write_text(waiting.with_suffix(ANSWER), text)

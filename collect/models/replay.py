@@ -27,7 +27,7 @@ from collect.models.base import (
 )
 from collect.models.config import ReplayConfig
 from collect.quantities import first_of
-from collect.store.files import StrictRecord, read_lines
+from collect.store.files import StrictRecord, read_lines, refuse_links
 from collect.store.messages import Message, ToolCall, ToolSchema
 from collect.store.records import MODEL_TEACHER, Conversation, combined_teacher
 from collect.store.run_store import RunStore
@@ -64,6 +64,7 @@ class ReplayBackend:
         """Raises ConfigError if the recording is missing or malformed."""
         path = config.path
         if path.is_dir():
+            refuse_links(path)
             if not (path / "conversations").is_dir():
                 raise ConfigError(f"{path} is no run folder: it has no `conversations` folder")
             return cls(name, map(recording_of, RunStore(path).read_conversations()))

@@ -53,7 +53,7 @@ from collect.rollouts.progress import Progress
 from collect.rollouts.rollout import RolloutSpec
 from collect.rollouts.status import beating
 from collect.rollouts.tracking import followed, metrics, public, require_wandb
-from collect.store.files import TextFile, write_text
+from collect.store.files import SETTINGS, TextFile, write_text
 from collect.store.records import Rollout, digest
 from collect.store.run_store import RunStore
 from collect.threads import run_in_threads
@@ -411,7 +411,7 @@ def model_facts(config: ModelConfig) -> Facts:
 
 def note_settings(folder: Path, facts: Facts) -> None:
     """Store settings in a run folder, under their hash: 16 hex digits, `digest`."""
-    path = folder / "settings" / f"{digest(facts)}.json"
+    path = folder / SETTINGS / f"{digest(facts)}.json"
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, json.dumps(facts, indent=2, sort_keys=True) + "\n")
@@ -419,7 +419,7 @@ def note_settings(folder: Path, facts: Facts) -> None:
 
 def what_differs(folder: Path, noted_hash: str, facts: Facts) -> str:
     """Differences from settings with that hash, such as `agents.sub_max_steps: was 25, is 12`."""
-    path = folder / "settings" / f"{noted_hash}.json"
+    path = folder / SETTINGS / f"{noted_hash}.json"
     if not path.is_file():
         return "another sandbox, agents, seed or models section"
     try:

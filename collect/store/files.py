@@ -1,14 +1,21 @@
 """Files that appear whole or not at all, however the writing process ends; and files of records,
-one JSON object on each line."""
+one JSON object on each line.
+
+A run folder may be someone else's, so nothing here writes through a link.
+"""
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import io
 import json
 import os
+import re
+import secrets
 import shutil
+import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -22,18 +29,76 @@ from collect.errors import ConfigError, first_wrong_field
 
 LOCK = ".lock"
 """The file that the process holds which writes to a folder of rollouts."""
+SETTINGS = "settings"
+"""The folder of the settings of a run's rows."""
 TEMPORARY = ".tmp-"
 """Prefix of unfinished files' names."""
 
 
+PLAIN_NAME = re.compile(r"\w[\w.-]{0,100}", re.ASCII)
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def file_name(name: str) -> str:
+    """A name that can't lead to another folder, for a text that may be of others: itself if it is
+    plain, else its hash."""
+    if PLAIN_NAME.fullmatch(name):
+        return name
+    return hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+def refuse_links(folder: Path) -> None:
+    """Raise ConfigError if a link in a run's folder leads out of it, or if something there is
+    neither a file nor a folder: a command would write or read what is not the run's, or wait for
+    ever. The folder itself may be a link."""
+    root = folder.resolve()
+    for place, folders, files in os.walk(root):
+        for name in (*folders, *files):
+            path = os.path.join(place, name)
+            mode = os.lstat(path).st_mode
+            shown = str(folder / Path(path).relative_to(root))
+            if stat.S_ISLNK(mode) and not Path(path).resolve().is_relative_to(root):
+                raise ConfigError(
+                    f"{shown!a} is a link to {os.readlink(path)!a}, out of the run's folder, where "
+                    "a command would write or read files that are not the run's; replace it by "
+                    "what it leads to, or remove it. The whole folder may be a link"
+                )
+            if not (stat.S_ISLNK(mode) or stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+                raise ConfigError(
+                    f"{shown!a} is a pipe, a socket or a device, which no run has: remove it"
+                )
+
+
+def regular(path: str, flags: int) -> int:
+    """The `opener` of a file in a run's folder. Raises ConfigError if there is a link, a pipe or
+    a device."""
+    try:
+        opened = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENXIO):
+            raise
+        raise ConfigError(f"{path} is a link or a pipe, which no run has: remove it") from error
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise ConfigError(f"{path} is no ordinary file, as a run has there: remove it")
+    return opened
+
+
 @contextmanager
-def replacing(target: Path) -> Iterator[Path]:
+def replacing(target: Path, durable: bool = True) -> Iterator[Path]:
     """A path to write to; the new file then replaces the target, durably on return."""
-    temporary = target.with_name(f"{TEMPORARY}{target.name}")
-    yield temporary
-    _sync(temporary)
-    temporary.rename(target)
-    _sync(target.parent)
+    temporary = target.with_name(f"{TEMPORARY}{secrets.token_hex(8)}")
+    os.close(os.open(temporary, NEW, 0o666))
+    try:
+        yield temporary
+        if durable:
+            _sync(temporary)
+        temporary.rename(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    if durable:
+        _sync(target.parent)
 
 
 @contextmanager
@@ -41,21 +106,24 @@ def replacing_folder(target: Path) -> Iterator[Path]:
     """A folder to write to, which replaces the target when the block ends, and is removed if it
     raises.
     """
+    # A folder's is always the same, so that the next start removes what a kill left.
     temporary = target.with_name(f"{TEMPORARY}{target.name}")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
     try:
         yield temporary
-        if target.exists():
+        if target.is_symlink():
+            target.unlink()
+        elif target.exists():
             shutil.rmtree(target)
         temporary.rename(target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def write_text(target: Path, text: str) -> None:
+def write_text(target: Path, text: str, durable: bool = True) -> None:
     """Create or replace a text file."""
-    with replacing(target) as temporary:
+    with replacing(target, durable) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
@@ -79,14 +147,16 @@ class TextFile:
     path: Path
 
     def read(self) -> str | None:
-        if not self.path.exists():
+        try:
+            with open(self.path, encoding="utf-8", errors="replace", opener=regular) as file:
+                return file.read()
+        except FileNotFoundError:
             return None
-        return self.path.read_text(encoding="utf-8", errors="replace")
 
     def add(self, text: str) -> None:
         lines = text.encode()
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("ab", buffering=0) as file:
+        with open(self.path, "ab", buffering=0, opener=regular) as file:
             end = file.tell()
             if file.write(lines) != len(lines):
                 # Half a line would corrupt the next one.
@@ -105,7 +175,7 @@ def locked(path: Path) -> IO[str]:
     Raises ConfigError if another process holds it.
     """
     # A POSIX lock ends with its process in any case, and a fork does not inherit it.
-    file = path.open("w")
+    file = open(path, "a", opener=regular)  # noqa: SIM115
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -248,7 +318,8 @@ class WorkFile(Generic[Record]):
         if not self._path.is_file():
             write_text(self._path, f"{heading}\n")
             return
-        first, *lines = self._path.read_bytes().split(b"\n")
+        with open(self._path, "rb", opener=regular) as work:
+            first, *lines = work.read().split(b"\n")
         if first != heading.encode():
             raise ConfigError(f"{self._path} is of a run with {advice}")
         kept = [first]
@@ -267,7 +338,7 @@ class WorkFile(Generic[Record]):
     def add(self, outcome: Record) -> None:
         with self._lock:
             self.outcomes[self._key(outcome)] = outcome
-            with self._path.open("a", encoding="utf-8") as file:
+            with open(self._path, "a", encoding="utf-8", opener=regular) as file:
                 file.write(outcome.model_dump_json() + "\n")
 
     def remove(self) -> None:

@@ -15,7 +15,9 @@ from enum import StrEnum
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from collect.errors import FailureKind
 from collect.store.messages import Message, ReplyTokens, ToolCall
@@ -42,6 +44,11 @@ def combined_teacher(teachers: Iterable[str]) -> str:
     present = set(teachers)
     ranked = (ORACLE_TEACHER, PLAYED_TEACHER)
     return next((teacher for teacher in ranked if teacher in present), MODEL_TEACHER)
+
+
+ROLLOUT_ID = r"^[0-9a-f]{16}$"
+RolloutId = Annotated[str, Field(pattern=ROLLOUT_ID)]
+"""Names files, and is checked where a row is read."""
 
 
 class StopReason(StrEnum):
@@ -103,7 +110,7 @@ class Rollout:
     """One attempt of one system on one bug."""
 
     schema_version: int
-    rollout_id: str
+    rollout_id: RolloutId
     """16 hex digits, a hash of everything that identifies the rollout."""
     run: str
     system: str
@@ -255,9 +262,9 @@ class Conversation:
     """One agent's conversation with its model."""
 
     schema_version: int
-    conversation_id: str
+    conversation_id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}-[0-9]+$")]
     """`ROLLOUT_ID-INDEX`."""
-    rollout_id: str
+    rollout_id: RolloutId
     index: int
     """Position in the order of the conversations' starts."""
     role: Role

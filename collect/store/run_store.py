@@ -23,14 +23,16 @@ import sys
 import types
 import typing
 from collections.abc import Collection, Container, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
 
 import pyarrow as pa
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
-from collect.store.files import LOCK, locked
+from collect.errors import ConfigError
+from collect.store.files import LOCK, SETTINGS, TEMPORARY, locked
 from collect.store.records import SCHEMA_VERSION, Conversation, EventRow, MessageRow, Rollout
 from collect.store.tables import Table
 from sandbox.text import storable
@@ -128,6 +130,9 @@ class RunStore:
         store = cls(folder)
         folder.mkdir(parents=True, exist_ok=True)
         store._lock = locked(folder / LOCK)
+        for leftover in (*folder.glob(f"{TEMPORARY}*"), *folder.glob(f"{SETTINGS}/{TEMPORARY}*")):
+            if not leftover.is_dir():
+                leftover.unlink(missing_ok=True)
         for table in (store.rollouts, store.conversations):
             table.check()
         for table in (store.rollouts, store.conversations):
@@ -169,7 +174,10 @@ class RunStore:
 
         Raises ConfigError on an unknown schema.
         """
-        return (rollout_from_plain(row) for row in self.rollouts.rows(only=only))
+        for row in self.rollouts.rows(only=only):
+            with self._readable(row):
+                rollout = rollout_from_plain(row)
+            yield rollout
 
     def read_conversations(
         self, only: Collection[str] | None = None, finished: Container[str] | None = None
@@ -179,8 +187,24 @@ class RunStore:
         """
         if finished is None:
             finished = set(self.rollouts.ids())
-        rows = self.conversations.rows(self._finished_parts(), only=only)
-        return (conversation_from_plain(row) for row in rows if row["rollout_id"] in finished)
+        for row in self.conversations.rows(self._finished_parts(), only=only):
+            if row["rollout_id"] in finished:
+                with self._readable(row):
+                    conversation = conversation_from_plain(row)
+                yield conversation
+
+    @contextmanager
+    def _readable(self, row: dict[str, Any]) -> Iterator[None]:
+        """Raises ConfigError if a row does not hold what its record does."""
+        try:
+            yield
+        except ValidationError as error:
+            wrong = error.errors(include_url=False)[0]
+            place = ".".join(map(str, wrong["loc"]))
+            raise ConfigError(
+                f"the row of rollout {row['rollout_id']} in {self.folder} was not written by "
+                f"StepInto, or was changed since: {place}: {wrong['msg']}"
+            ) from error
 
     def _finished_parts(self) -> dict[str, Path]:
         """Part files of conversations whose rollout is finished."""

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from collect.errors import ConfigError, FileMoved, RowRefused
 from collect.store.files import TEMPORARY, replacing
-from collect.store.records import READ_VERSIONS
+from collect.store.records import READ_VERSIONS, ROLLOUT_ID
 
 
 def open_parquet(path: Path) -> pq.ParquetFile:
@@ -26,6 +26,8 @@ def open_parquet(path: Path) -> pq.ParquetFile:
 
 ROWS_PER_GROUP = 1_024
 ROWS_PER_BATCH = 32
+SHOWN = 100
+"""Characters of a wrong id in a message."""
 BYTES_PER_GROUP = 64_000_000
 """In memory. Readers load the whole footer, which grows with each group, so small groups make large
 files slow.
@@ -69,7 +71,9 @@ class Table:
         path = self.compacted()
         if path is not None:
             with _opened(path, self.schema) as file:
-                ids |= dict.fromkeys(file.read(["rollout_id"])["rollout_id"].to_pylist())
+                held = file.read(["rollout_id"])["rollout_id"].cast(pa.string())
+                _check_ids(path, held, 0)
+                ids |= dict.fromkeys(held.to_pylist())
         return list(ids)
 
     def rows(
@@ -103,8 +107,11 @@ class Table:
         paths = [path for key, path in parts.items() if only is None or key in only]
         for path in paths if compacted is None else [compacted, *paths]:
             with _opened(path, self.schema) as file:
+                read_before = 0
                 for stored in file.iter_batches(ROWS_PER_BATCH, columns=read.names):
                     batch = stored.select(read.names).cast(read)
+                    _check_ids(path, batch["rollout_id"], read_before)
+                    read_before += batch.num_rows
                     if path == compacted:
                         batch = batch.filter(pc.invert(pc.is_in(batch["rollout_id"], superseded)))
                     if wanted is not None:
@@ -179,6 +186,18 @@ class Table:
                 writer.write_table(pa.Table.from_batches(held))
 
 
+def _check_ids(path: Path, ids: pa.Array | pa.ChunkedArray, before: int) -> None:
+    """Raise ConfigError for a rollout's id that is none; `before` is the number of rows before."""
+    is_id = pc.fill_null(pc.match_substring_regex(ids, ROLLOUT_ID), False)
+    if not pc.all(is_id, min_count=0).as_py():
+        at = pc.index(is_id, False).as_py()
+        raise ConfigError(
+            f"{path}, row {before + at + 1}: {ascii(ids[at].as_py())[:SHOWN]} is no rollout's id, "
+            "which is 16 hex digits: the file was not written by StepInto, or was changed since; "
+            "move it away"
+        )
+
+
 @contextmanager
 def _opened(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetFile]:
     try:
@@ -191,6 +210,13 @@ def _opened(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetFile]:
                     f"{path} has StepInto schema version {version}, this program reads {known}; "
                     "use the StepInto release that wrote it"
                 )
+            rows, size = file.metadata.num_rows, path.stat().st_size
+            if rows > size:
+                # A row with an id of its own takes more than a byte, however well it compresses.
+                raise ConfigError(
+                    f"{path} has {rows} rows in {size} bytes, as no file that StepInto wrote: "
+                    "move it away"
+                )
             missing = [name for name in schema.names if name not in found.names]
             if missing:
                 raise ConfigError(
@@ -202,7 +228,7 @@ def _opened(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetFile]:
         raise FileMoved(
             f"{path} was moved while it was read: another process writes to this folder; try again"
         ) from error
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, KeyError) as error:
         raise ConfigError(
             f"{path} is not a readable Parquet file: {error}; "
             "move it away, and the next start does its rollouts again"

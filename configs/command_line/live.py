@@ -12,8 +12,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from collect.agents.subagent_task import DebugSubagentArguments
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.local import BUGS_FILE
@@ -30,10 +28,10 @@ from collect.models.config import (
     check_model_folder,
     read_json,
 )
-from collect.store.files import write_text
+from collect.store.files import refuse_links
 from collect.store.records import ToolOutcome, digest
 from configs.command_line.shared import FAILED, add_overrides
-from configs.loading import RunConfig, load_config
+from configs.loading import RunConfig, load_config, save_config
 from sandbox import clean_up
 from sandbox.environment import install_command
 
@@ -250,8 +248,12 @@ def _recording(options: argparse.Namespace, config: RunConfig, place: Workplace)
     kept = config.model_copy(update=update | {"agents": agents})
     kept = RunConfig.model_validate(kept.model_dump())
     told = f"--record {folder}: "
+    refuse_links(folder)
     if (folder / SAVED_NAME).is_file():
-        earlier, now = load_config(folder).model_dump(mode="json"), kept.model_dump(mode="json")
+        earlier, now = (
+            load_config(folder, tell=False).model_dump(mode="json"),
+            kept.model_dump(mode="json"),
+        )
         other = [key for key in now if now[key] != earlier[key]]
         if other:
             raise ConfigError(
@@ -260,5 +262,5 @@ def _recording(options: argparse.Namespace, config: RunConfig, place: Workplace)
     elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{told}there is something else; take a folder that is not there yet")
     recording = Recording(folder, kept, name, digest(kept.model_dump(mode="json")), options.test)
-    write_text(folder / SAVED_NAME, yaml.safe_dump(kept.model_dump(mode="json"), sort_keys=False))
+    save_config(kept)
     return recording

@@ -27,6 +27,7 @@ from collect.models import manual
 from collect.models.manual import BadAnswer, Request, answer_request, open_requests
 from collect.quantities import counted
 from collect.rollouts.status import has_begun, is_over, read_status
+from collect.store.files import refuse_links
 from configs.command_line.shared import (
     FAILED,
     SHOWN_REASONS,
@@ -92,6 +93,7 @@ def add_status(parser: argparse.ArgumentParser) -> None:
 
 def status(options: argparse.Namespace) -> int:
     """Print the status of each set of rollouts: collect's and eval's."""
+    refuse_links(options.run)
     if not options.watch:
         console.print(run_status(options.run), highlight=False)
         return 0
@@ -153,6 +155,7 @@ def replay(options: argparse.Namespace) -> int:
     run: Path = options.run
     if options.limit is not None and options.limit < 1:
         raise ConfigError(f"--limit {options.limit}: give a number from 1 on")
+    refuse_links(run)
     begun = {stage: run / below for stage, below in SOURCES if has_begun(run / below)}
     folders = {stage: at for stage, at in begun.items() if RunStore(at).rollouts.ids()}
     if not folders:
@@ -251,6 +254,7 @@ def view(options: argparse.Namespace) -> int:
     for each in (run, options.other):
         if each is not None:
             _require_folder(each)
+            refuse_links(each)
     configs = [_config_if_readable(each) for each in (run, options.other) if each is not None]
     labels = [labels_of(each) if each is not None else Labels() for each in configs]
     if options.other is not None:
@@ -303,7 +307,7 @@ def _config_if_readable(run: Path) -> RunConfig | None:
     """A run's config, which pages need only for which models are scripted and where questions are;
     None if there is none, or it is another release's."""
     try:
-        return load_config(run) if (run / SAVED_NAME).is_file() else None
+        return load_config(run, tell=False) if (run / SAVED_NAME).is_file() else None
     except ConfigError as error:
         logger.warning(f"shown without the run's config: {error}")
         return None
@@ -393,6 +397,8 @@ def play(options: argparse.Namespace) -> int:
     run: Path = options.run
     if not run.is_dir():
         console.print(f"there is no folder {run} yet: waiting for a run to begin there")
+
+    refuse_links(run)
 
     def next_request() -> Request | None:
         found = open_requests(run, options.role)

@@ -13,7 +13,6 @@ rollout are in memory.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections import defaultdict
@@ -33,7 +32,7 @@ from collect.questions.grounding import GroundedClaim, answer_texts, ground
 from collect.questions.scoring import score_text
 from collect.rollouts.progress import ProgressBar
 from collect.rollouts.rollout import FAIL_TO_PASS
-from collect.store.files import WORK, write_text
+from collect.store.files import WORK, file_name, write_text
 from collect.store.messages import ToolCall
 from collect.store.records import Conversation, MessageRow, Role, Rollout
 from collect.store.run_store import RunStore
@@ -47,7 +46,6 @@ from sandbox.debugger import DebugEvent, StopReason
 from sandbox.debugger import render as render_event
 
 INDEX, PAGES, SAMPLE = "index.html", "conversations", "sample.csv"
-PLAIN_NAME = re.compile(r"\w[\w-]{0,100}", re.ASCII)
 LISTED = re.compile(r"(?P<current>->)? *(?P<breakpoint>\*)? *(?P<number>\d+)(?: {2}(?P<text>.*))?")
 """A line of `DebugEvent.source`: `->` marks the current line, `*` a breakpoint."""
 MOST_LINES = 3_000
@@ -118,7 +116,7 @@ def write_report(request: ReportRequest) -> ReportPaths:
             neighbours = (chosen[max(at - 1, 0) : at], chosen[at + 1 : at + 2])
             pages = _pages(request, shown, conversations, question, neighbours)
             for link, text in pages:
-                (folder / link.page).write_text(text, encoding="utf-8")
+                write_text(folder / link.page, text, durable=False)
                 written.add(link.page)
             links[shown.stage, shown.row.rollout_id] = [link for link, _ in pages]
             bar.advance()
@@ -464,12 +462,9 @@ def outcome_view(row: Rollout) -> View:
 
 
 def page_name(shown: ShownRollout, number: int = 0) -> str:
-    """The file name of a rollout's page; its id can be from a foreign file. A collected rollout
-    and an evaluated one can have the same id."""
-    identity = shown.row.rollout_id
-    if not PLAIN_NAME.fullmatch(identity):
-        identity = hashlib.sha256(identity.encode()).hexdigest()[:32]
-    return f"{shown.stage}-{identity}-{number}.html"
+    """The file name of a rollout's page. A collected rollout and an evaluated one can have the same
+    id."""
+    return f"{shown.stage}-{file_name(shown.row.rollout_id)}-{number}.html"
 
 
 def _index(

@@ -36,6 +36,7 @@ from collect.models.config import (
 from collect.models.endpoint import EndpointBackend
 from collect.models.serving import guard
 from collect.quantities import counted, duration
+from collect.store.files import file_name, regular
 from collect.threads import raise_if_stopped
 from sandbox.environment import install_command
 
@@ -206,7 +207,7 @@ class ServerProcess:
         """Start it and append its output to the log. Raises OSError if the log can't be written."""
         log.parent.mkdir(parents=True, exist_ok=True)
         self._log = log
-        with log.open("ab") as output:
+        with open(log, "ab", opener=regular) as output:
             output.write(f"\n$ {' '.join(command)}\n".encode())
             output.flush()
             self._begins = output.tell()
@@ -490,7 +491,7 @@ class VllmBackend(EndpointBackend):
 
         `folder` is for the server's log; None: a temporary one. Raises ConfigError.
         """
-        log = (folder or Path(tempfile.gettempdir()) / "stepinto") / LOGS / f"{name}.log"
+        log = (folder or Path(tempfile.gettempdir()) / "stepinto") / LOGS / f"{file_name(name)}.log"
         self.server: VllmServer | None = POOL.acquire(config.server, log)
         server, model = self.server, config.model or SERVED_NAME
         try:

@@ -191,6 +191,6 @@ def test_mistakes_are_told(
 def test_a_config_of_another_release_is_no_obstacle(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (run / "config.yaml").write_text("run: run\nlater_key: 1\n")
+    (run / "config.yaml").write_text("run: run\nagents: {later_key: 1}\n")
     assert view(run) == 0
     assert "shown without the run's config" in capsys.readouterr().err
