@@ -19,6 +19,7 @@ rollouts part of the same id belongs to an unfinished rollout, or is in the comp
 
 from __future__ import annotations
 
+import json
 import sys
 import types
 import typing
@@ -33,6 +34,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from collect.errors import ConfigError
 from collect.store.files import LOCK, SETTINGS, TEMPORARY, locked
+from collect.store.messages import BROKEN
 from collect.store.records import SCHEMA_VERSION, Conversation, EventRow, MessageRow, Rollout
 from collect.store.tables import Table
 from sandbox.text import storable
@@ -100,7 +102,9 @@ def rollout_from_plain(row: dict[str, Any]) -> Rollout:
     # Rows of one bug name the same tests, and there may be thousands.
     tests = [{name: sys.intern(text) for name, text in test.items()} for test in row["tests"]]
     marks = list(map(sys.intern, row["patch_marks"]))
-    return _ROLLOUT.validate_python(row | {"tests": tests, "patch_marks": marks})
+    rollout = _ROLLOUT.validate_python(row | {"tests": tests, "patch_marks": marks})
+    _check_json(rollout.sampling, rollout.actions)
+    return rollout
 
 
 def conversation_from_plain(row: dict[str, Any]) -> Conversation:
@@ -108,7 +112,15 @@ def conversation_from_plain(row: dict[str, Any]) -> Conversation:
     # Pydantic takes what it needs of each of the two nested rows.
     messages = [each | {"message": each} for each in row["messages"]]
     events = [each | {"event": each} for each in row["events"]]
-    return _CONVERSATION.validate_python(row | {"messages": messages, "events": events})
+    conversation = _CONVERSATION.validate_python(row | {"messages": messages, "events": events})
+    _check_json(conversation.sampling, conversation.tools)
+    return conversation
+
+
+def _check_json(*texts: str) -> None:
+    """Raises ValueError or RecursionError for a column's text that is no JSON to read."""
+    for text in texts:
+        json.loads(text)
 
 
 class RunStore:
@@ -198,12 +210,14 @@ class RunStore:
         """Raises ConfigError if a row does not hold what its record does."""
         try:
             yield
-        except ValidationError as error:
-            wrong = error.errors(include_url=False)[0]
-            place = ".".join(map(str, wrong["loc"]))
+        except BROKEN as error:
+            told = str(error)
+            if isinstance(error, ValidationError):
+                wrong = error.errors(include_url=False)[0]
+                told = f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}"
             raise ConfigError(
                 f"the row of rollout {row['rollout_id']} in {self.folder} was not written by "
-                f"StepInto, or was changed since: {place}: {wrong['msg']}"
+                f"StepInto, or was changed since: {told}"
             ) from error
 
     def _finished_parts(self) -> dict[str, Path]:

@@ -49,6 +49,10 @@ def unknown_value() -> pa.Table:
     return with_column(rollouts(), "stop_reason", pa.array(["evil", "evil", "evil"]))
 
 
+def deep() -> pa.Table:
+    return with_column(rollouts(), "actions", pa.array(3 * ["[" * 100_000]))
+
+
 def twice() -> pa.Table:
     return rollouts().append_column("patch", pa.array(["a", "b", "c"]))
 
@@ -80,6 +84,7 @@ def bomb() -> pa.Table:
         (nested, r"data-0\.parquet"),
         (wrong_type, r"data-0\.parquet"),
         (unknown_value, r"the row of rollout [0-9a-f]{16} .*: stop_reason: "),
+        (deep, r"the row of rollout [0-9a-f]{16} .*: maximum recursion depth"),
         (twice, r"data-0\.parquet"),
         (bomb, r"data-0\.parquet has 1000000 rows in \d+ bytes"),
     ],
