@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 import stepinto
+from configs.loading import load_config, save_config
 from tests.format.conversations import write_run
 
 
@@ -21,7 +22,9 @@ def run(tmp_path: Path, tiny_folder: Path) -> Path:
         "format": {"test_fraction": 0},
         "train": {"base_model": str(tiny_folder), "max_length": 4096},
     }
-    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    path = tmp_path / "own.yaml"
+    path.write_text(yaml.safe_dump(config))
+    save_config(load_config(path))
     return folder
 
 
