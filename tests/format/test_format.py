@@ -387,8 +387,7 @@ def test_no_text_is_markup_in_the_card(tmp_path: Path) -> None:
     assert report.splits["train"].rows == 5
     card = (run / "sft" / "README.md").read_text()
     read = DatasetCard(card)
-    facts = read.data.to_dict()
-    assert (facts["pretty_name"], facts["tags"]) == (name, [HOSTILE])
+    assert (read.data.pretty_name, read.data.tags) == (name, [HOSTILE])
     body = read.text.partition("## Config")[0]
     html = MarkdownIt("gfm-like", {"linkify": False}).render(body)
     tags = re.findall("<([a-z0-9]+)", html)

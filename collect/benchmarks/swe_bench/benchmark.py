@@ -184,7 +184,7 @@ class Confirmation:
         replaced = dict.fromkeys(name for report in reports for name in report["replaced"])
         doubts |= dict.fromkeys(replaced, "the program replaced it")
         doubts = {**results.doubts, **doubts}
-        results = replace(results, replaced=tuple(replaced), doubts=doubts)
+        results = replace(results, of_program=tuple(replaced), doubts=doubts)
         return (
             _confirmed(results, reports, len(sessions)) if sessions and self.by_pytest else results
         )

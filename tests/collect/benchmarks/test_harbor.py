@@ -96,7 +96,7 @@ def test_an_image_keeps_no_copy_of_the_code_under_test(tmp_path: Path) -> None:
     for path in ("shop/cart.py", "team/pay/x.py", "team/log/x.py", "lib/__init__.py", "lib/x.py"):
         (installed / path).parent.mkdir(parents=True, exist_ok=True)
         (installed / path).touch()
-    command = [tmp_path / "bin/python", "-c", harbor.LEAVE_OUT, "shop", "team/pay", "lib/x"]
+    command = [str(tmp_path / "bin/python"), "-c", harbor.LEAVE_OUT, "shop", "team/pay", "lib/x"]
     subprocess.run(command, check=True)
     left = [str(path.relative_to(installed)) for path in installed.rglob("*.py")]
     assert sorted(left) == ["lib/__init__.py", "lib/x.py", "team/log/x.py"]

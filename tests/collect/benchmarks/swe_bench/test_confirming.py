@@ -326,7 +326,7 @@ def test_what_unittest_did_not_report_is_doubted(
     right = shown.output.strip().replace("suite", "__main__")
     log = {right or "test_right": "passed", "What it is about.": "passed"}
     results, output = checked(box, f"'{box.python}' suite.py", log, by_pytest=False)
-    assert (len(results.doubts), results.replaced) == (doubts, replaced), (results.doubts, output)
+    assert (len(results.doubts), results.of_program) == (doubts, replaced), (results.doubts, output)
     assert (dict(results.statuses), results.tampered) == (log, None)
 
 
