@@ -123,7 +123,7 @@ WORDS = {
 """Replaces pydantic's terms, which are Python's."""
 INPUT = re.compile("^(Input|String|Value|Tuple|List|Set|Frozenset|Dictionary) should ")
 AFTER = re.compile(r" after validation, not \d+$")
-OF_PYDANTIC = re.compile(r"\[.*\]$|^(str|int|float|bool|none)$")
+OF_PYDANTIC = re.compile(r"^[^\[\n]*\[.*\]$|^(str|int|float|bool|none)$")
 """A type or `[key]` at the end of a location, which pydantic adds for unions and mappings."""
 UNKNOWN = "extra_forbidden"
 

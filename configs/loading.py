@@ -137,7 +137,7 @@ OF_THE_SANDBOX = re.compile(r"^sandbox\.environment\.|\.benchmark\.variables\.")
 """Settings that programs under test and agents read; tests may need made-up keys there."""
 COMMAND_LINES = re.compile(r"(^|_|\.)(arguments|command|options)$")
 CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-USER = re.compile(r"https?://[^/@\s]+@|\w+://[^/@\s:]*:[^/@\s]+@")
+USER = re.compile(r"https?://[^/@\s]+@|(?<!\w)\w++://[^/@\s:]*:[^/@\s]+@")
 """A user in an address. A user without a password is a mere name, but for HTTP servers it may be a
 token."""
 QUERY = re.compile(r"[?&]([\w-]+)=[^&]")

@@ -32,7 +32,7 @@ READ_ONLY_VARIABLES = {
 }
 """Where tests and linters write their caches if the workspace is read-only. Otherwise they report
 that they can't write, and a harmless command would seem to be refused."""
-ENDING = re.compile(r"\n?\[(?:exit code (?P<code>\d+)|killed after [\d.e+]+ s[^\]\n]*)\]$")
+ENDING = re.compile(r"\n?\[(?:exit code (?P<code>\d+)|killed after [\d.e+]+ s[^\[\]\n]*)\]$")
 MAX_LINE_BYTES = 2_000
 _ENDING = re.compile(r"!exit (\d+)")
 MAX_MESSAGES = 20

@@ -15,7 +15,7 @@ from collect.store.records import DebugAnswer
 TASK = re.compile(
     r"Question: (?P<question>.+?)\nTest: (?P<test>[^\n]+)"
     r"(?:\nPath: (?P<path>[^\n]+))?"
-    r"(?:\nLines: (?P<lines>-?\d+(?:, -?\d+)*))?"
+    r"(?:\nLines: (?P<lines>-?\d{1,18}(?:, -?\d{1,18})*))?"
     r"(?:\nVariables: (?P<variables>[^\n]+))?",
     re.DOTALL,
 )
@@ -53,7 +53,7 @@ NAMED = (
 )
 LINES = re.compile(rf"\blines?\s+{SPANS}", re.IGNORECASE)
 FRAME = re.compile(
-    r"\n(?:\S+\.py:\d+: .*|\s*File \".+\", line \d+.*|\s*at .+\(\w+\.java:\d+\))(?=\n|$)"
+    r"\n(?:\S+\.py:\d+: .*|[ \t]*File \".+\", line \d+.*|[ \t]*at .+\(\w+\.java:\d+\))(?=\n|$)"
 )
 """A frame of a quoted traceback: where the program has been, not where to stop."""
 MOST_PLACES = 8

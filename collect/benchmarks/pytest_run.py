@@ -460,7 +460,7 @@ def _module_at(path: str, import_paths: Sequence[str]) -> str | None:
 
 
 SECTION = re.compile(r"(?m)^_{3,} (?:ERROR at \w+ of |ERROR collecting )?(.+?) _{3,}$")
-SUMMARY = re.compile(r"(?m)^=+ (?:short test summary info|warnings summary|\d+ \w+.*) =+$")
+SUMMARY = re.compile(r"(?m)^=+ (?:short test summary info|warnings summary|\d+ \w.*) =+$")
 
 
 def section_of(test: str, output: str) -> str:

@@ -22,7 +22,8 @@ from unidiff import PatchSet
 from unidiff.errors import UnidiffParseError
 
 _NO_NEWLINE = "\\ No newline at end of file\n"
-_NAMES = re.compile(r'^diff --git (?:a/(.+?)|"a/(.+?)") (?:b/(.+)|"b/(.+)")$', re.MULTILINE)
+_QUOTED = r'((?:[^"\\\n]|\\.)++)"'
+_NAMES = re.compile(rf'^diff --git (?:a/(.+?)|"a/{_QUOTED}) (?:b/(.+)|"b/{_QUOTED})$', re.MULTILINE)
 _ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
 
 

@@ -40,6 +40,14 @@ def expression(source: str) -> ast.expr | None:
         return None
 
 
+def source_of(node: ast.AST) -> str:
+    """`ast.unparse`; empty if the tree is too deep for it, or has a number of too many digits."""
+    try:
+        return ast.unparse(node)
+    except (ValueError, RecursionError):
+        return ""
+
+
 def split_outside(text: str, separators: str, brackets: str = "([{)]}") -> tuple[list[str], bool]:
     """The pieces of a text at separators that are outside quotes and brackets, and whether these
     are all closed. The first half of `brackets` opens what the second closes."""

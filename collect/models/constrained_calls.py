@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import string
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -43,13 +44,14 @@ ACTIONS = {
 }
 """Under other names than the debugger's."""
 FILLED = {"minLength": 1}
+_ENDS = r"\s\"'`()<>{}*,:;|=\[\]"
 PATH = re.compile(
     r"^(?:Paused at |#\d+ )(.+?):\d+ in "
-    r"|([^\s\"'`()<>{}*,:;|=\[\]]*[./][^\s\"'`()<>{}*,:;|=\[\]]*)",
+    rf"|(?<![^{_ENDS}])([^{_ENDS}]*[./][^{_ENDS}]*+)",
     re.MULTILINE,
 )
 """The debugger's own words tell a name with spaces or brackets too."""
-PLAIN_END = re.compile(r"[A-Za-z0-9_./-]*$")
+PLAIN = f"{string.ascii_letters}{string.digits}_./-"
 """What a path is told by in a text: other characters would make it slow to rule out."""
 RUN, SLASH = re.compile(r"[A-Za-z0-9_./-]+"), re.compile("/")
 MOST, MOST_CHARS = 300, 15_000
@@ -59,7 +61,9 @@ MOST_BEGUN_CHARS = 60_000
 """The same, of all that the shown paths begin with."""
 WORD = re.compile(r"[^\W\d]\w*")
 TEST = re.compile(
-    r"^Test: (.+)$|([^\s\"'`(]+\.py(?:::\w+)+(?:\[.+?\](?![\]\w-]))?|[\w.$]+#\w+)", re.MULTILINE
+    r"^Test: (.+)$|((?<![^\s\"'`(])[^\s\"'`(]+\.py(?:::\w+)++(?:\[.{1,1000}?\](?![\]\w-]))?"
+    r"|(?<![\w.$])[\w.$]++#\w+)",
+    re.MULTILINE,
 )
 
 
@@ -142,7 +146,7 @@ class ConstrainedCalls:
 def _unseen(shown: str, files: Sequence[str], words: Collection[str]) -> str:
     """The pattern of texts that name a folder, a file, or a line of a file that was not shown, or
     break off a folder's name, unless at a word that was said."""
-    ends = [PLAIN_END.findall(each)[0] for each in files]
+    ends = [each[len(each.rstrip(PLAIN)) :] for each in files]
     paths, names = _path_pattern(ends), _one_of(each.rpartition("/")[2] for each in ends)
     runs = set(RUN.findall(shown))
     folders = {run[: at.end()] for run in runs for at in SLASH.finditer(run)}

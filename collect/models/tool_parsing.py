@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from collect.store.messages import BROKEN, ToolCall
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
+_TAG = re.compile(f"{OPEN}|{CLOSE}")
 _NAME = re.compile(r'"name"\s*:\s*"((?:[^"\\]|\\.)+)"')
 _DECODER = json.JSONDecoder()
 
@@ -66,10 +67,10 @@ def _call_end(text: str, start: int) -> int:
         _, body = _DECODER.raw_decode(text, _skip_space(text, start))
     except BROKEN:
         body = start
-    close, following = text.find(CLOSE, body), text.find(OPEN, body)
-    if close >= 0 and not 0 <= following < close:
-        return close + len(CLOSE)
-    return following if following >= 0 else len(text)
+    tag = _TAG.search(text, body)
+    if tag is None:
+        return len(text)
+    return tag.end() if tag[0] == CLOSE else tag.start()
 
 
 def _raw_members(text: str) -> dict[str, str]:
@@ -95,10 +96,8 @@ def _skip_space(text: str, position: int) -> int:
     return position
 
 
-_BLOCK = re.compile(
-    r"<tool_call>(?P<tagged>.*?)</tool_call>|^```[\w-]*[ \t]*\n(?P<fenced>.*?)^```[ \t]*$",
-    re.DOTALL | re.MULTILINE,
-)
+_OPENING = re.compile(rf"(?P<tag>{OPEN})|(?P<fence>^```[\w-]*[ \t]*\n)", re.MULTILINE)
+_CLOSING = {"tag": re.compile(CLOSE), "fence": re.compile(r"^```[ \t]*$", re.MULTILINE)}
 
 
 def parse_written(
@@ -109,7 +108,7 @@ def parse_written(
 
     JSON that is no call of a known tool stays in the content.
     """
-    found = [(block.span(), block["tagged"] or block["fenced"]) for block in _BLOCK.finditer(text)]
+    found = list(_blocks(text))
     content, position = "", 0
     calls: list[ToolCall] = []
     for (start, end), body in found or [((0, len(text)), text)]:
@@ -120,6 +119,21 @@ def parse_written(
             calls.append(ToolCall(f"{id_prefix}{len(calls)}", name, arguments))
     content += text[position:]
     return (content.strip() if calls else content), tuple(calls)
+
+
+def _blocks(text: str) -> Iterator[tuple[tuple[int, int], str]]:
+    """The blocks between tags or fences, and what is in them."""
+    position, unclosed = 0, set[str]()
+    for opening in _OPENING.finditer(text):
+        kind = str(opening.lastgroup)
+        if opening.start() < position or kind in unclosed:
+            continue
+        closing = _CLOSING[kind].search(text, opening.end())
+        if closing is None:
+            unclosed.add(kind)
+        else:
+            position = closing.end()
+            yield (opening.start(), position), text[opening.end() : closing.start()]
 
 
 def _written(text: str, names: Collection[str]) -> list[tuple[str, str]]:

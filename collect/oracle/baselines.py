@@ -93,7 +93,7 @@ def edit_script(now: Instance) -> str:
 
 
 BLOCK = re.compile(r"^\[BLOCK-(\d+)\]\n(.*?)(?=^\[BLOCK-|^\.\.\. \(|\Z)", re.MULTILINE | re.DOTALL)
-VALUES = re.compile(r"^\s*# (.+)$", re.MULTILINE)
+VALUES = re.compile(r"^[ \t]*# (.+)$", re.MULTILINE)
 TRACE = "## Execution Trace\n"
 
 

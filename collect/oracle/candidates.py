@@ -38,7 +38,7 @@ from sandbox.java.project import GRADLE_FILES
 
 NEARBY = 5
 """Lines by which an answer may miss a candidate and still point at it."""
-FENCED = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCED = re.compile(r"^```python\n((?:(?!```).*\n)*+)```$", re.MULTILINE)
 NUMBER = re.compile(r"^ *\d+  ?", re.MULTILINE)
 SUFFIXES = {"python": ".py", "java": ".java"}
 NOT_YET = "Don't write a repaired program yet"
@@ -411,7 +411,7 @@ PYTEST = TestRuns(
     raised=re.compile(rf"^E\s+{RAISED}", re.MULTILINE),
 )
 _MAVEN_FAILED = re.compile(
-    r"^\[ERROR\] +(?:[\w.$]+\.)?(\w+)\S*  Time elapsed.*<<< (?:FAILURE|ERROR)", re.MULTILINE
+    r"^\[ERROR\] ++(?:[\w$]*+\.)*+(\w++)\S*+  Time elapsed.*<<< (?:FAILURE|ERROR)", re.MULTILINE
 )
 MAVEN = TestRuns(
     every="timeout 110 mvn -q test",
@@ -420,7 +420,7 @@ MAVEN = TestRuns(
     report=_MAVEN_FAILED,
     raised=re.compile(rf"^(?:[\w$]+\.)*{RAISED}", re.MULTILINE),
 )
-_GRADLE_FAILED = re.compile(r"^.+ > (\w+)\S* FAILED", re.MULTILINE)
+_GRADLE_FAILED = re.compile(r"^.+ > (\w++)\S*+ FAILED", re.MULTILINE)
 GRADLE = TestRuns(
     every="timeout 110 gradle test",
     one="timeout 110 gradle test --tests {dotted}",

@@ -36,7 +36,7 @@ COMPOUND = (ast.If, ast.While, ast.For, ast.With, ast.Try, ast.FunctionDef, ast.
 LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 PAUSED = re.compile(r"^(?:Paused at (.+?):\d+ in \S+|> (\S+)\(\d+\)\S+)", re.MULTILINE)
 """Output of the probe and of pdb."""
-SHOWN = re.compile(r"^\s*(?P<name>\S.*?) =: (?P<value>.*)$", re.MULTILINE)
+SHOWN = re.compile(r"^[ \t]*(?P<name>\S.*?) =: (?P<value>.*)$", re.MULTILINE)
 MAX_PROBES = 3
 MAX_HITS = 5
 SURE = "I have what I need: the cause, and what fixes it."

@@ -106,7 +106,9 @@ def say(text: str, *calls: tuple[str, dict[str, Any]]) -> Message:
     return Message("assistant", text, tool_calls=made)
 
 
-QUESTION_LINE = re.compile(r"<debug_answer>\n\*\*Question\*\*: .*?\n(?=\*\*Answer\*\*)", re.DOTALL)
+QUESTION_LINE = re.compile(
+    r"<debug_answer>\n\*\*Question\*\*: (?:(?!<debug_answer>).)*?\n(?=\*\*Answer\*\*)", re.DOTALL
+)
 
 
 def answer_block(question: str, answer: str, evidence: str, location: str) -> str:

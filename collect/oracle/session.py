@@ -20,7 +20,8 @@ Result = TypeVar("Result")
 Moves = Generator[Message, list[str], Result]
 
 PAUSED = re.compile(
-    r"^Paused at (?P<file>.+?):(?P<line>\d+) in (?P<function>\S+) \((?P<reason>.*)\)$", re.MULTILINE
+    r"^Paused at (?=.*\)$)(?P<file>.+?):(?P<line>\d+) in (?P<function>\S+) \((?P<reason>.*)\)$",
+    re.MULTILINE,
 )
 ENDED = re.compile(r"^Program ended with exit code (?P<code>-?\d+)", re.MULTILINE)
 RAISED = re.compile(r"^Exception: (?P<type>[\w.$]+)(?:: (?P<message>.*))?$", re.MULTILINE)

@@ -28,8 +28,10 @@ INFERRED = re.compile(r"\(?\binferred:.*?(?:\.\)?(?=\s|$)|\n|$)", re.IGNORECASE)
 """A sentence that is marked as read off the code, as the prompt asks: it claims nothing."""
 NOT_ASKED = re.compile(r"(?:(?<=[.!?]\s)|^)why\b[^\n]*?(?:\.(?=\s|$)|\n|$)", re.IGNORECASE)
 """A sentence about a reason; no question asks for one."""
+FOLDERS = r"[\w./-]{0,200}"
+"""Without a limit, a text of such characters alone is read again from each of them."""
 LOCATION = re.compile(
-    r"(?P<file>[\w./-]*\w\.(?:py|java))(?::|,?\s+(?:at\s+)?(?:line|l\.)\s+|\s*\(line\s+)(?P<line>\d+)"
+    rf"(?P<file>{FOLDERS}\w\.(?:py|java))(?::|,?\s+(?:at\s+)?(?:line|l\.)\s+|\s*\(line\s+)(?P<line>\d+)"
 )
 LINE_OF = re.compile(
     r"\blines?\s+(?P<line>\d+)\s+(?:of|in)\s+(?:the\s+file\s+)?`?(?P<file>[\w./-]*\w\.(?:py|java))",
@@ -44,7 +46,7 @@ CONTEXT = re.compile(
 )
 """Text before a place that is only on the way."""
 EXCEPTION = re.compile(
-    r"\b(?:[a-z_][\w]*\.)*[A-Z]\w*(?:Error|Exception|Warning|Exit|Interrupt|Iteration|Failure|Fault)\b"
+    r"\b(?:[a-z_]\w*\.){0,20}[A-Z]\w*(?:Error|Exception|Warning|Exit|Interrupt|Iteration|Failure|Fault)\b"
 )
 NOT_RAISED = re.compile(
     r"\b(?:not|rather than|instead of|isn't|no|except|catch(?:es|ing)?|caught|handl(?:es?|ing)|"
@@ -57,8 +59,8 @@ COUNT = re.compile(
     r"eleven|twelve)(?:\s+(?:separate\s+|different\s+)?(?:times?|hits?|visits?|stops?)\b)?"
 )
 NOT_COUNTS = re.compile(
-    r"[\w./-]+\.(?:py|java):\d+|\blines?\s+\d+|at once|once (?:the|it|that|this|again)|"
-    r"\d+(?:st|nd|rd|th)"
+    rf"{FOLDERS}\.(?:py|java):\d+|\blines?\s+\d+|at once|once (?:the|it|that|this|again)|"
+    r"\d++(?:st|nd|rd|th)"
 )
 WORDS = {"zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7}
 WORDS |= {"eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12}
@@ -78,11 +80,11 @@ OBJECT = re.compile(r"<[A-Za-z_]")
 CALL = re.compile(r"(?:[A-Za-z_][\w.]*)?[\[({]")
 CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">"}
 NOT_VALUES = re.compile(
-    r"[\w./-]+\.(?:py|java):\d+(?:-\d+)?|\blines?\s+\d+(?:\s*(?:-|to|and)\s*\d+)?|"
+    rf"{FOLDERS}\.(?:py|java):\d+(?:-\d+)?|\blines?\s+\d+(?:\s*(?:-|to|and)\s*\d+)?|"
     r"\b\d+(?:st|nd|rd|th)\b|\b(?:hit|visit|frame|attempt|run|breakpoint|step|time|call|iteration)"
     r"s?\s+(?:number\s+|no\.\s*)?#?\d+|#\d+|\b\d+ (?:times?|hits?|visits?)\b|"
     r"\b\d+ (?:items?|elements?|entries|entry|characters?|chars|keys?|lines?|frames?|steps?)\b|"
-    r"(?<![\w./])test_\w+|[\w./-]+::[\w:\[\].-]+|\bexit code \d+",
+    r"(?<![\w./])test_\w+|[\w./-]{1,200}::[\w:\[\].-]+|\bexit code \d+",
     re.IGNORECASE,
 )
 WHERE = re.compile(
@@ -99,13 +101,14 @@ FILLER = (
     r"instance)\b(?!\()|\s*[`*:])*\s*"
 )
 PLACES_APART = re.compile(
-    r"[`*)\s]*(?:,|/|\band\b)?\s*(?:in|at)?[`*(\s]*|[^.;:]*\b(?:or|either)\b[^.;:]*", re.IGNORECASE
+    r"[`*)\s]*+(?:,|/|\band\b)?\s*+(?:in|at)?[`*(\s]*+|(?=[^.;:]*+\Z).*\b(?:or|either)\b.*",
+    re.IGNORECASE | re.DOTALL,
 )
 """What stands between two places of which either may be meant."""
-OR = re.compile(r"[`*]*\s*(?P<word>,|/|\bor\b|,\s*or\b|,?\s*(?:maybe|possibly|perhaps)\b)" + FILLER)
+OR = re.compile(r"[`*]*+\s*+(?P<word>,|/|\b(?:or|maybe|possibly|perhaps)\b)" + FILLER)
 """Separates two candidates."""
 VALUE_START = re.compile(
-    r"['\"\[({]|<(?=[A-Za-z_])|\b[rbuRBU]?['\"]|(?<![\w.])-?\d|\b[A-Za-z_][\w.]*\(|"
+    r"['\"\[({]|<(?=[A-Za-z_])|\b[rbuRBU]?['\"]|(?<![\w.])-?\d|\b[A-Za-z_][\w.]{0,200}\(|"
     r"\b(?:True|False|None|inf|nan)\b"
 )
 EXPECTED = (
@@ -118,10 +121,10 @@ ACTUAL = (
 )
 ROLE = re.compile(rf"\b(?:(?P<expected>{EXPECTED})|(?P<actual>{ACTUAL}))\b", re.IGNORECASE)
 AFTERWARDS = re.compile(
-    r"[`*\s]*(?:was|is|were|had been|being|\((?=\w+\)))?\s*(?P<role>expected|wanted|actual)\b"
+    r"[`*\s]*+(?:was|is|were|had been|being|\((?=\w+\)))?\s*+(?P<role>expected|wanted|actual)\b"
 )
 ASSERT_CODE = re.compile(r"`\s*assert\b[^`\n]*`")
-UNEQUAL = re.compile(r"[`*\s]*(?:==|!=|≠|is not|vs\.?|against|does not equal)[`*\s]*$")
+UNEQUAL = re.compile(r"(?:==|!=|≠|is not|vs\.?|against|does not equal)[`*\s]*+$")
 
 
 MAX_CHARACTERS, MAX_VALUE = 6_000, 1_000

@@ -16,15 +16,16 @@ from collect.code.syntax import expression
 
 RELATIVE = 1e-6
 """Relative tolerance for floats."""
-ADDRESS = re.compile(r"\s+at 0x[0-9a-fA-F]+")
+ADDRESS = re.compile(r"(?<!\s)\s++at 0x[0-9a-fA-F]+")
 BARE = re.compile(r"<(?:[\w.]|<locals>)+>|<[\w ]+, not evaluated>")
 """An object whose representation shows no contents."""
 PASSING = ("...", "0x", "pytest-of-")
 """Marks of text that is cut or differs between runs: an address, a path with the run's number."""
 OBJECT = re.compile(
-    r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|(?P<object><[A-Za-z_](?:[^<>'\"]|'(?:[^'\\]|\\.)*'|->)*>)"
+    r"'(?:[^'\\]|\\.)*+'?|\"(?:[^\"\\]|\\.)*+\"?"
+    r"|(?P<object><[A-Za-z_](?:[^<>'\"]|'(?:[^'\\]|\\.)*+'|->)*+>)"
 )
-"""A string, or an object's representation inside a larger one."""
+"""A string, even without its end, or an object's representation inside a larger one."""
 SPACE = re.compile(r"\s+")
 GUESSED = ("None", "True", "False", "-1", "0", "1", "2", "''", "b''", "[]", "()", "{}", "set()")
 """Values that anybody would guess."""
@@ -157,8 +158,7 @@ def same(one: object, other: object) -> bool:
         case (bool(), _) | (_, bool()):
             equal = one is other
         case int() | float(), int() | float() if float in (type(one), type(other)):
-            both_nan = math.isnan(one) and math.isnan(other)
-            equal = both_nan or math.isclose(one, other, rel_tol=RELATIVE)
+            equal = _close(one, other)
         case list() | tuple(), list() | tuple():
             alike = type(one) is type(other) and len(one) == len(other)
             equal = alike and all(map(same, one, other))
@@ -172,6 +172,14 @@ def same(one: object, other: object) -> bool:
         case _:
             equal = type(one) is type(other) and one == other
     return equal
+
+
+def _close(one: float, other: float) -> bool:
+    try:
+        both_nan = math.isnan(one) and math.isnan(other)
+        return both_nan or math.isclose(one, other, rel_tol=RELATIVE)
+    except OverflowError:  # an integer that no float holds
+        return False
 
 
 def _same_items(ones: Iterable[object], others: Iterable[object]) -> bool:

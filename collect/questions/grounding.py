@@ -15,7 +15,7 @@ from sys import intern
 from collect.agents.inspectcoder.inspector import plan_of
 from collect.agents.subagent_task import read_subagent_task
 from collect.code.patches import ChangedRange, PatchError, TestFiles, changed_lines
-from collect.code.syntax import expression
+from collect.code.syntax import expression, source_of
 from collect.questions.claims import (
     EXCEPTION,
     INFERRED,
@@ -74,17 +74,18 @@ FUNCTION_BEFORE = re.compile(
 )
 NO_FUNCTIONS = frozenset({"the", "a", "an", "this", "that", "it", "line", "code", "test", "module"})
 QUOTED = re.compile(
-    r"(?!['\"]):?\s*\(?\s*(?P<quote>['\"])(?P<message>(?:\\.|(?!(?P=quote)).)+)(?P=quote)"
+    r"(?!['\"]):?\s*+\(?\s*+(?P<quote>['\"])"
+    r"(?P<message>(?:\\.|(?!(?P=quote))[^\\\n])++)(?P=quote)"
 )
 """A quoted message after an exception's type: `KeyError('b')`, `KeyError: 'b'`."""
 TOLD = re.compile(r":\s*(?P<message>[^;\n`]+)")
 """A message in a traceback's form, to the end of the line or the quote."""
-BEFORE_TOLD = re.compile(r"(?:^|[`;\n]|: )\s*$")
+BEFORE_TOLD = re.compile(r"(?:^|[`;]|:(?= ))\s*+$|\n[^\S\n]*+$")
 """What precedes an exception's type in a quoted traceback; in a sentence, prose follows a colon."""
 REMARK = re.compile(r"(?<=\s)\((?P<quote>['\"])(?P<message>[^'\"\n]+)(?P=quote)\)")
 """A message in brackets and quotes, not directly after the type."""
 PROSE = re.compile(
-    rf"\.\s+(?=[A-Z])|\.$|,?\s+(?:(?:was\s+)?(?:raised|thrown)\s+)?(?:at|from)\s+"
+    rf"\.\s+(?=[A-Z])|\.$|(?:,|(?<![\s,]))\s++(?:(?:was\s+)?(?:raised|thrown)\s+)?(?:at|from)\s+"
     rf"(?={LOCATION.pattern})"
 )
 """Where a message in a sentence ends."""
@@ -296,7 +297,7 @@ def _members(name: str, seen: Observations) -> Iterator[tuple[object, Sighting]]
     node = expression(name)
     if not isinstance(node, ast.Subscript | ast.Attribute):
         return
-    whole = ast.unparse(node.value)
+    whole = source_of(node.value)
     shown = seen.values.get(last_part(whole), ())
     outer = [(_parsed(text), sighting) for text, sighting in shown]
     for value, sighting in (*outer, *_members(whole, seen)):
@@ -488,7 +489,7 @@ def _known_source(conversation: Conversation, file: str) -> Mapping[int, str]:
     listings += [(2, "\n".join(each.source)) for each in shown]
     lines: dict[int, str] = {}
     for blanks, text in listings:
-        listed = rf"^(?:->)?[ *]*(\d+)(?: {{{blanks}}}(.*))?$"
+        listed = rf"^(?:->)?[ *]*(\d{{1,9}})(?: {{{blanks}}}(.*))?$"
         for found in re.finditer(listed, text, re.MULTILINE):
             lines[int(found[1])] = found[2] or ""
     return lines

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from collect.code.patches import TestFiles
-from collect.code.syntax import expression, split_outside
+from collect.code.syntax import expression, source_of, split_outside
 from collect.questions.claims import places, same_file
 from collect.questions.comparing import SPACE, without_addresses
 from collect.store.messages import arguments_object
@@ -19,9 +19,9 @@ from collect.store.records import Conversation, EventRow
 from sandbox.debugger import Action, DebugEvent, Frame, Value
 
 READ_FILE = "read_file"
-NUMBERED = re.compile(r"^(?:->)?[ *]*(?P<line>\d+)(?:\s|$)", re.MULTILINE)
+NUMBERED = re.compile(r"^(?:->)?[ *]*(?P<line>\d{1,9})(?:\s|$)", re.MULTILINE)
 """A line of a listing from `read_file` or a stop."""
-TRACEBACK = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
+TRACEBACK = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d{1,9})(?!\d)')
 ASSERTION = re.compile(r"\bAssert(?:ion(?:Failed)?)?Error\b|^E\s+assert\b", re.MULTILINE)
 UNEQUAL = re.compile(r"(?:assert |[A-Z]\w+ differ: )?(?P<one>.+?) [!=]= (?P<other>.+)")
 """The first line of a failed assertion's message, by pytest or unittest."""
@@ -31,14 +31,15 @@ PRINTING = {
 }
 """By action: the argument that asks for one value, and its pattern."""
 DOTTED = re.compile(r"[\w.]+")
-FILE = re.compile(r"[\w./$-]*\w\.(?:py|java)\b")
+FILE = re.compile(r"[\w./$-]{0,200}\w\.(?:py|java)\b")
 QUALIFIED = re.compile(r"(?<=<)(?:(?:\w+|<locals>)\.)+(?=\w)| object(?=>)")
 """What representations of the same object differ in: `<Cart>`, `<shop.Cart object>`."""
 COMPACTED = re.compile(
-    r"expected:<([^][]*)\[([^][]*)]([^][]*)> but was:<([^][]*)\[([^][]*)]([^][]*)>"
+    r"expected:<((?:(?!expected:<)[^][])*+)\[([^][]*+)]((?:(?!> but was:<)[^][])*+)"
+    r"> but was:<([^][]*+)\[([^][]*+)]([^][]*)>"
 )
 """JUnit's message for unequal texts, with brackets around the difference."""
-MODULE = re.compile(r"(?:\w+\.)+\w+|(?<=import )\w+|(?<=from )\w+")
+MODULE = re.compile(r"(?<!\w)\w++(?:\.\w++)++|(?<=import )\w+|(?<=from )\w+")
 """A module or class, whose file has the same name."""
 FUNCTION = re.compile(r"\bin (?P<function>[\w.<>]+)")
 
@@ -160,7 +161,7 @@ def _compared(source: Sequence[str], message: str) -> Iterator[tuple[str, str]]:
             names = one, other
         case ast.Call(func=ast.Attribute(attr="assertEqual"), args=[one, other, *_]):
             names = one, other
-    yield from zip(map(ast.unparse, names), shown.groups() if shown else (), strict=False)
+    yield from zip(map(source_of, names), shown.groups() if shown else (), strict=False)
 
 
 def plain(text: str) -> str:
@@ -173,10 +174,7 @@ def last_part(name: str) -> str:
     if DOTTED.fullmatch(name):
         return name.rpartition(".")[2]
     node = expression(name)
-    try:
-        return name if node is None else ast.unparse(node)
-    except RecursionError:
-        return name
+    return (source_of(node) if node is not None else "") or name
 
 
 def observed(conversation: Conversation, end: int, tests: TestFiles) -> Observations:

@@ -30,7 +30,9 @@ EMPTY |= {"frozenset": "frozenset()"}
 """What a call without arguments returns, as a literal."""
 EQUAL_METHODS = ("assertEqual", "assertListEqual", "assertDictEqual", "assertTupleEqual")
 
-JAVA_LITERAL = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)+'|(?<![\w.])-?\d[\d_]*(?:\.\d+)?")
+JAVA_LITERAL = re.compile(
+    r"(?<!\\)\"(?:[^\"\\]|\\.)*+\"|(?<!\\)'(?:[^'\\]|\\.)++'|(?<![\w.])-?\d[\d_]*(?:\.\d+)?"
+)
 JAVA_LEAVES = re.compile(r"\b(?:return|throw)\b")
 JAVA_MAY_STOP_TWICE = re.compile(r"->|::|\b(?:for|while|do|try|switch)\b")
 JAVA_NAME = re.compile(r"[A-Za-z_]\w*")

@@ -40,7 +40,7 @@ LISTINGS = (
 )
 """`ls -l`, `find -ls` and `stat`."""
 USERS = (
-    (r"\buid=\d+(?:\([^)\s]*\))? gid=\d+(?:\([^)\s]*\))?(?: groups=\S+)?", "uid=?"),
+    (r"\buid=\d+(?:\([^()\s]*\))? gid=\d+(?:\([^()\s]*\))?(?: groups=\S+)?", "uid=?"),
     (r"\b(cannot find name for (?:user|group) ID) \d+", r"\1 ?"),
     (r"^(real|user|sys)\t\d+m\d+[.,]\d+s$", r"\1 ?"),
 )

@@ -44,7 +44,7 @@ FILE = "judgements.jsonl"
 NONE = "none"
 """The label for what fits nowhere."""
 REPLY = re.compile(r"label:[ \t]*([a-z_]+)")
-THINKING = re.compile(r"<think>.*?</think>", re.DOTALL)
+THINKING = re.compile(r"\A(?:\s*<think>.*?</think>)*+", re.DOTALL)
 CATEGORIES: Mapping[Category, tuple[str, str]] = {
     Category.EXCEPTION: (
         "Exception Diagnosis",

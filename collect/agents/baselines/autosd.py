@@ -35,12 +35,12 @@ from sandbox.text import source_lines
 # leaves it valid. It stands with its line number and not after a dot, since texts may contain calls
 # of `str.replace`.
 REPLACE = re.compile(
-    r"(?<![.\w])REPLACE\s*\(\s*(?:line(?:no)?\s*=?\s*)?(\d+)\s*,\s*", re.IGNORECASE
+    r"(?<![.\w])REPLACE\s*+\(\s*+(?:line(?:no)?\s*+=?\s*+)?(\d{1,9}+)\s*+,\s*+", re.IGNORECASE
 )
-JOINED = r"(?:AND|;;?|,|&&?)?\s*"
-BETWEEN = re.compile(rf",?\s*\)\s*{JOINED}$", re.IGNORECASE)
-AND_RUN = re.compile(rf",?\s*\)\s*{JOINED}(?:RUN\s*(?:\(\s*\))?)?\s*[;.]?$", re.IGNORECASE)
-COMMA = re.compile(r"\s*,\s*(?=(?:new\s*=\s*)?[\"'])")
+CLOSED = r"(?:,|(?<!\s))\s*+\)\s*+(?:AND|;;?|,|&&?)?\s*+"
+BETWEEN = re.compile(rf"{CLOSED}$", re.IGNORECASE)
+AND_RUN = re.compile(rf"{CLOSED}(?:RUN\s*+(?:\(\s*+\))?)?\s*+[;.]?$", re.IGNORECASE)
+COMMA = re.compile(r",(?=\s*+(?:new\s*+=\s*+)?[\"'])")
 NAME = re.compile(r"^(?:old|new)\s*=\s*")
 QUOTES = ('"""', "'''", '"', "'")
 ESCAPES = (("", ""), ('""', '"'), ('\\"', '"'), ("\\'", "'"), ("\\n", "\n"))
@@ -256,7 +256,7 @@ EXPERIMENT_TOOL = "experiment"
 DONE = "<DEBUGGING DONE>"
 HEADING = re.compile(
     r"^[ \t>#*_-]*(Attempt(?=[ \t]*\d)|Hypothesis|Prediction|Experiment|Observation|Conclusion)"
-    r"(?:[ \t]*\d+\.?)?[ \t]*[*_]*(?::[*_]*|[ \t]*$)[ \t]*",
+    r"(?:[ \t]*+\d++\.?)?[ \t]*+[*_]*+(?::[*_]*+|[ \t]*+$)[ \t]*+",
     re.MULTILINE | re.IGNORECASE,
 )
 VERDICT = re.compile(

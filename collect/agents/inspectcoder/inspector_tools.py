@@ -20,7 +20,7 @@ from collect.agents.inspectcoder.react import ActionCall, ReactForm, TerminalFor
 from collect.agents.prompts import prompt
 from collect.agents.rollout_context import RolloutContext
 from collect.agents.tools import Arguments, Tool, Toolbox, ToolReply
-from collect.code.syntax import parse
+from collect.code.syntax import parse, source_of
 from collect.store.records import Role, ToolOutcome
 from sandbox.debugger import (
     Action,
@@ -278,6 +278,7 @@ class Simulated:
 PRINTS = {"print", "pprint"}
 LIVE_PATCHES = {"exec", "setattr", "delattr"}
 NAMESPACES = {"globals", "vars", "locals"}
+TOO_DEEP = "the code is nested too deeply and was left out"
 NO_PRINTS = "values can't be inspected here: print calls and bare expressions were left out"
 NO_CHANGES = (
     "the running program can't be modified here: interact_code may only print variables and "
@@ -341,11 +342,14 @@ def only_modification(code: str) -> tuple[str | None, str]:
     if tree is None:
         return code, ""
     shown = _Silenced()
-    tree = shown.visit(tree)
+    try:
+        tree = shown.visit(tree)
+    except RecursionError:
+        return None, TOO_DEEP
     if not shown.removed:
         return code, ""
     kept = [node for node in tree.body if not isinstance(node, ast.Pass)]
-    return (ast.unparse(tree) if kept else None), NO_PRINTS
+    return (source_of(tree) if kept else "") or None, NO_PRINTS
 
 
 def only_inspection(code: str) -> tuple[str | None, str]:

@@ -24,7 +24,7 @@ PARAMETERS = {
 """The one parameter of each action (InspectCoder, section 2.3.1)."""
 CALL = re.compile(r"^[ \t]*(?:>[ \t]*)?([A-Za-z_]\w*)[ \t]*\(", re.MULTILINE)
 QUOTES = ('"""', "'''", '"', "'")
-COMMENT = re.compile(r"\)[ \t]*;?[ \t]*(?:#[^\n]*)?$")
+END_OF_CALL = re.compile(r"\)[ \t]*+;?[ \t]*+(?:#[^\n]*)?$")
 
 
 class UnreadableAction(Exception):
@@ -45,10 +45,9 @@ def parse_actions(block: str) -> list[ActionCall]:
     """The calls of an action block, in order. Raises UnreadableAction."""
     block = block.strip("\n")
     try:
-        statements = parse(_dedented(block)).body
+        actions = [_from_statement(statement) for statement in parse(_dedented(block)).body]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return _parse_loosely(block)
-    actions = [_from_statement(statement) for statement in statements]
     if not actions:
         raise UnreadableAction("The action block is empty.")
     return actions
@@ -93,12 +92,14 @@ def _from_statement(statement: ast.stmt) -> ActionCall:
 
 
 def _plain(text: str, otherwise: str | None) -> str | int | None:
-    """A literal's value if it is a text or an integer, else `otherwise`."""
+    """A literal's value if it is a text or an integer of a usual size, else `otherwise`."""
     try:
         value = literal(text)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return otherwise
-    return value if isinstance(value, str | int) and not isinstance(value, bool) else otherwise
+    if isinstance(value, int):
+        return otherwise if isinstance(value, bool) or value.bit_length() > 64 else value
+    return value if isinstance(value, str) else otherwise
 
 
 def _parse_loosely(block: str) -> list[ActionCall]:
@@ -111,8 +112,8 @@ def _parse_loosely(block: str) -> list[ActionCall]:
     ends = [*(mark.start() for mark in starts[1:]), len(block)]
     actions = []
     for mark, end in zip(starts, ends, strict=True):
-        name, rest = mark[1], block[mark.end() : end]
-        closed = COMMENT.search(rest.rstrip())
+        name, rest = mark[1], block[mark.end() : end].rstrip()
+        closed = END_OF_CALL.search(rest, rest.rfind("\n") + 1)
         if closed is None:
             raise UnreadableAction(f"{name}(...) has no closing parenthesis.")
         text = re.sub(rf"^{PARAMETERS[name]}\s*=\s*", "", rest[: closed.start()].strip())
@@ -144,7 +145,7 @@ def _dedented(block: str) -> str:
     return "\n".join(line[common:] for line in lines)
 
 
-ACTION = re.compile(r"^#{1,6}[ \t]*ACTIONS?[ \t]*:?[ \t]*$", re.MULTILINE | re.IGNORECASE)
+ACTION = re.compile(r"^#{1,6}[ \t]*ACTIONS?[ \t]*+:?[ \t]*+$", re.MULTILINE | re.IGNORECASE)
 OBSERVATION = re.compile(
     r"^(?:#{1,6}[ \t]*OBSERVATION\b|OBSERVATION[ \t]*:)", re.MULTILINE | re.IGNORECASE
 )

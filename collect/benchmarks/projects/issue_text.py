@@ -154,7 +154,8 @@ def name_of(function: ast.expr) -> str:
 _FRAME = re.compile(r"^(\S+\.py):(\d+): in (\S+)\n((?: {4}.*(?:\n|\Z))*)", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _IDENTIFIER = re.compile(
-    r"[A-Za-z]+_\w*|_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|\w+(?=\()|(?<=\.)\w+"
+    r"(?<![A-Za-z])[A-Za-z]++_\w*|_\w+|(?<![a-z])[a-z]++[A-Z]\w*|[A-Z][a-z]++[A-Z]\w*"
+    r"|(?<!\w)\w++(?=\()|(?<=\.)\w+"
 )
 _OF_TESTS = re.compile(r"(?:^|\.)(?:tests?|testing|conftest|test_\w+|\w+_test|\w*helpers?)(?:\.|$)")
 """Matches module names of test code."""
@@ -318,9 +319,11 @@ _BUILT_IN = {name for kind in (str, bytes, list, dict, set) for name in dir(kind
 """Methods of built-in types, which are no clue about the program."""
 _BUILT_IN |= {*dir(builtins), "raises"}
 _NOT_RAISED = re.compile(r"DID NOT (?:RAISE|WARN)|not raised(?: by \S+)?\s*$")
-_LOCAL = re.compile(r"\b[\w.]+\.<locals>\.")
+_LOCAL = re.compile(r"(?<![\w.])(\.*+)(?:(?:\w++\.++)++<locals>\.)++")
 """The functions around a class that a test defines."""
-_MESSAGES = re.compile(r"Regex: (.+)\n\s*(?:Input|Actual message): (.+)", re.IGNORECASE)
+_MESSAGES = re.compile(
+    r"^(?>.*?Regex: )(.+)\n\s*+(?:Input|Actual message): (.+)", re.IGNORECASE | re.MULTILINE
+)
 
 
 class Outcome(StrEnum):
@@ -529,7 +532,7 @@ def _called(node: ast.AST | None, given: Mapping[str, ast.expr], helpers: frozen
 def visible(text: str, symptom: Symptom, *, printed: bool = False) -> str:
     """The text; empty if it is long, or has a name or an address that no user would see. Classes in
     a value that is `printed` are seen."""
-    text = _LOCAL.sub("", text)
+    text = _LOCAL.sub(r"\1", text)
     words = set(_WORD.findall(text))
     inner = {word for word in words if word.startswith("_")} | set(re.findall(r"(\w+)\(", text))
     unseen = words & symptom.hidden

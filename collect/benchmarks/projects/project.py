@@ -139,7 +139,7 @@ NO_MODULES = frozenset(
     | {"__main__.py", "fabfile.py"}
 )
 NO_CLASSES = frozenset({"package-info.java", "module-info.java"})
-_LICENSE = re.compile(rb"<license>\s*<name>\s*(.*?)\s*</name>", re.DOTALL)
+_LICENSE = re.compile(rb"<license>\s*+<name>([^<]*+)</name>")
 
 
 def arrange(project: ProjectConfig, source: Source, sandbox: SandboxConfig) -> Project:
@@ -184,7 +184,7 @@ def _arrange_java(project: ProjectConfig, source: Source) -> Project:
             "module's folder); name their folders as `tests`"
         )
     named = _LICENSE.search(files.get("pom.xml", b""))
-    in_pom = named[1].decode("utf-8", "replace")[:100] if named else ""
+    in_pom = named[1].decode("utf-8", "replace").strip()[:100] if named else ""
     return Project(
         source=replace(source, files=files, license=source.license or in_pom),
         environment=Environment(),

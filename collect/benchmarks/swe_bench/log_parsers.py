@@ -33,12 +33,15 @@ DJANGO_ENDS = {
 DJANGO_VERSION = "--version is equivalent to version"
 DJANGO_MIGRATION = "Applying sites.0002_alter_domain_unique...test_no_migrations"
 # A test's output between its name and its result may span several lines.
-DJANGO_INTERRUPTED = (
-    r"^(.*?)\s\.\.\.\sTesting against Django installed in (?s:.*?) silenced\)\.\nok$",
-    r"^(.*?)\s\.\.\.\sInternal Server Error: /.*/\nok$",
-    r"^(.*?)\s\.\.\.\sSystem check identified no issues \(0 silenced\)\nok$",
+DJANGO_INTERRUPTED = tuple(
+    re.compile(rf"^(.*?)\s\.\.\.\s{output}\nok$", re.MULTILINE)
+    for output in (
+        r"Testing against Django installed in (?s:.*?) silenced\)\.",
+        r"Internal Server Error: /.*/",
+        r"System check identified no issues \(0 silenced\)",
+    )
 )
-SYMPY_FAILURE = re.compile(r"_* (.*)\.py:(.*) _*")
+DJANGO_SILENCED = re.compile(r" silenced\)\.\nok$", re.MULTILINE)
 SYMPY_ENDS = {"ok": TestStatus.PASSED, "F": TestStatus.FAILED, "E": TestStatus.FAILED}
 
 
@@ -52,11 +55,12 @@ def parse_pytest_options(log: str) -> Statuses:
     statuses: Statuses = {}
     for status, words in _summary(log):
         test = words[1]
-        if found := re.search(r"(?P<test>.*?)\[(?P<option>.*)\]", test):
-            option = found["option"]
+        name, _, parameters = test.partition("[")
+        option, bracket, _ = parameters.rpartition("]")
+        if bracket:
             if option.startswith("/") and not option.startswith("//") and "*" not in option:
                 option = "/" + option.rpartition("/")[2]
-            test = f"{found['test']}[{option}]"
+            test = f"{name}[{option}]"
         statuses[test] = status
     return statuses
 
@@ -104,7 +108,12 @@ def parse_seaborn(log: str) -> Statuses:
 
 def parse_sympy(log: str) -> Statuses:
     """Reads lines such as `test_x ok`, and a heading for each failure's traceback."""
-    statuses = {f"{file}.py:{test}": TestStatus.FAILED for file, test in SYMPY_FAILURE.findall(log)}
+    statuses: Statuses = {}
+    for line in log.split("\n"):
+        heading, space, _ = line.partition(" ")[2].rpartition(" ")
+        file, suffix, test = heading.rpartition(".py:")
+        if space and suffix:
+            statuses[f"{file}.py:{test}"] = TestStatus.FAILED
     for line in map(str.strip, log.split("\n")):
         name, _, end = line.rpartition(" ")
         if line.startswith("test_") and name and end in SYMPY_ENDS:
@@ -134,8 +143,10 @@ def parse_django(log: str) -> Statuses:
             statuses[words[1]] = TestStatus.FAILED
         if line.startswith("ok") and current is not None:
             statuses[current] = TestStatus.PASSED
-    for pattern in DJANGO_INTERRUPTED:
-        statuses |= dict.fromkeys(re.findall(pattern, log, re.MULTILINE), TestStatus.PASSED)
+    # Without the rest, which a pattern that looks for such an end would read from each line.
+    silenced = log[: max((found.end() for found in DJANGO_SILENCED.finditer(log)), default=0)]
+    for pattern, text in zip(DJANGO_INTERRUPTED, (silenced, log, log), strict=True):
+        statuses |= dict.fromkeys(pattern.findall(text), TestStatus.PASSED)
     return statuses
 
 

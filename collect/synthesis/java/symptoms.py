@@ -205,9 +205,9 @@ _CONDITIONS = {
 }
 _THROWS = words("assertThrows assertThrowsExactly expectThrows")
 _ASSERTIONS = words("AssertionError AssertionFailedError ComparisonFailure ArrayComparisonFailure")
-_VALUES = re.compile(r"expected: ?<(.*)> but was: ?<(.*)>$", re.DOTALL)
+_VALUES = re.compile(r"\A(?=.*>$)(?>.*?expected: ?<)(.*)> but was: ?<(.*)>$", re.DOTALL)
 _NOTHING = re.compile(r"nothing was thrown|^Expected exception: ")
-_OTHER = re.compile(r"Unexpected exception type thrown.*<(?:[\w.]*\.)?(\w+)>$", re.DOTALL)
+_OTHER = re.compile(r"\A(?>.*?Unexpected exception type thrown).*<(?:[\w.]*\.)?(\w+)>$", re.DOTALL)
 _OF_JDK = words(
     "size get equals isEmpty contains containsKey toString length asList of valueOf hashCode add "
     "put remove iterator next stream collect toList charAt format getClass println"

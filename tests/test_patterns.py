@@ -1,0 +1,275 @@
+"""No pattern takes time that grows faster than the text it meets.
+
+Models, programs and servers write those texts, and `re` holds the interpreter's lock. Each pattern
+is measured at two sizes with texts made of its own parts: each beginning, and each beginning before
+a long run of what the pattern repeats, with and without an end.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from tests.test_structure import MODULES, ROOT
+
+PARSER: Any = importlib.import_module("re._parser")
+METHODS = {"search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split"}
+ANCHORED = {"match", "fullmatch"}
+BOUNDED = {
+    "collect.questions.claims:CONTEXT": "is read in the 80 characters before a place",
+    "collect.benchmarks.swe_bench.log_parsers:DJANGO_INTERRUPTED": "parse_django cuts the log",
+}
+"""Patterns that are slow only in texts that they never meet, and why."""
+
+Found = tuple[str, "re.Pattern[str] | re.Pattern[bytes]", frozenset[str]]
+"""The name of a pattern, the pattern, and the methods by which it is used."""
+
+
+def probe_modules() -> Iterator[str]:
+    for path in sorted((ROOT / "sandbox/debugger/probe").rglob("*.py")):
+        yield ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+def patterns() -> list[Found]:
+    """Every pattern of a module, and every one that is written in a call of `re`."""
+    sources = {name: path.read_text() for name, path in MODULES.items()}
+    sources |= {n: (ROOT / f"{n.replace('.', '/')}.py").read_text() for n in probe_modules()}
+    trees = {name: ast.parse(text) for name, text in sources.items() if "re." in text}
+    found: list[Found] = []
+    for module, tree in trees.items():
+        found += in_calls(module, tree)
+        if "re.compile" in sources[module]:
+            values = vars(importlib.import_module(module))
+            for name in names_assigned(tree):
+                uses = {use for each in trees.values() for use in methods_of(each, name)}
+                methods = frozenset(uses & METHODS or {"search"})
+                for pattern in patterns_in(values.get(name)):
+                    found.append((f"{module}:{name}", pattern, methods))
+    return found
+
+
+def names_assigned(tree: ast.Module) -> Iterator[str]:
+    for statement in tree.body:
+        for node in ast.walk(statement) if isinstance(statement, ast.Assign) else ():
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                yield node.id
+
+
+def patterns_in(value: object) -> Iterator[re.Pattern[Any]]:
+    if isinstance(value, re.Pattern):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from patterns_in(each)
+
+
+def methods_of(tree: ast.Module, name: str) -> Iterator[str]:
+    """How a file uses a name: `NAME.match(...)`, `claims.NAME.sub(...)`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            owner = node.value
+            named = owner.id if isinstance(owner, ast.Name) else getattr(owner, "attr", None)
+            if named == name:
+                yield node.attr
+
+
+def in_calls(module: str, tree: ast.Module) -> Iterator[Found]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="re"), attr=method),
+                args=[ast.Constant(value=str() | bytes() as text), *_],
+            ) if method in METHODS:
+                flags = re.MULTILINE if re.search(r"\bre\.M", ast.unparse(node)) else 0
+                name = f"{module}:{node.lineno}"
+                yield name, re.compile(text, flags), frozenset({method})
+
+
+# Hostile texts.
+
+ENDS = ("", "\n", "\0")
+ANY_CHARACTERS = "a1_ A.-\n\t\"'`([{<>)]}:;,/\\=#*@$%&|~^+?!0xé\r"
+RUNS = (*"a1_ .-\n\"'`([{<\t", "a ", "a.", "a,", "a:", "a\n", "a(", "1.", "''", "`a", "/a", "\\'")
+VARIANTS = 4
+"""Of each part: other branches, and other characters of a set."""
+
+
+def hostile(pattern: re.Pattern[Any]) -> set[tuple[str, str]]:
+    """Pairs of a beginning and what is repeated after it."""
+    text = pattern.pattern
+    text = text.decode("latin-1") if isinstance(text, bytes) else text
+    tree = PARSER.parse(text, pattern.flags & ~re.UNICODE)
+    texts = {("", run) for run in RUNS}
+    for variant in range(VARIANTS):
+        texts |= set(beginnings(tree, "", variant))
+    return texts
+
+
+def beginnings(tree: Iterable[Any], before: str, variant: int) -> Iterator[tuple[str, str]]:
+    for operator, value in tree:
+        name = str(operator)
+        for part in parts_of(name, value):
+            yield from beginnings(part, before, variant)
+        if name.endswith("REPEAT") and value[1] > 20:
+            for one in range(VARIANTS):
+                repeated = example(value[2], one)
+                yield before, repeated
+                yield before, repeated + example(value[2], variant)
+        before += example([(operator, value)], variant)
+        yield "", before[:200]
+
+
+def parts_of(name: str, value: Any) -> list[Any]:
+    """The trees inside an operator."""
+    if name == "BRANCH":
+        return list(value[1])
+    if name == "SUBPATTERN":
+        return [value[3]]
+    if name.endswith("REPEAT"):
+        return [value[2]]
+    if name.startswith("ASSERT"):
+        return [value[1]]
+    return [value] if name == "ATOMIC_GROUP" else []
+
+
+def example(tree: Iterable[Any], variant: int) -> str:
+    """A text that such a pattern matches, but for back references and conditions."""
+    return "".join(one_example(str(operator), value, variant) for operator, value in tree)
+
+
+def one_example(name: str, value: Any, variant: int) -> str:
+    if name == "LITERAL":
+        return chr(value)
+    if name in ("ANY", "NOT_LITERAL"):
+        return "a "[variant % 2]
+    if name == "IN":
+        members = characters(value)
+        return members[variant % len(members)]
+    if name.startswith("ASSERT"):
+        return example(value[1], variant) if name == "ASSERT" and value[0] > 0 else ""
+    parts = parts_of(name, value)
+    inner = example(parts[variant % len(parts)], variant) if parts else ""
+    return inner * min(max(value[0], variant % 3), 50) if name.endswith("REPEAT") else inner
+
+
+def characters(members: Any) -> str:
+    """Some characters of a set."""
+    own = [
+        chr(value if str(operator) == "LITERAL" else value[0])
+        for operator, value in members
+        if str(operator) in ("LITERAL", "RANGE")
+    ]
+    return "".join(each for each in (*ANY_CHARACTERS, *own) if is_in(each, members))[:6] or "\u1234"
+
+
+def is_in(character: str, members: Any) -> bool:
+    inside, negated = False, False
+    kinds = {"DIGIT": str.isdigit, "SPACE": str.isspace, "WORD": lambda c: c.isalnum() or c == "_"}
+    for operator, value in members:
+        match str(operator):
+            case "NEGATE":
+                negated = True
+            case "LITERAL":
+                inside |= ord(character) == value
+            case "RANGE":
+                inside |= value[0] <= ord(character) <= value[1]
+            case "CATEGORY":
+                *_, no, kind = ("", *str(value).split("_"))
+                inside |= kinds[kind](character) != (no == "NOT")
+    return inside != negated
+
+
+# Measurements.
+
+SIZES = (40, 1_000, 16_000)
+SUSPICIOUS = 0.003
+"""Seconds for a text of one of `SIZES` from which larger ones are measured."""
+ENDLESS = 5.0
+GROWTH = 8.0
+"""More for four times the text is more than linear: 4 is, 16 is quadratic."""
+
+
+class Endless(BaseException):
+    """A measurement is given up."""
+
+
+def seconds_of(run: Callable[[Any], object], text: str | bytes) -> float:
+    """At most `ENDLESS`."""
+
+    def give_up(signum: int, frame: FrameType | None) -> None:
+        raise Endless
+
+    previous = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, ENDLESS)
+    started = time.thread_time()
+    try:
+        run(text)
+    except Endless:
+        return ENDLESS
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    return time.thread_time() - started
+
+
+def grows(run: Callable[[Any], object], text_of: Callable[[int], str | bytes]) -> bool:
+    """Whether a run takes more than its share of a larger text, each time that it is tried."""
+    for size in SIZES:
+        seconds = seconds_of(run, text_of(size))
+        if seconds >= SUSPICIOUS:
+            return seconds >= ENDLESS or all(
+                seconds_of(run, text_of(4 * size)) > GROWTH * seconds_of(run, text_of(size))
+                for _ in range(3)
+            )
+    return False
+
+
+def slow_texts(pattern: re.Pattern[Any], methods: Iterable[str]) -> Iterator[str]:
+    """The hostile texts on which a pattern's time grows more than linearly."""
+    kinds = {method if method in ANCHORED else "finditer" for method in methods}
+    for kind in sorted(kinds):
+
+        def run(text: Any, kind: str = kind) -> object:
+            return [*pattern.finditer(text)] if kind == "finditer" else getattr(pattern, kind)(text)
+
+        for before, repeated in sorted(hostile(pattern)):
+            for end in ENDS:
+
+                def text_of(
+                    size: int, parts: tuple[str, str, str] = (before, repeated, end)
+                ) -> Any:
+                    first, middle, last = parts
+                    text = first + middle * (size // len(middle)) + last if middle else first
+                    return text.encode() if isinstance(pattern.pattern, bytes) else text
+
+                if grows(run, text_of):
+                    yield f"{kind}: {before[:40]!r}, {repeated[:40]!r} repeated, {end!r}"
+
+
+@pytest.mark.slow
+def test_every_pattern() -> None:
+    slow = {}
+    for name, pattern, methods in patterns():
+        if name not in BOUNDED and (text := next(slow_texts(pattern, methods), None)):
+            slow[name] = text
+    assert not slow
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"__(?:eq|ne)__\([^)]*\):", r"(?:\\.|[^'])+'", r"\s+at", r"(a|b)*c"]
+)
+def test_slow_patterns_are_found(pattern: str) -> None:
+    assert any(slow_texts(re.compile(pattern), {"search"}))
+
+
+@pytest.mark.parametrize("pattern", [r"(?<!\s)\s++at", r"'(?:\\.|[^'\\])*+'?", r"[\w.]{0,200}x"])
+def test_linear_patterns_are_not(pattern: str) -> None:
+    assert not any(slow_texts(re.compile(pattern), {"search"}))
