@@ -102,6 +102,7 @@ class ClientRecord:
     """The client's own first; empty before the first call that names a test."""
     _spec: RolloutSpec | None = None
     _trace: RolloutTrace = field(default_factory=RolloutTrace)
+    _began: float = field(default_factory=time.monotonic)
 
     def begin(
         self, call: ToolCall, repository: LiveRepository, tools: Sequence[ToolSchema]
@@ -117,7 +118,7 @@ class ClientRecord:
             self._spec = RolloutSpec(instance, variant, self.client, sub, number)
             self.logs.append(ConversationLog(0, Role.MAIN, self.client, MODEL_TEACHER, "{}", tools))
             self.logs[0].add(Message("user", NOT_KNOWN.format(client=self.client)))
-            self._trace = RolloutTrace(self.logs)
+            self._trace, self._began = RolloutTrace(self.logs), time.monotonic()
         self.logs[0].steps += 1
         self.logs[0].add(Message("assistant", tool_calls=(call,)))
 
@@ -158,7 +159,7 @@ class ClientRecord:
             for name in (self.client, recording.subagent)
             if name is not None
         }
-        trace.seconds = time.time() - trace.started_at
+        trace.seconds = time.monotonic() - self._began
         settings = RolloutSettings(
             LocalBenchmark(recording.folder),
             runtime.sandbox,

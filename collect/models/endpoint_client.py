@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import re
@@ -115,9 +116,9 @@ class Api(ABC, Generic[Config]):
             base_url=address,
             timeout=self.sdk.Timeout(config.timeout, connect=connect),
             max_retries=0,
-            http_client=self.sdk.DefaultHttpxClient(
+            http_client=self._http_client(
                 # A proxy from the environment can't reach servers on this machine.
-                trust_env=urlsplit(address).hostname not in LOOPBACK,
+                trust_env=not is_loopback(urlsplit(address).hostname or ""),
                 headers={"Accept-Encoding": "identity"},
                 event_hooks={
                     "request": [set_deadline],
@@ -128,6 +129,15 @@ class Api(ABC, Generic[Config]):
                 },
             ),
         )
+
+    def _http_client(self, **options: Any) -> Any:
+        try:
+            return self.sdk.DefaultHttpxClient(**options)
+        except Exception as error:  # httpx has no class for them all
+            raise ConfigError(
+                f"model {self.config.model}: the environment's proxy can't be used: {error}. "
+                "Correct HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, or unset them"
+            ) from error
 
     def read(self, body: str) -> Reply:
         """Raises ValueError with the reason if it is no reply."""
@@ -148,7 +158,15 @@ def own_items(message: Message, api: str) -> list[dict[str, Any]]:
 
 
 CONNECT_SECONDS = 20.0
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 MAX_REPLY_BYTES = 16 * 1024 * 1024
 """128,000 tokens take about half a megabyte; parsed JSON from a malicious reply can take twenty
 times its size.

@@ -153,7 +153,8 @@ def _lives_here(beat: Heartbeat) -> bool:
 
 def _died(beat: Heartbeat, now: float) -> bool:
     gone = beat.host == platform.node() and not _lives_here(beat)
-    return now - beat.seen_at > (2 * SECONDS if gone else SILENT_SECONDS)
+    # A time ahead of now is as old as one behind it: the clock has been set back since.
+    return abs(now - beat.seen_at) > (2 * SECONDS if gone else SILENT_SECONDS)
 
 
 def read_status(folder: Path, now: float | None = None) -> RenderableType:
@@ -194,14 +195,14 @@ def _slowest(folder: Path) -> list[Mapping[str, Any]]:
 
 def _state(beat: Heartbeat, now: float) -> str:
     where = f"({beat.host}, process {beat.process})"
-    silent, left = now - beat.seen_at, beat.total - beat.done
+    silent, left = max(now - beat.seen_at, 0.0), beat.total - beat.done
     if beat.ended:
         rest = f", {left} left to do" if left else ""
         rest += ", its command goes on" if _lives_here(beat) else ""
         return f"ended {duration(silent)} ago{rest} {where}"
     if _died(beat, now):
         return f"died, last heard of {duration(silent)} ago {where}; start it again"
-    return f"running for {duration(now - beat.started_at)} {where}"
+    return f"running for {duration(max(now - beat.started_at, 0.0))} {where}"
 
 
 def _lists(beat: Heartbeat, slowest: Sequence[Mapping[str, Any]]) -> Iterator[str]:

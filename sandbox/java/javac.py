@@ -20,10 +20,11 @@ MAX_LINES = 15
 MAX_WIDTH = 300
 
 _JAVAC = re.compile(
-    r"^(?:\[ERROR\] |(?::[\w-]+)+)?(?P<file>[^\s:][^:]*\.java):(?P<line>\d+): error: (?P<text>.*)"
+    r"^(?:\[ERROR\] |(?::[\w-]+)+)?(?P<file>[^\s:][^:]*\.java):(?P<line>\d{1,9}): "
+    r"error: (?P<text>.*)"
 )
 _MAVEN = re.compile(
-    r"^\[ERROR\] (?P<file>/\S.*?\.java):\[(?P<line>\d+),\d+\] (?:error: )?(?P<text>.*)"
+    r"^\[ERROR\] (?P<file>/\S.*?\.java):\[(?P<line>\d{1,9}),\d+\] (?:error: )?(?P<text>.*)"
 )
 _DETAIL = re.compile(
     r"^(?:\[ERROR\])?\s+(?P<name>symbol|location|required|found|reason) *: *(?P<text>.*)"

@@ -62,7 +62,10 @@ def syntax_problem(code: str) -> str | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line, text = getattr(error, "lineno", None), getattr(error, "text", None) or ""
         quoted = f": {text.strip()[:MAX_QUOTED]}" if text.strip() else ""
-        return f"{getattr(error, 'msg', error)} (line {line}{quoted})" if line else str(error)
+        if line:
+            return f"{getattr(error, 'msg', error)} (line {line}{quoted})"
+        # CPython's MemoryError on a line that is too complex has no message.
+        return str(error) or "it is too complex to be read as Python"
     return None
 
 
