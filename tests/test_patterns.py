@@ -12,6 +12,7 @@ import importlib
 import re
 import signal
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import Any
@@ -40,27 +41,20 @@ def probe_modules() -> Iterator[str]:
 
 def patterns() -> list[Found]:
     """Every pattern of a module, and every one that is written in a call of `re`."""
-    sources = {name: path.read_text() for name, path in MODULES.items()}
-    sources |= {n: (ROOT / f"{n.replace('.', '/')}.py").read_text() for n in probe_modules()}
-    trees = {name: ast.parse(text) for name, text in sources.items() if "re." in text}
+    files = [*MODULES.values(), *sorted((ROOT / "sandbox/debugger/probe").rglob("*.py"))]
+    sources = {path: path.read_text() for path in files}
+    trees = {path: ast.parse(text) for path, text in sources.items() if "re." in text}
+    uses = uses_of_names(map(ast.parse, sources.values()))
     found: list[Found] = []
-    for module, tree in trees.items():
+    for path, tree in trees.items():
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         found += in_calls(module, tree)
-        if "re.compile" in sources[module]:
-            values = vars(importlib.import_module(module))
-            for name in names_assigned(tree):
-                uses = {use for each in trees.values() for use in methods_of(each, name)}
-                methods = frozenset(uses & METHODS or {"search"})
-                for pattern in patterns_in(values.get(name)):
-                    found.append((f"{module}:{name}", pattern, methods))
+        if "re.compile" in sources[path]:
+            for name, value in vars(importlib.import_module(module)).items():
+                if f"\n{name} = " in sources[path] or f"\n{name}: " in sources[path]:
+                    methods = frozenset(uses[name] & METHODS or {"search"})
+                    found += [(f"{module}:{name}", each, methods) for each in patterns_in(value)]
     return found
-
-
-def names_assigned(tree: ast.Module) -> Iterator[str]:
-    for statement in tree.body:
-        for node in ast.walk(statement) if isinstance(statement, ast.Assign) else ():
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                yield node.id
 
 
 def patterns_in(value: object) -> Iterator[re.Pattern[Any]]:
@@ -71,14 +65,15 @@ def patterns_in(value: object) -> Iterator[re.Pattern[Any]]:
             yield from patterns_in(each)
 
 
-def methods_of(tree: ast.Module, name: str) -> Iterator[str]:
-    """How a file uses a name: `NAME.match(...)`, `claims.NAME.sub(...)`."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute):
-            owner = node.value
-            named = owner.id if isinstance(owner, ast.Name) else getattr(owner, "attr", None)
-            if named == name:
-                yield node.attr
+def uses_of_names(trees: Iterable[ast.Module]) -> dict[str, set[str]]:
+    """How all files use a name: `NAME.match(...)`, `claims.NAME.sub(...)`."""
+    uses = defaultdict[str, set[str]](set)
+    for tree in trees:
+        for node in ast.walk(tree):
+            match node:
+                case ast.Attribute(value=ast.Name(id=name) | ast.Attribute(attr=name), attr=method):
+                    uses[name].add(method)
+    return uses
 
 
 def in_calls(module: str, tree: ast.Module) -> Iterator[Found]:
@@ -207,16 +202,16 @@ def seconds_of(run: Callable[[Any], object], text: str | bytes) -> float:
     def give_up(signum: int, frame: FrameType | None) -> None:
         raise Endless
 
-    previous = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, ENDLESS)
+    previous = signal.signal(signal.SIGVTALRM, give_up)
+    signal.setitimer(signal.ITIMER_VIRTUAL, ENDLESS)
     started = time.thread_time()
     try:
         run(text)
     except Endless:
         return ENDLESS
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, previous)
     return time.thread_time() - started
 
 

@@ -10,6 +10,7 @@ import copy
 import hashlib
 import json
 import logging
+import pickle
 import shutil
 import time
 import warnings
@@ -146,7 +147,13 @@ def _train(job: Job, method: Method, processes: Processes, reporter: Any) -> Tra
                 logger.warning(f"{told}: collect more, or the model will learn little")
             logger.info(f"training {config.base_model} for {steps} on {rows}, on {device}")
         started = time.monotonic()
-        trainer.train(resume_from_checkpoint=str(resume) if resume else None)
+        try:
+            trainer.train(resume_from_checkpoint=str(resume) if resume else None)
+        except pickle.UnpicklingError as error:
+            raise ConfigError(
+                f"{resume} is damaged, or no training has written it; remove it to go on from an "
+                f"earlier one: {error}"
+            ) from error
         seconds = time.monotonic() - started
         measured = {point.step for point in eval_curve(trainer.state.log_history)}
         if config.eval_every is not None and trainer.state.global_step not in measured:
@@ -297,6 +304,8 @@ def newest_checkpoint(folder: Path, fingerprint: str, processes: int) -> Path | 
     for path in folder.glob("checkpoint-*"):
         if not _is_whole(path):
             shutil.rmtree(path)
+    if newest is not None:
+        _refuse_calls(newest)
     before = int(noted.read_text()) if newest and noted.is_file() else processes
     if before != processes:
         raise ConfigError(
@@ -312,6 +321,43 @@ def newest_whole(folder: Path) -> Path | None:
     """The checkpoint to resume from, or None."""
     found = [path for path in folder.glob("checkpoint-*") if path.name[11:].isdigit()]
     return max(filter(_is_whole, found), key=step_of, default=None)
+
+
+TABLE = ".metadata"
+"""Describes the parts of a sharded checkpoint. torch reads it with pickle, which can call anything;
+the trainer's other pickles are read as weights only."""
+NAMED_IN_TABLE = {
+    "torch.distributed.checkpoint.metadata": {
+        *("Metadata", "MetadataIndex", "StorageMeta", "TensorProperties", "_MEM_FORMAT_ENCODING"),
+        *("BytesStorageMetadata", "ChunkStorageMetadata", "TensorStorageMetadata"),
+    },
+    "torch.distributed.checkpoint.filesystem": {"_StorageInfo"},
+    "torch.serialization": {"_get_layout"},
+    "collections": {"OrderedDict"},
+    "pathlib": {"PosixPath"},
+}
+
+
+class _Table(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        import torch
+
+        describes = name == "Size" or isinstance(getattr(torch, name, None), torch.dtype)
+        if name in NAMED_IN_TABLE.get(module, ()) or (module == "torch" and describes):
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"it names {module}.{name}")
+
+
+def _refuse_calls(checkpoint: Path) -> None:
+    """Raises ConfigError if the table of a sharded checkpoint names more than it has to."""
+    for path in checkpoint.rglob(TABLE):
+        try:
+            with path.open("rb") as file:
+                _Table(file).load()
+        except Exception as error:  # pickle raises many
+            raise ConfigError(
+                f"{path} is damaged, or no training has written it; remove {checkpoint}: {error}"
+            ) from error
 
 
 def _is_whole(checkpoint: Path) -> bool:

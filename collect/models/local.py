@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 import jinja2
@@ -318,7 +319,7 @@ def _load(config: LocalConfig, limits: Limits, stop: threading.Event) -> LocalMo
             if not (adapter / "adapter_model.safetensors").is_file():
                 raise ValueError("it has no adapter_model.safetensors.")
             model = PeftModel.from_pretrained(model, source).merge_and_unload()
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, UnpicklingError) as error:
         raise ConfigError(
             f"no {what} at {source!r}: {error} Give a folder written by `save_pretrained`, or an "
             "id on the hub, if it can be reached"

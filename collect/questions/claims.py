@@ -132,6 +132,10 @@ MAX_CHARACTERS, MAX_VALUE = 6_000, 1_000
 themselves."""
 
 
+MAX_DEPTH = 200
+"""Brackets inside each other: Python reads no more."""
+
+
 def _number(digits: str) -> int:
     """No larger than a line's or a hit's: Python refuses thousands of digits."""
     return int(digits[:9])
@@ -304,7 +308,7 @@ def _balanced(text: str, start: int) -> int | None:
     """Where the brackets that start here are closed; strings inside are skipped."""
     stack: list[str] = []
     position = start
-    while position < min(len(text), start + MAX_VALUE):
+    while position < min(len(text), start + MAX_VALUE) and len(stack) <= MAX_DEPTH:
         char = text[position]
         quoted = STRING.match(text, position) if char in "'\"" else None
         position = quoted.end() if quoted else position + 1
@@ -344,7 +348,7 @@ def bare_words(text: str, name: str) -> list[str]:
 
 def other_names(text: str, claim: ValueClaim) -> str | None:
     """The name in code that a value is given to just before it, or None."""
-    before = text[: claim.start]
+    before = text[max(0, claim.start - MAX_VALUE) : claim.start]
     found = re.search(rf"(?:`([^`\n]+)`|\b([A-Za-z_][\w.\[\]'\"]*))[`*]*\s*{IS}{FILLER}$", before)
     if found is None:
         return None

@@ -21,6 +21,7 @@ from collect.questions.claims import (
     INFERRED,
     LOCATION,
     MAX_CHARACTERS,
+    MAX_VALUE,
     ROLE,
     WHERE,
     ValueClaim,
@@ -361,7 +362,7 @@ def _values(text: str) -> Iterator[Claim]:
     """The values given to expressions, quoted literals, and what an assertion compared."""
     for part in CUT.split(text):
         named = {each.start: (each, _name(part, each)) for each in _whole(part, values_in(part))}
-        shown = WHERE.sub(blank, part)
+        shown = _without_places(part)
         for name in dict.fromkeys(QUOTED_NAME.findall(part)):
             for each in _whole(part, named_values(part, name)):
                 between = shown[shown.rfind(name, 0, each.start) + len(name) : each.start]
@@ -372,7 +373,7 @@ def _values(text: str) -> Iterator[Claim]:
             entry = ENTRY.match(part, each.end) if known and isinstance(each.value, str) else None
             if entry is not None and entry.end() in named:
                 yield _claim(part, named[entry.end()][0], f"{known}[{each.text}]")
-            elif _is_claim(each, known) and not WISHED.search(part[: each.start]):
+            elif _is_claim(each, known) and not WISHED.search(_before(part, each)):
                 yield _claim(part, each, known)
         actual, expected = compared(part) if ROLE.search(part) else ([], [])
         for each in _whole(part, [*actual, *expected]):
@@ -401,7 +402,17 @@ def _name(text: str, found: ValueClaim) -> str | None:
             # A tuple comes from text before the expression.
             if not isinstance(expression(name), ast.Tuple | None):
                 return name
-    return other_names(WHERE.sub(blank, text), found)
+    return other_names(_without_places(text), found)
+
+
+@lru_cache(64)
+def _without_places(text: str) -> str:
+    return WHERE.sub(blank, text)
+
+
+def _before(text: str, found: ValueClaim) -> str:
+    """What stands just before a value."""
+    return text[max(0, found.start - MAX_VALUE) : found.start]
 
 
 def _claim(text: str, found: ValueClaim, name: str | None) -> Claim:

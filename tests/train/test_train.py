@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+import torch.distributed.checkpoint
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from collect.errors import ConfigError
@@ -24,7 +27,7 @@ from tests.tiny_model import build_tiny_model
 from train.config import TrainConfig
 from train.job import Job
 from train.report import LossPoint
-from train.stage import newest_whole, run_train
+from train.stage import newest_checkpoint, newest_whole, run_train
 from train.trainer import load_model
 
 ROOT = Path(__file__).parents[2]
@@ -227,6 +230,83 @@ def test_an_interrupted_training_goes_on_from_its_newest_whole_checkpoint(
     assert report.resumed_from_step == step >= 1
     assert [point.step for point in report.loss_curve] == [1, 2, 3]
     assert not folder.exists()
+
+
+class Calls:
+    """A pickle that makes a file when it is read as any other."""
+
+    def __init__(self, witness: Path) -> None:
+        self.witness = witness
+
+    def __reduce__(self) -> tuple[Any, tuple[Path]]:
+        return Path.touch, (self.witness,)
+
+
+@pytest.mark.parametrize("file", ["optimizer.pt", "scheduler.pt", "rng_state.pth"])
+def test_a_checkpoint_from_elsewhere_calls_nothing(
+    run: Path, tiny: Path, tmp_path: Path, file: str
+) -> None:
+    settings = config(tiny, max_steps=3, checkpoint_every=1)
+
+    def interrupt(point: LossPoint, total: int) -> None:
+        if point.step == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_train(settings, run, on_step=interrupt)
+    newest = newest_whole(run / "train" / "checkpoints")
+    assert newest is not None
+    assert (newest / file).is_file()
+    witness = tmp_path / "called"
+    (newest / file).write_bytes(pickle.dumps(Calls(witness)))
+    (newest / "training_args.bin").write_bytes(pickle.dumps(Calls(witness)))
+    with pytest.raises(ConfigError, match=r"damaged, or no training has written it"):
+        run_train(settings, run)
+    assert not witness.exists()
+    assert newest.is_dir()
+
+
+def test_the_table_of_a_sharded_checkpoint_calls_nothing(tmp_path: Path) -> None:
+    model = torch.nn.Linear(2, 2)
+    assert newest_checkpoint(tmp_path, "training", 1) is None
+    checkpoint = tmp_path / "checkpoint-1"
+    shards = checkpoint / "pytorch_model_fsdp_0"
+    state = {"model": model.state_dict(), "optimizer": torch.optim.AdamW(model.parameters())}
+    state["optimizer"] = state["optimizer"].state_dict()
+    torch.distributed.checkpoint.save(state, checkpoint_id=shards, no_dist=True)
+    (checkpoint / "trainer_state.json").write_text('{"global_step": 1}')
+    assert newest_checkpoint(tmp_path, "training", 1) == checkpoint
+    witness = tmp_path / "called"
+    (shards / ".metadata").write_bytes(pickle.dumps(Calls(witness)))
+    with pytest.raises(ConfigError, match=r"no training has written it"):
+        newest_checkpoint(tmp_path, "training", 1)
+    assert not witness.exists()
+
+
+@pytest.mark.parametrize("weights", ["pytorch_model.bin", "adapter_model.bin"])
+def test_a_model_from_elsewhere_calls_nothing(tiny: Path, tmp_path: Path, weights: str) -> None:
+    folder = shutil.copytree(tiny, tmp_path / "model")
+    (folder / "model.safetensors").unlink()
+    witness = tmp_path / "called"
+    (folder / weights).write_bytes(pickle.dumps(Calls(witness)))
+    with pytest.raises((ConfigError, OSError)):
+        load_model(config(tiny), str(folder))
+    assert not witness.exists()
+
+
+def test_code_beside_a_model_is_not_run_nor_asked_about(
+    tiny: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder, witness = shutil.copytree(tiny, tmp_path / "model"), tmp_path / "called"
+    described = json.loads((folder / "config.json").read_text())
+    maps = {"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.Model"}
+    described |= {"model_type": "own", "auto_map": maps, "trust_remote_code": True}
+    (folder / "config.json").write_text(json.dumps(described))
+    (folder / "own.py").write_text(f"open({str(witness)!r}, 'w')\n")
+    with pytest.raises(ValueError, match="custom code"):
+        load_model(config(tiny), str(folder))
+    assert not witness.exists()
+    assert "Do you wish" not in capfd.readouterr().out
 
 
 INTERRUPTED = """
