@@ -354,8 +354,8 @@ def other_names(text: str, claim: ValueClaim) -> str | None:
         return None
     if found[1]:
         # In `total = a + b` evaluates to ..., the target has the value.
-        return re.split(r"\s*(?<![=!<>])=(?!=)\s*", found[1])[0]
-    is_code = re.search(r"[_.\[]", found[2]) or re.search(r"=\s*`?$", before)
+        return re.split(r"(?<![=!<>])=(?!=)", found[1])[0].rstrip()
+    is_code = re.search(r"[_.\[]", found[2]) or before.removesuffix("`").rstrip().endswith("=")
     return found[2] if is_code else None
 
 

@@ -23,7 +23,7 @@ from collect.models.base import Completion, Sampling, Usage
 from collect.models.budget import Budget
 from collect.models.config import OpenAIConfig, Prices, Retries
 from collect.models.endpoint import EndpointBackend
-from collect.models.endpoint_client import read_refusal
+from collect.models.endpoint_client import is_loopback, read_refusal
 from collect.store.messages import Message, ToolCall
 from tests.collect.models.chat_server import Answer, ChatServer, error, reply
 from tests.collect.models.contexts import context
@@ -402,3 +402,39 @@ def test_calls_in_the_text_are_read_where_the_config_says_so(server: ChatServer)
     read = ask(backend(server, text_calls=True))
     assert (read.message.content, read.text_calls) == ("I read it.", 1)
     assert read.message.tool_calls == (ToolCall("call_1_0", "read", '{"path": "a.py"}'),)
+
+
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+
+
+@pytest.mark.parametrize("proxy", ["http://127.0.0.1:9", "ftp://x", "http://[::1"])
+def test_a_server_of_this_machine_is_asked_without_a_proxy(
+    server: ChatServer, proxy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_PROXY")
+    for name in PROXIES:
+        monkeypatch.setenv(name, proxy)
+    server.will_answer(reply("Yes."))
+    assert ask(backend(server)).message.content == "Yes."
+
+
+@pytest.mark.parametrize("proxy", ["ftp://x", "http://[::1"])
+def test_a_proxy_that_can_not_be_used_is_named(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in PROXIES:
+        monkeypatch.setenv(name, proxy)
+    config = OpenAIConfig(
+        backend="openai", model="large", base_url="http://192.0.2.1/v1", api_key_env="TEST_KEY"
+    )
+    with pytest.raises(ConfigError, match=r"proxy can't be used.*HTTP_PROXY"):
+        EndpointBackend("large", config, Budget(None), threading.Event())
+
+
+@pytest.mark.parametrize(
+    ("host", "here"),
+    [
+        *(("127.0.0.1", True), ("127.0.0.2", True), ("::1", True), ("localhost", True)),
+        *(("10.0.0.1", False), ("localhost.example.com", False), ("", False)),
+    ],
+)
+def test_this_machine(host: str, here: bool) -> None:
+    assert is_loopback(host) is here

@@ -144,6 +144,11 @@ def test_a_driver_of_this_machine_that_is_gone_has_died_at_once(tmp_path: Path) 
     assert shown(tmp_path, START + 1815)[0].split()[1:6] == ["died,", "last", "heard", "of", "15s"]
 
 
+def test_a_clock_that_was_set_back_hides_no_death(tmp_path: Path) -> None:
+    keep(tmp_path, beat(host=platform.node(), process=2**22 + 1))
+    assert shown(tmp_path, START - 86_400)[0].split()[1] == "died,"
+
+
 def test_a_start_that_died_before_its_first_rollout_ended_had_no_rate(tmp_path: Path) -> None:
     keep(tmp_path, beat(metrics={"rollouts/per_hour": 0, "tokens": 59_600, "dollars": 0.12}))
     names = [line.split("  ")[0] for line in shown(tmp_path, START + 1800 + SILENT_SECONDS + 1)]
