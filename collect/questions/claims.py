@@ -60,7 +60,7 @@ COUNT = re.compile(
 )
 NOT_COUNTS = re.compile(
     rf"{FOLDERS}\.(?:py|java):\d+|\blines?\s+\d+|at once|once (?:the|it|that|this|again)|"
-    r"\d++(?:st|nd|rd|th)"
+    r"(?<!\d)\d++(?:st|nd|rd|th)"
 )
 WORDS = {"zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7}
 WORDS |= {"eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12}

@@ -28,10 +28,10 @@ from sandbox.debugger import DebugEvent, StopReason
 
 _PROC = r"/proc/(?:self|\d|\$|\{|['\"%])"
 _PARAMETERS = r"\([^)]{0,1000}\)"
-"""Without a limit, names that are followed by one bracket all search for the other to the end."""
+"""Without a limit, each name with one bracket would search for the other to the end."""
 _ALWAYS = (
     rf"(?:{_PARAMETERS}[^:\n]{{0,1000}}:|['\"]?\s*[:=,]\s*lambda\b[^:\n]{{0,1000}}:)"
-    r"(?:\s*+(?:\"\"\"[^\"]*+\"\"\"|#.*+))*+\s*+(?:return\s+)?(?:True|False|1|0)\b"
+    r"(?:\s*+(?:\"\"\"[^\"]*+\"\"\"|#.{0,1000}+))*+\s*+(?:return\s+)?(?:True|False|1|0)\b"
 )
 _MARKS = {
     ".py": {

@@ -20,7 +20,7 @@ MAX_LINES = 15
 MAX_WIDTH = 300
 
 _JAVAC = re.compile(
-    r"^(?:\[ERROR\] |(?::[\w-]+)+)?(?P<file>[^\s:][^:]*\.java):(?P<line>\d{1,9}): "
+    r"^(?:\[ERROR\] |(?::[\w-]++)++)?(?P<file>[^\s:][^:]*\.java):(?P<line>\d{1,9}): "
     r"error: (?P<text>.*)"
 )
 _MAVEN = re.compile(

@@ -17,10 +17,12 @@ from sandbox.java.project import Scan
 from sandbox.shell import capture, split_words
 
 _NOISE = re.compile(
-    r'"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/',
+    r'"""(?:\\.|[^\\])*?(?:"""|\Z)|"(?:\\.|[^"\\\n])*+"?|\'(?:\\.|[^\'\\\n])*+\'?'
+    r"|//[^\n]*|/\*.*?(?:\*/|\Z)",
     re.DOTALL,
 )
-_PACKAGE = re.compile(r"^\s*package\s+([\w.]+)\s*;", re.MULTILINE)
+"""Literals and comments, even without their end."""
+_PACKAGE = re.compile(r"^[ \t]*package\s+([\w.]+)\s*;", re.MULTILINE)
 _TYPE = re.compile(
     r"\b(?P<kind>class|interface|enum|record|@interface)\s+(?P<name>\w+)"
     r"(?:\s*<[^{]*?>)?(?:\s*\([^{]*\))?(?:[^{;]*?\bextends\s+(?P<parent>[\w.]+))?[^{;]*$",
@@ -78,7 +80,7 @@ def outline(text: str) -> Outline:
     plain = _NOISE.sub(lambda match: '""' if match[0][0] == '"' else " ", text)
     match = _PACKAGE.search(plain)
     package = match[1] if match else ""
-    imports = re.findall(r"^\s*import\s+(?:static\s+)?([\w.]+)", plain, re.MULTILINE)
+    imports = re.findall(r"^[ \t]*import\s+(?:static\s+)?([\w.]+)", plain, re.MULTILINE)
     return Outline(package, tuple(_classes(plain, package)), tuple(imports))
 
 
@@ -241,7 +243,10 @@ def parse_name(text: str) -> Named:
 
 def _split_method(text: str) -> Named:
     """Parse `Class#method` or `Class::method`, with an optional parameter list, index or line."""
-    plain = re.sub(r"(\(.*\)|\[.*\]|(?<=\.java):\d+)+$", "", text.strip())
+    plain = text.strip()
+    if plain.endswith((")", "]")):
+        plain = re.split(r"[(\[]", plain, maxsplit=1)[0]
+    plain = re.sub(r"(?<=\.java):\d+$", "", plain)
     name, _, method = plain.replace("::", "#").partition("#")
     if not NAME.fullmatch(name) or (method and not re.fullmatch(r"[\w$*]+", method)):
         raise NoSuchTest(f"{text!r} names no test: {ACCEPTED}")

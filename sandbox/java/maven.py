@@ -119,7 +119,7 @@ def project_of(log: MavenLog, folder: str, module: Module) -> JavaProject:
     settings = log.of(folder, "maven-surefire-plugin:test") or MojoSettings("")
     class_path += settings.paths("additionalClasspathElements")
     # A placeholder such as JaCoCo's, which another plugin would have filled.
-    line = re.sub(r"[@$]\{[^}]*\}", "", settings.settings.get("argLine", ""))
+    line = re.sub(r"[@$]\{[^{}]*\}", "", settings.settings.get("argLine", ""))
     jvm_options = split_words(line)
     if settings.settings.get("enableAssertions", "true") == "true":
         jvm_options.append("-ea")

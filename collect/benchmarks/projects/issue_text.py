@@ -534,7 +534,7 @@ def visible(text: str, symptom: Symptom, *, printed: bool = False) -> str:
     a value that is `printed` are seen."""
     text = _LOCAL.sub(r"\1", text)
     words = set(_WORD.findall(text))
-    inner = {word for word in words if word.startswith("_")} | set(re.findall(r"(\w+)\(", text))
+    inner = {word for word in words if word.startswith("_")} | set(re.findall(r"\b(\w++)\(", text))
     unseen = words & symptom.hidden
     if not printed:
         unseen |= inner - set(re.findall(r"\w+", symptom.source))

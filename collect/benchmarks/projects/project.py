@@ -426,7 +426,7 @@ def read_requirements(files: Mapping[str, bytes]) -> Metadata:
         is_utf_16 = files[path].startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
         text = files[path].decode("utf-16" if is_utf_16 else "utf-8-sig", "replace")
         for each in text.replace("\r\n", "\n").replace("\\\n", " ").split("\n"):
-            line = re.sub(r"(^|\s+)#.*$", "", each.strip())
+            line = re.sub(r"(^|(?<!\s)\s++)#.*$", "", each.strip())
             # Hashes and other options can follow a requirement.
             plain = re.sub(r"\s--.*$", "", line)
             requirement = _requirement(plain)

@@ -306,7 +306,7 @@ def _code(node: Node | None) -> str:
     """The node's source on one line; empty if it is long."""
     if node is None or node.type == "block":
         return ""
-    text = re.sub(r"\s*\n\s*", " ", text_of(node))
+    text = re.sub(r"(?<!\s)[^\S\n]*+\n\s*+", " ", text_of(node))
     return text if len(text) <= MAX_CHARACTERS else ""
 
 

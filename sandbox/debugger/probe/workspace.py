@@ -401,7 +401,7 @@ def near_functions(workspace: Workspace, parts: list[str], paths: list[str]) -> 
         return "; nearest: " + ", ".join(shown)
     names: dict[str, str] = {}
     for path in paths or workspace.files():
-        for match in re.finditer(rb"^\s*(?:async\s+)?def\s+(\w+)", read_file(path), re.M):
+        for match in re.finditer(rb"^[ \t]*(?:async\s+)?def\s+(\w+)", read_file(path), re.M):
             names.setdefault(match.group(1).decode("utf-8"), workspace.relative(path))
         if len(names) > 4000:
             break
