@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from itertools import islice
 from math import ceil
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 import pyarrow as pa

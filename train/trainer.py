@@ -7,7 +7,6 @@ from dataclasses import fields
 from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 from collect.errors import ConfigError, did_you_mean

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 import jinja2
@@ -319,7 +318,7 @@ def _load(config: LocalConfig, limits: Limits, stop: threading.Event) -> LocalMo
             if not (adapter / "adapter_model.safetensors").is_file():
                 raise ValueError("it has no adapter_model.safetensors.")
             model = PeftModel.from_pretrained(model, source).merge_and_unload()
-    except (OSError, ValueError, RuntimeError, UnpicklingError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         raise ConfigError(
             f"no {what} at {source!r}: {error} Give a folder written by `save_pretrained`, or an "
             "id on the hub, if it can be reached"

@@ -62,7 +62,9 @@ def test_what_names_nothing_is_told_what_would(text: str, said: str) -> None:
     assert said in str(raised.value)
 
 
-@pytest.mark.parametrize("text", ["A#b" + "()" * 1_900 + "x", "A" + "[]" * 1_900 + "x", "(" * 3_900])
+@pytest.mark.parametrize(
+    "text", ["A#b" + "()" * 1_900 + "x", "A" + "[]" * 1_900 + "x", "(" * 3_900]
+)
 def test_a_name_of_brackets_is_soon_refused(text: str) -> None:
     """Each bracket could end a part or not: this took twice the time with each pair."""
     with pytest.raises(NoSuchTest):
