@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from configparser import ConfigParser, MissingSectionHeaderError
 from configparser import Error as ConfigParserError
 from functools import lru_cache
-from importlib.metadata import Distribution, distribution
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from venv import EnvBuilder
 
@@ -134,8 +134,8 @@ def _made(prefix: str, facts: Sequence[object], make: Callable[[Path], None]) ->
                     shutil.rmtree(unfinished, ignore_errors=True)
     except OSError as error:
         raise SandboxUnavailable(
-            f"sandbox.packages: {root} can't be written ({error}); set XDG_CACHE_HOME to a folder "
-            "that can"
+            f"{root}, where the sandboxes' Python packages are kept, can't be written ({error}); "
+            "set XDG_CACHE_HOME to a folder that can"
         ) from error
     return folder
 
@@ -155,14 +155,20 @@ def pytest_plugins(folder: Path) -> tuple[str, ...]:
 
 
 def _required(names: Iterable[str]) -> dict[str, Distribution]:
-    """Installed distributions with all that they require, by name."""
+    """Installed distributions with all that they require, by name. Raises SandboxUnavailable."""
     required: dict[str, Distribution] = {}
     wanted = list(names)
     while wanted:
         name = wanted.pop()
         if name in required:
             continue
-        required[name] = distribution(name)
+        try:
+            required[name] = distribution(name)
+        except PackageNotFoundError as error:
+            raise SandboxUnavailable(
+                f"{sys.executable} has no {name}, which sandboxes need: install StepInto with all "
+                "that it requires"
+            ) from error
         for requirement in map(Requirement, required[name].requires or ()):
             if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
                 wanted.append(requirement.name)
@@ -182,7 +188,8 @@ def _copy(distributions: Mapping[str, Distribution], folder: Path) -> None:
     (site_packages,) = folder.glob("lib/python3*/site-packages")
     for copied in distributions.values():
         for file in copied.files or ():
-            if ".." in file.parts or file.suffix == ".pyc":
+            # A .pth file is code that runs whenever the interpreter starts.
+            if ".." in file.parts or file.suffix in (".pyc", ".pth"):
                 continue
             target = site_packages / file
             target.parent.mkdir(parents=True, exist_ok=True)

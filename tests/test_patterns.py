@@ -176,7 +176,11 @@ def characters(members: Any) -> str:
 
 def is_in(character: str, members: Any) -> bool:
     inside, negated = False, False
-    kinds = {"DIGIT": str.isdigit, "SPACE": str.isspace, "WORD": lambda c: c.isalnum() or c == "_"}
+    kinds: dict[str, Callable[[str], bool]] = {
+        "DIGIT": str.isdigit,
+        "SPACE": str.isspace,
+        "WORD": lambda c: c.isalnum() or c == "_",
+    }
     for operator, value in members:
         match str(operator):
             case "NEGATE":

@@ -387,7 +387,8 @@ def test_no_text_is_markup_in_the_card(tmp_path: Path) -> None:
     assert report.splits["train"].rows == 5
     card = (run / "sft" / "README.md").read_text()
     read = DatasetCard(card)
-    assert (read.data.pretty_name, read.data.tags) == (name, [HOSTILE])
+    facts = vars(read.data)
+    assert (facts["pretty_name"], facts["tags"]) == (name, [HOSTILE])
     body = read.text.partition("## Config")[0]
     html = MarkdownIt("gfm-like", {"linkify": False}).render(body)
     tags = re.findall("<([a-z0-9]+)", html)

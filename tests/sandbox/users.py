@@ -54,7 +54,12 @@ def run_as(user: str, script: str, *arguments: str, terminal: bool = False) -> s
                 group=ORDINARY_USER if ordinary else None,
                 extra_groups=[] if ordinary else None,
                 cwd=folder,
-                env={"PATH": "/usr/bin:/bin", "TMPDIR": str(folder), "PYTHONPATH": str(packages)},
+                env={
+                    "PATH": "/usr/bin:/bin",
+                    "TMPDIR": str(folder),
+                    "XDG_CACHE_HOME": str(folder / "cache"),
+                    "PYTHONPATH": str(packages),
+                },
                 stdin=theirs,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -125,20 +130,12 @@ def run_tests_as_ordinary(module: Path, chosen: str) -> str:
 SANDBOX_IMPORTS = [
     *("annotated_types", "packaging", "pexpect", "ptyprocess", "pydantic", "pydantic_core"),
     *("typing_extensions", "typing_inspection"),
+    # The sandbox's own environment is made of these.
+    *("_pytest", "coverage", "iniconfig", "pluggy", "py", "pygments", "pytest"),
 ]
 TEST_IMPORTS = [
-    *(
-        "_hypothesis_globals",
-        "_hypothesis_pytestplugin",
-        "_pytest",
-        "hypothesis",
-        "iniconfig",
-        "pluggy",
-        "py",
-        "pygments",
-    ),
-    *("markdown_it", "mdurl", "pytest", "rich", "sortedcontainers", "unidiff"),
-    *("tree_sitter", "tree_sitter_java"),
+    *("_hypothesis_globals", "_hypothesis_pytestplugin", "hypothesis", "markdown_it", "mdurl"),
+    *("rich", "sortedcontainers", "tree_sitter", "tree_sitter_java", "unidiff"),
 ]
 
 

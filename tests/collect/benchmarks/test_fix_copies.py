@@ -313,7 +313,9 @@ def test_a_readable_fix_is_a_mark_and_skipped(backend: str, tmp_path: Path) -> N
     verification = verify_instance(benchmark, bug(), config)
     assert verification.marks == (Mark.FIX_READABLE,)
     [problem] = verification.problems
-    assert problem == f"{PATH} after the fix can be read in /tmp/site/totals.py"
+    assert problem == (
+        f"{PATH} after the fix can be read in /tmp/site/totals.py (sandbox.hidden_paths hides it)"
+    )
     kept.add(verification)
     with pytest.raises(ConfigError, match=r"1 bug is skipped: 1 fix_readable \(planted\)"):
         choose_instances(BenchmarkConfig(name="bundled"), benchmark, config, kept)

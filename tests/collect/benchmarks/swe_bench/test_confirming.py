@@ -261,7 +261,7 @@ def test_replaced_functions_are_named_and_those_of_a_plugin_are_not(
     box.write_files({path: text.encode() for path, text in files.items()})
     options = "-p early -p no:cacheprovider"
     run = f"PYTHONPATH=$PYTHONPATH:$PWD '{box.python}' -m pytest {options} test_x.py"
-    assert checked(box, run, {"test_x.py::test_a": "passed"})[0].replaced == (name,)
+    assert checked(box, run, {"test_x.py::test_a": "passed"})[0].of_program == (name,)
 
 
 def test_a_flood_is_no_log(box: Sandbox) -> None:
