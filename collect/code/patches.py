@@ -12,7 +12,7 @@ import posixpath
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate, groupby, takewhile
@@ -253,7 +253,8 @@ def diff_trees(
 
 def outside(files: Mapping[str, bytes], paths: Sequence[str]) -> dict[str, bytes]:
     """The files except these paths and everything below them."""
-    return {path: data for path, data in files.items() if not _is_below(path, paths)}
+    is_below = _below(paths)
+    return {path: data for path, data in files.items() if not is_below(path)}
 
 
 def apply_patch(files: Mapping[str, bytes], patch: str) -> dict[str, bytes]:
@@ -292,16 +293,16 @@ def _reversed(hunk: Hunk) -> Hunk:
 
 def drop_paths(patch: str, paths: Sequence[str]) -> str:
     """The patch without changes to these files and below these folders."""
-    first = re.search(r"^(diff |--- )", patch, re.MULTILINE)
+    first, is_below = re.search(r"^(diff |--- )", patch, re.MULTILINE), _below(paths)
     notes = [
         line
         for line in split_lines(patch[: first.start()] if first else patch)
-        if not _is_below(unquote(line.removeprefix(BINARY_NOTE).strip()), paths)
+        if not is_below(unquote(line.removeprefix(BINARY_NOTE).strip()))
     ]
     kept = [
         render(file)
         for file in parse(patch)
-        if not any(_is_below(path, paths) for path in (file.source, file.target) if path)
+        if not any(is_below(path) for path in (file.source, file.target) if path)
     ]
     return "".join(notes + kept)
 
@@ -469,5 +470,13 @@ def _is_unique(part: str, text: str) -> bool:
     return bool(part) and text.find(part, first + 1) == -1
 
 
-def _is_below(path: str, paths: Sequence[str]) -> bool:
-    return any(PurePosixPath(path).is_relative_to(folder) for folder in paths)
+def _below(paths: Iterable[str]) -> Callable[[str], bool]:
+    """Whether a path is one of these or below one, in a time that doesn't depend on their number:
+    a model chooses how many files it leaves."""
+    places = set(map(PurePosixPath, paths))
+
+    def is_below(path: str) -> bool:
+        pure = PurePosixPath(path)
+        return pure in places or not places.isdisjoint(pure.parents)
+
+    return is_below
