@@ -11,10 +11,12 @@ outside its own folders.
 
 from __future__ import annotations
 
+import csv
 import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -43,6 +45,7 @@ PIP_SETTINGS = (
     *("PIP_NO_CACHE_DIR", "PIP_DEFAULT_TIMEOUT", "PIP_RETRIES", "PIP_DISABLE_PIP_VERSION_CHECK"),
 )
 """The user's variables that pip gets: where packages come from, and how to get there."""
+COMPILED = re.compile(r"\w+__mypyc\.[\w.-]+")
 PLUGINS = "pytest11"
 """The entry point group of pytest plugins."""
 _RUNS_AS = "import sys; print(sys.version, sys.platform, sys.implementation.cache_tag)"
@@ -111,7 +114,8 @@ def packages_folder(
     copied = [module for module in shared if any(_files_of(module, folder))]
     if not copied:
         return folder
-    return _made(f"{folder.name}-without", copied, lambda to: _leave_out(folder, copied, to))
+    facts = ["without their hashes", *copied]
+    return _made(f"{folder.name}-without", facts, lambda to: _leave_out(folder, copied, to))
 
 
 def _made(prefix: str, facts: Sequence[object], make: Callable[[Path], None]) -> Path:
@@ -218,6 +222,28 @@ def _leave_out(installed: Path, modules: Iterable[str], folder: Path) -> None:
                 shutil.rmtree(path)
             else:
                 path.unlink()
+    for record in folder.glob("*.dist-info/RECORD"):
+        _forget(installed, folder, record)
+
+
+def _forget(installed: Path, folder: Path, record: Path) -> None:
+    """Remove from a distribution's list what was left out of it: hashes and sizes tell which file
+    has a bug, and when it is fixed. Remove what mypyc has compiled its modules into, too."""
+    rows = [row for row in csv.reader(record.read_text("utf-8").splitlines()) if row]
+    kept = []
+    for row in rows:
+        was_there, is_there = ((each / row[0]).exists() for each in (installed, folder))
+        if is_there or not was_there:
+            kept.append(row)
+    if len(kept) == len(rows):
+        return
+    for row in rows:
+        if COMPILED.fullmatch(row[0]):
+            (folder / row[0]).unlink(missing_ok=True)
+    # A link to the file that lists everything.
+    record.unlink()
+    with record.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(kept)
 
 
 def _files_of(module: str, folder: Path) -> Iterator[Path]:

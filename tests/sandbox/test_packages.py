@@ -159,6 +159,29 @@ def test_no_package_brings_the_code_under_test(
     assert names == {"tinything.py", *(set(modules) if left is None else left)}
 
 
+def test_a_packages_list_tells_nothing_of_the_code_under_test(wheels: Path) -> None:
+    """A hash would tell which file has the bug, and when it is fixed."""
+    about, compiled = f"{PACKAGE}-1.0.dist-info", "abc__mypyc.cpython-311-x86_64-linux-gnu.so"
+    paths = ("pack/__init__.py", "pack/code.py", "other.py", compiled)
+    listed = [f"{path},sha256=of-{path},12" for path in (f"{PACKAGE}.py", *paths)]
+    with zipfile.ZipFile(wheels / f"{PACKAGE}-1.0-py3-none-any.whl", "w") as archive:
+        for path in (f"{PACKAGE}.py", *paths):
+            archive.writestr(path, "FIXED = True\n")
+        archive.writestr(
+            f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {PACKAGE}\nVersion: 1.0"
+        )
+        archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\n")
+        archive.writestr(f"{about}/RECORD", "\n".join(listed))
+    whole = packages_folder(sys.executable, (PACKAGE,))
+    folder = packages_folder(sys.executable, (PACKAGE,), ("pack",))
+    assert "pack/code.py" in (whole / about / "RECORD").read_text()
+    record = (folder / about / "RECORD").read_text()
+    assert "sha256=of-other.py" in record
+    assert "pack" not in record
+    assert (whole / compiled).exists()
+    assert not (folder / compiled).exists()
+
+
 @pytest.mark.slow
 def test_it_is_installed_once(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = packages_folder(sys.executable, (PACKAGE,))
