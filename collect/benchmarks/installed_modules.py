@@ -1,8 +1,8 @@
 """Prints those of the named modules that Python itself or an installed package has.
 
 It is run in a sandbox (see `collect.benchmarks.running`) by the interpreter of the bugs' tests:
-standard library only, CPython 3.8 and later. Its arguments are the workspace, which doesn't count,
-and the names.
+standard library only, CPython 3.8 and later. Its argument is the workspace, which doesn't count;
+it reads the names from standard input, one a line.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 
-def main(workspace: str, *names: str) -> None:
+def main(workspace: str) -> None:
     # An environment inside the workspace is not the project's own code.
     environments = (sys.prefix, sys.base_prefix)
     listed = [*os.environ.get("PYTHONPATH", "").split(os.pathsep), *sys.path]
@@ -22,7 +22,7 @@ def main(workspace: str, *names: str) -> None:
         for path in map(os.path.abspath, filter(None, listed))
         if not is_below(path, workspace) or any(is_below(path, each) for each in environments)
     ]
-    for name in names:
+    for name in sys.stdin.buffer.read().decode().split("\n"):
         if name in sys.builtin_module_names or is_installed(name, paths):
             print(name)
 
@@ -43,4 +43,4 @@ def is_below(path: str, folder: str) -> bool:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1])

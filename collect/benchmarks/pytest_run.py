@@ -23,7 +23,8 @@ from hashlib import blake2b
 from pathlib import Path
 from posixpath import dirname, join
 from string import ascii_lowercase
-from typing import TypeAlias
+from types import UnionType
+from typing import Any, TypeAlias
 
 from collect.benchmarks.base import NO_END, TestResults, TestStatus
 from collect.benchmarks.workspace import read_files
@@ -184,7 +185,20 @@ def _word() -> str:
 
 REPORT_FILE = "report.jsonl"
 PHASES = frozenset({"setup", "call", "teardown"})
-PHASE_FIELDS = {"nodeid", "when", "outcome", "xfail"}
+Kinds: TypeAlias = Mapping[str, type | UnionType]
+_OF_PHASE: Kinds = {"nodeid": str, "outcome": str, "xfail": bool, "seconds": int | float}
+FIELDS: Mapping[str, Kinds] = {
+    **dict.fromkeys(PHASES, _OF_PHASE),
+    "start": {"nodeid": str},
+    "collect": {"nodeid": str},
+    "collected": {"tests": list},
+    "checked": {"doubts": dict},
+    "done": {},
+    "end": {"status": int},
+    "exit": {"status": int, "timed_out": bool},
+}
+"""What a report holds, by its `when`."""
+CRASH_FIELDS: Kinds = {"path": str, "line": int, "message": str}
 _SOURCES = {"launch.py": "pytest_launch.py", "stepinto_pytest_report.py": "pytest_report.py"}
 _OPTIONS = (
     *("-p", "no:cacheprovider", "--continue-on-collection-errors", "--maxfail=0"),
@@ -295,32 +309,56 @@ def run_job(sandbox: Sandbox, job: PytestJob, timeout: float) -> PytestRun:
 def _read_run(
     result: CommandResult, report: bytes, key: bytes, outputs: Mapping[str, bytes]
 ) -> PytestRun:
-    """Only lines that the launcher signed count: the program may also have written to the file."""
+    """Only lines that the launcher signed count: the program may also have written to the file. It
+    shares a process with what tells the launcher, so that a signed line may say anything."""
     lines = report.split(b"\n")[:-1]
     reports: list[Report] = []
     for line in lines:
         mac, _, text = line.partition(b" ")
         expected = blake2b(b"%d %s" % (len(reports), text), key=key).hexdigest()
-        if hmac.compare_digest(mac, expected.encode()):
-            reports.append(json.loads(text))
+        if not hmac.compare_digest(mac, expected.encode()):
+            continue
+        told = _told(text)
+        if told is None:
+            break
+        reports.append(told)
     by_kind: dict[str, list[Report]] = {}
     for each in reports:
         by_kind.setdefault(str(each["when"]), []).append(each)
     started, ends, exits = (by_kind.get(kind, []) for kind in ("start", "end", "exit"))
-    collected = by_kind.get("collected", [{"tests": []}])[0]["tests"]
-    checked = by_kind.get("checked", [{"doubts": None}])[0]["doubts"]
+    collected: Any = by_kind.get("collected", [{"tests": []}])[0]["tests"]
+    checked: Any = by_kind.get("checked", [{"doubts": None}])[0]["doubts"]
     late = any(each["timed_out"] for each in exits)
     return PytestRun(
         replace(result, timed_out=result.timed_out or late),
-        [r for r in reports if r["when"] in PHASES and r.keys() >= PHASE_FIELDS],
+        [report for report in reports if report["when"] in PHASES],
         outputs,
         tuple(dict.fromkeys(str(each["nodeid"]) for each in by_kind.get("collect", []))),
-        tuple(map(str, collected)) if isinstance(collected, list) else (),
+        tuple(collected),
         str(started[-1]["nodeid"]) if started else None,
         ended=bool(ends and exits) and ends[-1]["status"] == exits[-1]["status"],
         changed=len(reports) < len(lines),
-        doubts=checked if isinstance(checked, dict) else None,
+        doubts=checked,
     )
+
+
+def _told(text: bytes) -> Report | None:
+    """A report; None if pytest can't have given it."""
+    try:
+        report = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    fields = FIELDS.get(str(report.get("when"))) if isinstance(report, dict) else None
+    if fields is None or not _holds(report, fields):
+        return None
+    crash = report.get("crash")
+    words = [*report.get("tests", ()), *report.get("doubts", {}).values()]
+    whole = crash is None or (isinstance(crash, dict) and _holds(crash, CRASH_FIELDS))
+    return report if whole and all(isinstance(word, str) for word in words) else None
+
+
+def _holds(told: Mapping[str, object], fields: Kinds) -> bool:
+    return all(isinstance(told.get(name), kind) for name, kind in fields.items())
 
 
 def run_to_the_end(sandbox: Sandbox, job: PytestJob, timeout: float) -> PytestRun:

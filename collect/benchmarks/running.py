@@ -9,7 +9,7 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from posixpath import dirname, join
 
 from collect.benchmarks import java_run, pytest_run
@@ -100,7 +100,8 @@ def shadowing_files(instance: Instance, patch: str, sandbox: Sandbox) -> list[st
     in_image = instance.image_workspace is not None
     tree = tracked_files(sandbox, "*.py", "*.so") if in_image else list(instance.files)
     folders = _import_folders(instance, sandbox, {*tree})
-    named = {path: {*_modules_at(path, folders, [*tree, *gold])} for path in modules}
+    known = _KnownModules([*tree, *gold])
+    named = {path: {*_modules_at(path, folders, known)} for path in modules}
     installed = _installed(sandbox, sorted(set().union(*named.values())))
     return sorted(path for path, names in named.items() if names & installed)
 
@@ -120,24 +121,40 @@ def _import_folders(instance: Instance, sandbox: Sandbox, tree: Collection[str])
     return folders
 
 
-def _modules_at(path: str, folders: Iterable[str], tree: Iterable[str]) -> Iterator[str]:
+class _KnownModules:
+    """The modules of a tree, by path without suffix."""
+
+    def __init__(self, tree: Iterable[str]) -> None:
+        self.regular: set[str] = set()
+        """Modules, and folders with an `__init__`."""
+        self.any: set[str] = set()
+        """Those, and all other folders with a module in them."""
+        for path in tree:
+            if path.endswith(MODULE_FILES):
+                self.regular.update(_made_by(path))
+                self.any.update(map(str, PurePosixPath(path).parents))
+        self.any |= self.regular
+
+
+def _modules_at(path: str, folders: Iterable[str], known: _KnownModules) -> Iterator[str]:
     """The top-level modules that a new file makes or extends, unless the tree has them already."""
+    made = _made_by(path)
     for folder in folders:
-        first, *rest = posixpath.relpath(path, folder or ".").split("/")
+        prefix = f"{folder}/" if folder else ""
+        first, *rest = path.removeprefix(prefix).split("/")
         name = first if rest else first.partition(".")[0]
-        module = join(folder, name)
-        present = [each for each in tree if each.startswith((f"{module}.", f"{module}/"))]
+        module = prefix + name
         # Without it, a folder is used only if nothing else has its name.
-        if _makes_regular(path, module):
-            present = [each for each in present if _makes_regular(each, module)]
-        if name.isidentifier() and not any(each.endswith(MODULE_FILES) for each in present):
+        there = known.regular if module in made else known.any
+        if path.startswith(prefix) and name.isidentifier() and module not in there:
             yield name
 
 
-def _makes_regular(path: str, module: str) -> bool:
-    """Whether a file is the module, or makes its folder a regular package."""
-    in_folder = path.startswith(f"{module}/__init__.")
-    return in_folder or (path.startswith(f"{module}.") and "/" not in path[len(module) :])
+def _made_by(path: str) -> tuple[str, ...]:
+    """The modules and regular packages that a file makes."""
+    folder, name = posixpath.split(path)
+    stem = name.partition(".")[0]
+    return (join(folder, stem), *([folder] if stem == "__init__" else []))
 
 
 def _installed(sandbox: Sandbox, names: Sequence[str]) -> set[str]:
@@ -145,8 +162,9 @@ def _installed(sandbox: Sandbox, names: Sequence[str]) -> set[str]:
     if not names:
         return set()
     script = Path(__file__).with_name("installed_modules.py").read_text("utf-8")
-    argv = [sandbox.python, "-I", "-c", script, sandbox.workspace, *names]
-    result = sandbox.run(Command(argv))
+    argv = [sandbox.python, "-I", "-c", script, sandbox.workspace]
+    # A patch may have more of them than fit into arguments.
+    result = sandbox.run(Command(argv, stdin="\n".join(names).encode()))
     if result.exit_code != 0:
         raise SandboxUnavailable(
             f"{sandbox.python}, the sandbox's Python, can't tell its modules: "

@@ -169,11 +169,13 @@ class Confirmation:
         for number, key in enumerate(sessions):
             seal, _, text = _read(sandbox, f"{self.folder}/report-{number}").partition(" ")
             expected = hmac.digest(key.encode(), text.encode(), "sha256").hex()
-            if seal and not hmac.compare_digest(seal.encode(), expected.encode()):
+            if not seal:
+                continue
+            report = _told(text)
+            if report is None or not hmac.compare_digest(seal.encode(), expected.encode()):
                 wrote = "the program wrote to the report of pytest's own plugin"
                 return replace(results, tampered=wrote)
-            if seal:
-                reports.append(json.loads(text))
+            reports.append(report)
         doubts: dict[str, str] = {}
         if self.by_pytest and not sessions:
             doubts["pytest's own report"] = "there is none"
@@ -188,6 +190,20 @@ class Confirmation:
         return (
             _confirmed(results, reports, len(sessions)) if sessions and self.by_pytest else results
         )
+
+
+def _told(text: str) -> Mapping[str, Any] | None:
+    """A session's report; None if the plugin can't have written it."""
+    try:
+        report = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(report, dict) or not isinstance(report.get("ran"), bool):
+        return None
+    for names in (report.get("passed"), report.get("replaced")):
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            return None
+    return report
 
 
 def _unreported(results: TestResults, reports: Sequence[Mapping[str, Any]]) -> dict[str, str]:

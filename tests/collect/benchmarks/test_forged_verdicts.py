@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -13,7 +14,7 @@ import pytest
 
 from collect.benchmarks.base import Environment, Instance, TestResults, TestStatus
 from collect.benchmarks.pytest_run import PytestJob, make_twins, run_job
-from collect.benchmarks.running import run_tests, runner_files
+from collect.benchmarks.running import run_tests, runner_files, shadowing_files
 from collect.code.patches import diff_trees
 from collect.rollouts.rollout import Verdict, score
 from sandbox import Sandbox, SandboxConfig, open_sandbox
@@ -132,6 +133,32 @@ def test_no_module_stands_in_for_what_runs_the_tests(path: str) -> None:
     assert not verdict({path: f"{WRITE_REPORT}\nforge()\n"}).resolved
 
 
+SAYING = """\
+import sys
+
+def total(numbers):
+    frame = sys._getframe()
+    while frame.f_code.co_name != "run_pytest":
+        frame = frame.f_back
+    channel, token = frame.f_locals["channel"], frame.f_locals["token"]
+    channel.sendall(token + {line!r} + b"\\n")
+    return sum(numbers[1:])
+"""
+NO_REPORTS = [
+    *("[]", "{}", "7", "[" * 900 + "]" * 900, '{"when": []}', '{"when": "exit"}'),
+    *('{"when": "start"}', '{"when": "collect"}', '{"when": "collected", "tests": [[]]}'),
+    *('{"when": "checked"}', '{"when": "checked", "doubts": {"a": 5}}', '{"when": "end"}'),
+    '{"when": "call", "nodeid": "x", "outcome": [], "xfail": false, "seconds": 1}',
+]
+
+
+@pytest.mark.parametrize("line", chosen(NO_REPORTS, ["[]", '{"when": "exit"}']))
+def test_what_pytest_can_not_report_voids_no_failure(line: str) -> None:
+    found = verdict({"src/totals.py": SAYING.format(line=line.encode())})
+    assert not found.resolved
+    assert found.tampered is not None
+
+
 @pytest.mark.parametrize("folder", ["", "src/"])
 def test_neither_pytest_nor_python_imports_them(folder: str) -> None:
     ours = ["pytest", "_pytest", "pluggy", "iniconfig", "sitecustomize", "usercustomize"]
@@ -195,6 +222,23 @@ def test_mean():
         pass_to_pass=("tests/test_totals.py::test_mean", "tests_of/test_mean.py::test_mean"),
         environment=replace(bug.environment, packages=("helperlib", "pytest-fakemock")),
     )
+
+
+def test_more_new_modules_than_arguments_can_name_void_no_failure() -> None:
+    # More bytes than characters, of which a patch may have eight millions.
+    word = "\u6a21" * 80
+    files = {f"{word}{number:05}.py": "" for number in range(9_000)}
+    assert not verdict(files).resolved
+
+
+def test_many_new_modules_are_told_apart_in_seconds(sandbox: Sandbox) -> None:
+    tree = {f"pack/part{number % 30}/code{number}.py": b"" for number in range(2_000)}
+    bug = replace(BUG, files={**BUG.files, **tree})
+    added = {path: "" for number in range(10_000) for path in [f"new{number}.py"]}
+    many = patch({"statistics.py": "", **added})
+    began = time.process_time()
+    assert shadowing_files(bug, many, sandbox) == ["statistics.py"]
+    assert time.process_time() - began < 20
 
 
 def write_wheel(folder: Path, name: str, files: Mapping[str, str], entry_points: str = "") -> None:
