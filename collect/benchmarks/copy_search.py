@@ -12,7 +12,8 @@ Found are, outside the workspace:
 - another version of the file that has the fix: half of the gold file's lines, and one of the gold
   patch's hunks with a line around it, applied;
 - its byte code, of this interpreter's release: the module's, or a changed function's;
-- for Java, a class of the same qualified name, whether fixed or not.
+- for Java, a class of the same qualified name, whether fixed or not;
+- a list of an installed package's files (`RECORD`) with its hash.
 
 Within the workspace, where a project may have twins of a file, only the whole text or module
 counts, at another path than the gold file's.
@@ -22,6 +23,7 @@ releases of Python and of instrumented tests, compiled extensions, other archive
 archives in archives, and what git or a database holds.
 """
 
+import hashlib
 import json
 import marshal
 import os
@@ -30,6 +32,7 @@ import signal
 import stat
 import sys
 import zipfile
+from base64 import urlsafe_b64encode
 from functools import partial
 from importlib.util import MAGIC_NUMBER
 from types import CodeType
@@ -48,6 +51,7 @@ MOST_COPIES = 10
 UNSEEN = ("/proc", "/sys", "/dev")
 ZIPS = (".whl", ".zip", ".jar", ".egg", ".pyz", ".pex", ".war")
 BYTE_CODE = ".pyc"
+LIST = ".dist-info/RECORD"
 HEADER = 16 if sys.version_info >= (3, 7) else 12
 """Bytes before the code in a .pyc file."""
 LARGEST = 16 * 1024 * 1024
@@ -82,6 +86,8 @@ class Gold:
         self._smallest, self._largest = len(after) // 4, len(after) * 4 + 4096
         self._modules = list(self._compiled(facts)) if self.suffix == ".py" else []
         package = PACKAGE.search(after) if self.suffix == ".java" else None
+        digest = urlsafe_b64encode(hashlib.sha256(after).digest()).rstrip(b"=")
+        self._listed = b"sha256=" + digest
         self._class = ""
         if package:
             self._class = f"/{package[1].decode().replace('.', '/')}/{self.name}.class"
@@ -103,6 +109,8 @@ class Gold:
         """Whether a file is a copy. `whole`: of all of this file, not of another version of it."""
         if self._class and path.endswith(self._class):
             return not whole
+        if path.endswith(LIST):
+            return self._listed in data
         if path.endswith(BYTE_CODE):
             return self._is_code(data, whole)
         return self._smallest <= len(data) <= self._largest and self._is_text(data, whole)
@@ -224,7 +232,7 @@ class Search:
 
     def _compare(self, path: str, name: str, size: int, read: "Read", whole: bool) -> None:
         like = self._like.search(os.path.basename(name))
-        golds = self._golds if like else self._by_size.get(size)
+        golds = self._golds if like or name.endswith(LIST) else self._by_size.get(size)
         if not golds:
             return
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import io
 import zipfile
 from collections.abc import Iterable, Mapping
@@ -160,6 +162,14 @@ OTHERS = {
 def test_a_copy_is_told(kind: str) -> None:
     assert is_copied(COPIES[kind], gold(), whole=True)
     assert is_copied(COPIES[kind], gold())
+
+
+def test_the_hash_in_a_list_of_installed_files_is_told() -> None:
+    path = "/site/counter-2.dist-info/RECORD"
+    for data, told in ((FIXED, True), (BUGGY, False)):
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+        listed = f"counter/__init__.py,,\n{PATH},sha256={digest},{len(data)}\n".encode()
+        assert gold().is_copied_by(path, listed, whole=False) is told
 
 
 @pytest.mark.parametrize("kind", OTHERS)
