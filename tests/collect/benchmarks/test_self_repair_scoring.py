@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections import Counter, OrderedDict
 from decimal import Decimal
 from fractions import Fraction
@@ -18,6 +19,7 @@ from collect.benchmarks.self_repair.benchmark import (
     cases_of,
     run_cases,
 )
+from collect.benchmarks.self_repair.runtime import checking
 from collect.benchmarks.self_repair.runtime.answering import spelling
 from collect.code.patches import diff_trees
 from collect.rollouts.rollout import Verdict, score
@@ -195,3 +197,16 @@ def test_any_other_test_is_run_by_pytest(test: str) -> None:
     assert cases_of(names, {PRIVATE_TESTS: tests}) is None
     assert cases_of(names[:1], {PRIVATE_TESTS: tests}) is not None
     assert cases_of(names, {}) is None
+
+
+def test_millions_of_printed_words_take_little_memory() -> None:
+    printed = "1 " * 2_000_000
+    tracemalloc.start()
+    try:
+        assert checking._difference(printed, "2 3")
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 8 * len(printed)
+    assert not checking._difference("1.0  2\n", "1 2.00")
+    assert checking._difference("1 2 3", "1 2")
