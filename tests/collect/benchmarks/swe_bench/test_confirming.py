@@ -344,16 +344,27 @@ def test_other_runners_are_believed(box: Sandbox) -> None:
         assert (dict(results.statuses), results.tampered, results.doubts) == (log, None, {})
 
 
+SEALS = (
+    "key, text = open(folder + '/key').read(), {}; "
+    "seal = hmac.new(key.encode(), text, 'sha256').hexdigest(); "
+    "open(folder + '/key', 'w').write(hashlib.sha256(key.encode()).hexdigest()); "
+    "open(folder + '/report-1', 'w').write(seal + ' ' + text.decode())"
+)
+"""Writes a session's report with the key that is left for it."""
+REPORT = json.dumps({"ran": True, "passed": [["test_a"]], "replaced": []})
+
+
 @pytest.mark.parametrize(
     ("attack", "told"),
     [
         ("open(folder + '/report-0', 'w').write('00 [\"test_x.py::test_a\"]')", "to the report of"),
+        *[(SEALS.format(text.encode()), "to the report of") for text in ("[]", "{}", REPORT)],
         ("os.remove(folder + '/key')", "the program changed a file"),
         ("open(folder + '/key', 'w').write('0' * 64)", "the program changed a file"),
     ],
 )
 def test_the_plugins_files_can_not_be_changed_unseen(box: Sandbox, attack: str, told: str) -> None:
-    find = "import glob, os\nfolder = glob.glob('*/plugin')[0]\n"
+    find = "import glob, hashlib, hmac, os\nfolder = glob.glob('*/plugin')[0]\n"
     text = f"{find}def test_a():\n    {attack}\n    os._exit(0)\n"
     box.write_file("test_x.py", text.encode())
     log = {"test_x.py::test_a": "passed"}
