@@ -41,24 +41,25 @@ PROBE_OPTIONS = (
 """A small JVM that starts fast, since it only waits for the host and the debuggee, and that lets no
 program load an agent into it."""
 
-# The jar's name contains the beginning of its digest.
+# The jar's name contains the beginning of its digest. The probe runs a copy, which it deletes once
+# it has it open, since a program could write to the file while classes are still read from it.
 #
 # The kernel keeps a process's memory and open files from others of the same user if that user may
 # not read its program: so the probe runs a launcher that can only be executed, in a JDK of links,
 # and its nonce and its terminal are out of the program's reach.
 _CHECKED = """
-found=$(sha256sum <"$1") && named=${1##*-} || exit 1
+jar=$1; home=$2; more=$3; shift 3
+mkdir -p "$0" && jdk=$(mktemp -d "$0/jdk.XXXXXX") && mkdir "$jdk/bin" || exit 1
+cp "$jar" "$jdk/probe.jar" && found=$(sha256sum <"$jdk/probe.jar") && named=${jar##*-} || exit 1
 case $found in "${named%.jar}"*) ;; *)
-    echo "the program under test has changed $1"
+    echo "the program under test has changed $jar"
     exit 1
 esac
-home=$2; shift 2
-mkdir -p "$0" && jdk=$(mktemp -d "$0/jdk.XXXXXX") && mkdir "$jdk/bin" || exit 1
 for part in "$home"/* "$home"/bin/*; do
     [ "$part" = "$home/bin" ] || ln -s "$part" "$jdk/${part#"$home"/}"
 done
 rm "$jdk/bin/java" && cp -L "$home/bin/java" "$jdk/bin/java" && chmod 111 "$jdk/bin/java" || exit 1
-exec "$jdk/bin/java" "$@"
+exec "$jdk/bin/java" -cp "$jdk/probe.jar$more" "$@"
 """
 
 
@@ -127,9 +128,8 @@ def start_probe(sandbox: Sandbox, jdk: Jdk) -> Channel:
     Raises DebuggerError, SandboxError.
     """
     jar = deliver_probe(sandbox, jdk)
-    class_path = f"{jar}:{jdk.tools_jar}" if jdk.tools_jar else jar
-    java = [*PROBE_OPTIONS, "-cp", class_path, MAIN_CLASS]
-    argv = ["sh", "-c", _CHECKED, FOLDER, jar, jdk.home, *java]
+    more = f":{jdk.tools_jar}" if jdk.tools_jar else ""
+    argv = ["sh", "-c", _CHECKED, FOLDER, jar, jdk.home, more, *PROBE_OPTIONS, MAIN_CLASS]
     return Channel(sandbox.spawn(Command(argv, cwd="/")))
 
 

@@ -25,7 +25,7 @@ def test_compiled_once_for_a_jdk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     with open_sandbox(SandboxConfig()) as box:
         jar = probe_jar(box, find_jdk(box))
         assert box.read_tree() == {}, "the probe is compiled elsewhere"
-        (kept,) = cache_folder().iterdir()
+        (kept,) = cache_folder().glob("probe-*.jar")
         assert kept.read_bytes() == jar
         written = kept.stat().st_mtime_ns
         assert probe_jar(box, find_jdk(box)) == jar
@@ -61,3 +61,42 @@ def test_a_program_that_spoils_the_jar_is_debugged_all_the_same(
         assert bench.sandbox.run(Command(["sh", "-c", spoil, jar])).exit_code == 0
         event = bench.debugger.restart()
         assert event.stop_reason is StopReason.BREAKPOINT, event.error
+
+
+SPOIL = """\
+for (java.io.File jar : new java.io.File("/tmp").listFiles((f, n) -> n.endsWith(".jar"))) {
+    java.nio.charset.Charset bytes = java.nio.charset.StandardCharsets.ISO_8859_1;
+    String text = new String(java.nio.file.Files.readAllBytes(jar.toPath()), bytes);
+    java.io.RandomAccessFile file = new java.io.RandomAccessFile(jar, "rw");
+    file.write(text.replace("there is no expression", "what the program tells").getBytes(bytes));
+    System.out.println("spoilt");
+}
+int here = 1; // @here"""
+
+
+def test_what_a_program_writes_to_the_jar_is_not_run(java_bench: JavaBench) -> None:
+    assert java_bench.main(SPOIL, "here").output == "spoilt\n"
+    event = java_bench.debugger.evaluate(";")
+    assert event.error == "there is no expression; write one"
+
+
+PLUGIN = """
+    public class Plugged implements com.sun.source.util.Plugin {
+        public String getName() { return "plugged"; }
+        public boolean autoStart() { return true; }
+        public void init(com.sun.source.util.JavacTask task, String... arguments) {
+            try {
+                new java.io.File("/tmp/plugged").createNewFile();
+            } catch (java.io.IOException error) {
+            }
+        }
+    }
+"""
+
+
+def test_no_plugin_of_the_program_runs_in_the_compiler_of_snippets(java_bench: JavaBench) -> None:
+    service = "META-INF/services/com.sun.source.util.Plugin"
+    java_bench.write({"Plugged.java": PLUGIN, service: "Plugged\n"})
+    java_bench.main("List<Integer> numbers = Arrays.asList(3);\nint here = 1; // @here", "here")
+    assert java_bench.text_of("numbers.stream().mapToInt(n -> n + 1).sum()") == "4"
+    assert java_bench.sandbox.run(Command(["test", "-e", "/tmp/plugged"])).exit_code == 1

@@ -1,6 +1,7 @@
 package stepinto.probe;
 
 import com.sun.jdi.Bootstrap;
+import java.io.File;
 import java.io.IOException;
 import java.util.function.Consumer;
 import stepinto.probe.threads.Threads;
@@ -14,6 +15,8 @@ public final class Main {
     private Main() {}
 
     public static void main(String[] arguments) throws IOException, InterruptedException {
+        // No program shall write to it while classes are still read from it.
+        new File(System.getProperty("java.class.path").split(File.pathSeparator)[0]).delete();
         Session[] session = new Session[1];
         Wire wire = new Wire(() -> session[0].end());
         session[0] = new Session(wire);

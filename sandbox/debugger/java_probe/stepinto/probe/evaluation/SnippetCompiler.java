@@ -6,6 +6,8 @@ import com.sun.source.tree.ReturnTree;
 import com.sun.source.util.*;
 import java.io.*;
 import java.net.URI;
+import java.net.URL;
+import java.net.URLClassLoader;
 import java.nio.charset.StandardCharsets;
 import java.util.*;
 import javax.lang.model.type.TypeMirror;
@@ -177,6 +179,12 @@ final class SnippetCompiler {
         ProgramFiles(JavaFileManager files, boolean open) {
             super(files);
             this.open = open;
+        }
+
+        /** Without the program's classes, where the compiler would look for plugins and run them. */
+        @Override
+        public ClassLoader getClassLoader(Location location) {
+            return new URLClassLoader(new URL[0], null);
         }
 
         @Override
