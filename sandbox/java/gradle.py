@@ -10,7 +10,7 @@ from typing import Any
 
 from sandbox.base import Sandbox
 from sandbox.errors import BuildFailed, SandboxFileError
-from sandbox.java.javac import build_failed
+from sandbox.java.javac import build_failed, compiler_errors
 from sandbox.java.jdk import Jdk
 from sandbox.java.project import (
     JVM_OPTIONS,
@@ -79,8 +79,10 @@ def build_gradle(job: BuildJob, module: Module) -> JavaProject:
     told = run_tool(job, module, _BUILD, LOG, DESCRIPTION, *command)
     if told.exit_code != 0:
         output = job.run(_FAILURE, LOG).output
-        if posixpath.basename(SCRIPT) in output:
-            # Not a compiler error: the script does not support this build.
+        # Errors in the sources quote them, and a source can have any text.
+        in_sources = any(compiler_errors(output, job.sandbox.workspace))
+        if posixpath.basename(SCRIPT) in output and not in_sources:
+            # The script does not support this build.
             return unknown_project(job.absolute(module.folder), module)
         raise build_failed(job.sandbox, "gradle", output)
     try:

@@ -46,3 +46,12 @@ def test_a_failing_build_shows_the_compilers_errors(lay_out: Lay) -> None:
         "symbol: variable sums; location: class Calc",
         "    return sums;",
     ]
+
+
+@pytest.mark.slow
+def test_a_source_that_names_our_script_is_a_source_with_an_error(lay_out: Lay) -> None:
+    wrong = 'String script = "describe.gradle"; return sums;'
+    box = lay_out({**GRADLE, f"core/{MAIN}": CALC.replace("return sum + 1;", wrong)})
+    with pytest.raises(BuildFailed) as raised:
+        built_test(box, "demo.CalcTest")
+    assert raised.value.in_sources
