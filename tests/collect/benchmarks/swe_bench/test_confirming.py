@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import secrets
 from collections.abc import Callable
@@ -158,6 +160,20 @@ def test_a_patch_that_leaves_no_room_for_the_tests_has_failed(
     [instance] = benchmark.instances()
     with pytest.raises(ModelFailure, match=r"numbers\.txt"):
         score(benchmark, instance, diff_trees({}, {"tests/data": b"no folder\n"}), DOCKER)
+
+
+@pytest.mark.parametrize("text", ["[5]", '{"ran": 5, "passed": [[]], "replaced": 1}', "[" * 9999])
+def test_a_report_that_the_plugin_can_not_have_written_voids_nothing(
+    box: Sandbox, text: str
+) -> None:
+    confirmation = Confirmation(f"{box.workspace}/plugin")
+    confirmation.lay_out(box)
+    key = confirmation.key.encode()
+    seal = hmac.digest(key, text.encode(), "sha256").hex()
+    box.write_file("plugin/key", hashlib.sha256(key).hexdigest().encode())
+    box.write_file("plugin/report-0", f"{seal} {text}".encode())
+    results = confirmation.check(box, TestResults({TOTAL: TestStatus.PASSED}, ""))
+    assert results.tampered == "the program wrote to the report of pytest's own plugin"
 
 
 @pytest.fixture
