@@ -11,6 +11,7 @@ shares the JVM: code that reads the key from the JVM's memory can forge the repo
 from __future__ import annotations
 
 import hmac
+import io
 import json
 import posixpath
 import re
@@ -22,7 +23,7 @@ from dataclasses import dataclass, replace
 
 from collect.benchmarks.base import TestResults, TestStatus
 from sandbox import Command, CommandResult, Sandbox
-from sandbox.debugger.java_session import RUNNER_CLASS, deliver_probe
+from sandbox.debugger.java_session import RUNNER_CLASS, deliver_probe, forget_delivery
 from sandbox.errors import (
     BuildFailed,
     BuildFailure,
@@ -36,17 +37,25 @@ from sandbox.errors import (
 from sandbox.java.build import built_test, java_command, needs_fork
 from sandbox.java.jdk import find_jdk
 from sandbox.java.project import BuildKind, JavaProject, Module, is_build_file, scan_workspace
-from sandbox.shell import scratch_folder
+from sandbox.shell import FOLDER, capture, scratch_folder
 
 Reports = Sequence[Mapping[str, object]]
 """What the test runner tells of the tests, in order."""
 SETTINGS_FILES = frozenset({"junit-platform.properties", "testng.xml", "gradle-wrapper.properties"})
 """Names of other files, in any folder, from which test frameworks and Gradle read settings."""
 SERVICES = re.compile(
-    r"(^|/)(mockito-extensions/|META-INF/services/(javax\.annotation"
-    r"|org\.(junit|testng|assertj|hamcrest|mockito))\.)"
+    r"(^|/)(mockito-extensions/|META-INF/groovy/|META-INF/services/"
+    r"((javax?|jdk|sun|com\.sun|kotlin|lombok|org\.(junit|testng|assertj|hamcrest|mockito"
+    r"|spockframework|jetbrains|(codehaus|apache)\.(groovy|maven)))\.))"
 )
-"""Files that name classes which the compiler and libraries of tests load automatically."""
+"""Files that name classes which Java, compilers, Maven and libraries of tests load automatically."""
+MAX_REPORT = 64 * 1024 * 1024
+"""Bytes; a larger report is the program's doing, and counts as none."""
+OF_TESTS = "the tests' classes and sources"
+_DIGEST = r"""
+find "$@" -type f \( -name "*.java" -o -name "*.class" -o -name "*.jar" \) \
+    -exec stat -c "%n|%s|%z" {} + 2>/dev/null | sort | sha256sum
+"""
 
 
 def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> TestResults:
@@ -63,8 +72,15 @@ def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> Te
     raised: dict[str, str] = {}
     outputs: list[str] = []
     failures: list[str] = []
+    doubts: dict[str, str] = {}
+    last: tuple[JavaProject, str] | None = None
     try:
         for project, own in _built(sandbox, tests, outputs, failures):
+            # What ran before may have prepared this run.
+            if last is not None and _digest(sandbox, last[0]) != last[1]:
+                doubts[OF_TESTS] = "tests of another class or module changed them"
+            last = (project, _digest(sandbox, project))
+            forget_delivery(sandbox)
             started = time.monotonic()
             ran = run_built(sandbox, project, own, max(left, 1.0))
             left -= time.monotonic() - started
@@ -81,6 +97,7 @@ def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> Te
         raise SandboxUnavailable(str(error)) from error
     except JavaError as error:
         raise BuildFailure(str(error)) from error
+    passing = set(statuses.values()) <= {TestStatus.PASSED, TestStatus.SKIPPED}
     return TestResults(
         statuses,
         "\n".join(part.strip() for part in outputs if part.strip()),
@@ -88,6 +105,7 @@ def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> Te
         time.monotonic() - began,
         build_failure=failures[-1] if failures else None,
         tampered=tampered,
+        doubts=doubts if passing else {},
         raised={test: trace.partition("\n\tat ")[0] for test, trace in raised.items()},
     )
 
@@ -146,6 +164,13 @@ def _built(
         else:
             modules.setdefault(project.module, (project, []))[1].extend(own)
     yield from modules.values()
+
+
+def _digest(sandbox: Sandbox, project: JavaProject) -> str:
+    """A digest of all sources, classes and jars of the workspace and of a project's class path, but
+    not of what is compiled anew for each run."""
+    places = [path for path in project.class_path if not path.startswith(f"{FOLDER}/")]
+    return capture(sandbox, _DIGEST, sandbox.workspace, *places).output
 
 
 @dataclass(frozen=True)
@@ -212,19 +237,24 @@ def _read_report(
     An incomplete last line means that the JVM was killed. Nothing after a foreign line is trusted.
     """
     try:
-        text = sandbox.read_file(path).decode(errors="replace")
+        text = io.BytesIO(sandbox.read_file(path, MAX_REPORT))
     except SandboxFileError:
         return [], None
     lines: list[Mapping[str, object]] = []
-    for number, line in enumerate(text.split("\n")[:-1]):
-        seal, _, content = line.partition(" ")
-        expected = hmac.digest(key, f"{number} {content}".encode(), "sha256").hex()
-        if not hmac.compare_digest(seal.encode(), expected.encode()):
+    # Line by line: of a flood of lines the first is foreign.
+    for number, line in enumerate(text):
+        if not line.endswith(b"\n"):
+            break
+        seal, _, content = line[:-1].partition(b" ")
+        expected = hmac.digest(key, b"%d %s" % (number, content), "sha256").hex()
+        told = _told(content) if hmac.compare_digest(seal, expected.encode()) else None
+        if told is None:
+            shown = line[:200].decode(errors="replace").rstrip("\n")
             return lines, (
                 f"line {number + 1} of the test runner's report is not the runner's: the program "
-                f"wrote to it: {line[:200]!r}"
+                f"wrote to it: {shown!r}"
             )
-        lines.append(json.loads(content))
+        lines.append(told)
     for told in lines:
         if "canary" in told and told["status"] != "failed":
             return lines, (
@@ -232,6 +262,17 @@ def _read_report(
                 "changed how failures are told"
             )
     return lines, None
+
+
+def _told(content: bytes) -> Mapping[str, object] | None:
+    """What a line says; None if it has not the form of the runner's: a program that finds the key
+    can sign anything."""
+    try:
+        told = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    whole = isinstance(told, dict) and ("end" in told or isinstance(told.get("status"), str))
+    return told if whole else None
 
 
 def java_statuses(tests: Sequence[str], reports: Reports) -> dict[str, TestStatus]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
+import tracemalloc
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -252,6 +253,36 @@ def test_a_program_without_a_framework_forges_nothing(shared: Sandbox) -> None:
     shared.write_files({"Half.java": (HALF % attack).encode(), "Main.java": main.encode()})
     results = run_java_tests(shared, ["Main"], timeout=60)
     assert (results.statuses, bool(results.tampered)) == ({"Main": "missing"}, True)
+
+
+FIRST = """\
+import org.junit.jupiter.api.*;
+
+class FirstTest { @Test void one() { new Half().of(4); } }
+"""
+REWRITE = """\
+        Path test = Paths.get("HalfTest.java");
+        String text = new String(Files.readAllBytes(test));
+        Files.write(test, text.replaceAll("assertEquals\\\\([23]", "assertEquals(0").getBytes());
+"""
+
+
+def test_tests_that_change_the_next_ones_are_doubted(sandbox: Sandbox) -> None:
+    files = {"FirstTest": FIRST, "HalfTest": TEST, "Half": HALF % REWRITE}
+    sandbox.write_files({f"{name}.java": text.encode() for name, text in files.items()})
+    results = run_java_tests(sandbox, ["FirstTest#one", "HalfTest#one", "HalfTest#two"], 60)
+    assert set(results.statuses.values()) == {"passed"}
+    told = "tests of another class or module changed them"
+    assert results.doubts == {"the tests' classes and sources": told}
+
+
+def test_a_flood_of_lines_is_one_foreign_line(shared: Sandbox) -> None:
+    lines = "byte[] lines = new byte[1 << 24]; Arrays.fill(lines, (byte) 10);"
+    tracemalloc.start()
+    results = attacked(shared, f"{FIND_REPORT}{lines} Files.write(Paths.get(report), lines);")
+    assert tracemalloc.get_traced_memory()[1] < 128 * 1024 * 1024
+    tracemalloc.stop()
+    assert "line 1 of the test runner's report is not the runner's" in str(results.tampered)
 
 
 @pytest.mark.slow

@@ -39,6 +39,8 @@ def test_what_steers_a_java_build_is_not_the_agents_to_change() -> None:
         "src/main/resources/META-INF/services/org.junit.jupiter.api.extension.Extension",
         "src/main/resources/META-INF/services/org.assertj.core.configuration.Configuration",
         "META-INF/services/javax.annotation.processing.Processor",
+        "core/src/main/resources/META-INF/services/com.sun.source.util.Plugin",
+        "lib/META-INF/services/org.codehaus.groovy.transform.ASTTransformation",
         "src/main/resources/mockito-extensions/org.mockito.plugins.MockMaker",
     ]
     others = ["src/main/java/shop/Cart.java", "src/main/resources/META-INF/services/shop.Tax"]
