@@ -26,7 +26,7 @@ from collect.code.patches import named_files
 from collect.errors import ConfigError
 from collect.quantities import counted, first_of
 from sandbox import Command, ImageWorkspace, Sandbox
-from sandbox.errors import BuildFailure, JavaUnavailable, SandboxUnavailable
+from sandbox.errors import BuildFailure, JavaUnavailable, SandboxFileError, SandboxUnavailable
 from sandbox.java.gradle import gradle_command
 from sandbox.java.javac import compiler_errors
 from sandbox.java.jdk import find_jdk
@@ -265,6 +265,12 @@ done
 """
 MAX_REPORTS = 256 * 1024
 """KiB of all reports of one run."""
+MAX_DEPTH = 100
+"""Levels of a report's elements."""
+MAX_CASES = 100_000
+"""Tests in all reports of one run."""
+CHUNK = 1 << 16
+"""Bytes that are parsed at once."""
 
 
 def run_project_tests(
@@ -286,7 +292,8 @@ def run_project_tests(
         raise SandboxUnavailable(str(error)) from error
     remove_reports(sandbox)
     result = sandbox.run(Command(command, timeout=timeout))
-    if result.exit_code == MISSING:
+    # A build that started has printed something; what a program does then is no missing tool.
+    if result.exit_code == MISSING and not result.output.strip():
         raise SandboxUnavailable(
             f"the sandbox has no {build_tool}: install it there, or use an image that has it"
         )
@@ -335,23 +342,58 @@ def read_reports(sandbox: Sandbox) -> dict[str, TestStatus]:
         problem = "can't gather the reports of the tests"
         run_checked(sandbox, problem, "sh", "-c", _PLACES + _GATHER, "sh", folder, str(MAX_REPORTS))
         reports = sandbox.read_tree(folder)
-    found = []
+    cases = _Cases()
     for data in reports.values():
+        cases.read(data)
+    return worst_by_id(cases.found)
+
+
+class _Cases:
+    """Takes the tests out of reports as they are parsed, without a tree: a program may have written
+    any."""
+
+    def __init__(self) -> None:
+        self.found: list[TestCase] = []
+        self._case: Mapping[str, str] | None = None
+        self._results: list[Result] = []
+        self._depth = 0
+
+    def read(self, data: bytes) -> None:
+        """Raises SandboxFileError if there are too many."""
+        known = len(self.found)
+        self._case = None
+        self._depth = 0
+        parser = ElementTree.XMLParser(target=self)
         try:
-            root = ElementTree.fromstring(data)
+            for start in range(0, len(data), CHUNK):
+                parser.feed(data[start : start + CHUNK])
+            parser.close()
         except ElementTree.ParseError:
             # The JVM ended while writing it.
-            continue
-        for case in root.iter("testcase"):
-            results = [Result(result=TAGS[child.tag]) for child in case if child.tag in TAGS]
-            found.append(
-                TestCase(
-                    classname=case.get("classname", ""),
-                    name=case.get("name", ""),
-                    results=(*results, Result(result="Passed")),
-                )
+            del self.found[known:]
+
+    def close(self) -> None:
+        """For the parser."""
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH or len(self.found) >= MAX_CASES:
+            raise SandboxFileError(
+                f"the reports of the tests have more than {MAX_DEPTH} levels or {MAX_CASES} tests"
             )
-    return worst_by_id(found)
+        if tag == "testcase":
+            self._case = attributes
+            self._results = []
+        elif tag in TAGS:
+            self._results.append(Result(result=TAGS[tag]))
+
+    def end(self, tag: str) -> None:
+        self._depth -= 1
+        if tag == "testcase" and self._case is not None:
+            names = {key: self._case.get(key, "") for key in ("classname", "name")}
+            results = (*self._results, Result(result="Passed"))
+            self.found.append(TestCase(**names, results=results))
+            self._case = None
 
 
 @dataclass(eq=False, kw_only=True)

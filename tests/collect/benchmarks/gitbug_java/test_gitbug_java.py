@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import stepinto
+from collect.benchmarks import gitbug_java
 from collect.benchmarks.base import TestStatus
 from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.gitbug_java import (
@@ -26,7 +27,7 @@ from collect.code.patches import apply_patch, diff_trees
 from collect.errors import ConfigError
 from collect.rollouts.rollout import score
 from sandbox import Command, Sandbox, SandboxConfig
-from sandbox.errors import SandboxFileError
+from sandbox.errors import SandboxFileError, SandboxUnavailable
 from tests.collect.benchmarks.gitbug_java.bug import (
     BEFORE,
     BUGGY,
@@ -298,6 +299,27 @@ def test_a_flood_of_reports_is_not_read(sandbox: Sandbox) -> None:
     assert sandbox.run(Command(["sh", "-c", flood])).exit_code == 0
     with pytest.raises(SandboxFileError, match="more than 262144 KiB"):
         read_reports(sandbox)
+
+
+@pytest.mark.parametrize("report", [b"<a>" * 1_000_000, b"<a>" + b"<testcase/>" * 100_001])
+def test_reports_of_another_form_take_no_memory(sandbox: Sandbox, report: bytes) -> None:
+    sandbox.write_files({"target/surefire-reports/TEST-a.xml": report})
+    with pytest.raises(SandboxFileError, match="more than 100 levels or 100000 tests"):
+        read_reports(sandbox)
+
+
+def test_a_program_that_ends_the_build_tool_hides_no_failure(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def command(script: str) -> None:
+        monkeypatch.setattr(gitbug_java, "maven_command", lambda *given: ["sh", "-c", script])
+
+    command("exit 127")
+    with pytest.raises(SandboxUnavailable, match="the sandbox has no maven"):
+        run_project_tests(sandbox, "maven", IDS, 60)
+    command("echo Scanning; exit 127")
+    results = run_project_tests(sandbox, "maven", IDS, 60)
+    assert set(results.statuses.values()) == {TestStatus.MISSING}
 
 
 def test_reports_that_can_not_be_removed_are_told(sandbox: Sandbox) -> None:
