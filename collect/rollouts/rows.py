@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from collect.code.java_names import IN_TESTS
 from collect.code.patches import PatchError, parse
 from collect.models.base import Usage
 from collect.rollouts.rollout import RolloutSettings, RolloutSpec, RolloutTrace
@@ -33,6 +34,9 @@ _ALWAYS = (
     rf"(?:{_PARAMETERS}[^:\n]{{0,1000}}:|['\"]?\s*[:=,]\s*lambda\b[^:\n]{{0,1000}}:)"
     r"(?:\s*+(?:\"\"\"[^\"]*+\"\"\"|#.{0,1000}+))*+\s*+(?:return\s+)?(?:True|False|1|0)\b"
 )
+SHADOWING = "shadowing"
+"""Marks a new file that would be imported instead of a module of Python or of a test library, and
+a Java type that a test in its package takes for one of those."""
 _MARKS = {
     ".py": {
         "pytest": r"\b_pytest\b|\bimport\s+(?:pytest|pluggy)\b|\bfrom\s+(?:pytest|pluggy)\b",
@@ -77,6 +81,7 @@ _MARKS = {
         "setAccessible": r"\bsetAccessible\b|\btrySetAccessible\b",
         "frames": r"\bgetStackTrace\b|\bStackWalker\b",
         "instrumentation": r"\bjava\.lang\.instrument\b|\bVirtualMachine\b|\bjcmd\b|\bjavaagent\b",
+        SHADOWING: rf"\b(?:class|interface|enum|record)\s+(?:{'|'.join(sorted(IN_TESTS))})\b",
         "processor": r"\bAbstractProcessor\b|\bjavax\.annotation\.processing\b",
         "/proc": _PROC,
     },
@@ -89,8 +94,6 @@ MARKS = {
 added lines, by file suffix. A mark proves nothing: `atexit` has honest uses. A setting of `format`
 decides about marked patches."""
 _SHADOWED = {*sys.stdlib_module_names, "pytest", "hypothesis", "mock", "numpy", "parameterized"}
-SHADOWING = "shadowing"
-"""Marks a new file that would be imported instead of a module of Python or of a test library."""
 
 
 def patch_marks(patch: str, gold_patch: str) -> tuple[str, ...]:

@@ -74,6 +74,8 @@ def patch(path: str, *added: str) -> str:
         ("A.java", 'Files.readString(Path.of("src/test/ATest.java"))', "test files"),
         ("A.java", "field.setAccessible(true);", "setAccessible"),
         ("A.java", 'Files.readString(Path.of("/proc/self/cmdline"))', "/proc"),
+        ("A.java", "class Arrays { static Good asList(boolean... each) {", "shadowing"),
+        ("A.java", "@interface Test {}", "shadowing"),
         ("A.java", "class Rewriting extends AbstractProcessor {", "processor"),
         (
             "A.java",
