@@ -48,7 +48,7 @@ SERVICES = re.compile(
     r"((javax?|jdk|sun|com\.sun|kotlin|lombok|org\.(junit|testng|assertj|hamcrest|mockito"
     r"|spockframework|jetbrains|(codehaus|apache)\.(groovy|maven)))\.))"
 )
-"""Files that name classes which Java, compilers, Maven and libraries of tests load automatically."""
+"""Files that name classes which Java, build tools and libraries of tests load automatically."""
 MAX_REPORT = 64 * 1024 * 1024
 """Bytes; a larger report is the program's doing, and counts as none."""
 OF_TESTS = "the tests' classes and sources"
@@ -64,7 +64,7 @@ def run_java_tests(sandbox: Sandbox, tests: Sequence[str], timeout: float) -> Te
     `timeout` is in seconds for all, without the build; tests that ended before it keep their
     status. A test without a report is MISSING: it does not exist, the program does not compile, or
     its JVM ended before it. Raises SandboxUnavailable if the sandbox lacks a JDK, the build tool or
-    JUnit's launcher, BuildFailure if a build timed out, SandboxError.
+    JUnit's launcher, BuildFailure if the workspace can't be listed, SandboxError.
     """
     began = time.monotonic()
     statuses = dict.fromkeys(tests, TestStatus.MISSING)
@@ -137,8 +137,11 @@ def _built(
     for name, own in by_class.items():
         try:
             found, project = built_test(sandbox, name)
-        except BuildTimedOut:
-            raise
+        except BuildTimedOut as error:
+            # Every other class would take as long.
+            outputs.append(str(error))
+            failures.append(str(error))
+            break
         except NoSuchTest as error:
             outputs.append(str(error))
             continue
