@@ -5,16 +5,17 @@ import subprocess
 import sys
 import zipfile
 from contextlib import closing
+from hashlib import blake2b
 from pathlib import Path
 
 import pytest
 
-from collect.benchmarks import pytest_launch, pytest_report
+from collect.benchmarks import pytest_launch, pytest_report, pytest_run
 from collect.benchmarks.base import Environment, Instance, TestStatus
 from collect.benchmarks.local_repository import PytestSuite
 from collect.benchmarks.pytest_run import run_pytest
 from collect.benchmarks.workspace import open_instance_sandbox
-from sandbox import Sandbox, SandboxConfig, open_sandbox
+from sandbox import CommandResult, Sandbox, SandboxConfig, open_sandbox
 from sandbox.debugger import BreakpointRequest, DebugLimits, Launch, open_debugger
 from sandbox.errors import SandboxUnavailable
 
@@ -385,3 +386,17 @@ def test_options_and_plugins_are_the_same_for_verdicts_and_sessions(
     assert results.statuses == {test: TestStatus.FAILED}
     assert "assert 3 == 4" in results.output
     assert (pens.name, pens.text) == ("pens", "3")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("5", "{}", '{"when": []}', '{"when": "start"}', '{"when": "exit"}', "[" * 99999),
+        '{"when": "call", "nodeid": [], "outcome": "passed", "xfail": false}',
+    ],
+)
+def test_a_signed_line_that_pytest_can_not_have_told_is_a_foreign_one(line: str) -> None:
+    seal = blake2b(b"0 " + line.encode(), key=b"key").hexdigest()
+    result = CommandResult(0, "", False, False, 1.0)
+    run = pytest_run._read_run(result, f"{seal} {line}\n".encode(), b"key", {})
+    assert (run.changed, run.reports) == (True, [])
