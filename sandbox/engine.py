@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import tarfile
 import warnings
 from collections.abc import Iterator
@@ -123,12 +124,14 @@ def choose_users(image: Any) -> tuple[int, int]:
     """The uid of an image's sandbox, and that of its read-only commands.
 
     A uid of StepInto's own, unless the image sets one by the label `stepinto.user` or a numeric
-    USER other than root's.
+    USER other than root's. Raises SandboxUnavailable if the label has no number.
     """
     named = str((image.attrs["Config"].get("User") or "").partition(":")[0])
     labelled = (image.attrs["Config"].get("Labels") or {}).get(USER_LABEL)
     own = _own_number()
     if labelled is not None:
+        if re.fullmatch("[0-9]{1,9}", labelled, re.ASCII) is None:
+            raise SandboxUnavailable(f"the image's label {USER_LABEL} is no user's number")
         return int(labelled), own
     return (int(named) if named.isdigit() and int(named) else own), own + 1
 

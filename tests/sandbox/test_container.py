@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -32,7 +33,13 @@ from sandbox import (
 )
 from sandbox.container import ContainerSandbox
 from sandbox.container_exec import ContainerExecs
-from sandbox.engine import LABEL, OWNER_LABEL, remove_leftover_containers
+from sandbox.engine import (
+    LABEL,
+    OWNER_LABEL,
+    USER_LABEL,
+    choose_users,
+    remove_leftover_containers,
+)
 from sandbox.errors import (
     DiskExceeded,
     ImageMissing,
@@ -473,3 +480,10 @@ def test_containers_of_other_machines_are_left_alone(
     finally:
         with suppress(NotFound):
             other.remove(force=True)
+
+
+@pytest.mark.parametrize("label", ["abc", "-1", "99999999999", ""])
+def test_a_label_that_names_no_user_is_refused(label: str) -> None:
+    image = SimpleNamespace(attrs={"Config": {"Labels": {USER_LABEL: label}}})
+    with pytest.raises(SandboxUnavailable, match="is no user's number"):
+        choose_users(image)
