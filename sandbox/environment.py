@@ -38,7 +38,7 @@ MAX_ARGUMENT_BYTES = 128 * 1024 - 1
 def cache_folder() -> Path:
     """StepInto's cache: `$XDG_CACHE_HOME`, else `~/.cache`."""
     root = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(root).expanduser() / "stepinto"
+    return Path(root).expanduser().absolute() / "stepinto"
 
 
 def host_environment(more: Sequence[str] = ()) -> dict[str, str]:

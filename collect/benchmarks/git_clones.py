@@ -288,8 +288,11 @@ def _running(
     """git in a session of its own, so without a terminal to ask for passwords. It ends with all
     that it started, after GIT_TIMEOUT at the latest. Raises GitFailed."""
     try:
+        # Not in the current folder, which may lie in a repository of others: its config could
+        # name programs.
         process = subprocess.Popen(
             ["git", *arguments],
+            cwd="/",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -239,3 +239,17 @@ def test_addresses_are_told_from_paths() -> None:
         assert repository_name(url) == "shop"
     for path in ("shop", "../shop", "/srv/shop", "c:shop"):
         assert not is_git_url(path)
+
+
+def test_the_repository_of_the_current_folder_names_no_program(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.commit(code="1")
+    here, canary = tmp_path / "here", tmp_path / "canary"
+    subprocess.run(["git", "init", "--quiet", "--bare", str(here)], check=True)
+    with (here / "config").open("a") as config:
+        config.write(f'[remote "{repository.url}"]\nurl = {repository.url}\n')
+        config.write(f'uploadpack = "touch {canary}; git-upload-pack"\n')
+    monkeypatch.chdir(here)
+    assert read_commit(repository.url).files == {"code.py": b"1"}
+    assert not canary.exists()
