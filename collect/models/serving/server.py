@@ -122,8 +122,17 @@ def _what_is_served(server: ServerConfig) -> tuple[str, dict[str, Adapter]]:
                 f"server.model: {folder} is an adapter that does not say of which model; give that "
                 "model, and the adapter under server.adapters"
             )
+    for name in (model, *adapters, server.tool_call_parser or ""):
+        refuse_option(name)
     check_model_folder(model)
     return model, adapters
+
+
+def refuse_option(name: str) -> None:
+    """Raise ConfigError for a name that vLLM would read as one of its options, which can name
+    programs. Folders and runs of others have such names to choose."""
+    if name.startswith("-"):
+        raise ConfigError(f"{name!a} is no name of a model, an adapter or a parser, but an option")
 
 
 def _read_adapter(folder: Path) -> Adapter:
@@ -153,7 +162,9 @@ def _parser(server: ServerConfig) -> str | None:
     for folder in [Path(server.model), *server.adapters.values()]:
         config = training_of(folder).get("config")
         if isinstance(config, dict) and config.get("tool_call_parser", AUTO) != AUTO:
-            known[str(folder)] = config["tool_call_parser"]
+            parser = config["tool_call_parser"]
+            refuse_option(str(parser))
+            known[str(folder)] = parser if parser is None else str(parser)
     if len(set(known.values())) > 1:
         raise ConfigError(
             f"what is served together was trained for different tool-call parsers: {known}; set "
@@ -183,8 +194,9 @@ def _command(server: ServerConfig, model: str) -> list[str]:
     if server.command:
         command = list(server.command)
     elif getattr(importlib.util.find_spec("vllm"), "origin", None):
-        # Run as a module: a build under a name other than vllm does not start by its command.
-        command = [sys.executable, "-m", SERVER_MODULE]
+        # Run as a module: a build under a name other than vllm does not start by its command. `-P`:
+        # not one of the current folder.
+        command = [sys.executable, "-P", "-m", SERVER_MODULE]
     else:
         command = ["vllm"]
     if shutil.which(command[0]) is None:

@@ -151,3 +151,19 @@ def test_what_can_not_be_served_together_is_refused(tmp_path: Path) -> None:
 def test_missing_things_are_told_before_work_starts(settings: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         command(**settings)
+
+
+def test_no_name_is_an_option(tmp_path: Path) -> None:
+    """vLLM has some that load Python files: a folder or a run of others would run code."""
+    option, adapter = "--config=run/c.yaml", write_adapter(tmp_path / "adapter")
+    hostile = write_adapter(tmp_path / "hostile", base_model_name_or_path=option)
+    parser = model_folder(tmp_path / "model", parser="--trust-remote-code")
+    for settings in (
+        {"model": option},
+        {"model": str(hostile)},
+        {"model": str(parser)},
+        {"adapters": {"--middleware": str(adapter)}},
+        {"tool_call_parser": "--tool-parser-plugin"},
+    ):
+        with pytest.raises(ConfigError, match="but an option"):
+            command(**settings)
