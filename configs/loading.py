@@ -31,6 +31,7 @@ from collect.models.budget import SPENT, read_spent
 from collect.models.config import VllmConfig
 from collect.question_records import QuestionsConfig
 from collect.store.files import LOCK, StrictRecord, refuse_links, write_text
+from collect.store.plain_yaml import PlainYaml
 from collect.synthesis.self_repair.sources import SelfRepairConfig
 from eval.config import EvalConfig
 from format.config import FormatConfig
@@ -229,8 +230,6 @@ def refuse_values(config: Any, where: str) -> None:
         raise ConfigError(f"{where}: {ascii(place)[1:-1]} {told}")
 
 
-MOST_BYTES = 1_000_000
-"""Largest config in a run folder; StepInto's have some ten thousand bytes."""
 BENCHMARK = (
     *("name", "language", "hub_split", "split", "held_out_fraction", "split_seed", "instances"),
     *("shuffle_seed", "limit", "skip", "show_tests", "test_timeout"),
@@ -348,6 +347,20 @@ def load_config(source: Path | None, overrides: Sequence[str] = (), tell: bool =
     return config
 
 
+def _refuse_odd_names(raw: Any, where: str) -> None:
+    """Raise ConfigError for a setting whose name is no text, or a text that no file can hold."""
+    for place, value in _walk(raw):
+        names = value if isinstance(value, dict) else ()
+        texts = [*names, value] if isinstance(value, str) else [*names]
+        for text in texts:
+            if not isinstance(text, str) or storable(text) != text or "\0" in text:
+                raise ConfigError(
+                    f"{where} can't be read: {ascii(place)[1:-1] or 'it'} has "
+                    f"{ascii(text)[:LONGEST]}, which is no text without NUL characters and lone "
+                    "surrogates"
+                )
+
+
 def _read(source: Path) -> tuple[str, dict[str, Any], Mapping[Place, Any]]:
     """A config's file, its keys and values, and those that are not taken, by dotted name. Raises
     ConfigError."""
@@ -358,7 +371,7 @@ def _read(source: Path) -> tuple[str, dict[str, Any], Mapping[Place, Any]]:
         refuse_links(source)
     try:
         data = path.read_bytes()
-        raw = yaml.load(data, _SavedLoader) if source.is_dir() else yaml.safe_load(data)
+        raw = yaml.load(data, PlainYaml) if source.is_dir() else yaml.safe_load(data)
     except FileNotFoundError as error:
         raise ConfigError(
             f"there is no config {path}; give a YAML file, a run folder with a {SAVED_NAME}, or a "
@@ -371,6 +384,7 @@ def _read(source: Path) -> tuple[str, dict[str, Any], Mapping[Place, Any]]:
     if not source.is_dir():
         return str(path), raw, {}
     refuse_keys(raw, str(path))  # also more values than can be copied
+    _refuse_odd_names(raw, str(path))
     if Path(_folder(raw)).resolve() != source.resolve():
         # The run folder was copied or moved.
         moved = _replaced(raw, f"{_folder(raw)}/", f"{source}/")
@@ -383,19 +397,6 @@ def _read(source: Path) -> tuple[str, dict[str, Any], Mapping[Place, Any]]:
             if isinstance(models, dict):
                 models.pop(name, None)  # without its weights or its recording it is no model
     return str(path), raw, left_out
-
-
-class _SavedLoader(yaml.SafeLoader):
-    """Reads what `save_config` writes, which has no merge keys. Each can hold the one before it
-    many times."""
-
-    def __init__(self, data: bytes) -> None:
-        if len(data) > MOST_BYTES:
-            raise ValueError(f"it has {len(data)} bytes, more than {MOST_BYTES}")
-        super().__init__(data)
-
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Leave merge keys as they are; they are then refused."""
 
 
 def _of_agents(raw: Any, folder: Path, left_out: dict[Place, Any], place: Place = ()) -> Any:
@@ -426,9 +427,13 @@ def _is_taken(place: Place, value: Any, folder: Path) -> bool:
         usual = SandboxConfig.model_fields[place[-1]].default
         return isinstance(value, int | float) and value <= usual
     if _is_of(place, MODEL_FILES):
-        text = str(value)
-        is_path = text.startswith((".", "/", "~")) or Path(text).exists()
-        return not is_path or Path(text).resolve().is_relative_to(folder)
+        text = str(value).replace("{run}", str(folder))
+        try:
+            is_path = text.startswith((".", "/", "~", "-")) or ".." in Path(text).parts
+            is_path = is_path or Path(text).exists()
+            return not is_path or Path(text).resolve().is_relative_to(folder)
+        except (OSError, ValueError):  # too long, or with a NUL character
+            return False
     return _is_of(place, OF_AGENTS)
 
 
@@ -602,5 +607,6 @@ def nothing_saved(config: RunConfig) -> Iterator[None]:
 def remove_unused(folder: Path) -> None:
     """Remove a run folder in which nothing was done, and nothing spent."""
     made = [each for each in folder.rglob("*") if each.is_symlink() or not each.is_dir()]
-    if all(each.name in (SAVED_NAME, LOCK, SPENT) for each in made) and not read_spent(folder):
+    unused = (each.name in (SAVED_NAME, SPENT) or each.name.endswith(LOCK) for each in made)
+    if all(unused) and not read_spent(folder):
         shutil.rmtree(folder, ignore_errors=True)

@@ -20,6 +20,7 @@ from collect.benchmarks.running import BUILD_FOLDERS, StoredBenchmark
 from collect.benchmarks.workspace import LEFT_OUT, folder_below, read_folder
 from collect.code.patches import PatchError, apply_patch, drop_paths, reverse_patch
 from collect.errors import ConfigError, first_wrong_field
+from collect.store.plain_yaml import PlainYaml
 
 BUNDLED = Path(__file__).with_name("bundled")
 
@@ -53,11 +54,11 @@ class BundledBenchmark(StoredBenchmark):
         for folder in sorted(bugs.iterdir()):
             path = folder / "bug.yaml"
             try:
-                bug = _Bug.model_validate(yaml.safe_load(_read(path)))
-            except yaml.YAMLError as error:
-                raise ConfigError(f"{path}: not YAML: {error}") from error
+                bug = _Bug.model_validate(yaml.load(_read(path).encode(), PlainYaml))
             except ValidationError as error:
                 raise ConfigError(f"{path}: {first_wrong_field(error, _Bug)}") from error
+            except (ValueError, RecursionError, yaml.YAMLError) as error:
+                raise ConfigError(f"{path}: not YAML: {error}") from error
             if bug.language in self.languages:
                 yield _instance(self.root, folder, bug)
 

@@ -23,6 +23,7 @@ from collect.config import SAVED_NAME
 from collect.console import visible
 from collect.quantities import counted, first_of
 from collect.questions.asking import VARIANT as QUESTIONS
+from collect.store.plain_yaml import PlainYaml
 from eval.figures import ARMS, FIGURES, MARKDOWN, about, draw, figures_of, results_of, table
 from eval.metrics import Arm, Facts, Labels, decimal, dollars, ordered, span, tokens
 from eval.paired import p_value
@@ -40,10 +41,12 @@ View = dict[str, Any]
 def saved_config(run: Path) -> dict[str, Any]:
     """A run's config as it was saved; empty if there is none that can be read."""
     try:
-        found = yaml.safe_load((run / SAVED_NAME).read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError):
+        found = yaml.load((run / SAVED_NAME).read_bytes(), PlainYaml)
+    except (OSError, ValueError, TypeError, RecursionError, yaml.YAMLError):
         return {}
-    return found if isinstance(found, dict) else {}
+    models = found.get("models") or {} if isinstance(found, dict) else None
+    is_one = isinstance(models, dict) and all(isinstance(each, dict) for each in models.values())
+    return found if is_one else {}
 
 
 def card_view(run: Path, totals: Totals, output: Path) -> View:

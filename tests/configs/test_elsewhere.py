@@ -18,6 +18,7 @@ import yaml
 from collect.errors import ConfigError, ModelFailure
 from collect.models.config import OpenAIConfig, VllmConfig
 from configs.loading import config_saved, load_config
+from eval.report.index import saved_config
 from stepinto import main
 from tests.collect.live.conftest import CART, TEST, TESTS
 from tests.tiny_model import build_tiny_model
@@ -267,6 +268,44 @@ def test_no_config_of_a_run_is_a_bomb(
     with pytest.raises(ConfigError, match=told):
         load_config(run)
     assert not (tmp_path / "canary").exists()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "{run}/../own",
+        "{run}/nowhere/../../own",
+        "nowhere/../../../own",
+        "--config=run/c.yaml",
+        "x" * 5_000,
+    ],
+)
+def test_no_files_of_a_model_lie_outside_of_a_run(tmp_path: Path, path: str) -> None:
+    run = elsewhere(
+        tmp_path / "run",
+        models={
+            "local": {"backend": "local", "model": path},
+            "template": {"backend": "local", "model": "a/b", "chat_template": path},
+            "adapter": {"backend": "local", "model": "a/b", "adapter": path},
+            "replay": {"backend": "replay", "path": path},
+            "inside": {"backend": "local", "model": "{run}/model"},
+        },
+    )
+    assert list(load_config(run).models) == ["inside"]
+
+
+@pytest.mark.parametrize("settings", [{5: 1}, {"agents": {"x": "a\0b"}}, {"run": "\ud800"}])
+def test_what_is_no_text_is_refused(tmp_path: Path, settings: dict[Any, Any]) -> None:
+    run = elsewhere(tmp_path / "run")
+    (run / "config.yaml").write_text(yaml.safe_dump({"runs_folder": "/home/them"} | settings))
+    with pytest.raises(ConfigError, match="is no text"):
+        load_config(run)
+
+
+@pytest.mark.parametrize("text", [ALIASES, MERGES, "[" * 100_000, "models: [1]"])
+def test_pages_of_a_run_read_no_bomb(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.yaml").write_text(text)
+    assert saved_config(tmp_path) == {}
 
 
 def test_names_of_settings_say_nothing_of_their_own(
