@@ -9,6 +9,8 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from configparser import ConfigParser
+from configparser import Error as ConfigParserError
 from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import count
@@ -31,6 +33,8 @@ END_SECONDS = 60.0
 PRIVATE = ("environment", "extra_body", "arguments", "command")
 """Settings that can hold a key: environment variables, fields of a request, and a server's command
 line."""
+HARMLESS = {"entity", "project", "organization", "mode", "disabled"}
+"""What `wandb init` and `wandb offline` write to the current folder."""
 USER = re.compile(r"(?<=://)[^/@\s]+@")
 
 
@@ -71,6 +75,24 @@ def require_wandb(settings: WandbSettings | None) -> None:
         )
 
 
+def refuse_settings_of_others() -> None:
+    """Raise ConfigError if wandb would read settings of the current folder that can name the server
+    which gets the user's key, or a proxy to it. The folder may be one that was downloaded."""
+    for path in (Path("wandb") / "settings", Path(".wandb") / "settings"):
+        settings = ConfigParser(interpolation=None)
+        try:
+            if not settings.read(path):
+                continue
+            found = {key for name in settings for key in settings[name]}
+        except (OSError, ValueError, ConfigParserError):
+            found = {"what can't be read"}
+        if others := sorted(found - HARMLESS):
+            raise ConfigError(
+                f"wandb would read {path.absolute()}, with {ascii(', '.join(others))[1:-1]}, which "
+                "can send your key elsewhere: move it to ~/.config/wandb/settings if it is yours"
+            )
+
+
 @contextmanager
 def wandb_run(
     settings: WandbSettings | None,
@@ -84,6 +106,7 @@ def wandb_run(
     if settings is None:
         yield None
         return
+    refuse_settings_of_others()
     import wandb
 
     name, options = settings.name, dict[str, Any]()
@@ -140,6 +163,7 @@ def followed(
     try:
         tracked = tracked_run(folder)
         if settings.mode == "online":
+            refuse_settings_of_others()
             import wandb
 
             # Finds the key, or asks for it while the terminal is free.

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from collect.rollouts.tracking import public
+from collect.config import WandbSettings
+from collect.errors import ConfigError
+from collect.rollouts.tracking import public, refuse_settings_of_others, wandb_run
 from collect.store.run_store import RunStore
 from stepinto import main
 from tests.collect.models.chat_server import ChatServer, collect_from, error, reply
@@ -124,3 +127,29 @@ def test_what_can_hold_a_key_is_not_shown() -> None:
     assert "secret" not in str(shown)
     assert shown["models"]["a"]["base_url"] == "https://host/v1"
     assert shown["sandbox"]["packages"] == ["a@b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ("[default]\nbase_url = http://127.0.0.1:9\n", True),
+        ("[x]\nhttps_proxy = http://127.0.0.1:9\n", True),
+        ("x", True),
+        ("[default]\nentity = me\nproject = mine\n", False),
+    ],
+)
+def test_the_current_folder_does_not_say_who_gets_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, refused: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refuse_settings_of_others()
+    for name in ("wandb", ".wandb"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "settings").write_text(text)
+        told = pytest.raises(ConfigError, match="can send your key elsewhere")
+        with told if refused else nullcontext():
+            refuse_settings_of_others()
+        if refused:
+            with told, wandb_run(WandbSettings(), tmp_path, {}):
+                pass
+        (tmp_path / name / "settings").unlink()
