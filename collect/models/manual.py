@@ -129,15 +129,18 @@ def is_over(run: Path) -> bool:
 
 def open_requests(run: Path, role: str | None = None) -> list[Request]:
     """The requests of a run that wait for an answer, the oldest first; below its folder and those
-    of its stages."""
+    of its stages. Raises ConfigError for a file that is none."""
     found = []
     for path in run.glob(f"**/{FOLDER}/*/[!.]*.json"):  # none that is being written
         try:
             plain, asked_at = json.loads(path.read_text(encoding="utf-8")), path.stat().st_mtime
+            request = _REQUEST.validate_python({**plain, "id": path.stem})
         except FileNotFoundError:
             continue  # just answered
-        if not path.with_suffix(ANSWER).is_file() and role in (None, plain["role"]):
-            found.append((asked_at, _REQUEST.validate_python(plain | {"id": path.stem})))
+        except (*BROKEN, TypeError) as error:
+            raise ConfigError(f"{path} is no request of a run: {error}; remove it") from error
+        if not path.with_suffix(ANSWER).is_file() and role in (None, request.role):
+            found.append((asked_at, request))
     found.sort(key=lambda pair: pair[0])
     return [request for _, request in found]
 
@@ -158,6 +161,7 @@ def read_answer(text: str, request: Request) -> Message:
     Raises BadAnswer if it is empty, or a call doesn't fit the tools' schemas.
     """
     from jsonschema import Draft202012Validator
+    from referencing import Registry
 
     # A line with a full stop ends an answer at a terminal, and may end one in a file.
     text = text.rstrip().removesuffix("\n.")
@@ -179,10 +183,15 @@ def read_answer(text: str, request: Request) -> Message:
             arguments = json.loads(call.arguments)
         except BROKEN as error:
             raise BadAnswer(f"the arguments of {call.name} are not JSON: {error}") from None
-        problems = [
-            f"{'.'.join(map(str, problem.path)) or 'arguments'}: {problem.message}"
-            for problem in Draft202012Validator(schemas[call.name]).iter_errors(arguments)
-        ]
+        # A run of others may have schemas that refer to other files and servers.
+        validator = Draft202012Validator(schemas[call.name], registry=Registry())
+        try:
+            problems = [
+                f"{'.'.join(map(str, problem.path)) or 'arguments'}: {problem.message}"
+                for problem in validator.iter_errors(arguments)
+            ]
+        except Exception as error:
+            raise BadAnswer(f"the schema of {call.name} can't be used: {error}") from None
         if problems:
             raise BadAnswer(f"the arguments of {call.name} are wrong: {'; '.join(problems)}")
     return Message("assistant", said, tool_calls=calls)

@@ -6,11 +6,13 @@ import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
 import stepinto
+from collect.errors import ConfigError
 from collect.models.manual import BadAnswer, ManualBackend, Request, open_requests, read_answer
 from collect.rollouts.stage import run_collect
 from collect.store.files import replacing
@@ -125,3 +127,36 @@ def test_a_rollout_is_played(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main.messages[2].message.content == "I look at the files first."
     assert main.messages[2].prompt_tokens == 0
     assert open_requests(run) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "null", "{}", "[" * 100_000, '{"role": 1}', "1" * 5_000]
+)
+def test_what_is_no_request_is_named(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "manual" / "m" / "a-0-0.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=r"a-0-0.json is no request of a run"):
+        open_requests(tmp_path)
+
+
+@pytest.mark.parametrize("schema", [{"$ref": "SERVER"}, {"type": "no such"}, {"pattern": "("}])
+def test_the_schemas_of_a_request_reach_no_server(schema: dict[str, str]) -> None:
+    asked = []
+
+    class Server(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(404)
+            self.end_headers()
+
+    with HTTPServer(("127.0.0.1", 0), Server) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/schema"
+        given = {name: value.replace("SERVER", address) for name, value in schema.items()}
+        tool = {"function": {"name": "look", "parameters": {"properties": {"x": given}}}}
+        request = Request("a-0-0", "m", "main", (), (tool,), answer_only=False)  # type: ignore[arg-type]
+        with pytest.raises(BadAnswer, match="the schema of look can't be used"):
+            read_answer('>>> look {"x": "1"}', request)
+        server.shutdown()
+    assert asked == []
