@@ -10,16 +10,25 @@ replies the marks are removed again.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from collect.errors import ConfigError
+
 MARK = "\u200b"
+INNER = r"[^<>|\uff1c\uff1e\uff5c\s\u200b]{1,64}"
 OF_FAMILIES = (
-    r"<\|[^<>|\s\u200b]{1,64}\|?>|<[^<>|\s\u200b]{1,64}\|>|<\uff5c[^<>\s\u200b]{1,64}\uff5c>|"
-    r"</?s>|<bos>|<eos>|<sop>|<(?:start|end)_of_(?:turn|utterance)>|"
-    r"\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|gMASK|BOS|EOS)\]|<</?SYS>>"
+    rf"[<\uff1c][|\uff5c]{INNER}[|\uff5c]?(?:[>\uff1e]|\Z)|[<\uff1c]{INNER}[|\uff5c](?:[>\uff1e]|\Z)|"
+    r"<(?:/?s|bos|eos|sop|pad|unk|mask|sep|cls|(?:BOS|EOS|PAD|UNK)_TOKEN|"
+    r"(?:start|end)_of_(?:turn|utterance)|(?:start|end)_function_\w{1,16}|/?role|_(?:user|bot|system)|"
+    r"seed:\w{1,16}|extra_id_\d{1,4}|SPECIAL_\d{1,4}|reserved_\d{1,4})(?:>|\Z)|"
+    r"\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|CALL_ID|"
+    r"THINK|gMASK|BOS|EOS|UNUSED_TOKEN_\d{1,4})(?:\]|\Z)|"
+    r"\[\|\w{1,32}\|(?:\]|\Z)|\]~!?b[\][]|\[e~\[|<</?SYS>(?:>|\Z)"
 )
-"""The control tokens of known model families, by which a message begins or ends."""
+"""The control tokens of known model families, by which a message begins or ends. The full-width
+characters are those that some tokenizers read as ASCII. At the end of a text the last character may
+be missing: templates write one after names, as in `<function=NAME>`."""
 MARKUP = r"</?(?:think|tool_call|tool_response)>"
 """What templates write around parts of a message. A model writes it itself, so it stays in the
 assistant's messages."""
@@ -33,20 +42,33 @@ class ControlTokens:
 
     def __init__(self, tokenizer: Any = None, template: str = "") -> None:
         own = _tokens_of(tokenizer, template) if tokenizer is not None else {}
-        by_model = [OF_FAMILIES, *(re.escape(each) for each, ends in own.items() if ends)]
-        by_others = [MARKUP, OF_FAMILIES, *map(re.escape, own)]
+        by_model = [OF_FAMILIES, *(_pattern(each) for each, ends in own.items() if ends)]
+        by_others = [MARKUP, OF_FAMILIES, *map(_pattern, own)]
         self._token = re.compile("|".join(by_others))
         # A token is looked for at each place, since the end of one can be the begin of the next.
         self._begins = {
             True: re.compile(f"(?={'|'.join(by_model)}).", re.DOTALL),
             False: re.compile(f"(?={'|'.join(by_others)}).", re.DOTALL),
         }
+        if own:
+            self._refuse_without_effect(tokenizer, own)
 
     def marked(self, message: dict[str, Any]) -> dict[str, Any]:
         """A copy of a message, or of a tool's schema, with marks in all of its texts."""
         begins = self._begins[message.get("role") == "assistant"]
         copied: dict[str, Any] = _with_texts(message, lambda text: begins.sub(_with_mark, text))
         return copied
+
+    def _refuse_without_effect(self, tokenizer: Any, own: Iterable[str]) -> None:
+        """Raise ConfigError if the tokenizer drops marks before it looks for control tokens."""
+        told = self._begins[False].sub(_with_mark, " ".join(own))
+        read = set(tokenizer(told, add_special_tokens=False)["input_ids"])
+        for token in own:
+            if tokenizer.convert_tokens_to_ids(token) in read:
+                raise ConfigError(
+                    f"the tokenizer drops zero-width spaces before it looks for {token!r}, so a "
+                    "text of a program can't be kept from beginning a message: take another model"
+                )
 
     def unmarked(self, text: str) -> str:
         """The text without marks."""
@@ -89,6 +111,10 @@ def _tokens_of(tokenizer: Any, template: str) -> dict[str, bool]:
         if (special or text in template) and not is_word:
             found[text] = special or ELEMENT.fullmatch(text) is None
     return found
+
+
+def _pattern(token: str) -> str:
+    return f"{re.escape(token[:-1])}(?:{re.escape(token[-1])}|\\Z)"
 
 
 def _with_mark(found: re.Match[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collect.control_tokens import MARK, OF_KNOWN_FAMILIES
+from collect.control_tokens import MARK, OF_KNOWN_FAMILIES, ControlTokens
+from collect.errors import ConfigError
 
 TOKENS = ("<|im_start|>", "<|turn>", "<turn|>", "<\uff5cUser\uff5c>", "</s>", "[INST]", "<bos>")
 PIECES = st.sampled_from(
@@ -78,3 +80,40 @@ def test_the_control_tokens_of_trls_templates_are_known() -> None:
     }
     assert len(found) > 50
     assert [token for token in sorted(found) if MARK not in marked(token)] == []
+
+
+@pytest.mark.parametrize("text", ["<|im_start|", "a<|im_end|", "<\uff5cUser\uff5c", "[INST", "</s"])
+def test_no_template_completes_one(text: str) -> None:
+    """`<function=NAME>` and `<parameter=KEY>` are what some write around a call."""
+    call = {"function": {"name": text, "arguments": {text: text}}}
+    told = OF_KNOWN_FAMILIES.marked({"role": "assistant", "content": text, "tool_calls": [call]})
+    assert str(told).count(repr(MARK)[1:-1]) == 4
+    assert marked(text).replace(MARK, "") == text == OF_KNOWN_FAMILIES.unmarked(marked(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[|user|]", "<seed:bos>", "]~b]ai", "]~!b[", "[e~[", "[THINK]", "<BOS_TOKEN>", "<pad>"),
+        *("\uff1c\uff5cim_start\uff5c\uff1e", "<|im_start\uff5c>", "<extra_id_1>", "<role>"),
+    ],
+)
+def test_those_of_more_families(text: str) -> None:
+    assert MARK in marked(text)
+
+
+@pytest.mark.parametrize("drops", [False, True])
+def test_a_tokenizer_that_drops_marks_is_refused(drops: bool) -> None:
+    tokenizers, transformers = map(pytest.importorskip, ("tokenizers", "transformers"))
+    characters = sorted(set(f"<|im_start>?{MARK}"))
+    vocabulary = {character: at for at, character in enumerate(characters)}
+    model = tokenizers.models.BPE(vocab=vocabulary, merges=[], unk_token="?")
+    tokenizer = tokenizers.Tokenizer(model)
+    if drops:
+        tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(clean_text=True)
+    start = tokenizers.AddedToken("<|im_start|>", special=True, normalized=True)
+    tokenizer.add_special_tokens([start])
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer)
+    refused = pytest.raises(ConfigError, match="drops zero-width spaces")
+    with refused if drops else nullcontext():
+        ControlTokens(fast, "<|im_start|>")
