@@ -25,7 +25,7 @@ from collect.benchmarks.held_out import HeldOut, HeldOutConfig
 from collect.control_tokens import OF_KNOWN_FAMILIES
 from collect.errors import ConfigError
 from collect.quantities import first_of
-from collect.store.files import refuse_links, replacing_folder
+from collect.store.files import LOCK, locked, refuse_links, replacing_folder
 from collect.store.messages import ToolCall
 from collect.store.records import ORACLE_TEACHER, Conversation, EventRow, MessageRow
 from collect.store.run_store import RunStore
@@ -132,7 +132,8 @@ def run_format(
         config = config.model_copy(update={"push": push_rows})
     source = Candidates(config, runs)
     attempts: Attempts = {}
-    with replacing_folder(run / "sft") as folder:
+    # Another start would remove what this one has written, and have its own taken for whole.
+    with closing(locked(run / f".sft{LOCK}")), replacing_folder(run / "sft") as folder:
         kept = StagedRows(folder, config.mixture.seed)
         funnel = _select(config, source, kept, attempts)
         if not kept.facets:

@@ -14,7 +14,8 @@ import pickle
 import shutil
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from collect.models.config import TRAINING as TRAINED
 from collect.models.config import trained_on, training_of
 from collect.quantities import counted
 from collect.rollouts.tracking import wandb_run
-from collect.store.files import replacing_folder
+from collect.store.files import LOCK, locked, replacing_folder
 from train.base_model import (
     TRAINING,
     Tokenization,
@@ -101,9 +102,21 @@ def run_train(
     # The command line shows its own progress.
     datasets.disable_progress_bars()
     model_logging.disable_progress_bar()
-    with warnings.catch_warnings(), joined(cpu) as processes:
+    with _alone(job), warnings.catch_warnings(), joined(cpu) as processes:
         warnings.simplefilter("ignore", FutureWarning)
         return _train(job, method, processes, report_steps(on_step, on_part))
+
+
+@contextmanager
+def _alone(job: Job) -> Iterator[None]:
+    """Keep other trainings out of the run's folder, since each removes what it finds there of an
+    unfinished one. Of several processes, the main one does. Raises ConfigError."""
+    if not is_main_process():
+        yield
+        return
+    job.work.mkdir(parents=True, exist_ok=True)
+    with closing(locked(job.work / LOCK)):
+        yield
 
 
 def check_train(config: TrainConfig, bench: QuestionBench | None = None) -> Method:
@@ -364,9 +377,9 @@ def _is_whole(checkpoint: Path) -> bool:
     """Whether the save was completed: the trainer writes its state file last."""
     try:
         state = json.loads((checkpoint / "trainer_state.json").read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
-    return bool(state.get("global_step") == step_of(checkpoint))
+    return isinstance(state, dict) and state.get("global_step") == step_of(checkpoint)
 
 
 def step_of(checkpoint: Path) -> int:
