@@ -409,7 +409,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
         return None
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise ConfigError(f"{path} can't be read: {error}") from error
 
 

@@ -26,6 +26,17 @@ if TYPE_CHECKING:
     from collect.models.constrained_calls import ConstrainedCalls
     from collect.models.local_generation import ContinuousGenerator
 
+SHOWN = 1_000
+"""Characters of an error that a message shows."""
+TEMPLATE_ERRORS = (
+    jinja2.TemplateError,
+    ArithmeticError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What a template of others may raise."""
 _MARK = "stepinto_mark"
 _FUNCTION = {"name": _MARK, "description": "", "parameters": {"type": "object", "properties": {}}}
 
@@ -65,7 +76,7 @@ class ChatFormat:
             offered = [self._control_tokens.marked(each) for each in tools]
             with self._lock:
                 return self._render(plain, offered)
-        except (jinja2.TemplateError, TypeError, ValueError) as error:
+        except TEMPLATE_ERRORS as error:
             raise LocalModelFailed(
                 f"the chat template of {self._where} does not take this conversation: {error}. "
                 "What to do: set `chat_template` to one that does"
@@ -286,6 +297,18 @@ class LocalModel:
         )
 
 
+def _chat_of(tokenizer: Any, where: str) -> tuple[ChatFormat, set[int]]:
+    """A tokenizer's chat format, and what ends a turn in it. Raises ConfigError."""
+    try:
+        chat = ChatFormat(tokenizer, where)
+        return chat, chat.end_ids()
+    except TEMPLATE_ERRORS as error:
+        raise ConfigError(
+            f"the chat template of {where} can't be used: {error}; set `chat_template` to one that "
+            "can"
+        ) from error
+
+
 def _load(config: LocalConfig, limits: Limits, stop: threading.Event) -> LocalModel:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -318,10 +341,11 @@ def _load(config: LocalConfig, limits: Limits, stop: threading.Event) -> LocalMo
             if not (adapter / "adapter_model.safetensors").is_file():
                 raise ValueError("it has no adapter_model.safetensors.")
             model = PeftModel.from_pretrained(model, source).merge_and_unload()
-    except (OSError, ValueError, RuntimeError) as error:
+    # Files of others hold anything, and transformers raises what it meets there.
+    except Exception as error:
         raise ConfigError(
-            f"no {what} at {source!r}: {error} Give a folder written by `save_pretrained`, or an "
-            "id on the hub, if it can be reached"
+            f"no {what} at {source!r}: {error!s:.{SHOWN}} Give a folder written by "
+            "`save_pretrained`, or an id on the hub, if it can be reached"
         ) from error
     if config.chat_template is not None:
         tokenizer.chat_template = config.chat_template.read_text(encoding="utf-8")
@@ -331,9 +355,9 @@ def _load(config: LocalConfig, limits: Limits, stop: threading.Event) -> LocalMo
             f"model {config.model} has layers with a sliding window or a state, which this backend "
             "does not run. What to do: use the backend vllm, or another model"
         )
-    chat = ChatFormat(tokenizer, f"model {config.model}")
+    chat, end_ids = _chat_of(tokenizer, f"model {config.model}")
     own_ids = model.generation_config.eos_token_id  # one or several
-    end_ids = chat.end_ids() | ({own_ids} if isinstance(own_ids, int) else set(own_ids or ()))
+    end_ids |= {own_ids} if isinstance(own_ids, int) else set(own_ids or ())
     if not end_ids:
         raise ConfigError(f"model {config.model} has no token that ends a turn (eos_token)")
     constrained = None

@@ -17,7 +17,7 @@ from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.local import BUGS_FILE
 from collect.config import SAVED_NAME
 from collect.console import visible
-from collect.errors import ConfigError
+from collect.errors import ConfigError, RolloutError
 from collect.live.repository import LiveRepository
 from collect.live.session import LiveSession, Ongoing, Subagent, Workplace
 from collect.models.base import Sampling
@@ -34,6 +34,7 @@ from configs.command_line.shared import FAILED, add_overrides
 from configs.loading import RunConfig, load_config, save_config
 from sandbox import clean_up
 from sandbox.environment import install_command
+from sandbox.errors import DebuggerError
 
 if TYPE_CHECKING:
     from collect.live.recording import Recording
@@ -155,6 +156,8 @@ def ask(options: argparse.Namespace) -> int:
     ongoing = Ongoing(_report, place.answer_seconds)
     try:
         reply = session.ask(arguments, ongoing)
+    except (RolloutError, DebuggerError) as error:
+        raise ConfigError(f"{place.subagent.name} gave no answer: {error}") from error
     finally:
         session.close()
         place.subagent.close()
@@ -216,7 +219,13 @@ def _with_model(config: RunConfig, given: str | None) -> tuple[RunConfig, str | 
     files: dict[str, Any] = {"model": str(folder)}
     if (adapter := read_json(folder / "adapter_config.json")) is not None:
         template = folder / "chat_template.jinja"
-        files = {"model": adapter["base_model_name_or_path"], "adapter": folder}
+        base = adapter.get("base_model_name_or_path")
+        if not isinstance(base, str) or not base:
+            raise ConfigError(
+                f"--model {given} is an adapter that does not say of which model; merge it into "
+                "its model, and give that"
+            )
+        files = {"model": base, "adapter": folder}
         files["chat_template"] = template if template.is_file() else None
     check_model_folder(files["model"])
     model = LocalConfig(backend="local", **files, sampling=Sampling(temperature=0, max_tokens=512))

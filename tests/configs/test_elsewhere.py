@@ -8,14 +8,13 @@ import os
 import pickle
 import shutil
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from collect.errors import ConfigError, ModelFailure
+from collect.errors import ConfigError
 from collect.models.config import OpenAIConfig, VllmConfig
 from configs.loading import config_saved, load_config
 from eval.report.index import saved_config
@@ -421,8 +420,7 @@ def test_a_model_from_elsewhere_brings_no_program(
     model = build_tiny_model(downloaded / "model", context=16_384)
     repo = repository(tmp_path / "repo")
     asked = ["ask", "What is result?", "--repo", str(repo), "--test", TEST]
-    with suppress(ModelFailure):  # its weights are random
-        main([*asked, "agents.start_session=auto", "--timeout", "5", "--model", str(model)])
+    main([*asked, "agents.start_session=auto", "--timeout", "5", "--model", str(model)])
     told = capsys.readouterr().err
     assert not (tmp_path / "canary").exists()
     assert "sandbox.python=" in told
@@ -464,3 +462,30 @@ def test_a_models_files_run_nothing(
     assert main(asked) == 2
     assert not canary.exists()
     assert "no model at" in capsys.readouterr().err or form != "pickle"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("config.json", "[]"),
+        ("tokenizer.json", "{}"),
+        ("tokenizer_config.json", "null"),
+        ("model.safetensors", "x"),
+        ("training.json", "[" * 100_000),
+        ("chat_template.jinja", "{{ 1 / 0 }}"),
+        ("chat_template.jinja", "{% macro f(x) %}{{ f(x) }}{% endmacro %}{{ f(1) }}"),
+        ("chat_template.jinja", "{% include '/etc/passwd' %}"),
+        ("adapter_config.json", "{}"),
+        ("adapter_config.json", '{"base_model_name_or_path": 5}'),
+    ],
+)
+def test_a_broken_model_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, text: str
+) -> None:
+    model = build_tiny_model(tmp_path / "model", context=16_384)
+    (model / name).write_text(text)
+    repo = repository(tmp_path / "repo")
+    asked = ["ask", "What?", "--repo", str(repo), "--test", TEST, "--timeout", "60"]
+    assert main([*asked, "--model", str(model)]) == 2
+    assert "stepinto: " in capsys.readouterr().err

@@ -155,7 +155,7 @@ def test_the_schemas_of_a_request_reach_no_server(schema: dict[str, str]) -> Non
         address = f"http://127.0.0.1:{server.server_port}/schema"
         given = {name: value.replace("SERVER", address) for name, value in schema.items()}
         tool = {"function": {"name": "look", "parameters": {"properties": {"x": given}}}}
-        request = Request("a-0-0", "m", "main", (), (tool,), answer_only=False)  # type: ignore[arg-type]
+        request = Request("a-0-0", "m", "main", (), (tool,), answer_only=False)
         with pytest.raises(BadAnswer, match="the schema of look can't be used"):
             read_answer('>>> look {"x": "1"}', request)
         server.shutdown()
