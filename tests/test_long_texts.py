@@ -35,6 +35,7 @@ from collect.store.normalising import normalised
 from format.contamination import words
 from format.duplicates import shingles
 from sandbox.debugger.rendering import read_state
+from sandbox.java.lookup import outline
 from tests.test_patterns import GROWTH, seconds_of
 
 SIZE = 3_000
@@ -64,7 +65,7 @@ PIECES = (
     *("<debug_answer>", "</debug_answer>", "answer: x\n", "set_breakpoint(", "set_breakpoint(1)\n"),
     *("KeyError('\\a", "KeyError: x ", "Experiment: ", "REPLACE(1, 'a', ", "b 1 ;; ", "BLOCK-1 "),
     *("diff --git a/x b/x\n", 'diff --git "a/', "@@ -1,1 +1,1 @@\n", "--- a/x\n+++ b/x\n", "+\n"),
-    *("[killed after 1 s", "uid=0(", "____ x ____\n", "= 1 a =\n", "\\\n", "\0"),
+    *("[killed after 1 s", "uid=0(", "a() ", "____ x ____\n", "= 1 a =\n", "\\\n", "\0"),
 )
 
 
@@ -107,6 +108,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "section": lambda text: section_of("a.py::b", text),
     **{f"log {name}": LOG_PARSERS[name] for name in ("pytest_options", "pytest_v2")},
     **{f"log {name}": LOG_PARSERS[name] for name in ("django", "sympy")},
+    "Java": lambda text: outline(f"class A {{ {text} {{ }} }}"),
     "shingles": lambda text: (shingles(text), words(text)),
 }
 

@@ -184,7 +184,10 @@ def same_file(one: str, other: str) -> bool:
 def exceptions(text: str, known: str) -> list[str]:
     """The exception classes that are raised according to a text, without modules; `known` is an
     expected class, whatever its suffix."""
-    found = [*EXCEPTION.finditer(text), *re.finditer(rf"\b(?:\w+\.)*{re.escape(known)}\b", text)]
+    found = [
+        *EXCEPTION.finditer(text),
+        *re.finditer(rf"\b(?:\w+\.){{0,20}}{re.escape(known)}\b", text),
+    ]
     names: dict[str, None] = {}
     for each in sorted(found, key=lambda each: each.start()):
         if not NOT_RAISED.search(text[max(0, each.start() - 40) : each.start()]):

@@ -29,9 +29,11 @@ _TYPE = re.compile(
     re.DOTALL,
 )
 _METHOD = re.compile(
-    r"(?:^|[\s>\]])(?P<name>\w+)\s*\((?P<parameters>[^{}]*)\)\s*(?:throws[\w\s.,@<>]+)?$",
+    r"(?:^|[\s>\]])(?P<name>\w+)\s*+\((?P<parameters>[^{}]*)\)\s*(?:throws[\w\s.,@<>]+)?$",
     re.DOTALL,
 )
+_METHOD_END = re.compile(r"\)\s*+(?:throws[\w\s.,@<>]+)?$")
+"""Without it, each name with a bracket would search for the end of the text."""
 _TEST = re.compile(
     r"@(?:[\w.]+\.)?(?:Test|ParameterizedTest|RepeatedTest|TestFactory|TestTemplate|Theory|Property)\b"
 )
@@ -116,7 +118,7 @@ def _classes(text: str, package: str) -> Iterator[JavaClass]:
 
 
 def _method(head: str) -> list[Method]:
-    found = _METHOD.search(head)
+    found = _METHOD.search(head) if _METHOD_END.search(head) else None
     if found is None or found["name"] in _KEYWORDS:
         return []
     entry = found["name"] == "main" and "static" in head.split() and "String" in found["parameters"]

@@ -50,8 +50,9 @@ class MojoSettings:
 
     @property
     def folder(self) -> str:
-        match = re.search(r"@ (/.*)/[^/]+$", self.settings.get("project", ""))
-        return match[1] if match else self.settings.get("basedir", "")
+        _, at, path = self.settings.get("project", "").partition("@ /")
+        folder, slash, name = path.rpartition("/")
+        return f"/{folder}" if at and slash and name else self.settings.get("basedir", "")
 
     @property
     def compiles(self) -> bool:
