@@ -133,7 +133,8 @@ def run_format(
     source = Candidates(config, runs)
     attempts: Attempts = {}
     # Another start would remove what this one has written, and have its own taken for whole.
-    with closing(locked(run / f".sft{LOCK}")), replacing_folder(run / "sft") as folder:
+    run.mkdir(parents=True, exist_ok=True)
+    with closing(locked(run / f".format{LOCK}")), replacing_folder(run / "sft") as folder:
         kept = StagedRows(folder, config.mixture.seed)
         funnel = _select(config, source, kept, attempts)
         if not kept.facets:

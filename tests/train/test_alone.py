@@ -41,7 +41,7 @@ def refused_beside(lock: Path, start: Callable[[], object]) -> None:
 def test_a_second_start_is_refused(tmp_path: Path, tiny_folder: Path) -> None:
     run = write_run(tmp_path / "run", make_rollouts(2))
     config = FormatConfig(test_fraction=0)
-    refused_beside(run / f".sft{LOCK}", lambda: run_format(config, run))
+    refused_beside(run / f".format{LOCK}", lambda: run_format(config, run))
     assert not (run / "sft").exists()
     run_format(config, run)
     training = TrainConfig(base_model=str(tiny_folder), max_length=4096, device="cpu")
