@@ -33,6 +33,10 @@ BY_PYTEST = frozenset(
     | {"sys.unraisablehook", "threading.excepthook"}
 )
 """What pytest replaces itself."""
+REPLACING = ("typing_extensions",)
+"""Libraries that replace functions of Python's when they are imported."""
+UNUSED = frozenset({"sys.excepthook", "sys.displayhook"})
+"""What no test run calls: programs set it for terminals."""
 OPENING = frozenset({"open", "os.link", "os.symlink", "os.rename"})
 """Audit events of what makes a file readable under some name."""
 SEARCHES = frozenset({"gc.get_objects", "gc.get_referrers", "gc.get_referents"})
@@ -189,6 +193,9 @@ def run_pytest(channel: socket.socket, token: bytes) -> int:
     load = json.loads
     plugins = [__import__(name) for name in job["plugins"]]
     plugins += named_plugins(projects)
+    if "pytest_mock" in sys.modules:
+        # It would replace the methods of mocks, to shorten tracebacks.
+        job["arguments"] += ["-o", "mock_traceback_monkeypatch=false"]
     reading = Reading(job["paths"])
 
     def ask(session: Any) -> Any:
@@ -292,12 +299,16 @@ class NotOfProject:
 
 
 def named_plugins(projects: list[str]) -> list[Any]:
-    """The modules that PYTEST_PLUGINS names, without the project's own and those that need it."""
+    """The modules that PYTEST_PLUGINS names, without the project's own and those that need it.
+    Libraries that replace functions when they are imported do so now."""
     from importlib import import_module
 
     guard: Any = NotOfProject(projects)
     plugins = []
     sys.meta_path.insert(0, guard)
+    for name in REPLACING:
+        with contextlib.suppress(Exception):
+            import_module(name)
     for name in filter(None, os.environ.get("PYTEST_PLUGINS", "").split(",")):
         # pytest imports the others, and tells what is wrong with them.
         with contextlib.suppress(Exception):
@@ -371,7 +382,7 @@ def watch(reporter: Any) -> Callable[[Any], dict[str, str]]:
                 yield f"runtest of {item.nodeid}"
 
     def watched(session: Any) -> dict[str, str]:
-        doubts = {name: REPLACED for name in replaced() if name not in BY_PYTEST}
+        doubts = {name: REPLACED for name in replaced() if name not in BY_PYTEST | UNUSED}
         doubts.update((name, ADDED) for name in added(session))
         return doubts
 

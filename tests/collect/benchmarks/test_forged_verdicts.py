@@ -272,6 +272,54 @@ def test_no_patch_brings_libraries_or_plugins(packaged: Instance) -> None:
     )
 
 
+MOCK_PLUGIN = """\
+import unittest.mock
+
+def pytest_addoption(parser):
+    parser.addini("mock_traceback_monkeypatch", "", type="bool", default=True)
+
+def pytest_configure(config):
+    if config.getini("mock_traceback_monkeypatch"):
+        unittest.mock.NonCallableMock.assert_called = lambda self: None
+"""
+REPLACES_TYPING = "import typing\ntyping.cast = lambda kind, value: value\n"
+HOOKS = "import sys, typing_extensions\nsys.excepthook = sys.displayhook = print\n"
+
+
+def test_what_honest_libraries_replace_is_no_doubt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    write_wheel(tmp_path, "typing-extensions", {"typing_extensions.py": REPLACES_TYPING})
+    entry_points = "[pytest11]\nmock = pytest_mock\n"
+    write_wheel(tmp_path, "pytest-mock", {"pytest_mock.py": MOCK_PLUGIN}, entry_points)
+    packages = ("typing-extensions", "pytest-mock")
+    bug = replace(BUG, environment=replace(BUG.environment, packages=packages))
+    made = verdict({"src/totals.py": HOOKS + CORRECT}, bug)
+    assert (made.resolved, made.tampered, made.unchecked) == (True, None, ())
+    replaced = "import typing_extensions, typing\ntyping.cast = print\n"
+    made = verdict({"src/totals.py": replaced + CORRECT}, bug)
+    assert made.tampered == "typing.cast: the program replaced it"
+
+
+@pytest.mark.parametrize("folder", ["src", "lib"])
+@pytest.mark.parametrize("regular", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_a_package_of_this_name_may_have_modules_named_like_pythons(
+    folder: str, regular: bool
+) -> None:
+    tests = TESTS.replace("from totals", f"from {folder}.totals").encode()
+    files = {f"{folder}/totals.py": BUGGY.encode(), "tests/test_totals.py": tests}
+    if regular:
+        files[f"{folder}/__init__.py"] = b""
+    fixed = {f"{folder}/totals.py": b"from .types import total\n"}
+    made = diff_trees(files, {**files, **fixed, f"{folder}/types.py": CORRECT.encode()})
+    bug = replace(BUG, files=files, gold_patch="", environment=Environment(import_paths=(".",)))
+    found = score(Totals(), bug, made, SandboxConfig())
+    assert (found.resolved, found.left_out) == (True, ())
+
+
 def test_a_module_that_the_gold_patch_adds_or_the_tree_has_stays() -> None:
     files = {"src/totals.py": "from statistics import total\n", "src/statistics.py": CORRECT}
     assert not verdict(files).resolved
