@@ -108,7 +108,8 @@ def shadowing_files(instance: Instance, patch: str, sandbox: Sandbox) -> list[st
 
 def _import_folders(instance: Instance, sandbox: Sandbox, tree: Collection[str]) -> set[str]:
     """The folders of the tree from which its tests import modules, as far as they are known."""
-    folders = {"", "src", "lib", *map(posixpath.normpath, sandbox.config.import_paths)} - {"."}
+    folders = {"", *map(posixpath.normpath, sandbox.config.import_paths)} - {"."}
+    folders |= {folder for folder in ("src", "lib") if not _is_package(folder, instance, tree)}
     for test in (*instance.fail_to_pass, *instance.pass_to_pass):
         folder = dirname(test.partition("::")[0])
         # As pytest does.
@@ -119,6 +120,13 @@ def _import_folders(instance: Instance, sandbox: Sandbox, tree: Collection[str])
         for value in PYTHONPATH.findall(instance.files[name].decode(errors="replace")):
             folders |= {posixpath.normpath(word) for word in re.findall(r"[^\s\"',\[\]]+", value)}
     return folders
+
+
+def _is_package(folder: str, instance: Instance, tree: Collection[str]) -> bool:
+    """Whether the tree's modules import what is in a folder by the folder's name."""
+    imports = re.compile(rb"(?m)^[ \t]*(?:from|import)[ \t]+%s\b" % folder.encode())
+    texts = (data for path, data in instance.files.items() if path.endswith(".py"))
+    return f"{folder}/__init__.py" in tree or any(map(imports.search, texts))
 
 
 class _KnownModules:
