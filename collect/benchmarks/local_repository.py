@@ -301,6 +301,11 @@ def _advice(instance: Instance) -> str:
     return advice
 
 
+def _missing_advice(instance: Instance, printed: str) -> str:
+    """What to do if a module is missing."""
+    return f"; {_advice(instance)}" if "ModuleNotFoundError" in printed else ""
+
+
 ADDOPTS = "PYTEST_ADDOPTS"
 
 
@@ -479,7 +484,7 @@ class LocalRepositoryBenchmark(StoredBenchmark):
             told = f"not one test can be loaded ({first_of(run.unloaded)}); "
             told += f"{_advice(instance)}. {printed}"
         else:
-            told = f"not one test ran to its end. {printed}"
+            told = f"not one test ran to its end{_missing_advice(instance, run.end)}. {printed}"
         raise ConfigError(f"{instance.repository}: {told}")
 
 
@@ -507,5 +512,6 @@ def open_session(
         with closing(open_debugger(instance.language, opened, limits)) as debugger:
             stop = debugger.start(Launch(test))
             if stop.error is not None:
-                raise DebuggerError(f"{place}: {test}: {stop.error}")
+                told = f"{stop.error}{_missing_advice(instance, stop.error + stop.output)}"
+                raise DebuggerError(f"{place}: {test}: {told}\n{stop.output}".strip())
             yield debugger
