@@ -22,7 +22,8 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import FunctionType
 from typing import Any
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
@@ -41,6 +42,9 @@ OPENING = frozenset({"open", "os.link", "os.symlink", "os.rename"})
 """Audit events of what makes a file readable under some name."""
 SEARCHES = frozenset({"gc.get_objects", "gc.get_referrers", "gc.get_referents"})
 """Audit events of what finds objects that nobody gave to the program."""
+SETTING = frozenset({"object.__setattr__", "object.__delattr__"})
+PARTS = frozenset({"__code__", "__defaults__"})
+"""What of a function decides what it does."""
 TRACEBACKS = traceback.__file__
 """Shows lines of the sources, also of a test whose function raised."""
 
@@ -196,19 +200,19 @@ def run_pytest(channel: socket.socket, token: bytes) -> int:
     if "pytest_mock" in sys.modules:
         # It would replace the methods of mocks, to shorten tracebacks.
         job["arguments"] += ["-o", "mock_traceback_monkeypatch=false"]
-    reading = Reading(job["paths"])
+    audit = Audit(job["paths"])
 
     def ask(session: Any) -> Any:
-        write({"when": "checked", "doubts": {**watched(session), **reading.doubts}})
+        write({"when": "checked", "doubts": {**watched(session), **audit.doubts}})
         write({"when": "done"})
         more = load(reader.readline() or b"null")
-        reading.names.update(base_names(more["paths"] if more else ()))
+        audit.names.update(base_names(more["paths"] if more else ()))
         return more
 
     reporter = __import__("stepinto_pytest_report").Reporter(job["tests"], write, ask)
-    watched = watch(reporter)
+    watched = watch(reporter, audit.edits)
     reader.readline()
-    sys.addaudithook(reading.notice)
+    audit.start()
     use_path()
     status = int(pytest.main(job["arguments"], plugins=[reporter, *plugins]))
     write({"when": "end", "status": status})
@@ -325,47 +329,38 @@ READ = "the program read it"
 USED = "the program used it"
 
 
-def watch(reporter: Any) -> Callable[[Any], dict[str, str]]:
+def watch(reporter: Any, edits: Mapping[Any, Any]) -> Callable[[Any], dict[str, str]]:
     """Returns a function that tells, after the tests, what was replaced since of the functions and
     classes of all modules that are loaded, and what was put in the way of imports and of pytest.
+    `edits` has what parts of functions were before they were set, as `Audit` notes them.
 
     If `assertEqual` does nothing, a test runs to its end, and so does its twin. What decides calls
     nothing that can be replaced.
     """
-    from operator import attrgetter, is_
-    from types import FunctionType
+    from operator import is_
 
-    kinds = {FunctionType, staticmethod, classmethod}
-    spaces = [(owner, of, dict(of)) for owner, of in namespaces()]
-    functions = {
-        function: (owner, key)
-        for owner, _, before in spaces
-        for key, value in before.items()
-        if type(value) in kinds
-        for function in [value if type(value) is FunctionType else value.__func__]
-        if type(function) is FunctionType
-    }
-    bodies = [
-        (part, [*map(part, functions)])
-        for part in (attrgetter("__code__"), attrgetter("__defaults__"))
-    ]
+    # Copies of the dictionaries would take more memory, and with it time.
+    spaces = [(owner, of, (*of,), (*of.values(),)) for owner, of in namespaces()]
     finders = {id(each) for each in (*sys.meta_path, *sys.path_hooks)}
     write, ask, is_of_project = reporter.write, reporter.ask, code_of_project
-    wrappers = (staticmethod, classmethod, property)
+    methods = (staticmethod, classmethod)
+    wrappers = (*methods, property)
     same, each_of, pairs, is_callable, is_kind = all, map, zip, callable, isinstance
+    value_of = getattr
 
     def replaced() -> Iterator[str]:
-        for owner, of, before in spaces:
-            if not same(each_of(is_, each_of(of.get, before), before.values())):
-                for key, value in before.items():
+        for owner, of, keys, values in spaces:
+            if not same(each_of(is_, each_of(of.get, keys), values)):
+                for key, value in pairs(keys, values):
                     matters = is_callable(value) or is_kind(value, wrappers)
                     if matters and of.get(key) is not value:
                         yield f"{owner}.{key}"
-        for part, earlier in bodies:
-            if not same(each_of(is_, each_of(part, functions), earlier)):
-                for (function, (owner, key)), old in pairs(functions.items(), earlier):
-                    if part(function) is not old:
-                        yield f"{owner}.{key}"
+        changed = {f for (f, part), old in edits.items() if value_of(f, part) is not old}
+        for owner, _, keys, values in spaces if changed else ():
+            for key, value in pairs(keys, values):
+                function = value_of(value, "__func__", value) if is_kind(value, methods) else value
+                if type(function) is FunctionType and function in changed:
+                    yield f"{owner}.{key}"
         if reporter.write is not write or reporter.ask is not ask:
             yield "the test runner's reporter"
 
@@ -412,30 +407,46 @@ def kind_of(value: Any) -> type:
     return value if isinstance(value, type) else type(value)
 
 
-class Reading:
-    """Notes who reads the tests' files, to find what they expect, or which of them are twins."""
+class Audit:
+    """Notes who reads the tests' files, to find what they expect, or which of them are twins, and
+    what is set in functions."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         import _pytest
 
         self.names = {*base_names(paths)}
         self.doubts: dict[str, str] = {}
+        self.edits: dict[tuple[Any, str], Any] = {}
+        """What a part of a function was at first."""
         self.pytest = os.path.dirname(os.path.abspath(_pytest.__file__))
 
+    def start(self) -> None:
+        notice, note, read = self.notice, self.edits.setdefault, getattr
+        kind, function = type, FunctionType
+        is_edit, is_part = SETTING.__contains__, PARTS.__contains__
+        is_use = (OPENING | SEARCHES).__contains__
+
+        def hook(event: str, arguments: Any) -> None:
+            # Python calls this thousands of times, and the program can replace nothing in it.
+            if is_use(event):
+                notice(event, arguments)
+            elif is_edit(event) and kind(arguments[0]) is function and is_part(arguments[1]):
+                note(arguments[:2], read(*arguments[:2]))
+
+        sys.addaudithook(hook)
+
     def notice(self, event: str, arguments: Any) -> None:
-        """An audit hook."""
-        if event in OPENING:
-            path = arguments[0]
-            if isinstance(path, (str, bytes)):
-                name = os.path.basename(os.fsdecode(path))
-                if name in self.names and self.is_by_project():
-                    self.doubts["the tests' source"] = READ
-        elif event in SEARCHES and self.is_by_project():
-            self.doubts[event] = USED
+        if event in SEARCHES:
+            if self.is_by_project():
+                self.doubts[event] = USED
+        elif isinstance(arguments[0], (str, bytes)):
+            name = os.path.basename(os.fsdecode(arguments[0]))
+            if name in self.names and self.is_by_project():
+                self.doubts["the tests' source"] = READ
 
     def is_by_project(self) -> bool:
         """Whether the program's code called this, and not through pytest or for a traceback."""
-        frame: Any = sys._getframe(2)
+        frame: Any = sys._getframe(3)
         while frame is not None:
             path = frame.f_code.co_filename
             if path.startswith(self.pytest) or path == TRACEBACKS:

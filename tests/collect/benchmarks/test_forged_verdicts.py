@@ -748,6 +748,10 @@ class Anything:
         return True
 pytest.approx = Anything
 """,
+    "the defaults of pytest.approx": """
+import pytest
+pytest.approx.__defaults__ = (None, 100, False)
+""",
     "pytest.raises": """
 import contextlib, pytest
 pytest.raises = lambda *kinds: contextlib.nullcontext()
@@ -757,7 +761,11 @@ import builtins
 builtins.sum = lambda numbers, real=sum: 5
 """,
 }
-DECIDED_BY = {"pytest.approx": "test_approx", "pytest.raises": "test_raises"}
+DECIDED_BY = {
+    "pytest.approx": "test_approx",
+    "the defaults of pytest.approx": "test_approx",
+    "pytest.raises": "test_raises",
+}
 
 
 QUICK_REPLACED = [("assertEqual for some values", True), ("a builtin", False)]
