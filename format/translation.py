@@ -75,7 +75,7 @@ ARGUMENTS: dict[str, type[Arguments]] = {
     PROPOSE: ProposeArguments,
 }
 TEST = re.compile(r"^Failing test, (.+):$", re.MULTILINE)
-THOUGHT = re.compile(r"^\s*#{1,6}[ \t]*THOUGHTS?[ \t]*:?[ \t]*$", re.MULTILINE | re.IGNORECASE)
+THOUGHT = re.compile(r"^[ \t]*#{1,6}[ \t]*THOUGHTS?[ \t]*+:?[ \t]*+$", re.MULTILINE | re.IGNORECASE)
 
 
 class Untranslatable(Exception):

@@ -256,8 +256,8 @@ def _root(sandbox: Sandbox, scan: Scan, folder: str, kind: BuildKind) -> str:
         with suppress(SandboxFileError):
             if pom in scan.stamps:
                 text = sandbox.read_file(pom, SOURCE_LIMIT).decode("utf-8", "replace")
-        names = re.findall(r"<module>\s*(.*?)\s*</module>", text)
-        modules = {posixpath.normpath(name.removesuffix("/pom.xml")) for name in names}
+        names = re.findall(r"<module>([^<]*)</module>", text)
+        modules = {posixpath.normpath(name.strip().removesuffix("/pom.xml")) for name in names}
         if posixpath.relpath(root, parent) in modules:
             root = parent
     return root
