@@ -32,7 +32,7 @@ _PARAMETERS = r"\([^)]{0,1000}\)"
 """Without a limit, each name with one bracket would search for the other to the end."""
 _ALWAYS = (
     rf"(?:{_PARAMETERS}[^:\n]{{0,1000}}:|['\"]?\s*[:=,]\s*lambda\b[^:\n]{{0,1000}}:)"
-    r"(?:\s*+(?:\"\"\"[^\"]*+\"\"\"|#.{0,1000}+))*+\s*+(?:return\s+)?(?:True|False|1|0)\b"
+    r"(?:\s*+(?:\"\"\"[^\"]*+\"\"\"|#.{0,300}+)){0,10}+\s*+(?:return\s+)?(?:True|False|1|0)\b"
 )
 SHADOWING = "shadowing"
 """Marks a new file that would be imported instead of a module of Python or of a test library, and
