@@ -73,10 +73,17 @@ RUNNER = ("pytest", "coverage")
 """The distributions of the sandbox's environment, which also has all that they require."""
 
 
-@lru_cache(maxsize=8)
 def runner_python() -> str:
     """The interpreter of an environment that has the test runner alone, in the version of Python
-    that runs StepInto. Makes it on first use. Raises SandboxUnavailable."""
+    that runs StepInto. Makes it on first use, and again if the cache was emptied. Raises
+    SandboxUnavailable."""
+    if not os.path.exists(_runner_python()):
+        _runner_python.cache_clear()
+    return _runner_python()
+
+
+@lru_cache(maxsize=8)
+def _runner_python() -> str:
     base: str = getattr(sys, "_base_executable", sys.executable)
     distributions = _required(RUNNER)
     versions = [[name, distributions[name].version] for name in sorted(distributions)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -17,7 +18,7 @@ from pydantic import ValidationError
 from sandbox import Command, SandboxConfig, open_sandbox
 from sandbox.errors import SandboxUnavailable
 from sandbox.packages import _PIP as PIP
-from sandbox.packages import packages_folder, runner_python
+from sandbox.packages import _runner_python, packages_folder, runner_python
 from tests.collect.repository import Repository
 
 pytestmark = pytest.mark.skipif(
@@ -90,6 +91,21 @@ def test_a_package_is_importable_and_read_only(wheels: Path) -> None:
     assert answer == "42"
     assert written.exit_code != 0
     assert Path(file).read_text() == "ANSWER = 41 + 1\n"
+
+
+@pytest.mark.slow
+def test_an_environment_that_was_deleted_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    _runner_python.cache_clear()
+    try:
+        python = Path(runner_python())
+        shutil.rmtree(tmp_path / "stepinto")
+        assert runner_python() == str(python)
+        assert python.exists()
+    finally:
+        _runner_python.cache_clear()
 
 
 def test_the_environment_has_the_test_runner_alone() -> None:
