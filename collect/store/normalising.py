@@ -60,7 +60,7 @@ TEST_RUNS = (
     (r"^(\[INFO\] Total time: ) *(?:\d+(?:\.\d+)? s|\d+:\d\d (?:min|h))$", r"\1?"),
     (r"^(\[INFO\] Final Memory: )\d+[KMG]/\d+[KMG]$", r"\1?"),
     (r"\[ *(?:\d+\.\d+ s|\d+:\d\d (?:min|h))\]", "[?]"),
-    (r"(\bTests run: .*\bTime elapsed: )\d+(?:\.\d+)? s(?:ec)?\b", r"\1?"),
+    (r"(\bTests run: (?:(?!Tests run: ).)*\bTime elapsed: )\d+(?:\.\d+)? s(?:ec)?\b", r"\1?"),
     (r"(\bTime elapsed: )\d+(?:\.\d+)? s(?:ec)?(?= *<<<)", r"\1?"),
     (r"^(Test run finished after) \d+ ms$", r"\1 ?"),
     (r"^(Time: )\d+(?:[.,]\d+)?$(?=\n+(?:OK \(|There w))", r"\1?"),

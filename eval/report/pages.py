@@ -46,7 +46,9 @@ from sandbox.debugger import DebugEvent, StopReason
 from sandbox.debugger import render as render_event
 
 INDEX, PAGES, SAMPLE = "index.html", "conversations", "sample.csv"
-LISTED = re.compile(r"(?P<current>->)? *(?P<breakpoint>\*)? *(?P<number>\d+)(?: {2}(?P<text>.*))?")
+LISTED = re.compile(
+    r"(?P<current>->)? *+(?P<breakpoint>\*)? *+(?P<number>\d+)(?: {2}(?P<text>.*))?"
+)
 """A line of `DebugEvent.source`: `->` marks the current line, `*` a breakpoint."""
 MOST_LINES = 3_000
 """Limit for a patch in a page; the Parquet files have it whole."""

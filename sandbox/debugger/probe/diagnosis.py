@@ -133,7 +133,9 @@ def dumped_frames(text: str) -> list[Json]:
     for block in re.split(r"\n\s*\n", text):
         found = [
             (file, int(line), function)
-            for file, line, function in re.findall(r'File "(.*)", line (\d+) in (.*)', block)
+            for file, line, function in re.findall(
+                r'^ *File "(.*)", line (\d+) in (.*)', block, re.M
+            )
             if not workspace.internal(file) and not file.startswith("<")
         ]
         frames = [
