@@ -207,10 +207,8 @@ def test_adapter_of_the_top_layer_alone_loads(run: Path, tiny: Path) -> None:
     assert isinstance(generated(run / "model"), str)
 
 
-def test_an_interrupted_training_goes_on_from_its_newest_whole_checkpoint(
-    run: Path, tiny: Path
-) -> None:
-    settings = config(tiny, max_steps=3, checkpoint_every=1)
+def interrupted(settings: TrainConfig, run: Path) -> Path:
+    """Interrupt a training at its second step; returns its newest whole checkpoint."""
 
     def interrupt(point: LossPoint, total: int) -> None:
         if point.step == 2:
@@ -218,9 +216,17 @@ def test_an_interrupted_training_goes_on_from_its_newest_whole_checkpoint(
 
     with pytest.raises(KeyboardInterrupt):
         run_train(settings, run, on_step=interrupt)
-    folder = run / "train" / "checkpoints"
-    newest = newest_whole(folder)
+    newest = newest_whole(run / "train" / "checkpoints")
     assert newest is not None
+    return newest
+
+
+def test_an_interrupted_training_goes_on_from_its_newest_whole_checkpoint(
+    run: Path, tiny: Path
+) -> None:
+    settings = config(tiny, max_steps=3, checkpoint_every=1)
+    newest = interrupted(settings, run)
+    folder = newest.parent
     step = int(newest.name.rpartition("-")[2])
     broken = folder / f"checkpoint-{step + 1}"
     broken.mkdir(exist_ok=True)
@@ -247,15 +253,7 @@ def test_a_checkpoint_from_elsewhere_calls_nothing(
     run: Path, tiny: Path, tmp_path: Path, file: str
 ) -> None:
     settings = config(tiny, max_steps=3, checkpoint_every=1)
-
-    def interrupt(point: LossPoint, total: int) -> None:
-        if point.step == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_train(settings, run, on_step=interrupt)
-    newest = newest_whole(run / "train" / "checkpoints")
-    assert newest is not None
+    newest = interrupted(settings, run)
     assert (newest / file).is_file()
     witness = tmp_path / "called"
     (newest / file).write_bytes(pickle.dumps(Calls(witness)))
