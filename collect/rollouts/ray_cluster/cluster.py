@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import ray
+from ray.job_config import JobConfig
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from collect.benchmarks.marks import required_images
@@ -68,6 +70,17 @@ LOSSES = (
 until it is fetched: it can be lost after the worker has finished."""
 
 
+class _Job(JobConfig):
+    """A job whose workers import from where this process does. Ray adds the current folder, whose
+    modules would take the place of ours and of libraries."""
+
+    def _get_proto_job_config(self) -> Any:
+        known = {os.path.abspath(each) for each in sys.path}
+        paths = self._py_driver_sys_path
+        self._py_driver_sys_path = [each for each in paths if os.path.abspath(each) in known]
+        return super()._get_proto_job_config()  # type: ignore[no-untyped-call]
+
+
 def connect(address: str | None) -> None:
     """Connect to the Ray cluster at `address`: `auto`, or `HOST:PORT` of a head; None starts one on
     this machine. Raises ConfigError if there is none."""
@@ -87,6 +100,7 @@ def connect(address: str | None) -> None:
             log_to_driver=False,
             logging_level=logging.ERROR,
             include_dashboard=None if address else False,
+            job_config=_Job(),
         )
     except (OSError, RuntimeError, ValueError) as error:
         raise ConfigError(
