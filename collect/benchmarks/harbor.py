@@ -151,16 +151,48 @@ def _task_toml(bug: Instance, timeout: float) -> str:
 
 
 LEAVE_OUT = """
-import glob, os, shutil, sys, sysconfig
+import csv, glob, os, shutil, sys, sysconfig
+
+def copies(folder, module):
+    *parents, name = module.split("/")
+    for depth in range(1, len(parents) + 1):
+        if os.path.exists(os.path.join(folder, *parents[:depth], "__init__.py")):
+            return []
+    inside = os.path.join(folder, *parents)
+    found = [os.path.join(inside, name), *glob.glob(f"{inside}/{name}.*")]
+    return [*filter(os.path.exists, found), *glob.glob(f"{inside}/__pycache__/{name}.*.pyc")]
+
+def remove(path):
+    shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
+
+def is_there(row):
+    return os.path.exists(os.path.join(folder, row[0]))
+
+def forget(record):
+    with open(record, encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.reader(file) if row]
+    if all(map(is_there, rows)):
+        return
+    for path in glob.glob(f"{folder}/*__mypyc.*"):
+        if os.path.basename(path) in [row[0] for row in rows]:
+            os.remove(path)
+    with open(record, "w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\\n").writerows(filter(is_there, rows))
+
 folder = sysconfig.get_path("purelib")
-for name in sys.argv[1:]:
-    parent = os.path.dirname(os.path.join(folder, name))
-    if parent == folder or not os.path.exists(os.path.join(parent, "__init__.py")):
-        for path in glob.glob(f"{folder}/{name}") + glob.glob(f"{folder}/{name}.*"):
-            shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
+for module in sys.argv[1:]:
+    for path in copies(folder, module):
+        remove(path)
+    if glob.glob(f"{folder}/*/_vendor/{module}") or glob.glob(f"{folder}/*/_vendor/{module}.py"):
+        bundled = os.path.join(sysconfig.get_path("stdlib"), "ensurepip", "_bundled")
+        for path in [*glob.glob(f"{folder}/*/_vendor"), *glob.glob(f"{bundled}/*.whl")]:
+            remove(path)
+for record in glob.glob(f"{folder}/*.dist-info/RECORD"):
+    forget(record)
 """
 """Removes the modules of the code under test from the image's packages, as the local sandbox does
-(`sandbox.packages`): a release would show the fix."""
+(`sandbox.packages`): a release would show the fix. So would the copies that pip brings along, which
+then no longer runs."""
 
 
 def _dockerfile(bug: Instance, python: str, packages: Sequence[str], config: SandboxConfig) -> str:

@@ -102,6 +102,37 @@ def test_an_image_keeps_no_copy_of_the_code_under_test(tmp_path: Path) -> None:
     assert sorted(left) == ["lib/__init__.py", "lib/x.py", "team/log/x.py"]
 
 
+def test_nor_its_byte_code_hashes_and_pips_copy(tmp_path: Path) -> None:
+    EnvBuilder(symlinks=True).create(tmp_path)
+    (installed,) = tmp_path.glob("lib/python3*/site-packages")
+    listed = "one.py,sha256=x,7\r\ntwo.py,sha256=y,7\r\n"
+    texts = {
+        "one.py": "x = 1\n",
+        "__pycache__/one.cpython-312.pyc": "",
+        "__pycache__/two.cpython-312.pyc": "",
+        "two.py": "y = 1\n",
+        "f9__mypyc.cpython-312.so": "",
+        "one-1.dist-info/RECORD": f"{listed}f9__mypyc.cpython-312.so,sha256=z,1\r\n",
+        "pip/_vendor/one/__init__.py": "x = 1\n",
+        "pip/_vendor/other.py": "",
+    }
+    for path, text in texts.items():
+        (installed / path).parent.mkdir(parents=True, exist_ok=True)
+        (installed / path).write_text(text)
+    # Where the standard library is, no test may remove a file.
+    stdlib = tmp_path / "stdlib"
+    (stdlib / "ensurepip/_bundled").mkdir(parents=True)
+    (stdlib / "ensurepip/_bundled/pip-25-py3-none-any.whl").touch()
+    elsewhere = "import sysconfig; real = sysconfig.get_path; sysconfig.get_path = lambda name: "
+    elsewhere += f"{str(stdlib)!r} if name == 'stdlib' else real(name)\n"
+    script = elsewhere + harbor.LEAVE_OUT
+    subprocess.run([str(tmp_path / "bin/python"), "-c", script, "one"], check=True)
+    left = {str(path.relative_to(installed)) for path in installed.rglob("*") if path.is_file()}
+    assert left == {"__pycache__/two.cpython-312.pyc", "two.py", "one-1.dist-info/RECORD"}
+    assert (installed / "one-1.dist-info/RECORD").read_text() == "two.py,sha256=y,7\n"
+    assert not list(stdlib.rglob("*.whl"))
+
+
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
