@@ -291,6 +291,28 @@ def test_sigterm_reaches_what_the_launcher_has_started(tmp_path: Path) -> None:
     assert process.returncode == STOPPED
 
 
+def test_no_module_of_the_current_folder_is_trained_by(tmp_path: Path) -> None:
+    here, canary = tmp_path / "here", tmp_path / "canary"
+    here.mkdir()
+    for name in ("stepinto", "multiprocessing"):
+        (here / f"{name}.py").write_text(f"open({str(canary)!r}, 'w')\n")
+    # Its workers are started as a trainer starts them, with `-c`.
+    launcher = tmp_path / "launcher.py"
+    launcher.write_text(
+        "import multiprocessing, os, subprocess, sys\n"
+        "if __name__ == '__main__':\n"
+        "    work = multiprocessing.get_context('spawn').Process(target=os.getpid)\n"
+        "    work.start()\n"
+        "    work.join()\n"
+        "    sys.exit(work.exitcode or subprocess.call([sys.executable, *sys.argv[1:]]))\n"
+    )
+    command = [sys.executable, "-P", "-c", APART, str(QUICKSTART), f"runs_folder={tmp_path}"]
+    command += [f"iterate={{student: small, launcher: ['{sys.executable}', '{launcher}']}}"]
+    done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=False)
+    assert not canary.exists()
+    assert "there is no config" in done.stderr, "our own command was run"
+
+
 def kill_at(moment: Callable[[], bool], command: list[str]) -> None:
     """Start a command, and kill it and what it has started once the moment has come."""
     process = subprocess.Popen(
