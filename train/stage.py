@@ -7,10 +7,12 @@ repeated as long as config and data are the same.
 from __future__ import annotations
 
 import copy
+import errno
 import hashlib
 import json
 import logging
 import pickle
+import re
 import shutil
 import time
 import warnings
@@ -104,7 +106,27 @@ def run_train(
     model_logging.disable_progress_bar()
     with _alone(job), warnings.catch_warnings(), joined(cpu) as processes:
         warnings.simplefilter("ignore", FutureWarning)
-        return _train(job, method, processes, report_steps(on_step, on_part))
+        with _disk_errors(run):
+            return _train(job, method, processes, report_steps(on_step, on_part))
+
+
+UNWRITTEN = re.compile(r"\(os error (\d{1,4})\)|PytorchStreamWriter failed|unexpected pos \d")
+"""In the errors of safetensors and torch, if a file can't be written."""
+
+
+@contextmanager
+def _disk_errors(run: Path) -> Iterator[None]:
+    """Raise OSError for what libraries raise in its place, such as on a full disk."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (RuntimeError, SafetensorError) as error:
+        found = UNWRITTEN.search(str(error))
+        if found is None:
+            raise
+        first, _, _ = str(error).partition("\n")
+        raise OSError(int(found[1] or errno.ENOSPC), f"{run} can't be written: {first}") from error
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from format.config import FormatConfig
 from format.stage import run_format
 from tests.format.conversations import make_rollouts, write_run
 from train.config import TrainConfig
-from train.stage import run_train
+from train.stage import _disk_errors, run_train
 
 HOLD = (
     "import fcntl, sys\n"
@@ -47,3 +48,16 @@ def test_a_second_start_is_refused(tmp_path: Path, tiny_folder: Path) -> None:
     training = TrainConfig(base_model=str(tiny_folder), max_length=4096, device="cpu")
     refused_beside(run / "train" / LOCK, lambda: run_train(training, run))
     assert not (run / "model").exists()
+
+
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    import torch
+    from safetensors import SafetensorError
+
+    with pytest.raises(OSError, match="can't be written") as torchs, _disk_errors(tmp_path):
+        torch.save(torch.zeros(1000), "/dev/full")
+    with pytest.raises(OSError, match="No space left") as tensors, _disk_errors(tmp_path):
+        raise SafetensorError("I/O error: No space left on device (os error 28)")
+    assert torchs.value.errno == tensors.value.errno == errno.ENOSPC
+    with pytest.raises(RuntimeError, match="shapes"), _disk_errors(tmp_path):
+        raise RuntimeError("shapes differ")
