@@ -52,6 +52,7 @@ from sandbox.errors import (
     FileTooLarge,
     NotStarted,
     SandboxDead,
+    SandboxError,
     SandboxFileError,
     SandboxUnavailable,
 )
@@ -260,6 +261,8 @@ class ContainerSandbox(Sandbox):
         self._held = workspace
         self.workspace = WORKSPACE if workspace is None else workspace.folder
         self._closed = False
+        self._has_run = False
+        """Whether a command has run: if later none can be started, a program has changed that."""
         with ExitStack() as ending:
             self._client = connect()
             ending.callback(self._client.close)
@@ -329,7 +332,10 @@ class ContainerSandbox(Sandbox):
                     raise error
 
         terminal = Terminal(os.dup(stream.connection.fileno()), alive, kill, stream.early)
-        return terminal.await_ready()
+        try:
+            return terminal.await_ready()
+        except SandboxUnavailable as error:
+            raise self._failed_start(error) from error
 
     def read_file(self, path: str, limit: int | None = None) -> bytes:
         largest = self.config.file_size_mb * 1024 * 1024
@@ -472,7 +478,7 @@ class ContainerSandbox(Sandbox):
         self._require_open()
         timeout = self.config.command_timeout if command.timeout is None else command.timeout
         try:
-            return self._execs.run(
+            ended = self._execs.run(
                 command_argv(command),
                 user=str(self._reader if command.read_only else self._uid),
                 group=next(self._groups),
@@ -482,9 +488,21 @@ class ContainerSandbox(Sandbox):
                 timeout=timeout,
                 kept=kept,
             )
+        except NotStarted as error:
+            self._disk.require()
+            raise self._failed_start(error) from error
         except SandboxDead:
             self._disk.require()
             raise
+        self._has_run = True
+        return ended
+
+    def _failed_start(self, error: SandboxError) -> SandboxError:
+        """The error of a command that could not be started. The owner of an image's workspace may
+        also own the image's shell, and must not void a failure by removing that."""
+        if not self._has_run:
+            return error
+        return SandboxDead(f"commands can no longer be started: {error}")
 
     def _kill(self) -> None:
         """Kill all processes of the container; one that has ended is fine."""

@@ -9,9 +9,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError, model_validator
 
 from sandbox.base import Sandbox
 from sandbox.debugger.records import (
@@ -65,6 +65,13 @@ class Stop(Part):
     exception: ExceptionInfo = MISSING
     return_value: Value = MISSING
     exit_code: int | None = MISSING
+
+    @model_validator(mode="after")
+    def _has_a_whole_place(self) -> Self:
+        place = (self.file, self.line, self.function)
+        if self.file is not MISSING and MISSING in place:
+            raise ValueError("a file without its line and function")
+        return self
 
 
 class Problem(Part):
@@ -125,6 +132,7 @@ ANSWERED_BY: Mapping[str, str] = {
     Action.THREADS: "threads",
 }
 """What an answer holds unless it is an error or the program's end."""
+ENDS = (StopReason.EXITED, StopReason.KILLED)
 NO_ANSWER = "no debugger can have given this answer ({})"
 MANY = 2**63
 """More than any number in an answer, and than a row can store."""
@@ -246,7 +254,9 @@ DECODER = json.JSONDecoder(parse_int=_whole)
 
 def _is_complete(action: str, answer: Json) -> bool:
     """Whether an answer has what its action asks for; a place of a breakpoint is always one."""
-    if "error" in answer or "stop" in answer or action not in ANSWERED_BY:
+    if "error" in answer or action not in ANSWERED_BY:
+        return True
+    if answer.get("stop", {}).get("reason") in ENDS:
         return True
     needed = ANSWERED_BY[action]
     return needed in answer and (needed != "breakpoints" or bool(answer[needed]))

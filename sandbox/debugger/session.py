@@ -194,7 +194,8 @@ class Debugger:
         checked = {**given, "collect": request.watch}
         answer = self._send(Action.SET_BREAKPOINT, checked, self._limits.action_timeout)
         event = self._event(Action.SET_BREAKPOINT, given, answer, 0.0)
-        if event.error_kind is None:
+        # The program may have ended meanwhile.
+        if event.error_kind is None and "breakpoints" in answer:
             point, at, entered = answer["breakpoints"][0], self._at, self._entered
             number = point["number"]
             found = self._collect(number, request.watch, hits)

@@ -209,6 +209,29 @@ def test_a_command_that_the_engine_could_not_start_is_no_observation(
         own_box.write_file("a.py", b"x")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "rm -f /bin/sh",
+        pytest.param("cp --remove-destination /bin/true /bin/sh", marks=pytest.mark.slow),
+    ],
+)
+def test_a_program_that_replaces_the_shell_has_ended_its_sandbox(change: str) -> None:
+    """It counts as a sandbox that died, not as an engine that starts nothing, which would be no
+    failure of the model."""
+    held = ImageWorkspace("/usr/lib")  # root's, as in most images that hold a repository
+    with ContainerSandbox(SandboxConfig(backend="docker"), TAG, held) as box:
+        assert box.run(Command(["bash", "-c", change])).exit_code == 0
+        for act in (
+            lambda: box.run(Command(["true"])),
+            lambda: box.read_file("a.py"),
+            lambda: box.spawn(Command(["cat"])),
+        ):
+            with pytest.raises(SandboxDead) as caught:
+                act()
+            assert type(caught.value) is SandboxDead
+
+
 def test_what_a_shell_says_beforehand_is_no_output(image: str) -> None:
     preload = {"LD_PRELOAD": "/none.so"}
     with ContainerSandbox(SandboxConfig(backend="docker", environment=preload), image) as box:

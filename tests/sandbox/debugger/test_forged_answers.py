@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -181,6 +182,23 @@ def test_a_program_that_kills_its_supervisor(quick: Workbench) -> None:
     assert quick.debugger.restart().stop_reason is StopReason.BREAKPOINT
 
 
+def test_a_program_that_ends_before_a_collection(quick: Workbench) -> None:
+    """There is no breakpoint to collect at."""
+    quick.script(
+        """
+        import os, threading
+        threading.Timer(0.1, os._exit, (3,)).start()
+        done = 1  # @here
+        """,
+        "here",
+    )
+    time.sleep(0.5)
+    event = quick.debugger.collect(quick.at("here"), 2)
+    assert (event.action, event.state, event.exit_code) == (Action.COLLECT, State.DONE, 3)
+    assert not event.collected
+    assert quick.debugger.restart().stop_reason is StopReason.BREAKPOINT
+
+
 # In the program's own process its code can change the debugger's: frames lead there.
 INSIDE = """
 import sys
@@ -213,6 +231,7 @@ STATED = {
     "a list": [],
     "breakpoints": {"breakpoint_news": {"changed": [{"number": 1}], "gone": []}},
     "no change": {"breakpoint_news": 5},
+    "half a place": {"stop": {"reason": "exited", "file": "a"}, "state": "done", "signal": "S"},
 }
 SENT = {
     "no number": '{"id": 3, "answer": {"state": "runtime", "next_start": NaN}}',
@@ -298,16 +317,25 @@ threading.Timer(0.1, real, (link, {"state": "runtime"})).start()
     assert event.kill_reason is KillReason.INTERFERENCE
 
 
-@pytest.mark.parametrize("action", ["launch", "step_over", "set_breakpoint", "collect"])
-def test_no_action_takes_an_answer_that_lacks_all(quick: Workbench, action: str) -> None:
+@pytest.mark.parametrize(
+    ("action", "stop"),
+    [
+        *(("launch", None), ("step_over", None), ("set_breakpoint", None), ("collect", None)),
+        *(("set_breakpoint", "step"), ("collect", "step")),
+    ],
+)
+def test_no_action_takes_an_answer_that_lacks_all(
+    quick: Workbench, action: str, stop: str | None
+) -> None:
     forge = """
 def forge(self, fields):
     asked = self.request["action"]
-    real(self, {"state": "runtime"} if asked == "%s" else fields)
+    real(self, %s if asked == "%s" else fields)
 Link.answer = forge
 """
     named = "set_breakpoint" if action == "collect" else action
-    started = quick.script(INSIDE.format(forge % named), "here")
+    said = {"state": "runtime", **({"stop": {"reason": stop}} if stop else {})}
+    started = quick.script(INSIDE.format(forge % (said, named)), "here")
     calls = {
         "launch": lambda: started,
         "step_over": lambda: quick.debugger.control(Action.STEP_OVER),
