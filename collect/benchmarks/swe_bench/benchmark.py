@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import json
@@ -150,23 +151,38 @@ class Confirmation:
     """Whether pytest runs the tests; otherwise unittest may."""
     key: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
 
-    def lay_out(self, sandbox: Sandbox) -> None:
-        """Write the plugin. Raises SandboxError."""
+    @property
+    def stdin(self) -> bytes:
+        """The key and the plugin, as the script's standard input: builds run code of the patch."""
         plugin = Path(__file__).with_name("confirming_plugin.py").read_bytes()
-        name = PLUGIN_NAME if self.by_pytest else STARTED_MODULE
-        write_bytes(sandbox, f"{self.folder}/{name}.py", plugin)
-        write_bytes(sandbox, f"{self.folder}/key", self.key.encode())
+        return f"{self.key}\n{base64.b64encode(plugin).decode()}\n".encode()
+
+    @property
+    def first(self) -> str:
+        """A command before all others, which keeps the standard input from them."""
+        return "IFS= read -r stepinto_key; IFS= read -r stepinto_plugin; exec </dev/null"
 
     @property
     def settings(self) -> str:
-        """A shell command that makes every later pytest, or every Python, load the plugin."""
+        """Shell commands that write the plugin, and make every later pytest, or every Python, load
+        it. A script that prints its commands must not print the key."""
+        name = PLUGIN_NAME if self.by_pytest else STARTED_MODULE
+        folder = shlex.quote(self.folder)
+        write = (
+            f"{{ command -p rm -rf {folder}; command -p mkdir -p {folder}; "
+            f'printf %s "$stepinto_key" >{folder}/key; '
+            f'printf %s "$stepinto_plugin" | command -p base64 -d >{folder}/{name}.py; '
+            "unset stepinto_key stepinto_plugin; } 2>/dev/null"
+        )
         path = f'export PYTHONPATH="{self.folder}${{PYTHONPATH:+:$PYTHONPATH}}"'
         options = f'PYTEST_ADDOPTS="-p {PLUGIN_NAME} ${{PYTEST_ADDOPTS-}}"'
-        return f"{path} {options}" if self.by_pytest else path
+        return f"{write}\n{path} {options}" if self.by_pytest else f"{write}\n{path}"
 
     def check(self, sandbox: Sandbox, results: TestResults) -> TestResults:
         """The results of the requested tests, as far as they are confirmed."""
         left = _read(sandbox, f"{self.folder}/key")
+        if not left and TestStatus.PASSED not in results.statuses.values():
+            return results  # such as after a build that ended the script
         # Each session has left the key of the next one.
         key, sessions = self.key, list[str]()
         while key != left:
@@ -339,7 +355,7 @@ export PIP_NO_INDEX=1 PIP_NO_BUILD_ISOLATION=0 PIP_DISABLE_PIP_VERSION_CHECK=1
 if [ "$(id -u)" = 0 ] && [ -w /root ]; then export HOME=/root; fi
 git config --global --add safe.directory "$PWD"
 """
-_RUN = 'bash "$1/run.sh" >"$1/log" 2>&1 </dev/null'
+_RUN = 'bash "$1/run.sh" >"$1/log" 2>&1'
 
 
 def run_record_tests(
@@ -353,12 +369,12 @@ def run_record_tests(
     lay_out_patch(sandbox, record.test_patch, record.test_files, record.base_commit)
     with scratch_folder(sandbox, "/tmp") as folder:
         confirmation = Confirmation(f"{folder}/plugin", runs_pytest(record))
-        confirmation.lay_out(sandbox)
         digests = _digests(record, sandbox.workspace)
-        script = _script(record, folder, confirmation.settings, f"{digests} >{folder}/digests")
+        script = _script(record, folder, confirmation, f"{digests} >{folder}/digests")
         write_bytes(sandbox, f"{folder}/run.sh", script.encode())
         laid_out = capture(sandbox, digests).output
-        result = sandbox.run(Command(["sh", "-c", _RUN, "sh", folder], timeout=timeout))
+        argv = ["sh", "-c", _RUN, "sh", folder]
+        result = sandbox.run(Command(argv, stdin=confirmation.stdin, timeout=timeout))
         log, statuses = _graded(record, sandbox, folder, result.timed_out)
         results = TestResults(statuses_of(tests, statuses), "", result.timed_out, result.seconds)
         if laid_out != _read(sandbox, f"{folder}/digests"):
@@ -426,9 +442,10 @@ def status_of(test: str, statuses: Mapping[str, TestStatus]) -> TestStatus | Non
     return found[0] if len({status is TestStatus.PASSED for status in found}) == 1 else None
 
 
-def _script(record: Record, folder: str, settings: str, last: str) -> str:
-    """The whole script; `settings` is a command right before the tests, and `last` one right after
-    them."""
+def _script(record: Record, folder: str, confirmation: Confirmation, last: str) -> str:
+    """The whole script; the confirmation's settings come right before the tests, and the command
+    `last` right after them."""
+    settings = confirmation.settings
     lines: list[str] = []
     if record.eval_script:
         # The record's script, changed to keep the exit code of its test command.
@@ -449,7 +466,7 @@ def _script(record: Record, folder: str, settings: str, last: str) -> str:
         else:
             lines += ["(", *tests, f") >{folder}/tests 2>&1"]
         lines.append(last)
-    return _PREPARE + "\n".join(lines) + "\n"
+    return f"{confirmation.first}\n{_PREPARE}" + "\n".join(lines) + "\n"
 
 
 def _graded(record: Record, sandbox: Sandbox, folder: str, timed_out: bool) -> tuple[str, Statuses]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 import secrets
 from collections.abc import Callable
 from itertools import product
@@ -113,6 +114,37 @@ def test_a_log_is_no_word_for_what_the_program_did_to_pytest(
     assert (fixed.resolved, fixed.tampered, fixed.unchecked) == (True, None, ())
 
 
+SEARCH = """\
+import glob, os, re, sys
+text = sys.stdin.read() + open("/proc/%d/environ" % os.getppid()).read()
+for name in filter(os.path.isfile, glob.glob("/tmp/.stepinto-*/**", recursive=True)):
+    text += open(name).read()
+print("found:", re.findall(r"\\b[0-9a-f]{64}\\b|hmac", text))
+"""
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("row", [live, pytest.param(script, marks=pytest.mark.slow)])
+def test_a_build_finds_neither_key_nor_plugin(
+    tmp_path: Path, bug_image: tuple[str, str], row: Callable[..., dict[str, Any]]
+) -> None:
+    image, base = bug_image
+    build = "python3 -m counter.build"
+    given = row(image=image, base_commit=base, rebuild_cmds=[build])
+    start = ": '>>>>> Start Test Output'"
+    given["eval_script"] = given.get("eval_script", "").replace(start, f"{build}\n{start}")
+    benchmark = opened(tmp_path, given)
+    [instance] = benchmark.instances()
+    made = instance.gold_patch + diff_trees({}, {"counter/build.py": SEARCH.encode()})
+    with open_instance_sandbox(DOCKER, instance) as sandbox:
+        patched = prepare_patched(benchmark, instance, sandbox, made)
+        results = benchmark.run_tests(patched, sandbox, [TOTAL, EMPTY])
+    assert "found: []" in results.output
+    assert re.search(r"\b[0-9a-f]{64}\b", results.output) is None, "the script prints its commands"
+    assert set(results.statuses.values()) == {TestStatus.PASSED}
+    assert (results.tampered, results.doubts) == (None, {})
+
+
 SUITE = """\
 import unittest
 from counter.totals import total
@@ -167,7 +199,6 @@ def test_a_report_that_the_plugin_can_not_have_written_voids_nothing(
     box: Sandbox, text: str
 ) -> None:
     confirmation = Confirmation(f"{box.workspace}/plugin")
-    confirmation.lay_out(box)
     key = confirmation.key.encode()
     seal = hmac.digest(key, text.encode(), "sha256").hex()
     box.write_file("plugin/key", hashlib.sha256(key).hexdigest().encode())
@@ -187,8 +218,8 @@ def checked(
 ) -> tuple[TestResults, str]:
     """What is left of a log after a run of shell commands with the plugin, and their output."""
     confirmation = Confirmation(f"{box.workspace}/{secrets.token_hex(4)}/plugin", by_pytest)
-    confirmation.lay_out(box)
-    result = box.run(Command(["bash", "-uc", f"{confirmation.settings}\n{commands}"]))
+    script = f"{confirmation.first}\n{confirmation.settings}\n{commands}"
+    result = box.run(Command(["bash", "-uc", script], stdin=confirmation.stdin))
     statuses = {test: TestStatus(status) for test, status in log.items()}
     return confirmation.check(box, TestResults(statuses, "")), result.output
 
