@@ -24,7 +24,7 @@ READY_TIMEOUT = 60.0
 LINES_BEFORE = 20
 """Most lines before the READY line."""
 SEND_TIMEOUT = 30.0
-"""Seconds in which the process must read a line."""
+"""Seconds in which the process must read something of what is sent."""
 
 
 class Terminal:
@@ -70,7 +70,8 @@ class Terminal:
                 self._require()
                 raise SandboxDead("the process behind the terminal has ended: start a new one")
             events = poller.poll(max(0.0, deadline - time.monotonic()) * 1000)
-            if not events:
+            # A process that only prints may never pause.
+            if not events or time.monotonic() > deadline:
                 raise SandboxDead(
                     f"the process behind the terminal read nothing for {SEND_TIMEOUT} s"
                 )
@@ -84,6 +85,7 @@ class Terminal:
             if flags & select.POLLOUT:
                 try:
                     left = left[os.write(self._fd, left[:4096]) :]
+                    deadline = time.monotonic() + SEND_TIMEOUT
                 except BlockingIOError:
                     continue
                 except OSError as error:

@@ -189,7 +189,7 @@ class PdbTerminal:
             self._prompt = None
             answer |= {"state": State.DONE, "stop": {"reason": "exited", "exit_code": code}}
             if code > 128 and code - 128 in signal.valid_signals():
-                answer["signal"] = signal.Signals(code - 128).name
+                answer["signal"] = signal_name(code - 128)
                 answer["kill_reason"] = KillReason.CRASHED
         return answer
 
@@ -213,7 +213,10 @@ class PromptReader:
         is part of the reply."""
         deadline, end = time.monotonic() + timeout, End.PROMPT
         try:
-            while typed and (chunk := self._terminal.read_available(0)):
+            # A flood may never pause.
+            while typed and time.monotonic() < deadline:
+                if not (chunk := self._terminal.read_available(0)):
+                    break
                 self._add(chunk)
             if typed:
                 self._data = self._data.replace(self.mark, b"")
@@ -247,6 +250,14 @@ class PromptReader:
         if len(self._data) > 2 * KEPT and self.mark not in self._data:
             self._cut += len(self._data) - KEPT
             self._data = self._data[: KEPT // 2] + self._data[-KEPT // 2 :]
+
+
+def signal_name(number: int) -> str:
+    """A signal's name; most real-time signals have none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def pdb_command(sandbox: Sandbox, test: str) -> Command:

@@ -57,6 +57,19 @@ def test_sending_while_the_process_prints_does_not_block(box: Sandbox) -> None:
     terminal.close()
 
 
+@pytest.mark.parametrize("backend", ["local"], indirect=True)  # an engine takes what is sent
+def test_sending_to_a_process_that_only_prints_ends(
+    box: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sandbox.terminal.SEND_TIMEOUT", 1.0)
+    terminal = spawn(box, "import os\nwhile True: os.write(1, b'z' * 10_000)")
+    began = time.monotonic()
+    with pytest.raises(SandboxDead, match="read nothing"):
+        terminal.send_line(b"x" * 100_000)
+    assert time.monotonic() - began < 20
+    terminal.close()
+
+
 def test_end_of_the_process_is_end_of_file(box: Sandbox) -> None:
     terminal = spawn(
         box, "import sys; sys.stdout.write('a\\nrest'); sys.stdout.flush(); sys.exit(3)"

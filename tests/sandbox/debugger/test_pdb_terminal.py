@@ -140,6 +140,26 @@ def test_a_crash_is_told(bench: Bench) -> None:
     assert "SIGSEGV" in (event.error or "")
 
 
+@pytest.mark.parametrize("end", ["os._exit(128 + 40)", "os.kill(os.getpid(), 40)"])
+def test_a_signal_without_a_name_is_told(bench: Bench, end: str) -> None:
+    bench.open(f"import os\ndef test_total():\n    {end}\n")
+    event = bench.pdb.command("continue")
+    assert (event.state, event.error_kind) == (State.DONE, ErrorKind.CRASHED)
+    assert event.error == "the interpreter died of signal 40"
+
+
+def test_a_process_that_floods_the_terminal_keeps_nobody_busy(bench: Bench) -> None:
+    bench.open(CART)
+    began = time.monotonic()
+    for typed in ("import os", "p 1", "p 2"):
+        event = bench.pdb.command(typed, 2)
+        if typed == "import os":
+            flood = "for _ in range(3): os.fork() or os.execvp('yes', ['yes'])"
+            event = bench.pdb.command(f"!{flood}", 2)
+    assert event.state in (State.RUNTIME, State.DONE)
+    assert time.monotonic() - began < 60
+
+
 def test_what_can_not_be_typed_is_refused(bench: Bench) -> None:
     bench.open(CART)
     for text in ("p 1\x03", "p " + "1" * 9_000):
