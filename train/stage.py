@@ -17,7 +17,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,7 @@ from train.methods.sft import SupervisedFineTuning
 from train.preflight import Preflight
 from train.report import TrainReport, model_card
 from train.trainer import (
+    AtItsEnd,
     OnPart,
     OnStep,
     check_quantization,
@@ -183,7 +184,8 @@ def _train(job: Job, method: Method, processes: Processes, reporter: Any) -> Tra
             logger.info(f"training {config.base_model} for {steps} on {rows}, on {device}")
         started = time.monotonic()
         try:
-            trainer.train(resume_from_checkpoint=str(resume) if resume else None)
+            with suppress(AtItsEnd):
+                trainer.train(resume_from_checkpoint=str(resume) if resume else None)
         except pickle.UnpicklingError as error:
             raise ConfigError(
                 f"{resume} is damaged, or no training has written it; remove it to go on from an "

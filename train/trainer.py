@@ -224,8 +224,13 @@ def quiet(trainer: Any) -> Any:
     return trainer
 
 
+class AtItsEnd(Exception):
+    """A training was resumed from its last step. The trainer would do one more."""
+
+
 def report_steps(on_step: OnStep | None, on_part: OnPart | None) -> Any:
-    """A trainer callback that calls `on_step` for each logged step, and `on_part`."""
+    """A trainer callback that calls `on_step` for each logged step, and `on_part`. Its training
+    raises AtItsEnd in place of a step too many."""
     from transformers import TrainerCallback
 
     class Report(TrainerCallback):  # type: ignore[misc]
@@ -240,6 +245,10 @@ def report_steps(on_step: OnStep | None, on_part: OnPart | None) -> Any:
 
         def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             self.tell(args, state, 0)
+
+        def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            if state.global_step >= state.max_steps:
+                raise AtItsEnd
 
         def on_substep_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             self.tell(args, state, self.batches + 1)

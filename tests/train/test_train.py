@@ -238,6 +238,19 @@ def test_an_interrupted_training_goes_on_from_its_newest_whole_checkpoint(
     assert not folder.exists()
 
 
+def test_a_training_that_could_not_save_its_model_repeats_no_step(
+    run: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = config(tiny, max_steps=2, checkpoint_every=1)
+    with monkeypatch.context() as patched:
+        patched.setattr("train.stage._save", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            run_train(settings, run)
+    report = run_train(settings, run)
+    assert (report.resumed_from_step, report.steps) == (2, 2)
+    assert [point.step for point in report.loss_curve] == [1, 2]
+
+
 class Calls:
     """A pickle that makes a file when it is read as any other."""
 

@@ -243,7 +243,7 @@ def test_one(number): assert number == 1
 
 def test_environment():
     assert "PYTEST_ADDOPTS" not in os.environ
-    assert "stepinto" not in os.environ.get("PYTHONPATH", "")
+    assert "/plugin" not in os.environ.get("PYTHONPATH", "")
     assert not [path for path in sys.path if path.endswith("/plugin")]
     inner = [sys.executable, "-m", "pytest", "--co", "-q", __file__]
     assert subprocess.run(inner).returncode == 0
@@ -265,9 +265,15 @@ RUNS = "$P -m pytest -q tests; $P -m pytest -rA other"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", ["", "-n 2"])
-def test_what_pytest_reported_is_confirmed_over_all_its_runs(box: Sandbox, options: str) -> None:
-    pytest.importorskip("xdist") if options else None
+@pytest.mark.parametrize(("options", "packages"), [("", ()), ("-n 2", ("pytest-xdist",))])
+def test_what_pytest_reported_is_confirmed_over_all_its_runs(
+    options: str, packages: tuple[str, ...]
+) -> None:
+    with open_sandbox(SandboxConfig(packages=packages)) as box:
+        require_confirmed_runs(box, options)
+
+
+def require_confirmed_runs(box: Sandbox, options: str) -> None:
     files = {"tests/test_all.py": TESTS, "other/test_more.py": "def test_more(): pass\n"}
     box.write_files({path: text.encode() for path, text in files.items()})
     commands = f"P='{box.python}'; {RUNS} {options}"
