@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run_command(arguments: Sequence[str]) -> int:
-    options = _options(arguments)
+    options = read_arguments(arguments)
     # Errors are imported after the command line is read, so that `--help` answers at once.
     from collect.console import log_to_stderr
     from collect.errors import ConfigError
@@ -128,7 +128,7 @@ def _find_own_packages_first() -> None:
         sys.path.insert(0, own)
 
 
-def _options(arguments: Sequence[str]) -> argparse.Namespace:
+def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     """The command line, read; settings may stand before and after flags."""
     parser = argparse.ArgumentParser(
         prog="stepinto",

@@ -307,11 +307,18 @@ Place = tuple[str, ...]
 """A setting by the names of its sections and its own, in which there may be dots."""
 
 
-def load_config(source: Path | None, overrides: Sequence[str] = (), tell: bool = True) -> RunConfig:
+def load_config(
+    source: Path | None,
+    overrides: Sequence[str] = (),
+    tell: bool = True,
+    own_repository: bool = False,
+) -> RunConfig:
     """The config of a YAML file, of a run folder or else of a name in SHIPPED, with
     `key.subkey=value` overrides; None: the defaults, for a command that is about no run. `{run}` in
     any text is replaced by the run's folder. Of a run folder with a config that this user has not
-    saved, only what describes the agents is taken; `tell` warns of what is not.
+    saved, only what describes the agents is taken; `tell` warns of what is not. With
+    `own_repository`, `collect.benchmark` is about the repository that the command is given, and
+    what the config says there of other bugs is left out.
 
     Raises ConfigError that names the file, the key and, for an unknown key, the nearest known one;
     also if the config holds an API key, or a run folder a link that leads out of it."""
@@ -320,6 +327,8 @@ def load_config(source: Path | None, overrides: Sequence[str] = (), tell: bool =
     left_out: Mapping[Place, Any] = {}
     if source is not None:
         where, raw, left_out = _read(source)
+    if own_repository and _at(raw, ("collect", "benchmark", "name")) != "local":
+        _apply_override(raw, "collect.benchmark={name: local}")
     before = _served(raw)
     for override in overrides:
         _apply_override(raw, override)

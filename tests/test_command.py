@@ -63,7 +63,7 @@ def wait(_):
     print("on", flush=True)
     time.sleep(60)
 
-stepinto._options = lambda _: types.SimpleNamespace(command=wait)
+stepinto.read_arguments = lambda _: types.SimpleNamespace(command=wait)
 raise SystemExit(stepinto.main([]))
 """
 

@@ -33,13 +33,13 @@ class LiveRepository:
     """A folder of the user's. Nothing is ever written to it. Thread-safe."""
 
     def __init__(self, folder: Path, config: BenchmarkConfig, sandbox: SandboxConfig) -> None:
-        """`config` says what its tests need, if its `name` is local. Raises ConfigError if there is
-        no repository, or it has no tests."""
+        """`config` says what its tests need. Raises ConfigError if there is no repository, or it
+        has no tests."""
         self.folder, self.sandbox = folder.resolve(), sandbox
         if not self.folder.is_dir():
             raise ConfigError(f"--repo {folder}: no such folder")
-        kept = config if config.name == "local" else BenchmarkConfig(name="local")
-        asked = kept.model_copy(update={"path": str(self.folder), "commit": None})
+        own = {"name": "local", "path": str(self.folder), "commit": None}
+        asked = config.model_copy(update=own)
         benchmark = open_benchmark(asked, sandbox)
         if not isinstance(benchmark, LocalRepositoryBenchmark):
             raise ConfigError(f"--repo {folder} holds a bugs.jsonl: give one repository")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from collect.agents.subagent_task import DebugSubagentArguments
-from collect.benchmarks.config import BenchmarkConfig
+from collect.benchmarks.config import BenchmarkConfig, RepositoryConfig
 from collect.benchmarks.local import BUGS_FILE
 from collect.config import SAVED_NAME
 from collect.console import visible
@@ -43,6 +43,8 @@ logger = logging.getLogger(__name__)
 PATH_MODEL = "debugger"
 """The name of a model that is given as a folder."""
 TOKEN = "STEPINTO_MCP_TOKEN"
+OF_THE_REPOSITORY = frozenset({*RepositoryConfig.model_fields, "language", "test_timeout"})
+"""Keys of `collect.benchmark` that may be given by their own names."""
 LINES = re.compile(r"(\d{1,7})(?:-(\d{1,7}))?")
 MOST_LINES = 100
 PR_SET_PDEATHSIG = 1
@@ -100,7 +102,7 @@ def mcp(options: argparse.Namespace) -> int:
     if options.record is not None and address is None:
         _outlive_client()
     token = _token(options.token_file)
-    config, place = _opened(options)
+    config, place = opened(options)
     files = place.repository.files() if options.test else {}
     for test in options.test:
         if (refused := place.repository.not_there(files, test)) is not None:
@@ -138,7 +140,7 @@ def ask(options: argparse.Namespace) -> int:
         raise ConfigError("--lines are lines of a file: give --path too")
     names = [name.strip() for name in (options.variables or "").split(",") if name.strip()]
     lines = _lines(options.lines) if options.lines else None
-    _, place = _opened(options)
+    _, place = opened(options)
     if place.subagent is None:
         raise ConfigError(
             "nobody is there to ask: give --model, the folder of a model from `stepinto train`, or "
@@ -184,7 +186,7 @@ def _lines(text: str) -> tuple[int, ...]:
     return tuple(lines)
 
 
-def _opened(options: argparse.Namespace) -> tuple[RunConfig, Workplace]:
+def opened(options: argparse.Namespace) -> tuple[RunConfig, Workplace]:
     """The config with the model, and the repository. Raises ConfigError."""
     source, overrides = options.config, options.overrides
     if source is not None and "=" in source and not Path(source).exists():
@@ -192,7 +194,9 @@ def _opened(options: argparse.Namespace) -> tuple[RunConfig, Workplace]:
     folder = Path(options.model) if options.model else None
     if source is None and folder is not None and (folder.parent / SAVED_NAME).is_file():
         source = folder.parent  # the run that trained it
-    config = load_config(Path(source) if source is not None else None, overrides)
+    overrides = [*map(_whole_name, overrides)]
+    path = Path(source) if source is not None else None
+    config = load_config(path, overrides, own_repository=True)
     config, name = _with_model(config, options.model)
     clean_up(config.sandbox)
     repository = LiveRepository(options.repo, config.collect.benchmark, config.sandbox)
@@ -200,6 +204,12 @@ def _opened(options: argparse.Namespace) -> tuple[RunConfig, Workplace]:
     if subagent is not None:
         subagent.warn_of_other_form(repository.language)
     return config, Workplace(repository, config, subagent, options.timeout)
+
+
+def _whole_name(override: str) -> str:
+    """`packages=[numpy]` as `collect.benchmark.packages=[numpy]`; other settings as they are."""
+    name = re.split("[.=]", override)[0]
+    return f"collect.benchmark.{override}" if name in OF_THE_REPOSITORY else override
 
 
 def _with_model(config: RunConfig, given: str | None) -> tuple[RunConfig, str | None]:
