@@ -11,7 +11,8 @@ import errno
 import os
 import posixpath
 import stat
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -80,13 +81,24 @@ class SandboxFolder:
         with _explained("read", shown), self._open_folder(folder) as parent:
             return self._read(parent, name, shown, largest)
 
-    def write_file(self, relative: str, data: bytes) -> None:
-        """Write a regular file and its parent folders. Raises SandboxFileError."""
-        folder, name = posixpath.split(relative)
-        if name in {"", "."}:
-            raise SandboxFileError(f"can't write {relative!r}: it names a folder")
-        with _explained("write", relative), self._open_folder(folder, create=True) as parent:
-            handle = os.open(name, os.O_WRONLY | os.O_CREAT | _FILE, 0o644, dir_fd=parent)
+    def write_files(self, files: Mapping[str, bytes]) -> None:
+        """Write regular files and their parent folders, each folder walked to once. Raises
+        SandboxFileError."""
+        by_folder: dict[str, list[str]] = defaultdict(list)
+        for relative in files:
+            folder, name = posixpath.split(relative)
+            if name in {"", "."}:
+                raise SandboxFileError(f"can't write {relative!r}: it names a folder")
+            by_folder[folder].append(relative)
+        for folder, inside in by_folder.items():
+            with _explained("write", inside[0]), self._open_folder(folder, create=True) as parent:
+                for relative in inside:
+                    self._write(parent, relative, files[relative])
+
+    def _write(self, folder: int, relative: str, data: bytes) -> None:
+        name = posixpath.basename(relative)
+        with _explained("write", relative):
+            handle = os.open(name, os.O_WRONLY | os.O_CREAT | _FILE, 0o644, dir_fd=folder)
             with open(handle, "wb") as file:
                 self._require_regular(handle, relative)
                 self._own(handle)

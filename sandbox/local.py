@@ -168,8 +168,7 @@ class LocalSandbox(Sandbox):
         self._require_open()
         # All paths are checked before the first file is written.
         wanted = {below(self.workspace, path): data for path, data in files.items()}
-        for relative, data in wanted.items():
-            self._folder.write_file(relative, data)
+        self._folder.write_files(wanted)
 
     def read_tree(self, path: str = ".") -> dict[str, bytes]:
         self._require_open()

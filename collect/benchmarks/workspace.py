@@ -191,7 +191,7 @@ class TreeTooLarge(ConfigError):
         super().__init__(f"{place}: more than {max_mb} MB of files")
 
 
-def read_regular(path: Path, found: os.stat_result) -> bytes:
+def read_regular(path: str, found: os.stat_result) -> bytes:
     """Read a file that was found. A link, or a pipe that would block, may have taken its place:
     raises FileNotFoundError, as if it had vanished. Raises OSError if it can't be read."""
     try:
@@ -210,7 +210,7 @@ def read_folder(
     folder: Path,
     left_out: Collection[str] = LEFT_OUT,
     max_mb: int | None = None,
-    read: Callable[[Path, os.stat_result], bytes] = read_regular,
+    read: Callable[[str, os.stat_result], bytes] = read_regular,
 ) -> dict[str, bytes]:
     """Every regular file, by path relative to the folder, except in folders with names in
     `left_out` and in runs of StepInto. Links are skipped, because they may lead elsewhere, and
@@ -243,20 +243,21 @@ def read_folder(
     files = {}
     # The same order on every machine.
     for name in sorted(entries, key=lambda name: name.split("/")):
-        with _reading(folder / name):
-            files[name] = read(folder / name, entries[name])
+        path = os.path.join(folder, name)
+        with _reading(path):
+            files[name] = read(path, entries[name])
     return files
 
 
 @contextmanager
-def _reading(path: Path | str) -> Iterator[None]:
+def _reading(path: str) -> Iterator[None]:
     """Skip a file that has vanished. Raises ConfigError for one that can't be read."""
     try:
         yield
     except FileNotFoundError:
         pass
     except OSError as error:
-        told = f"{path} can't be read: {error.strerror}; make it readable, or remove it"
+        told = f"{Path(path)} can't be read: {error.strerror}; make it readable, or remove it"
         raise ConfigError(told) from error
 
 
@@ -287,7 +288,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
 
 def is_utf_8(name: str) -> bool:
     """Whether a name from the file system is valid text."""
-    return not any("\ud800" <= character <= "\udfff" for character in name)
+    return name.isascii() or not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 # A workspace that is a git repository: hide future history, apply and extract patches.

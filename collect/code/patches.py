@@ -253,6 +253,8 @@ def diff_trees(
 
 def outside(files: Mapping[str, bytes], paths: Sequence[str]) -> dict[str, bytes]:
     """The files except these paths and everything below them."""
+    if not paths:
+        return dict(files)
     is_below = _below(paths)
     return {path: data for path, data in files.items() if not is_below(path)}
 

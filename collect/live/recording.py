@@ -16,10 +16,11 @@ from collect.agents.tools import ToolReply
 from collect.benchmarks.base import Instance, TestResults, TestStatus
 from collect.benchmarks.local import BUGS_FILE, LocalBenchmark, LocalBug
 from collect.benchmarks.running import run_tests
-from collect.benchmarks.workspace import open_instance_sandbox, write_folder
+from collect.benchmarks.workspace import write_folder
 from collect.code.patches import diff_trees, outside
 from collect.config import RuntimeConfig
 from collect.live.repository import LiveRepository
+from collect.live.workspace import LiveWorkspace
 from collect.models.base import Sampling
 from collect.models.replay import ReplayBackend
 from collect.rollouts.rollout import (
@@ -174,6 +175,7 @@ class ClientRecord:
 def _results(repository: LiveRepository, bug: Instance, files: Mapping[str, bytes]) -> TestResults:
     """Run the tests that decide, on these files."""
     bug = replace(bug, files=files, is_scored=True)
-    with open_instance_sandbox(repository.sandbox, bug) as sandbox:
-        repository.prepare(sandbox, files)
+    workspace = LiveWorkspace.open(repository.sandbox, bug)
+    with workspace.sandbox as sandbox:
+        repository.prepare(workspace, files)
         return run_tests(bug, sandbox, bug.fail_to_pass, repository.benchmark.test_timeout)

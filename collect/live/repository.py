@@ -18,9 +18,10 @@ from collect.benchmarks.config import BenchmarkConfig
 from collect.benchmarks.local_repository import LocalRepositoryBenchmark
 from collect.benchmarks.opening import open_benchmark
 from collect.benchmarks.projects.project import is_test_file, without_outputs
-from collect.benchmarks.workspace import read_folder, read_regular, reset_workspace
+from collect.benchmarks.workspace import read_folder, read_regular
 from collect.code.source import find_test, read_source
 from collect.errors import ConfigError, the_nearest
+from collect.live.workspace import LiveWorkspace
 from collect.quantities import counted, first_of
 from collect.store.messages import ToolCall, arguments_object
 from sandbox import Command, Sandbox, SandboxConfig
@@ -48,21 +49,21 @@ class LiveRepository:
         self.language = self._looked_at.suite.language
         self._instance: Instance | None = None
         self._lock = threading.Lock()
-        self._read_before: dict[Path, tuple[tuple[int, ...], bytes]] = {}
+        self._read_before: dict[str, tuple[tuple[int, ...], bytes]] = {}
 
-    def now(self) -> Instance:
-        """The repository with its files as they are now. The first call installs what the tests
-        need, which may take minutes. Raises ConfigError."""
+    def now(self, files: Mapping[str, bytes] | None = None) -> Instance:
+        """The repository with its files as they are now; `files` if they were just read. The first
+        call installs what the tests need, which may take minutes. Raises ConfigError."""
         with self._lock:
             if self._instance is None:
                 self._instance = self.benchmark.installed(self._looked_at)
-        return replace(self._instance, files=self.files())
+        return replace(self._instance, files=self.files() if files is None else files)
 
     def files(self) -> dict[str, bytes]:
         """As they are now."""
         return without_outputs(read_folder(self.folder, max_mb=self._max_mb, read=self._read))
 
-    def _read(self, path: Path, found: os.stat_result) -> bytes:
+    def _read(self, path: str, found: os.stat_result) -> bytes:
         """Read a file unless it is as before: every call looks for changes, in all files."""
         stamp = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
         before = self._read_before.get(path)
@@ -70,11 +71,11 @@ class LiveRepository:
             before = self._read_before[path] = stamp, read_regular(path, found)
         return before[1]
 
-    def prepare(self, sandbox: Sandbox, files: Mapping[str, bytes]) -> None:
+    def prepare(self, workspace: LiveWorkspace, files: Mapping[str, bytes]) -> None:
         """Make these files the workspace, and all there is. Raises SandboxError."""
-        reset_workspace(sandbox, files)
+        workspace.lay_out(files)
         if self.language == "java":
-            prepare_java_workspace(sandbox)
+            prepare_java_workspace(workspace.sandbox)
 
     def changed_since(self, files: Mapping[str, bytes]) -> list[str]:
         """The files that the user has changed, added or removed since."""
@@ -135,12 +136,12 @@ class LiveRepository:
             "repository's own folders to import from. Who runs this server can set them."
         )
 
-    def cases(self, sandbox: Sandbox, test: str) -> str:
+    def cases(self, sandbox: Sandbox, files: Mapping[str, bytes], test: str) -> str:
         """The ids of a parametrised test that is named without a case of it, or with a wrong one;
         empty for others. Raises SandboxError."""
         name, _, case = test.partition("[")
         path = name.partition("::")[0]
-        if self.language != "python" or b"parametrize" not in self.files().get(path, b""):
+        if self.language != "python" or b"parametrize" not in files.get(path, b""):
             return ""
         look = ("-m", "pytest", "--collect-only", "-q", "-o", "addopts=", path)
         found = sandbox.run(Command((sandbox.python, *look))).output.splitlines()

@@ -10,7 +10,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -25,10 +25,10 @@ from collect.agents.rollout_context import RoleModel, RolloutContext
 from collect.agents.subagent_task import DebugSubagentArguments, caller_sees, parse_answer
 from collect.agents.tools import Toolbox, ToolReply
 from collect.benchmarks.base import Instance
-from collect.benchmarks.workspace import open_instance_sandbox
 from collect.config import RuntimeConfig
 from collect.errors import ConfigError, ModelFailure, RolloutError, RolloutStopped
 from collect.live.repository import LiveRepository
+from collect.live.workspace import LiveWorkspace
 from collect.models.base import Completion, ConversationContext, Model, ModelBackend, Sampling
 from collect.models.budget import Budget
 from collect.models.config import LocalConfig, RemoteConfig, VllmConfig, trained_on
@@ -191,19 +191,15 @@ class _Asking(DebugSubagent):
 
 @dataclass
 class _Open:
-    """An open debug session: its sandbox, and the user's files when it was started."""
+    """An open debug session, and the user's files when it was started."""
 
-    sandbox: Sandbox
+    workspace: LiveWorkspace
     debugger: Debugger
     toolbox: Toolbox
     instance: Instance
     test: str
     told: set[str] = field(default_factory=set)
     """Files whose changes were told."""
-
-    def close(self) -> None:
-        self.debugger.close()
-        self.sandbox.close()
 
 
 class LiveSession:
@@ -212,6 +208,9 @@ class LiveSession:
     def __init__(self, place: Workplace, record: ClientRecord | None = None) -> None:
         self._place, self._record = place, record
         self._open: _Open | None = None
+        self._spare: LiveWorkspace | None = None
+        """One that an earlier start or question was in, for the next: to write and to remove all
+        files of a large repository takes long."""
         self.ongoing: Ongoing | None = None
         """The call under way, or the last one."""
         self._closed, self._lock = False, threading.Lock()
@@ -256,13 +255,15 @@ class LiveSession:
         if ongoing is not None:
             ongoing.end()
         if opened is not None:
-            opened.sandbox.close()
+            opened.workspace.sandbox.close()
 
     def finish(self) -> None:
         """After `close`, once no call runs: leave nothing behind but the record of how the session
         ended. Raises SandboxError, ConfigError."""
         if self._open is not None:
-            self._open.close()
+            self._end(self._open)
+        if self._spare is not None:
+            self._spare.sandbox.close()
         if self._record is not None:
             self._record.finish(self._place.repository)
 
@@ -303,40 +304,46 @@ class LiveSession:
         found its test."""
         repository, earlier, test = self._place.repository, self._open, call.text("test")
         goes_on = "" if earlier is None else f"\n\nThe session on {earlier.test} goes on."
-        unknown = repository.not_there(repository.files(), test) if test else None
+        files = repository.files()
+        unknown = repository.not_there(files, test) if test else None
         if unknown is not None:
             return ToolReply(f"Error: {unknown}.{goes_on}", ToolOutcome.ERROR)
-        instance = repository.now()
+        instance = repository.now(files)
         with ExitStack() as undo:
-            sandbox = undo.enter_context(open_instance_sandbox(repository.sandbox, instance))
-            ongoing.owns(sandbox)
-            repository.prepare(sandbox, instance.files)
+            workspace = self._take(instance, ongoing)
+            undo.callback(self._keep, workspace, ongoing)
             limits = self._place.runtime.agents.debugger
-            debugger = open_debugger(instance.language, sandbox, limits)
+            debugger = open_debugger(instance.language, workspace.sandbox, limits)
             undo.callback(debugger.close)
-            started = _Open(sandbox, debugger, self._toolbox(debugger), instance, test)
+            started = _Open(workspace, debugger, self._toolbox(debugger), instance, test)
             reply = started.toolbox.call(call)
             text = reply.text + repository.import_hint(reply.text)
             refused = reply.event is None or reply.event.error_kind in LAUNCH_ERRORS
             if refused or "[" not in test:
-                text += repository.cases(sandbox, test)
+                text += repository.cases(workspace.sandbox, files, test)
             if refused:
                 return replace(reply, text=text + goes_on)
             with self._lock:
                 self._require_open()
                 self._open = started
-                ongoing.gives_up(sandbox)
+                ongoing.gives_up(workspace.sandbox)
                 undo.pop_all()
         if earlier is not None:
-            earlier.close()
+            earlier.debugger.close()
+            self._keep(earlier.workspace)
             text += f"\n\nThe earlier debug session, on {earlier.test}, was ended."
         return replace(reply, text=text)
 
     def _restart(self, opened: _Open, call: ToolCall) -> ToolReply:
         """Restart on the files as they are now: neither as the program left them, nor as the user
         had them at the start."""
-        opened.instance, opened.told = self._place.repository.now(), set()
-        self._place.repository.prepare(opened.sandbox, opened.instance.files)
+        repository, files = self._place.repository, self._place.repository.files()
+        unknown = repository.not_there(files, opened.test)
+        if unknown is not None:
+            return ToolReply(f"Error: {unknown}. The session goes on.", ToolOutcome.ERROR)
+        opened.debugger.end_program()  # it could still write files
+        opened.instance, opened.told = repository.now(files), set()
+        repository.prepare(opened.workspace, files)
         return opened.toolbox.call(call)
 
     def _noting_changes(self, opened: _Open, reply: ToolReply) -> ToolReply:
@@ -353,7 +360,39 @@ class LiveSession:
 
     def _end(self, opened: _Open) -> None:
         self._open = None
-        opened.close()
+        opened.debugger.close()
+        self._keep(opened.workspace)
+
+    # Workspaces.
+
+    def _take(self, instance: Instance, ongoing: Ongoing) -> LiveWorkspace:
+        """A workspace with these files, which the call owns: the spare one if it fits. Raises
+        SandboxError."""
+        repository = self._place.repository
+        spare, self._spare = self._spare, None
+        if spare is not None and spare.fits(repository.sandbox, instance):
+            ongoing.owns(spare.sandbox)
+            with suppress(SandboxError):
+                spare.empty_tmp()
+                repository.prepare(spare, instance.files)
+                return spare
+        if spare is not None:
+            spare.sandbox.close()
+        with ExitStack() as undo:
+            workspace = LiveWorkspace.open(repository.sandbox, instance)
+            undo.callback(workspace.sandbox.close)
+            ongoing.owns(workspace.sandbox)
+            repository.prepare(workspace, instance.files)
+            undo.pop_all()
+        return workspace
+
+    def _keep(self, workspace: LiveWorkspace, ongoing: Ongoing | None = None) -> None:
+        """Keep a workspace, in which no program runs any more, as the spare one."""
+        if ongoing is not None:
+            ongoing.gives_up(workspace.sandbox)
+        other, self._spare = self._spare, workspace
+        if other is not None:
+            other.sandbox.close()
 
     # Questions to the subagent, each in a sandbox of its own.
 
@@ -366,33 +405,35 @@ class LiveSession:
         repository, config = place.repository, place.runtime.agents
         if arguments.lines and not arguments.path:
             return ToolReply("Error: lines are of a path: give that too.", ToolOutcome.INVALID)
-        refused = repository.not_there(repository.files(), arguments.test)
+        files = repository.files()
+        refused = repository.not_there(files, arguments.test)
         if refused is not None:
             return ToolReply(f"Error: {refused}.", ToolOutcome.ERROR)
         ongoing.report(0, config.sub_max_steps, f"starts {arguments.test} under the debugger")
-        instance, player = repository.now(), place.subagent.role_model()
+        instance, player = repository.now(files), place.subagent.role_model()
         player = replace(player, backend=_StepByStep(player.backend, ongoing, config.sub_max_steps))
         logs = [] if self._record is None else self._record.logs
-        with open_instance_sandbox(repository.sandbox, instance) as sandbox:
-            ongoing.owns(sandbox)
-            repository.prepare(sandbox, instance.files)
+        workspace = self._take(instance, ongoing)
+        try:
             context = RolloutContext(
                 instance=instance,
                 variant=Variant.DEBUG2FIX,
                 attempt=0,
-                sandbox=sandbox,
+                sandbox=workspace.sandbox,
                 config=config,
                 role_models={Role.DEBUG_SUBAGENT: player},
                 stop=ongoing.stop,
                 logs=logs,
             )
-            try:
-                log = run_subagent(context, arguments, call_id)
-            except SandboxError:
-                if ongoing.stop.is_set():
-                    raise RolloutStopped("the call was ended") from None
-                raise
-            return self._answered(log, instance, repository.cases(sandbox, arguments.test))
+            log = run_subagent(context, arguments, call_id)
+            cases = repository.cases(workspace.sandbox, files, arguments.test)
+        except SandboxError:
+            if ongoing.stop.is_set():
+                raise RolloutStopped("the call was ended") from None
+            raise
+        finally:
+            self._keep(workspace, ongoing)
+        return self._answered(log, instance, cases)
 
     def _answered(self, log: ConversationLog, instance: Instance, cases: str) -> ToolReply:
         seen = "\n".join(row.message.content for row in log.rows if row.message.role != "system")

@@ -317,6 +317,12 @@ class Debugger:
         if (channel := self._channel) is not None:
             channel.interrupt()
 
+    def end_program(self) -> None:
+        """End the program, if one is there; the session can still be restarted."""
+        if self._channel is not None:
+            self._end_program()
+            self.state = State.DONE
+
     def close(self) -> None:
         """End the program and the session. Safe to call twice."""
         self._end_program()

@@ -17,9 +17,9 @@ from collect.errors import ConfigError
 from collect.live.server import LiveServer
 from collect.store.records import Role
 from collect.store.run_store import RunStore
-from configs.command_line.live import _opened, _recording
+from configs.command_line.live import _recording, opened
 from eval.report.facts import ShownRollout
-from stepinto import _options, main
+from stepinto import main, read_arguments
 from tests.collect.live.conftest import (
     ANSWER,
     CART,
@@ -38,8 +38,8 @@ CLIENT_INFO = {"name": "killer", "version": "1"}
 
 def recorded(repo: Path, run: Path, *arguments: str) -> LiveServer:
     """A server that records, as the command makes it."""
-    options = _options(["mcp", *arguments, "--repo", str(repo), "--record", str(run)])
-    config, place = _opened(options)
+    options = read_arguments(["mcp", *arguments, "--repo", str(repo), "--record", str(run)])
+    config, place = opened(options)
     return LiveServer(place, _recording(options, config, place))
 
 
