@@ -9,11 +9,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from posixpath import dirname, join, normpath
+from typing import TypeVar
 
 from collect.benchmarks.base import Benchmark, Environment, Instance
 from collect.code.patches import PatchError, apply_patch, changed_paths, named_files, unquote
@@ -184,6 +185,7 @@ LEFT_OUT = frozenset(
 RUN_FOLDERS = frozenset({"rollouts", "conversations"})
 """Beside the lock they tell a run of StepInto, such as a recording of this repository."""
 MEGABYTE = 1024 * 1024
+Read = TypeVar("Read")
 
 
 class TreeTooLarge(ConfigError):
@@ -229,12 +231,10 @@ def read_folder(
         for name in names:
             if name in left_out:
                 continue
-            path = os.path.join(root, name)
-            with _reading(path):
-                found = os.lstat(path)
-                if stat.S_ISREG(found.st_mode):
-                    entries[name if below == "." else f"{below}/{name}"] = found
-                    size += found.st_size
+            found = _unless_gone(os.lstat, f"{root}/{name}")
+            if found is not None and stat.S_ISREG(found.st_mode):
+                entries[name if below == "." else f"{below}/{name}"] = found
+                size += found.st_size
     for name in entries:
         if not is_utf_8(name):
             raise ConfigError(f"{folder}: the name of {name!a} is not UTF-8: rename the file")
@@ -243,19 +243,19 @@ def read_folder(
     files = {}
     # The same order on every machine.
     for name in sorted(entries, key=lambda name: name.split("/")):
-        path = os.path.join(folder, name)
-        with _reading(path):
-            files[name] = read(path, entries[name])
+        data = _unless_gone(read, f"{folder}/{name}", entries[name])
+        if data is not None:
+            files[name] = data
     return files
 
 
-@contextmanager
-def _reading(path: str) -> Iterator[None]:
-    """Skip a file that has vanished. Raises ConfigError for one that can't be read."""
+def _unless_gone(read: Callable[..., Read], path: str, *arguments: object) -> Read | None:
+    """What `read` gives of a file; None if it has vanished. Raises ConfigError if it can't be
+    read."""
     try:
-        yield
+        return read(path, *arguments)
     except FileNotFoundError:
-        pass
+        return None
     except OSError as error:
         told = f"{Path(path)} can't be read: {error.strerror}; make it readable, or remove it"
         raise ConfigError(told) from error
